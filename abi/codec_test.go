@@ -159,7 +159,8 @@ func TestWhatIsAcceptedFitsIntoWhatIsSentOn(t *testing.T) {
 	var format FormatRequest
 	require.NoError(t, UnmarshalStrict(Marshal(&FormatRequest{Result: result}), &format))
 	var events EventBatch
-	require.NoError(t, UnmarshalStrict(Marshal(&EventBatch{Events: []MemoryEvent{{Metadata: map[string]Raw{"a": deepest}}}}), &events))
+	batch := &EventBatch{Events: []MemoryEvent{{Metadata: map[string]Raw{"a": deepest}}}}
+	require.NoError(t, UnmarshalStrict(Marshal(batch), &events))
 	for _, body := range []Encodable{&format, &events} {
 		var e Envelope
 		require.NoError(t, Unmarshal(Marshal(&Envelope{Body: Marshal(body)}), &e))

@@ -284,7 +284,7 @@ func (x *Message) check() *Error {
 	case "":
 		return invalid("role", "missing, want one of user, assistant, system, tool")
 	default:
-		return invalid("role", wirejson.Quote(shortenString(string(x.Role)))+" is none of user, assistant, system, "+
+		return invalid("role", wirejson.Quote(shortenString(string(x.Role)))+" is not one of user, assistant, system, "+
 			"tool")
 	}
 	if x.Content == nil && len(x.ToolCalls) == 0 {

@@ -52,7 +52,7 @@ func checkOneOf(path, value string, allowed ...string) *Error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return invalid(path, wirejson.Quote(shortenString(value))+" is none of "+strings.Join(allowed, ", "))
+	return invalid(path, wirejson.Quote(shortenString(value))+" is not one of "+strings.Join(allowed, ", "))
 }
 
 // checkName checks names that stand in configuration, native ids and logs: ^[a-z][a-z0-9_]{0,63}$.

@@ -61,7 +61,7 @@ func TestValidateEvent(t *testing.T) {
 			`timestamp: "2026-03-01 09:30:00" is not an RFC 3339 time with zone, such as 2026-03-01T09:30:00Z`},
 		{strings.Replace(`{`+okEvent+`}`, `2026-03-01T09:30:00Z`, ``, 1), `timestamp: missing or empty`},
 		{with(`{"role":"user","content":"x"},{"role":"robot","content":"x"}`),
-			`messages[1].role: "robot" is none of user, assistant, system, tool`},
+			`messages[1].role: "robot" is not one of user, assistant, system, tool`},
 		{with(`{"content":"x"}`), `messages[0].role: missing, want one of user, assistant, system, tool`},
 		{with(`null`), `messages[0].role: missing, want one of user, assistant, system, tool`},
 		{with(`{"role":"assistant","content":null}`), `messages[0].content: missing, and there are no tool_calls`},
@@ -116,7 +116,8 @@ func TestValidateOtherRequests(t *testing.T) {
 		{`{` + badScope + `}`, `scope.persona_id: missing or empty`},
 		{`{` + okScope + `,"budget":{"min_tokens":-1}}`, `budget.min_tokens: negative`},
 	})
-	require.EqualError(t, (&FormatRequest{Result: RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: Raw("x")}}}}}).Validate(),
+	require.EqualError(t, (&FormatRequest{Result: RetrieveResult{Raw: RawResult{Calls: []RawCall{{Body: Raw(
+		"x")}}}}}).Validate(),
 		"invalid_argument: result.raw.calls[0].body: not JSON: unexpected 'x' at byte 0")
 	checkValid(t, func() validator { return new(AdapterMode) }, [][2]string{
 		{`{"read_only":true}`, ``},

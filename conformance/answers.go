@@ -7,12 +7,12 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// answersClause counts what the host refuses as contract_breach, wherever it happens. Other clauses are inconclusive
-// then.
+// answersClause counts every answer that the host refuses as contract_breach. The clause in which it happened is then
+// inconclusive.
 const answersClause = 14
 
-// checkAnswers is clause 14. The host checks every answer; here each operation is called once more, and what the other
-// clauses met counts, too.
+// checkAnswers is clause 14. The host checks every answer; here each operation is called once more, and breaches in
+// other clauses count, too.
 func checkAnswers(b *bench) {
 	s := b.scope("answers", "p")
 	e := b.event(s, b.kit.target.Probe.Wordings[0](b.kit.names.name()))

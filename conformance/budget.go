@@ -16,7 +16,7 @@ import (
 type question struct {
 	scope abi.MemoryScope
 	query string
-	// silent is why nothing is said there.
+	// silent is why the provider has nothing to say there.
 	silent *outcome
 }
 
@@ -38,7 +38,8 @@ func (b *bench) speaking(s abi.MemoryScope, extra ...string) question {
 	case o.verdict == NotApplicable && b.kit.target.Known != nil:
 		q.scope, q.query = b.kit.target.Known.Scope, b.kit.target.Known.Query
 	case o.verdict == NotApplicable:
-		silent := lacking("nothing is retained, and the target names no scope that has something to say from the beginning (Target.Known; on the command line memory.scope)")
+		silent := lacking("nothing is retained, and the target names no scope that has something to say from the " +
+			"beginning (Target.Known; on the command line memory.scope)")
 		q.silent = &silent
 	default:
 		q.silent = o
@@ -63,11 +64,15 @@ func checkBudget(b *bench) {
 	q := b.speaking(b.scope("budget", "p"), append(more, said)...)
 	b.part("fits", "the formatted context fits max_tokens, down to the smallest", func() outcome { return b.fits(q) })
 	b.part("names", "the formatted context names the backend", func() outcome { return b.names(q) })
-	b.part("stable", "format_context gives the same string for the same result, budget and scope", func() outcome { return b.stable(q) })
-	b.part("applied", "budget_applied says of every field how it took effect, and what was sent stands in the recorded request", func() outcome { return b.applied(q) })
-	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too", func() outcome { return b.shown(q) })
+	b.part("stable", "format_context gives the same string for the same result, budget and scope",
+		func() outcome { return b.stable(q) })
+	b.part("applied", "budget_applied says of every field how it took effect, and what was sent stands in the recorded "+
+		"request", func() outcome { return b.applied(q) })
+	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too",
+		func() outcome { return b.shown(q) })
 	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
-	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what ended the context", func() outcome { return b.fills(q) })
+	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what "+
+		"ended the context", func() outcome { return b.fills(q) })
 	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.unforged(q, hostile) })
 }
 
@@ -114,7 +119,8 @@ func (b *bench) names(q question) outcome {
 			return passed("backend=%q", name)
 		}
 	}
-	return failed("the element begins %s>; neither %s nor %s is its backend", tag, b.kit.target.Provider.Name, b.health.BackendName)
+	return failed("the element begins %s>; neither %s nor %s is its backend", tag, b.kit.target.Provider.Name,
+		b.health.BackendName)
 }
 
 func (b *bench) stable(q question) outcome {
@@ -131,13 +137,14 @@ func (b *bench) stable(q question) outcome {
 		case err != nil:
 			return refused("format_context", err)
 		case again.FormattedContext != r.FormattedContext:
-			return failed("retrieve gave %q, format_context %q", short(r.FormattedContext, 300), short(again.FormattedContext, 300))
+			return failed("retrieve gave %q, format_context %q", short(r.FormattedContext, 300),
+				short(again.FormattedContext, 300))
 		}
 	}
 	return passed("the same string, for three budgets")
 }
 
-// beforeShown is said of a module that tells of no item where it is shown.
+// beforeShown is the reason for a module whose evidence never says where an item is shown.
 const beforeShown = "no evidence has shown: the module is from before there was any"
 
 // shown holds the places that evidence names to its texts, for the answers of retrieve and of format_context.
@@ -174,8 +181,8 @@ func (b *bench) shown(q question) outcome {
 	return passed("%d items are where they are said to be", count)
 }
 
-// misplaced says what is wrong with where an item is said to be shown, "" where nothing is. Blanks and the backslashes of
-// escaping do not count.
+// misplaced says what is wrong with the place where an item is said to be shown, "" for nothing. Blanks and the
+// backslashes of escaping do not count.
 func misplaced(text string, e *abi.Evidence) string {
 	s, open := e.Shown, int64(strings.IndexByte(text, '\n')+1)
 	if s.Start < open || s.End < s.Start || s.End > int64(len(text)-len("</"+abi.ContextTag+">")) {
@@ -209,7 +216,8 @@ func (b *bench) idsHidden(q question) outcome {
 		return aside("what is recorded is not shown")
 	}
 	e := b.event(q.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
-	e.EventID, e.SessionID, e.TurnID = "answer-"+b.kit.names.name(), "session-"+b.kit.names.name(), "turn-"+b.kit.names.name()
+	e.EventID, e.SessionID, e.TurnID = "answer-"+b.kit.names.name(), "session-"+b.kit.names.name(),
+		"turn-"+b.kit.names.name()
 	if _, err := b.record(b.ctx, e); err != nil {
 		return refused("record_event", err)
 	}
@@ -280,12 +288,16 @@ func (b *bench) appliedField(field string, want int64, use abi.BudgetUse, sent [
 		case use.Sent == nil:
 			return bad("%s is native, and sent is missing", field)
 		case !slices.ContainsFunc(sent, func(x exchange) bool { return sentNumber(x, *use.Sent) }):
-			return bad("%s: the trace says that %d was sent, the host saw it in no request (%s)", field, *use.Sent, routesOf(sent))
+			return bad("%s: the trace says that %d was sent, the host saw it in no request (%s)", field, *use.Sent,
+				routesOf(sent))
 		case *use.Sent > want && !b.limitAllows(sent, *use.Sent):
 			return bad("%s: %d was asked for and %d sent; no limit of the manifest says why", field, want, *use.Sent)
 		}
 	case "fixed":
-		if use.Sent != nil && len(sent) > 0 && !slices.ContainsFunc(sent, func(x exchange) bool { return sentNumber(x, *use.Sent) }) {
+		if use.Sent != nil && len(sent) > 0 && !slices.ContainsFunc(sent, func(
+			x exchange) bool {
+			return sentNumber(x, *use.Sent)
+		}) {
 			return bad("%s: the trace says that %d was sent, the host saw it in no request", field, *use.Sent)
 		}
 	case "advisory", "formatter":
@@ -309,7 +321,8 @@ func sentNumber(x exchange, n int64) bool {
 	return ok && anywhere(body, func(v any) bool { return fmt.Sprint(v) == text })
 }
 
-// limitDeclared tells whether the manifest declares a native limit of a route that was used, limitAllows whether one that large.
+// limitDeclared tells whether the manifest declares a native limit of a route that was used, limitAllows whether one
+// that large.
 func (b *bench) limitDeclared(sent []exchange) bool { return b.limitAllows(sent, 0) }
 
 func (b *bench) limitAllows(sent []exchange, n int64) bool {

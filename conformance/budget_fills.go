@@ -15,8 +15,8 @@ const (
 	roomForAll = 8000
 )
 
-// fills holds a provider to a budget of tokens: either everything fits in, or the trace says what ended the context. A
-// fact that is missing counts only where its own words find it, so that it is held.
+// fills checks a budget of tokens: either everything fits in, or the trace says what ended the context. A missing fact
+// counts only if a query by its own words finds it, which proves that it is stored.
 func (b *bench) fills(q question) outcome {
 	if q.silent != nil {
 		return *q.silent
@@ -36,7 +36,8 @@ func (b *bench) fills(q question) outcome {
 		return *o
 	}
 	ask := func(query string) (*abi.RetrieveResult, error) {
-		return b.retrieve(&abi.RetrieveRequest{Query: query, Scope: s, Budget: abi.ContextBudget{MaxTokens: limit(roomForAll)}})
+		return b.retrieve(&abi.RetrieveRequest{Query: query, Scope: s, Budget: abi.ContextBudget{MaxTokens: limit(
+			roomForAll)}})
 	}
 	mark := b.wire.mark()
 	r, err := ask(q.query)
@@ -45,7 +46,8 @@ func (b *bench) fills(q question) outcome {
 	}
 	sent := b.wire.since(mark)
 	missing = slices.DeleteFunc(missing, func(name string) bool { return shows(r, name) })
-	said := fmt.Sprintf("%d of %d facts are shown, in %d of %d tokens", manyFacts-len(missing), manyFacts, *r.Trace.TokenCount,
+	said := fmt.Sprintf("%d of %d facts are shown, in %d of %d tokens", manyFacts-len(missing), manyFacts,
+		*r.Trace.TokenCount,
 		roomForAll)
 	switch why, o := ended(r, sent); {
 	case len(missing) == 0:
@@ -75,8 +77,7 @@ func shows(r *abi.RetrieveResult, name string) bool {
 	return strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(name))
 }
 
-// ended is what the trace says of why a context is no longer, "" where it says nothing. The outcome is set where what
-// it says is not so.
+// ended is the trace's reason why a context is not longer, "" for no reason. The outcome is set if the reason is false.
 func ended(r *abi.RetrieveResult, sent []exchange) (why string, o *outcome) {
 	t := r.Trace
 	if *t.TokenCount > roomForAll/2 {
@@ -96,7 +97,8 @@ func ended(r *abi.RetrieveResult, sent []exchange) (why string, o *outcome) {
 	}
 	number := func(x exchange) bool { return sentNumber(x, *use.Sent) }
 	if use.How == "native" && !slices.ContainsFunc(sent, number) {
-		wrong := failed("max_items: the trace says that %d was sent, the host saw it in no request (%s)", *use.Sent, routesOf(sent))
+		wrong := failed("max_items: the trace says that %d was sent, the host saw it in no request (%s)", *use.Sent,
+			routesOf(sent))
 		return "", &wrong
 	}
 	return fmt.Sprintf("%d were asked for and %d came", *use.Sent, *use.Received), nil

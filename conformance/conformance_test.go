@@ -75,13 +75,15 @@ func TestARightProviderIsGreen(t *testing.T) {
 			assert.True(t, report.Green(), "%s", bad(report))
 			assert.Empty(t, backend.Scopes(), "the kit cleans up")
 			for _, c := range report.Clauses {
-				t.Logf("%2d %-14s %5d ms %4d calls, %d turns", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls, c.Cost.ByRoute["write add"])
+				t.Logf("%2d %-14s %5d ms %4d calls, %d turns", c.Number, c.Verdict, c.MS, c.Cost.NativeCalls,
+					c.Cost.ByRoute["write add"])
 			}
 		})
 	}
 }
 
-// TestEachFaultIsFoundAtItsClauseAndNowhereElse: the other clauses may be inconclusive, for want of a positive control, but do not fail.
+// TestEachFaultIsFoundAtItsClauseAndNowhereElse: the other clauses may be inconclusive, for want of a positive control,
+// but do not fail.
 func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 	for clause, faults := range map[int][]string{
 		1: {"committed_early"},
@@ -146,7 +148,8 @@ func TestAManifestThatLiesIsFoundOut(t *testing.T) {
 			m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 7, Because: "there is no backend"}}}
 		}, "declares it not applicable (there is no backend), and every part of it applies"},
 		{"a part is declared not applicable, and applies", 4, func(m *abi.ModuleManifest) {
-			m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 4, Part: "inventory", Because: "the server cannot list"}}}
+			m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 4, Part: "inventory",
+				Because: "the server cannot list"}}}
 		}, "declares this not applicable, and it is"},
 		{"every 404 is declared to mean nothing there", 7, func(m *abi.ModuleManifest) {
 			m.Empty = []abi.EmptyDecl{{Route: "search", Status: 404}, {Route: "remove", Status: 404}}
@@ -219,11 +222,13 @@ func control(t *testing.T, name string) conformance.Target {
 		"oracle_ipas": `{"entries":[{"persona_id":"mara","attribute":"hot_drink","value":"green tea","valid_from":"2026-04-21T08:00:00Z"},
 			{"persona_id":"mara","attribute":"seat","value":"aisle"},{"persona_id":"mara","attribute":"meal","value":"no fish"}]}`,
 	}[name]
-	return conformance.Target{Known: known, Provider: host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}}
+	return conformance.Target{Known: known, Provider: host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin",
+		Block: abi.Raw(block)}}
 }
 
 func TestTheControlsAreGreen(t *testing.T) {
-	for name, notApplicable := range map[string][]int{"full_history": {7}, "no_memory": {2, 5, 7, 8, 12}, "static_profile": {2, 7, 12}, "oracle_ipas": {2, 7, 12}} {
+	for name, notApplicable := range map[string][]int{"full_history": {7}, "no_memory": {2, 5, 7, 8, 12},
+		"static_profile": {2, 7, 12}, "oracle_ipas": {2, 7, 12}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			report := run(t, control(t, name))
@@ -264,11 +269,13 @@ func TestTimeOverIsPendingAndNeverAPass(t *testing.T) {
 func TestABackendThatExtractsNothingIsInconclusive(t *testing.T) {
 	target := wrong(t, "wrong", "session_bound", &tiny.Backend{})
 	target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) {
-		m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 2, Because: "a claim that nothing confirms"}}}
+		m.Conformance = &abi.ConformanceDecl{NotApplicable: []abi.NotApplicable{{Clause: 2,
+			Because: "a claim that nothing confirms"}}}
 	})
 	report := run(t, target, 2, 3)
 	assert.Equal(t, []int{2}, verdicts(report, conformance.Fail), "a declaration excuses no failure: %s", bad(report))
-	assert.Equal(t, []int{3}, verdicts(report, conformance.Inconclusive), "without a positive control nothing is proved: %s", bad(report))
+	assert.Equal(t, []int{3}, verdicts(report, conformance.Inconclusive),
+		"without a positive control nothing is proved: %s", bad(report))
 }
 
 func TestReportTellsCostAndCanBeReadByOthers(t *testing.T) {

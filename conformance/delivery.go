@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// usual is what one turn comes to when nothing goes wrong.
+// usual is the result of one turn when nothing goes wrong.
 type usual struct {
 	// writes is how many native calls carry it, mentions how often raw holds its name.
 	writes, mentions int
@@ -132,7 +132,7 @@ func (b *bench) afterReset() outcome {
 	return passed("delivered again: %s", again.Status)
 }
 
-// usually records one turn and looks what it comes to.
+// usually records one turn and finds its result.
 func (b *bench) usually() usual {
 	mark := b.wire.mark()
 	p := b.plant(b.scope("usual", "p"))
@@ -152,7 +152,7 @@ type crash struct {
 
 var errKilled = errors.New("conformance kit: the host was killed here")
 
-// killer copies the data folder at the moment of the crash; from then on the old host reaches nobody.
+// killer copies the data folder at the moment of the crash; from then on the old host can reach no backend.
 type killer struct {
 	crash
 	name     string
@@ -183,8 +183,8 @@ func (k *killer) intercept(ctx context.Context, call host.NativeCall, send next)
 
 func (k *killer) kill() { k.dead, k.err = true, copyFolder(k.from, k.to) }
 
-// copyFolder copies what a killed host would leave behind. What it was committing is not in the middle of it: the
-// interceptor holds the one call there is.
+// copyFolder copies what a killed host would leave behind. No commit is half done then: the interceptor holds the only
+// call.
 func copyFolder(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -261,7 +261,7 @@ func (b *bench) killed(c crash, u usual) outcome {
 	return b.counted(revived, s, name, again, u, writesOf(b.wire.since(mark), name))
 }
 
-// leave cleans up a rig that only one part needs, and closes it.
+// leave cleans up and closes a rig that only one part needs.
 func (r *rig) leave() {
 	if r.slot == nil {
 		return
@@ -301,7 +301,7 @@ func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.Wri
 }
 
 // recordedAgain closes a rig, records its turn once more on another that begins when every request has landed, and
-// counts it. mark is where the calls begin that carried the turn, when says what has come to pass since.
+// counts it. mark is where the calls that carried the turn begin; when describes the moment, for messages.
 func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u usual, mark int,
 	when string) outcome {
 	r.scopes = nil

@@ -25,7 +25,7 @@ type injected struct {
 	codes []abi.Code
 	// unknown: whether a write was done cannot be told, so that its receipt may say uncertain.
 	unknown bool
-	// within is the time that the operation has.
+	// within is the operation's deadline.
 	within time.Duration
 }
 
@@ -57,7 +57,7 @@ const (
 	faultDropped   = "dropped connection"
 )
 
-// marker stands in every injected answer, so that it can be recognised in the error.
+// marker is in every injected answer, so that the error shows where it came from.
 const marker = "kit-injected-fault"
 
 var errDropped = errors.New("conformance kit: connection reset by peer")
@@ -109,7 +109,7 @@ func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next)
 }
 
 // repeats tells whether an error's words hold those of an answer: the marker, or for a target's own error body a text
-// that stands in it.
+// from it.
 func repeats(native string, said []byte) bool {
 	if strings.Contains(native, marker) || native != "" && strings.Contains(string(said), native) {
 		return true
@@ -233,8 +233,8 @@ func someFaults(names ...string) []injected {
 	return slices.DeleteFunc(faults(), func(f injected) bool { return !slices.Contains(names, f.name) })
 }
 
-// struckAll runs an operation under each fault, all of its native calls struck. do tells what it came to where that is
-// no error: the empty text is as good as one.
+// struckAll runs an operation under each fault, all of its native calls struck. do returns what went wrong without an
+// error; an empty text is as good as an error.
 func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, injected) (string, error)) {
 	b.part(op, words, func() outcome {
 		struckOnes := 0
@@ -265,7 +265,7 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 	})
 }
 
-// typed holds an error to what its fault allows; nil when it is right.
+// typed checks an error against what its fault allows; nil when it is right.
 func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
 	bad := func(format string, args ...any) *outcome {
 		o := failed("%s under %s: %s (got %v)", op, f.name, fmt.Sprintf(format, args...), e)

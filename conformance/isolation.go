@@ -56,7 +56,7 @@ func checkIsolation(b *bench) {
 	}
 }
 
-// apart wants each of mine to find its own fact, and none of all the others.
+// apart wants each of mine to find its own fact and no other one.
 func (b *bench) apart(mine, all []*planted) outcome {
 	for _, p := range mine {
 		if p.trouble != nil {

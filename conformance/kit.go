@@ -65,9 +65,8 @@ type kit struct {
 
 // Run checks a provider, clause by clause.
 //
-// Errors: invalid_argument for a target or options that make no sense, and whatever the provider cannot be opened with.
-// What the provider does wrong is no
-// error but a verdict.
+// Errors: invalid_argument for a target or options that make no sense, and any error of opening the provider. What the
+// provider does wrong is a verdict, not an error.
 func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	k := &kit{target: target.withDefaults(), options: o}
 	k.target.Provider.Feedback = true // off by default, and yet a part of what the provider does
@@ -111,7 +110,7 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	return report, nil
 }
 
-// counts tells whether a declaration is about a provider with this configuration.
+// counts tells whether a declaration applies to this configuration of the provider.
 func counts(d abi.NotApplicable, config any) bool {
 	if here, there := jsonpointer.Find(config, d.Unless); d.Unless != "" && there && here != nil {
 		return false
@@ -178,7 +177,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	return b.report, nil
 }
 
-// testSessions are the sessions that are read-only by themselves, in every rig.
+// testSessions are the sessions that are read-only in every rig.
 const testSessions = "kit-test-*"
 
 // short cuts a text for people.

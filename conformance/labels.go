@@ -46,7 +46,7 @@ func checkLabels(b *bench) {
 	})
 }
 
-// labelsSaid holds the trace to the words that the contract has.
+// labelsSaid checks that the trace uses the contract's words.
 func labelsSaid(t *abi.Trace) outcome {
 	strongest := "none"
 	for _, label := range []string{"scenario", "context", "attribute"} {
@@ -74,7 +74,7 @@ func labelsSaid(t *abi.Trace) outcome {
 	return passed("%s: %v", t.FilterMode, t.FiltersApplied)
 }
 
-// labelsSent looks for the labels in what left the host.
+// labelsSent looks for the labels in what the host sent.
 func labelsSent(applied map[string]string, read, written []exchange, home *planted) outcome {
 	values := map[string]string{"scenario": "kitscenario", "context": "kithome", "attribute": "kitattribute"}
 	if len(read) == 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// outcome is what a check came to.
+// outcome is the result of a check.
 type outcome struct {
 	verdict Verdict
 	reason  string
 	// lacks: the provider cannot do what the check is about. Where the manifest declares that, it is not applicable.
 	lacks bool
-	// aside: that this check does not apply confirms no declaration about its clause.
+	// aside: the check does not apply, which confirms no declaration about its clause.
 	aside bool
 	// breach: the host refused the answer because it breaks the contract. That is counted in clause 14.
 	breach bool

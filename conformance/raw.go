@@ -70,7 +70,7 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 			}
 		}
 		if !same {
-			return failed("/calls/%d/body (route %s) is none of the %d answers that the host saw: %s", i, c.Route,
+			return failed("/calls/%d/body (route %s) is not one of the %d answers that the host saw: %s", i, c.Route,
 				len(sent), short(string(c.Body), 300))
 		}
 	}

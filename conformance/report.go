@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Verdict is what came of a clause or a part of it.
+// Verdict is the result of a clause or a part of it.
 type Verdict string
 
 // The verdicts. Green are Pass and NotApplicable: the latter was either declared in the manifest and confirmed by what
@@ -21,7 +21,7 @@ const (
 	Fail          Verdict = "fail"
 )
 
-// Green tells whether nothing stands against the provider.
+// Green tells whether the verdict is no complaint about the provider.
 func (v Verdict) Green() bool { return v == Pass || v == NotApplicable }
 
 // gravity orders verdicts: the gravest part decides a clause.
@@ -73,7 +73,7 @@ type ClauseReport struct {
 
 // PartReport is one check.
 type PartReport struct {
-	// Name is by which a manifest may declare it not applicable.
+	// Name is what a manifest calls it to declare it not applicable.
 	Name    string  `json:"name"`
 	Words   string  `json:"words"`
 	Verdict Verdict `json:"verdict"`
@@ -83,7 +83,7 @@ type PartReport struct {
 	Declared string `json:"declared,omitempty"`
 }
 
-// Cost is what checking took of the backend.
+// Cost is how much of the backend a run used.
 type Cost struct {
 	// NativeCalls counts calls that reached the backend.
 	NativeCalls int64 `json:"native_calls"`

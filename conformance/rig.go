@@ -81,7 +81,7 @@ func (r *rig) close() {
 	r.slot = nil
 }
 
-// cleanUp resets every scope that was written to, as well as it can be done.
+// cleanUp resets every scope that was written to, as far as possible.
 func (b *bench) cleanUp() {
 	b.wire.set(nil)
 	for _, r := range b.rigs {
@@ -105,7 +105,7 @@ func (b *bench) scope(run, persona string) abi.MemoryScope {
 	return abi.MemoryScope{RunID: fmt.Sprintf("%s.%d%s", b.kit.options.RunID, b.report.Number, run), PersonaID: persona}
 }
 
-// session is one that nobody had before.
+// session is a new one.
 func (b *bench) session() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +113,7 @@ func (b *bench) session() string {
 	return "kit-session-" + strconv.Itoa(b.sessions)
 }
 
-// event is a turn of two messages that nobody had before.
+// event is a new turn of two messages.
 func (b *bench) event(s abi.MemoryScope, text string) *abi.MemoryEvent {
 	b.mu.Lock()
 	b.events++
@@ -171,7 +171,7 @@ func (r *rig) retrieve(q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return result, err
 }
 
-// wait waits until what was recorded in a scope can be retrieved. The outcome is set where that did not come.
+// wait waits until what was recorded in a scope can be retrieved. The outcome is set when that did not happen in time.
 func (r *rig) wait(s abi.MemoryScope) *outcome {
 	if !slices.Contains(r.bench.capabilities, abi.OpReadiness) {
 		return nil // written is readable, or the clause finds out
@@ -192,13 +192,13 @@ func (r *rig) wait(s abi.MemoryScope) *outcome {
 	return &o
 }
 
-// readOnly raises or lowers the wall.
+// readOnly turns the slot's read-only mode on or off.
 func (r *rig) readOnly(on bool) error {
 	_, err := r.slot.SetMode(r.bench.ctx, &abi.AdapterMode{ReadOnly: on, Reason: "conformance kit"})
 	return err
 }
 
-// heard takes what a trace tells of the backend's language models.
+// heard notes what a trace reports of the backend's language models.
 func (b *bench) heard(t *abi.Trace) {
 	if t == nil || t.Details["llm_calls"] == nil {
 		return

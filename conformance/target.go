@@ -16,8 +16,8 @@ type Target struct {
 	Provider host.ProviderConfig
 	// Probe is how facts are told and asked for. Zero: first-person facts about a cat.
 	Probe Probe
-	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. Time over is the
-	// verdict pending.
+	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. After that the
+	// verdict is pending.
 	ReadyWithin time.Duration
 	// Known is where the provider answers something although nothing was recorded, such as the persona of a configured
 	// profile. A provider that retains nothing needs it for the clauses about answers.
@@ -25,8 +25,8 @@ type Target struct {
 	// ErrorBodies are the backend's own way to put an error inside a 200, by route; that of the empty route is for all
 	// others. Default: {"error": ...}.
 	ErrorBodies map[string]string
-	// LLMCalls counts the calls that the backend's language models have had so far, where that can be told. Nil:
-	// unknown, unless traces tell (details.llm_calls).
+	// LLMCalls returns how many calls the backend's language models have had so far. Nil: unknown, unless traces say it
+	// (details.llm_calls).
 	LLMCalls func(context.Context) (int64, error)
 }
 
@@ -57,7 +57,7 @@ type Options struct {
 	Logger hclog.Logger
 	// Limits are the hosts' limits; Pool is the kit's own.
 	Limits host.Limits
-	// Progress is told of every clause as it ends.
+	// Progress is called with every clause as it ends.
 	Progress func(ClauseReport)
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // Test runs the kit as a Go test: one subtest per clause, named by its number and words. A clause that is not green
-// fails its subtest: pending and inconclusive too, since they prove nothing. One that does not apply is skipped.
+// fails its subtest, also a pending or inconclusive one, since it proves nothing. A clause that does not apply is
+// skipped.
 //
 // `go test -run 'TestConformance/clause_7:'` checks one clause.
 func Test(t *testing.T, target Target) {

@@ -131,7 +131,7 @@ func (b *bench) skipsBatch(events ...*abi.MemoryEvent) outcome {
 	return passed("skipped")
 }
 
-// inventory takes what a scope holds. unsure is why that does not tell.
+// inventory takes what a scope holds. unsure is why that proves nothing.
 func (r *rig) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
 	unknown := func(o outcome) (*abi.Inventory, *outcome) { return nil, &o }
 	if !slices.Contains(r.bench.capabilities, abi.OpInventory) {
@@ -321,7 +321,7 @@ func (b *bench) everythingElse(s abi.MemoryScope) outcome {
 	if o := skip(abi.OpNativeMutation, status, err); o != nil {
 		return *o
 	}
-	// What these answer is their own; what they send is not.
+	// Their answers do not matter here, only what they send.
 	_, _ = b.slot.NativeQuery(b.ctx, &abi.NativeQuery{Scope: s, Name: "kit_none"})
 	_, _ = b.slot.Provenance(b.ctx, &abi.ProvenanceRequest{Scope: s, EventID: at.EventID, Limit: 1})
 	if wrote := changes(b.wire.since(mark)); len(wrote) > 0 {

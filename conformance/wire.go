@@ -9,7 +9,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// wire stands between the hosts and the backend: it keeps every native call with its answer, and lets a fault decide.
+// wire is between the hosts and the backend: it keeps every native call with its answer, and applies the fault that is
+// set.
 type wire struct {
 	mu    sync.Mutex
 	log   []*exchange
@@ -76,7 +77,7 @@ func (w *wire) since(mark int) []exchange {
 	return list
 }
 
-// during runs f while a fault decides what becomes of native calls.
+// during runs f while a fault handles native calls.
 func (w *wire) during(fault host.Interceptor, f func()) {
 	w.set(fault)
 	defer w.set(nil)
@@ -101,7 +102,7 @@ func (w *wire) cost(mark int) Cost {
 	return c
 }
 
-// changes are the calls that are no reads.
+// changes are the calls other than reads.
 func changes(list []exchange) []exchange {
 	var some []exchange
 	for _, x := range list {
@@ -119,7 +120,7 @@ func (x *exchange) carries(text string) bool {
 		strings.Contains(strings.ToLower(x.call.URL), text)
 }
 
-// writesOf counts how often calls that are no reads and carry a name were done by the backend.
+// writesOf counts how often the backend did calls, other than reads, that carry a name.
 func writesOf(list []exchange, name string) int {
 	n := 0
 	for _, x := range changes(list) {

@@ -13,9 +13,9 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// Checks of what guests answer. The host fills in what is its own; of the rest it refuses what the contract does not
-// have: a required field that is missing, a word outside its list, a negative count, a rank below 1, a pointer to
-// nothing. Each check returns what is wrong, "" for nothing.
+// Checks of what guests answer. The host fills in its own fields. In the rest it refuses what breaks the contract: a
+// missing required field, an unknown word, a negative count, a rank below 1, a pointer to nothing. Each check returns
+// what is wrong, "" for nothing.
 
 // contractBreach is the error of an answer that does not keep to the contract.
 func (o *operation) contractBreach(what string) *abi.Error {
@@ -24,7 +24,8 @@ func (o *operation) contractBreach(what string) *abi.Error {
 	return o.provider.plugin.Failed(o.Op, e)
 }
 
-// badContext is the error of a formatted context that is not one element, or does not fit. Its reason is abi.
+// badContext is the error of a formatted context that is not exactly one element, or exceeds the budget. Its reason is
+// "abi".
 func (o *operation) badContext(what string) *abi.Error {
 	e := o.contractBreach("formatted_context " + what)
 	e.Reason = "abi"
@@ -74,7 +75,7 @@ func wrongIn(answer abi.Decodable) string {
 	return ""
 }
 
-// wrongReceipt leaves skipped_read_only out: that is the host's.
+// wrongReceipt does not accept skipped_read_only, which only the host may answer.
 func wrongReceipt(r *abi.WriteReceipt) string {
 	return cmp.Or(
 		wrongWord("receipt.status", r.Status, abi.StatusCommitted, abi.StatusQueued, abi.StatusPending,
@@ -96,7 +97,7 @@ func wrongReset(r *abi.ResetReceipt) string {
 		abi.ResetFailed), wrongTrace(r.Trace))
 }
 
-// wrongHealth asks only the status of a backend that is unavailable.
+// wrongHealth checks only the status when the backend is unavailable.
 func wrongHealth(h *abi.BackendHealth) string {
 	wrong := wrongWord("status", h.Status, abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable)
 	if wrong != "" || h.Status == abi.HealthUnavailable {
@@ -141,7 +142,7 @@ func wrongShown(evidence []abi.Evidence, text string) string {
 	return ""
 }
 
-// wrongTrace checks the guest's part of a trace. An absent member is none of its words.
+// wrongTrace checks the guest's part of a trace. An absent member is not one of its words.
 func wrongTrace(t *abi.Trace) string {
 	if t == nil {
 		return ""
@@ -187,7 +188,7 @@ func wrongWord[T ~string](path string, is T, list ...T) string {
 	for i := range list {
 		words[i] = string(list[i])
 	}
-	return fmt.Sprintf("%s %.80q is none of %s", path, string(is), strings.Join(words, ", "))
+	return fmt.Sprintf("%s %.80q is not one of %s", path, string(is), strings.Join(words, ", "))
 }
 
 func wrongCount(path string, n *int64) string {
@@ -275,7 +276,7 @@ func dangling(raw *abi.RawResult, evidence []abi.Evidence) int {
 	return slices.IndexFunc(leaves, func(leaf *branch) bool { return !leaf.found })
 }
 
-// walkInto walks a member that is raw JSON. What cannot be read there is not found.
+// walkInto walks a member that is raw JSON. Nothing is found in JSON that cannot be read.
 func (b *branch) walkInto(name string, value abi.Raw) {
 	if next := b.next[name]; next != nil && len(value) > 0 {
 		_ = next.walk(wirejson.DecodeBytes(value))

@@ -10,13 +10,13 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// backgroundWork is what the host does of its own accord while a provider serves. The zero value does nothing.
+// backgroundWork is the work that the host starts by itself while a provider serves. The zero value does nothing.
 type backgroundWork struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// end stops the work and waits for a run that is under way to be stopped.
+// end stops the work and waits until a run under way has stopped.
 func (b *backgroundWork) end() {
 	if b.stop != nil {
 		b.stop()
@@ -24,7 +24,7 @@ func (b *backgroundWork) end() {
 	}
 }
 
-// endBackground ends what the host does of its own accord for a provider.
+// endBackground ends the background work of a provider.
 func (p *Provider) endBackground() {
 	p.background.end()
 	p.polling.end()

@@ -193,7 +193,8 @@ func TestHTTPPortIsNoDatabase(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	_, err = openSlot(t, open(t, Options{}), graphConfig("bolt://"+listener.Addr().String())).Retrieve(context.Background(), ask("bolt one"))
+	_, err = openSlot(t, open(t, Options{}), graphConfig("bolt://"+listener.Addr().String())).Retrieve(
+		context.Background(), ask("bolt one"))
 	requireCode(t, err, abi.CodeBackend, "not of its HTTP one")
 }
 

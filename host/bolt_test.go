@@ -290,7 +290,8 @@ func TestInterceptorSeesStatementsAndDecidesWhatComesOfThem(t *testing.T) {
 	answer := func(ctx context.Context, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		return next(ctx)
 	}
-	slot := graphSlot(t, s, Options{Intercept: func(ctx context.Context, c NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	slot := graphSlot(t, s, Options{Intercept: func(ctx context.Context, c NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		seen = append(seen, c)
 		return answer(ctx, next)
 	}})

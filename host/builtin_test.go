@@ -18,28 +18,33 @@ func builtin(t *testing.T, name, block string) *Slot {
 	t.Helper()
 	m, ok := plugins.Find(name)
 	require.True(t, ok)
-	return openSlot(t, open(t, Options{}), ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)})
+	return openSlot(t, open(t, Options{}), ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin",
+		Block: abi.Raw(block)})
 }
 
 func said(id, at, text string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: "r", UserID: "p", SessionID: "s", TurnID: id, Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "r", UserID: "p", SessionID: "s", TurnID: id, Timestamp: at,
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
 func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const turns, size, memory = 64, 1 << 20, 32 << 20 // twice as much text as memory
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
-	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin",
+	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history",
+		Module: m.Wasm, Source: "builtin",
 		Block: abi.Raw(`{"current_session":"exclude"}`)})
 	old := said("old", "2026-01-01T00:00:00Z", "I drink tea.")
 	old.SessionID = "yesterday"
 	_, err := s.RecordEvent(t.Context(), old)
 	require.NoError(t, err)
 	for i := range turns {
-		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:"+strconv.Itoa(10+i/2)+":00Z", strings.Repeat("x", size)))
+		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:"+strconv.Itoa(10+i/2)+":00Z",
+			strings.Repeat("x", size)))
 		require.NoError(t, err)
 	}
-	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", SessionID: "s", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "q", SessionID: "s",
+		Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
 	require.NoError(t, err)
 	assert.Contains(t, result.FormattedContext, "I drink tea.")
 	assert.Equal(t, abi.Raw(strconv.Itoa(turns)), result.Trace.Details["turns_of_this_session"])
@@ -58,7 +63,8 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 	whole := strings.Repeat("Grüße, 世界 🙂\n", 1<<20/20)
 	_, err = s.RecordEvent(context.Background(), said("large", "2026-01-03T03:04:05Z", whole))
 	require.NoError(t, err)
-	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
+		Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
 	require.NoError(t, err)
 	assert.True(t, *q.Trace.Truncated)
 	require.NotEmpty(t, q.Trace.Warnings)
@@ -71,7 +77,8 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
 	s := builtin(t, "full_history", `{}`)
 	for _, e := range []*abi.MemoryEvent{
-		said("c", "2026-01-03T00:00:00Z", "third"), said("a", "2026-01-01T00:00:00+14:00", "first"), said("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
+		said("c", "2026-01-03T00:00:00Z", "third"), said("a", "2026-01-01T00:00:00+14:00", "first"),
+		said("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
 		said("b", "2026-01-02T12:00:00.5-11:00", "second"),
 	} {
 		_, err := s.RecordEvent(context.Background(), e)
@@ -85,7 +92,8 @@ func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
 		for _, e := range q.Evidence {
 			ids += e.SourceEventIDs[0]
 		}
-		again, err := s.FormatContext(context.Background(), &abi.FormatRequest{Result: *q, Scope: request.Scope, Budget: request.Budget})
+		again, err := s.FormatContext(context.Background(), &abi.FormatRequest{Result: *q, Scope: request.Scope,
+			Budget: request.Budget})
 		require.NoError(t, err)
 		assert.Equal(t, q.FormattedContext, again.FormattedContext, "format_context gives the same string")
 		return ids
@@ -112,11 +120,13 @@ func TestControlsThatRetainNothingSaySo(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusNotRetained, r.Status)
 			assert.Equal(t, abi.KindControl, r.Trace.ConditionKind)
-			q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+			q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
+				Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
 			require.NoError(t, err)
 			assert.NotContains(t, q.FormattedContext, "coffee")
 			assert.Equal(t, name == "no_memory", q.FormattedContext == "")
-			other, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new", Scope: abi.MemoryScope{RunID: "r", PersonaID: "P"}})
+			other, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
+				Scope: abi.MemoryScope{RunID: "r", PersonaID: "P"}})
 			require.NoError(t, err)
 			assert.Empty(t, other.FormattedContext, "a look-alike persona has nothing")
 			assert.Equal(t, name != "no_memory", len(other.Trace.Warnings) > 0)

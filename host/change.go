@@ -70,8 +70,8 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if err := o.changeInTurn(ctx, sc, yields, in, out); err != nil || !yields {
 		return true, err
 	}
-	// Other writes of the scope pass while it runs. What it wrote counts if nobody was quicker, and if the generation
-	// is still the same.
+	// Other writes of the scope pass while it runs. What it wrote counts if no other write of the same key came first
+	// and the generation is still the same.
 	if err := o.enter(ctx, in, out); err != nil {
 		return true, err
 	}

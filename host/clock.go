@@ -12,7 +12,7 @@ type clock interface {
 	Now() time.Time
 	// Pause waits for d, or until ctx ends.
 	Pause(ctx context.Context, d time.Duration)
-	// Measured is a duration that was measured, as traces tell it.
+	// Measured is a measured duration as it appears in traces.
 	Measured(d time.Duration) time.Duration
 }
 
@@ -30,7 +30,7 @@ func (h *Host) now() time.Time { return h.clock.Now() }
 
 func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
 
-// waiting is how long the host polls, by its own clock. What it has waited counts even where that clock stands still or
+// waiting is how long the host polls, by its own clock. The time it has waited counts even when that clock stops or
 // goes back.
 type waiting struct {
 	clock  clock

@@ -11,7 +11,7 @@ import (
 // Contract is what an agent can ask of a memory slot. A Slot implements it, and so does a client of a slot's HTTP door.
 // Every error is an *abi.Error.
 type Contract interface {
-	// SetupScope makes a scope ready. It is never needed: the first write does it.
+	// SetupScope makes a scope ready. It is optional: the first write does it.
 	SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error)
 	// RecordEvent delivers a turn once. The same event again answers with the first receipt and duplicate set; with
 	// other content it is conflict.
@@ -43,8 +43,8 @@ type Contract interface {
 	ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error)
 }
 
-// through runs one operation of the contract at the slot's outer border: what is recorded, and what OnExchange is told,
-// is exactly what a caller asked and got.
+// through runs one operation of the contract at the slot's outer border: the recording and OnExchange get exactly what
+// a caller asked and got.
 func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R,
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	h := s.host
@@ -117,8 +117,8 @@ type Exchange struct {
 	// Answer is nil where Error is set.
 	Answer abi.Encodable
 	Error  *abi.Error
-	// Trace tells of an operation that failed what the host knows: scope, native calls, times. Nil where the guest was
-	// not entered; answers carry their own.
+	// Trace is what the host knows of an operation that failed: scope, native calls, times. Nil when the guest was not
+	// entered. An answer carries its own trace.
 	Trace *abi.Trace
 
 	clean func([]byte) []byte
@@ -135,7 +135,7 @@ func (s *Slot) redact(text []byte) []byte {
 	return text
 }
 
-// account gathers what the calls of an operation cost, for when it fails and has no trace of its own.
+// account collects what the calls of an operation cost, for an operation that fails and so has no trace of its own.
 type account struct {
 	mu      sync.Mutex
 	last    *operation

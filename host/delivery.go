@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Delivery: what the host knows of a write that did not come to its end, and how it finds out. A write is noted in the
-// ledger before its first native call that is not a read leaves; so whatever happens afterwards, a crash too, the
-// ledger knows that something may have arrived.
+// Delivery: what the host knows of an unfinished write, and how it finds out. A write is noted in the ledger before its
+// first native call other than a read is sent. So whatever happens afterwards, even a crash, the ledger knows that
+// something may have arrived.
 
 // pendingWrite is an event that is to be sent. at is its place in the answers.
 type pendingWrite struct {
@@ -22,7 +22,7 @@ type pendingWrite struct {
 	at    int
 	// resume is set when a part of it has arrived already.
 	resume *abi.Resume
-	// warning is what its receipt warns of.
+	// warning goes into its receipt.
 	warning string
 }
 
@@ -56,13 +56,13 @@ const (
 		"recording it again sends nothing"
 )
 
-// inDoubt tells whether something of a write that ended with e may have arrived.
+// inDoubt tells whether a write that ended with e may have arrived, in whole or in part.
 func (o *operation) inDoubt(e *abi.Error) bool {
 	return o.Noted && o.Effect != egress.EffectNone && !e.NothingStored
 }
 
-// doubted completes the error of a write of which something may have arrived: it can be settled, and so retried,
-// where the provider can look the event up.
+// doubted completes the error of a write that may have arrived in part: it can be settled, and so retried, if the
+// provider can look the event up.
 func (o *operation) doubted(e *abi.Error) *abi.Error {
 	told := *e
 	told.Retryable = o.provider.has(abi.OpFindEvent)
@@ -122,7 +122,7 @@ func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Er
 	return e
 }
 
-// uncertainReceipt tells that the outcome of a write is not known, with what is known of why.
+// uncertainReceipt says that the outcome of a write is unknown, and why as far as is known.
 func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.Error) *abi.WriteReceipt {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{},
 		NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
@@ -266,8 +266,8 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *led
 	return max(0, o.provider.settle()-now.Sub(known.sentAt))
 }
 
-// found is the record of an event that the backend turned out to have. Behind an immediate backend that is the end of
-// it; elsewhere readiness has to see it.
+// found is the record of an event that the backend turned out to have. With an immediate backend it is then committed;
+// with others readiness has to see it first.
 func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs,
 		NativeIDsKind: abi.NativeIDsFinal,

@@ -37,14 +37,16 @@ func must[T any](v T, err error) T {
 
 // turn is an event with one message.
 func turn(user, id, said string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: user, SessionID: "monday", TurnID: id, Timestamp: "2026-03-02T09:00:00Z",
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
+	return &abi.MemoryEvent{EventID: id, RunID: "run", UserID: user, SessionID: "monday", TurnID: id,
+		Timestamp: "2026-03-02T09:00:00Z",
+		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &said}}}
 }
 
 // question is what an agent asks before a turn.
 func question(user, query string) *abi.RetrieveRequest {
 	limit := int64(400)
-	return &abi.RetrieveRequest{Query: query, Scope: abi.MemoryScope{RunID: "run", PersonaID: user}, SessionID: "tuesday", Budget: abi.ContextBudget{MaxTokens: &limit}}
+	return &abi.RetrieveRequest{Query: query, Scope: abi.MemoryScope{RunID: "run", PersonaID: user}, SessionID: "tuesday",
+		Budget: abi.ContextBudget{MaxTokens: &limit}}
 }
 
 // folder is an empty data folder, cacheDir one for compiled modules that all examples share.
@@ -58,13 +60,15 @@ func ExampleHost_Open() {
 	dir := folder()
 
 	h := must(host.New(ctx, host.Options{DataDir: dir, CacheDir: cacheDir()}))
-	slot := must(h.Open(ctx, host.ProviderConfig{Name: "full_history", Module: builtin("full_history"), Source: "builtin"}))
+	slot := must(h.Open(ctx, host.ProviderConfig{Name: "full_history", Module: builtin("full_history"),
+		Source: "builtin"}))
 	must(slot.RecordEvent(ctx, turn("ann", "e1", "I moved to Lyon.")))
 
 	_, err := host.New(ctx, host.Options{DataDir: dir})
 	fmt.Println("a second host:", abi.CodeOf(err), abi.AsError(err).Reason)
 
-	manifest, err := slot.Swap(ctx, host.ProviderConfig{Name: "no_memory", Module: builtin("no_memory"), Source: "builtin"})
+	manifest, err := slot.Swap(ctx, host.ProviderConfig{Name: "no_memory", Module: builtin("no_memory"),
+		Source: "builtin"})
 	if err != nil {
 		log.Fatal(err) // the old provider serves on
 	}
@@ -177,8 +181,10 @@ func ExampleOptions_logger() {
 
 // Observe is told of every operation when it has ended.
 func ExampleOptions_metrics() {
-	operations := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memory_operations_total", Help: "Operations that ended."}, []string{"operation", "code"})
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "memory_backend_seconds", Help: "What the backend took of them."}, []string{"operation"})
+	operations := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memory_operations_total",
+		Help: "Operations that ended."}, []string{"operation", "code"})
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "memory_backend_seconds",
+		Help: "What the backend took of them."}, []string{"operation"})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(operations, seconds)
 

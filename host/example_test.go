@@ -16,9 +16,11 @@ func Example() {
 	slot := must(h.Open(ctx, host.ProviderConfig{Name: "full_history", Module: builtin("full_history")}))
 	defer slot.Close(ctx)
 	said := "My cat is called Zorvex."
-	must(slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "ann", SessionID: "monday", TurnID: "t1",
+	must(slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "ann", SessionID: "monday",
+		TurnID:    "t1",
 		Timestamp: "2026-03-02T09:00:00+01:00", Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}))
-	result := must(slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "Who is Zorvex?", Scope: abi.MemoryScope{RunID: "run", PersonaID: "ann"}, SessionID: "tuesday"}))
+	result := must(slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "Who is Zorvex?",
+		Scope: abi.MemoryScope{RunID: "run", PersonaID: "ann"}, SessionID: "tuesday"}))
 	fmt.Println(result.FormattedContext)
 	// Output:
 	// <memory-context backend="full_history" scope="run/ann" condition_kind="control">

@@ -39,7 +39,7 @@ type Host struct {
 	scopes   map[scopeName]*scopeState
 }
 
-// New opens a Host on a data folder and takes it for this process. Close it to give the folder free.
+// New opens a Host on a data folder and takes it for this process. Close releases the folder.
 //
 // Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it
 // cannot be written.
@@ -88,7 +88,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	return h, nil
 }
 
-// Close gives the data folder free. Slots of this host must have been closed before.
+// Close releases the data folder. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
 	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
 		return abi.AsError(err)
@@ -96,7 +96,7 @@ func (h *Host) Close(ctx context.Context) error {
 	return nil
 }
 
-// commit writes a batch. What the guest did in the backend is done: the commit is not the caller's to cancel.
+// commit writes a batch. The guest has already changed the backend, so the caller cannot cancel the commit.
 func (h *Host) commit(ctx context.Context, b *state.Batch) error {
 	_, err := h.store.Commit(context.WithoutCancel(ctx), b)
 	return stateError(err)

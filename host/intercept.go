@@ -16,7 +16,7 @@ type NativeCall struct {
 	// Scope is whose memory is meant, the zero value for an operation without a scope; Generation counts its resets.
 	Scope      abi.MemoryScope
 	Generation int64
-	// ReadOnly tells that only reads are let through in this operation.
+	// ReadOnly is true when only reads are let through in this operation.
 	ReadOnly bool
 
 	// Route and Class are of the manifest, Origin is the origin's name there, Protocol is http or bolt.
@@ -35,7 +35,7 @@ type NativeAnswer struct {
 	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
 	Status int
 	Header http.Header
-	// Body is the body of an HTTP answer, or the rows of a Bolt answer: a JSON array each, with a newline behind it.
+	// Body is the body of an HTTP answer, or the rows of a Bolt answer: one JSON array each, followed by a newline.
 	Body []byte
 	// Bolt is the head of a Bolt answer. An interceptor that answers by itself may leave it out: then the rows have no
 	// columns' names.

@@ -17,7 +17,8 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 	answer := func(next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		return next(context.Background())
 	}
-	s := netSlot(t, server.URL, Options{Intercept: func(_ context.Context, c NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s := netSlot(t, server.URL, Options{Intercept: func(_ context.Context, c NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		seen = append(seen, c)
 		return answer(next)
 	}})
@@ -58,7 +59,8 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 func TestInterceptorNeverSeesWhatTheHostRefuses(t *testing.T) {
 	server, _ := backend(t)
 	var seen atomic.Int64
-	s := netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall, next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s := netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		seen.Add(1)
 		return next(ctx)
 	}})

@@ -60,7 +60,7 @@ func (o *operation) retrieve(ctx context.Context, r *abi.RetrieveRequest, result
 	return err
 }
 
-// itemsOf is how many items to ask for, by the declared tokens per item; 0 where the host leaves that to the provider.
+// itemsOf is how many items to ask for, by the declared tokens per item; 0 when the host leaves that to the provider.
 func (p *Provider) itemsOf(b *abi.ContextBudget) int64 {
 	if p.itemLimit == nil || p.itemsSet || p.config.Profile != abi.ProfileBest || b.MaxItems != nil ||
 		b.MaxTokens == nil {

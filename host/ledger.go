@@ -33,11 +33,11 @@ func hashEvent(e *abi.MemoryEvent) (contentHash, error) {
 	return sha256.Sum256(abi.Marshal(canonical)), nil
 }
 
-// delivery is how far the ledger knows an event to have come.
+// delivery is the last known state of an event's delivery.
 type delivery byte
 
 const (
-	// deliverySent: a native write of it has left, and no receipt was kept since. Its outcome is not known.
+	// deliverySent: a native write was sent, and no receipt was stored since. The outcome is unknown.
 	deliverySent delivery = 's'
 	// deliveryReceived: the provider gave a receipt. That may itself say uncertain or partial.
 	deliveryReceived delivery = 'r'
@@ -179,8 +179,8 @@ func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Spa
 	return nil
 }
 
-// sweepStep is how many records of the ledger one write looks at when a retention is set: what is old goes a little at
-// a time.
+// sweepStep is how many records of the ledger one write looks at when a retention is set: old records are removed a few
+// at a time.
 const sweepStep = 32
 
 // sweepLedger adds to a batch the removal of receipts that are older than the retention. What is not seen yet stays,

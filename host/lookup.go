@@ -45,8 +45,8 @@ func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
 // lookUp finds out about an event that the ledger does not know, where it may have been recorded before. After
 // retention has dropped receipts it counts as sent, with an unknown outcome. Where another data folder may have
 // recorded it the backend is asked: known is its record when the backend has all of it, w.resume is set when it has a
-// part. What the backend cannot tell is sent then, since this host never sent it, and the receipt says that it may be
-// there twice: nothing is lost.
+// part. If the backend cannot tell, the event is sent, since this host never sent it, and the receipt says that it may
+// be there twice: nothing is lost.
 //
 // Errors: those of find_event, and nothing was sent.
 func (o *operation) lookUp(ctx context.Context, w *pendingWrite) (known *ledgerEntry, err error) {

@@ -49,9 +49,9 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	return nil
 }
 
-// SetMode implements Contract. The mode is kept in the data folder before it holds. Going read-only then waits for the
-// writes under way, until ctx ends or Limits.ModeWait is over; the receipt counts those that still run, and names the
-// scopes whose writes are not yet known to have arrived.
+// SetMode implements Contract. The mode is stored in the data folder before it takes effect. Going read-only then waits
+// for the writes under way, until ctx ends or Limits.ModeWait is over; the receipt counts those that still run, and
+// names the scopes whose writes are not yet known to have arrived.
 func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	return through(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
 		receipt, err := s.setMode(ctx, mode)
@@ -88,7 +88,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	return s.modeReceipt(context.WithoutCancel(ctx), v.provider, sc)
 }
 
-// keepMode stores a mode and lets it hold.
+// keepMode stores a mode and puts it into effect.
 func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMode) error {
 	m, key := &s.mode, []byte(modeOfSlot)
 	m.mu.RLock()

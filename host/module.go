@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// Module is a checked plugin. What it may do was read off its bytes before any of its code ran.
+// Module is a checked plugin. What it may do was read from its bytes before any of its code ran.
 type Module struct {
 	// Manifest is what the module says of itself.
 	Manifest *abi.ModuleManifest
@@ -23,8 +23,8 @@ type Module struct {
 	SHA256 string
 	// Bytes is their number.
 	Bytes int64
-	// Engine names how the module is run and interrupted, Warnings say what is to be known about that. Before it is
-	// loaded, EngineOf tells both.
+	// Engine names how the module is run and interrupted, with Warnings about that. EngineOf returns both before the
+	// module is loaded.
 	Engine   string
 	Warnings []string
 	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
@@ -42,7 +42,7 @@ type Module struct {
 //
 // Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export
 // missing or of another type, an import that is not permitted, a manifest that is absent, malformed or at odds with the
-// module, more memory than the limit.
+// module, more memory than the limit allows.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 	m, err := inspect(wasm, h.limits, h.options.Engines)
 	if err != nil {
@@ -159,7 +159,7 @@ func meets(block abi.Raw, pointer string, equals abi.Raw) (bool, error) {
 	return there && reflect.DeepEqual(found, want), err
 }
 
-// chosenAs checks that the word by which a configuration chose a provider fits its declared kind.
+// chosenAs checks that a configuration chose a provider by the word of its declared kind: backend or condition.
 func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
 	byKind := "backend"
 	if decl.Kind == abi.KindControl {

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/host/internal/egress"
 )
 
-// HTTP implements guest.Powers: by the network policy of package egress, with what this operation may do and what it
-// costs.
+// HTTP implements guest.Powers. Package egress has the network policy; this adds what the operation may do, and its
+// account.
 func (o *operation) HTTP(ctx context.Context, r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
 	route, err := o.route(r.Route, abi.ProtocolHTTP)
 	if err != nil {

@@ -27,7 +27,7 @@ type operation struct {
 	reservedWrites int64
 	// items is how many items a retrieval asks the backend for; 0 where the host says nothing.
 	items int64
-	// stamped is when the operation began by the host's clock, where that has been read.
+	// stamped is when the operation began by the host's clock, if that was read.
 	stamped string
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
@@ -107,8 +107,8 @@ func (o *operation) memoryScope() abi.MemoryScope {
 	return o.scope.memoryScope()
 }
 
-// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. What
-// the guest did in the backend is done: the commit is not the caller's to cancel.
+// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. The
+// guest has already changed the backend, so the caller cannot cancel the commit.
 func (o *operation) commit(ctx context.Context) error {
 	t := o.state
 	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
@@ -131,9 +131,9 @@ func (o *operation) commit(ctx context.Context) error {
 // of its reads. After that it takes the scope's turn, in which nothing is written.
 const readRepeats = 2
 
-// enter runs the guest's operation with a request body. out reads the answer. All that an operation that only reads
-// gets of the scope's state is of one commit: where a commit came between two of its reads it is repeated, within its
-// deadline, and what the guest made of the two is dropped.
+// enter runs the guest's operation with a request body. out reads the answer. An operation that only reads sees one
+// commit of the scope's state: when a commit comes between two of its reads it is repeated, within its deadline, and
+// the guest's first answer is dropped.
 //
 // Errors: unsupported where the provider lacks the operation, otherwise those of Provider.enter.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
@@ -234,7 +234,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	return t
 }
 
-// sideEffects adds what the manifest says of the routes that were used to what the plugin said.
+// sideEffects adds the side effects that the manifest declares for the routes used to those that the plugin reported.
 func (o *operation) sideEffects(said []string) []string {
 	for _, io := range o.IO {
 		effect := o.provider.network.SideEffects(io.Route)

@@ -21,8 +21,8 @@ type Options struct {
 	Logger hclog.Logger
 	Limits Limits
 	// LedgerRetention is how long the delivery ledger keeps the receipt of an event that has arrived; 0, the default,
-	// means for ever. An event that it no longer knows is looked up in the backend where the provider can do that, else
-	// it counts as new.
+	// means forever. A forgotten event is looked up in the backend if the provider can do that; otherwise it counts as
+	// new.
 	LedgerRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -44,7 +44,7 @@ type Options struct {
 	// Readiness, or by recording an event again. Default: it looks, 1 s after the write and then at intervals that
 	// double up to 60 s.
 	NoReadinessPolls bool
-	// Cassette has everything recorded, for Replay. Default: nothing.
+	// Cassette records everything, for Replay. Default: nothing is recorded.
 	Cassette *CassetteOptions
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it.
 	// It must be safe for concurrent use. Default: none. See Interceptor.
@@ -58,7 +58,7 @@ type Options struct {
 // Engine runs modules of another ABI than mh1. A program takes one from its package and passes it on.
 type Engine = guest.Engine
 
-// RunLabels name a run among its like. The host writes them into the run manifest and does not use them.
+// RunLabels distinguish a run from others. The host writes them into the run manifest and does not use them.
 type RunLabels struct {
 	Seed, Replicate string
 	Labels          map[string]string
@@ -78,7 +78,7 @@ type Limits struct {
 	RequestBytes, ResponseBytes int64
 	// BodyBytes bounds the body of one backend answer; default 16 MiB.
 	BodyBytes int64
-	// Rows bounds the rows of one Bolt answer, whose JSON BodyBytes bounds too; default 10,000. What is beyond is cut,
+	// Rows bounds the rows of one Bolt answer, whose JSON BodyBytes bounds too; default 10,000. Further rows are cut,
 	// and the guest is told.
 	Rows int64
 	// StateValueBytes bounds one state value or log entry; default 16 MiB. StateBytes bounds all state of one scope;
@@ -157,8 +157,8 @@ type ProviderConfig struct {
 	Namespace string
 	// AgentScoped makes agent_id a part of the scope.
 	AgentScoped bool
-	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are read-only by
-	// themselves.
+	// TestSessions are patterns of session ids (* and ? stand for any text and any character) that are always
+	// read-only.
 	TestSessions []string
 	// ReadOnlyTestSessions says that test sessions are to be read-only. Without TestSessions the harness makes them so
 	// with SetMode: run manifest and mode warn of that.
@@ -175,7 +175,7 @@ type ProviderConfig struct {
 	// throw-away scopes and erases them; a backend that works with an LLM calls it for that.
 	Smoke string
 	// SmokeWait bounds how long a smoke waits for readiness; default 30 s. Then its verdict is pending, and the slot
-	// serves with that said.
+	// serves and says so.
 	SmokeWait time.Duration
 	// Tokenizer is bytes4 (default), cl100k_base or o200k_base.
 	Tokenizer string

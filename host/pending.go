@@ -10,10 +10,10 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// How complete memory is, from the ledger alone, and the looks that let it become complete by itself.
+// How complete memory is, from the ledger alone, and the looks at the backend by which it becomes complete.
 
 // outstanding is what a list entry says of an event that has not been seen in memory, the byte behind the scopeKey.
-// Entries of before it was kept have none.
+// Older entries have none.
 type outstanding byte
 
 const (
@@ -94,7 +94,7 @@ func (h *Host) countOutstanding(ctx context.Context, space state.Space, c *compl
 
 const warnMemoryLost = "memory_lost: %d events are known not to have arrived; record them again"
 
-// tell writes into the trace of a retrieval what it may lack.
+// tell writes into the trace of a retrieval what may be missing from it.
 func (c *completeness) tell(t *abi.Trace) {
 	t.Consistency, t.ConsistencyAsOf = "committed", c.asOf
 	switch {
@@ -118,7 +118,7 @@ const (
 	pollPauseMax = time.Minute
 )
 
-// polls are the scopes that the host looks at of its own accord, with when it looks next.
+// polls are the scopes that the host looks at by itself, with the time of its next look.
 type polls map[scopeKey]*nextLook
 
 type nextLook struct {
@@ -127,8 +127,8 @@ type nextLook struct {
 	waiting int // events, at the last look
 }
 
-// pollOutstanding looks at the scopes of a provider that have outstanding events, those whose time has come, so that
-// pending ends without anybody asking. A look that fails is repeated after its pause.
+// pollOutstanding looks at the scopes of a provider that have outstanding events and are due, so that pending ends even
+// if nobody asks. A look that fails is repeated after its pause.
 func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 	h := s.host
 	waiting := map[scopeKey]int{}

@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// What a guest asks that is not network: configuration, log, tokens and state. network.go has the rest, readonly.go
-// what is refused.
+// The powers of a guest other than the network: configuration, log, tokens and state. network.go has the rest,
+// readonly.go what is refused.
 
 var _ guest.Powers = (*operation)(nil)
 
@@ -31,7 +31,7 @@ func (o *operation) FitTokens(text []byte, most int64) (n int, tokens int64) {
 // logLine is the longest single line kept of a guest's log, in bytes.
 const logLine = 8 << 10
 
-// loggedBytes is what a guest has logged in one call; cut says that it was too much.
+// loggedBytes is how much a guest has logged in one call; cut is true once that was too much.
 type loggedBytes struct {
 	bytes int64
 	cut   bool
@@ -40,7 +40,7 @@ type loggedBytes struct {
 var logLevels = []hclog.Level{abi.LogDebug: hclog.Debug, abi.LogInfo: hclog.Info, abi.LogWarn: hclog.Warn,
 	abi.LogError: hclog.Error}
 
-// Log implements guest.Powers. What goes beyond Limits.LogBytes is dropped, and a line says so.
+// Log implements guest.Powers. Text beyond Limits.LogBytes is dropped, and a line says so.
 func (o *operation) Log(level int32, text []byte) {
 	p := o.provider
 	o.logged.bytes += int64(len(text)) + 16

@@ -49,7 +49,7 @@ type Provider struct {
 	// itemsSet: the configuration limits the items itself.
 	itemLimit *abi.NativeLimit
 	itemsSet  bool
-	// lacks are the capabilities that this configuration does not have, with what they require.
+	// lacks are the capabilities that are missing from this configuration, with what they require.
 	lacks map[string]string
 	// queries and mutations are the native ones that it declares, and has with this configuration.
 	queries, mutations []abi.NativeDecl
@@ -186,7 +186,7 @@ func (p *Provider) deadline(op string) time.Duration {
 	return p.limits.Deadline
 }
 
-// hold counts a caller in; false when the provider has been retired.
+// hold counts one more caller; false when the provider has been retired.
 func (p *Provider) hold() bool {
 	p.inFlight.Add(1)
 	if p.retired.Load() {
@@ -264,8 +264,8 @@ func (p *Provider) configHash() string {
 	return configHash(p.shownConfig(), p.config.Profile, p.config.Frame)
 }
 
-// configHash is abi.RunManifest.ConfigHash: of the config alone under the profile best and the frame full, so that hashes
-// of releases that had nothing else stay as they are.
+// configHash is abi.RunManifest.ConfigHash: of the config alone under the profile best and the frame full, so that
+// hashes of releases that had nothing else stay as they are.
 func configHash(config abi.Raw, profile abi.Profile, frame abi.Frame) string {
 	more := ""
 	if frame != "" && frame != abi.FrameFull {

@@ -29,7 +29,8 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 }
 
 // readComplete enters a retrieval. The ledger is read before: what arrives meanwhile counts as outstanding.
-func (o *operation) readComplete(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult) (*completeness,
+func (o *operation) readComplete(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult) (
+	*completeness,
 	error) {
 	sc, err := o.provider.scopeOf(r.Scope)
 	if err != nil {

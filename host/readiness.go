@@ -17,9 +17,9 @@ const (
 )
 
 // Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time
-// over is reported as pending. A look that fails for now is repeated, too; when the time is over it is reported as
-// pending, with the reason. A request without time gets the error. A provider with outstanding work of its own
-// (wait_until_ready) may do it in the meantime, unless the scope is read-only.
+// over is reported as pending. A look that fails with a retryable error is repeated, too; when the time is over it is
+// reported as pending, with the reason. A request without time gets the error. A provider with outstanding work of its
+// own (wait_until_ready) may do it in the meantime, unless the scope is read-only.
 func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
 	return through(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
 		if err := r.Validate(); err != nil {
@@ -50,7 +50,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 	})
 }
 
-// failsForNow tells whether a look that ended with err may succeed in a moment.
+// failsForNow tells whether a look that failed with err may soon succeed.
 func failsForNow(err error) bool {
 	e := abi.AsError(err)
 	switch e.Code {
@@ -124,7 +124,7 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time
 	return err == nil && admitted && answer.Status != abi.ReadinessPending, err
 }
 
-// unseenMost is how many events one look passes to the guest; those behind them wait.
+// unseenMost is how many events one look passes to the guest; further ones wait for the next look.
 const unseenMost = 5000
 
 // lookUps is how many events of unknown outcome one look asks the backend about.
@@ -174,7 +174,7 @@ func complete(r *abi.BackendReadiness) {
 type unseen struct {
 	ids     []string
 	entries map[string]*ledgerEntry
-	// more: there are others behind these.
+	// more: there are further ones.
 	more bool
 }
 
@@ -246,8 +246,8 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 	}
 }
 
-// learn takes over what the guest said: what it calls lost or failed may be sent again; what is empty has arrived, and
-// so has, where all is ready or degraded, what is not named at all.
+// learn stores what the guest said. Events that it calls lost or failed may be sent again. Empty ones have arrived; so
+// have those that it does not name, if the status is ready or degraded.
 func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendReadiness) {
 	named := map[string]bool{}
 	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,

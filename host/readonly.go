@@ -14,24 +14,24 @@ import (
 )
 
 // Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit);
-// what is not admitted is answered by the host. And a guest that was entered gets powers that refuse what the operation
-// may not do (permit).
+// what is not admitted is answered by the host. A guest that is entered gets powers that refuse what the operation may
+// not do (permit).
 
 // permission is what an operation may change.
 type permission struct {
-	// admitted: the mode let this write in, and what it does until its end goes on when the mode changes meanwhile.
+	// admitted: the mode let this write in. It goes on to its end even if the mode changes meanwhile.
 	admitted bool
-	// readOnly: no native call that is not a read leaves, and no state is written.
+	// readOnly: only reads are sent to the backend, and no state is written.
 	readOnly bool
 	guarded  readOnlyPowers
 }
 
-// readOnlyMode is the read-only mode of a slot, and the writes that are under way. It is the host's own: no guest can
-// change or pass it.
+// readOnlyMode is the read-only mode of a slot, and the writes that are under way. The host keeps it: no guest can
+// change or bypass it.
 type readOnlyMode struct {
 	mu   sync.RWMutex
 	slot modeRecord
-	// scopes are read-only by themselves.
+	// scopes are those that are read-only one by one.
 	scopes map[scopeKey]modeRecord
 	// inFlight counts the writes under way, of each scope that has any. ended is closed and made new when one ends.
 	inFlight map[scopeKey]int64
@@ -100,7 +100,7 @@ func (m *readOnlyMode) underWay(sc *scopeState) (int64, <-chan struct{}) {
 	return all, m.ended
 }
 
-// refusal is the error for what a read-only mode keeps from being done, of the slot or of one scope.
+// refusal is the error of an operation that a read-only mode prevents: of the slot or of one scope.
 func (m *readOnlyMode) refusal(words string) *abi.Error {
 	if m.isReadOnly(nil) {
 		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).
@@ -125,7 +125,7 @@ func sessionPattern(patterns []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^(?:` + strings.Join(alternatives, "|") + `)$`)
 }
 
-// testSession tells whether the configuration makes a session read-only by itself.
+// testSession tells whether the configuration makes a session read-only.
 func (p *Provider) testSession(session string) bool {
 	return p.testSessions != nil && p.testSessions.MatchString(session)
 }
@@ -152,7 +152,7 @@ func (o *operation) permit() {
 }
 
 // readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a
-// read. It sees to it that all state reads of the operation are of one commit.
+// read. It ensures that all state reads of the operation see one commit.
 type readOnlyPowers struct {
 	guest.Powers
 	operation *operation
@@ -257,7 +257,7 @@ func (r *readOnlyPowers) refuseState() error {
 		o.Op+" only reads: state may be written in "+strings.Join(writers[:last], ", ")+" and "+writers[last])
 }
 
-// refuseRoute refuses a route that is not a read. What is wrong with it otherwise the network says.
+// refuseRoute refuses a route that is not a read. The network reports anything else that is wrong with it.
 func (r *readOnlyPowers) refuseRoute(name, protocol string) error {
 	if !r.operation.readOnly {
 		return nil

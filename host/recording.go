@@ -26,12 +26,12 @@ type CassetteOptions struct {
 	Timeless bool
 }
 
-// recording is what a host has of the tape around it. The zero value records nothing.
+// recording is the tape around a host. The zero value records nothing.
 type recording struct {
 	tape *tape.Tape
 	// recorded: there is one operation at a time, and none that no caller asked for.
 	recorded bool
-	// slack is what a replay adds to every deadline: its computer may be slower than the recording's.
+	// slack is added to every deadline of a replay: its computer may be slower than the one that recorded.
 	slack time.Duration
 	// begin opens an operation at the outer border, and end closes it; nil where nothing is recorded.
 	begin func(ctx context.Context, name string, request abi.Encodable) (_ context.Context,

@@ -21,13 +21,13 @@ type ReplayOptions struct {
 	Path string
 	// Module gives the module that is to answer in place of the one that was recorded; it may be another one. Required.
 	Module func(recorded cassette.Load) ([]byte, error)
-	// Partial replays what there is of a cassette that was cut off.
+	// Partial replays a cassette that was cut off, as far as it goes.
 	Partial bool
 	// Engines run modules of other ABIs than mh1, as in Options.
 	Engines []Engine
 	// CacheDir is where compiled modules are kept. Default: a folder that goes with the replay.
 	CacheDir string
-	// Logger receives the log lines of the host; what guests log is held against the cassette. Default: none.
+	// Logger receives the log lines of the host; what guests log is compared with the cassette. Default: none.
 	Logger hclog.Logger
 }
 
@@ -41,12 +41,12 @@ type ReplayReport struct {
 	Operations int64 `json:"operations"`
 	Entries    int64 `json:"entries"`
 	Calls      int64 `json:"calls"`
-	// Older tells that the cassette is of before the contract's last additions, which are then no difference.
+	// Older is true for a cassette from before the contract's last additions, which then count as no difference.
 	Older bool `json:"older,omitempty"`
 	// Recorded and Replayed are the modules.
 	Recorded abi.RunModule `json:"recorded"`
 	Replayed abi.RunModule `json:"replayed"`
-	// Cut is where the cassette was cut off, where that was allowed.
+	// Cut is where the cassette was cut off, if Partial allowed that.
 	Cut string `json:"cut,omitempty"`
 	// Difference is the first one; nil where everything was the same.
 	Difference *Difference `json:"difference,omitempty"`
@@ -54,7 +54,7 @@ type ReplayReport struct {
 
 // Replay runs the operations of a cassette again, against a module and without any backend: every host call of the
 // guest is answered as it was then. Every answer must be the same, byte for byte; the first that is not ends the replay
-// and is reported. In a cassette of before the contract's last additions, these are no difference
+// and is reported. In a cassette from before the contract's last additions, these are no difference
 // (cassette.Header.Same). What the host measured (latencies, sizes) comes from the cassette.
 //
 // Errors: invalid_argument for a cassette that cannot be read (see package cassette for the reasons) and for a module
@@ -138,7 +138,7 @@ func (o *ReplayOptions) check(report *ReplayReport) (int64, error) {
 	}
 }
 
-// player is a host, with a slot on it, whose guests live on a cassette.
+// player is a host with a slot whose guests get their answers from a cassette.
 type player struct {
 	options ReplayOptions
 	report  *ReplayReport

@@ -12,10 +12,10 @@ import (
 // resetPause is how long the host waits before it asks a reset in progress again.
 const resetPause = 200 * time.Millisecond
 
-// ResetScope implements Contract. The scope's next generation begins before anything is erased, so that whatever
-// happens no later event enters the old one, and no receipt of the old one suppresses anything in the new. What could
-// not be erased is noted: a further reset goes on there, with the same new generation as long as nothing was written to
-// it.
+// ResetScope implements Contract. The scope's next generation begins before anything is erased. So whatever happens, no
+// later event enters the old generation, and no receipt of the old one suppresses an event in the new one. What could
+// not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
+// to it.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
 	return run(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
@@ -110,7 +110,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 				return receipt, nil
 			}
 		}
-		// What the guest noted of its progress is for its next look.
+		// The guest's notes on its progress are for its next turn.
 		if err := o.commit(ctx); err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 // the old one stopped.
 type scopeName struct{ provider, origin, namespace, runID, personaID, agentID string }
 
-// scopeKey is the hash of a scopeName, by which the store and other maps than Host.scopes know the scope.
+// scopeKey is the hash of a scopeName: the key of the scope in the store and in all maps but Host.scopes.
 type scopeKey [16]byte
 
 // Tables of host records.

@@ -21,7 +21,7 @@ type Slot struct {
 
 var _ Contract = (*Slot)(nil)
 
-// serving is a provider while it serves, with what was found out when it was loaded.
+// serving is a provider that serves, with what its loading found out.
 type serving struct {
 	provider     *Provider
 	capabilities abi.Capabilities

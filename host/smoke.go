@@ -39,7 +39,7 @@ const (
 
 var smokeSteps = []string{stepIsolation, stepWriteRead, stepGate}
 
-// stepLog collects the steps of a swap and tells of each as it ends.
+// stepLog collects the steps of a swap and reports each as it ends.
 type stepLog struct {
 	steps   []abi.RunStep
 	current string
@@ -79,7 +79,7 @@ var smokeFacts = [2]smokeFact{
 	{"b", "My dog is called Quilmorro.", "What is my dog called?", "quilmorro"},
 }
 
-// tryOut walks the smokes and the pending gate, or says why it does not. An error is a failed step.
+// tryOut runs the smokes and the pending gate, or says why it does not. An error is a failed step.
 func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealth, steps *stepLog) error {
 	skip := func(why string) error {
 		for _, name := range smokeSteps {
@@ -338,7 +338,7 @@ func smokeKey(p *Provider, health *abi.BackendHealth) []byte {
 	return sum[:]
 }
 
-// smokeVerdict tells since when the smokes of a key stand as passed; empty when they do not.
+// smokeVerdict is since when the smokes of a key count as passed; empty when they do not.
 func (h *Host) smokeVerdict(ctx context.Context, key []byte) (since string, err error) {
 	stored, err := h.store.Record(ctx, tableSmokes, key)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestIdentityIsCheckedFirst(t *testing.T) {
 	h := open(t, Options{})
 	for says, change := range map[string]func(*ProviderConfig){
 		"exactly one must be active": func(c *ProviderConfig) { c.Name = "" },
-		`"often" is none of`:         func(c *ProviderConfig) { c.Smoke = "often" },
+		`"often" is not one of`:      func(c *ProviderConfig) { c.Smoke = "often" },
 		"persona_id":                 func(c *ProviderConfig) { c.Scope = &abi.MemoryScope{RunID: "r"} },
 	} {
 		c := smoked("no_memory", "")

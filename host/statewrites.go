@@ -33,7 +33,7 @@ func (o *operation) roomForWrite(name string, value []byte, put bool) error {
 	return nil
 }
 
-// releaseWrites gives the room back when the writes are committed or dropped.
+// releaseWrites frees that room when the writes are committed or dropped.
 func (o *operation) releaseWrites() {
 	o.slot.host.stateWrites.Add(-o.reservedWrites)
 	o.reservedWrites = 0

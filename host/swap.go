@@ -76,7 +76,7 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	return s.manifestOf(ctx, v)
 }
 
-// Try walks the swap flow without a slot: see Slot.Try.
+// Try runs the swap flow without a slot: see Slot.Try.
 func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s := &Slot{host: h}
 	if err := s.loadMode(ctx); err != nil {
@@ -85,7 +85,7 @@ func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	return s.Try(ctx, config)
 }
 
-// Try walks the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the
+// Try runs the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the
 // one that a swap would give.
 func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s.swapMu.Lock()
@@ -102,7 +102,7 @@ func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	return &m, p.close(ctx)
 }
 
-// prepare walks the steps before the switch, in their order. A provider that does not get through is closed.
+// prepare runs the steps before the switch, in order. A provider that fails one is closed.
 func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (p *Provider,
 	health *abi.BackendHealth, err error) {
 	h := s.host
@@ -160,9 +160,9 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	return p, health, err
 }
 
-// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help: not with
-// credentials that were refused, nor where something else answers, nor at a name that nobody knows. answered is the
-// HTTP status of the last native call, 0 for none.
+// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help. It does
+// not with refused credentials, at an address where something else answers, or with an unknown host name. answered is
+// the HTTP status of the last native call, 0 for none.
 func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	why := strings.Join(health.Warnings, "; ")
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
@@ -192,7 +192,7 @@ func (c *ProviderConfig) identity() string {
 	return text
 }
 
-// checkIdentity wants exactly one provider, and a scope that can be one.
+// checkIdentity wants exactly one provider, and a valid scope.
 func (c *ProviderConfig) checkIdentity() error {
 	if c.Name == "" {
 		return abi.NewError(abi.CodeInvalidArgument, "no provider is named: exactly one must be active")
@@ -200,7 +200,7 @@ func (c *ProviderConfig) checkIdentity() error {
 	switch c.Smoke {
 	case "", SmokeAuto, SmokeAlways, SmokeNever:
 	default:
-		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("smoke: %q is none of auto, always, never", c.Smoke))
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("smoke: %q is not one of auto, always, never", c.Smoke))
 	}
 	if c.Scope != nil {
 		return c.Scope.Validate()

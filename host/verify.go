@@ -15,7 +15,8 @@ import (
 
 // ParseRunManifest reads a manifest.json that a run has written.
 //
-// Errors: invalid_argument, with reason manifest_version for one of another version and manifest_form for what is none.
+// Errors: invalid_argument, with reason manifest_version for one of another version and manifest_form for anything
+// else.
 func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 	var form struct {
 		Manifest       *int64  `json:"manifest"`
@@ -45,7 +46,7 @@ func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 	return m, nil
 }
 
-// ManifestDifference is a place where a run manifest does not agree with what it is held against.
+// ManifestDifference is a place where a run manifest disagrees with what it is compared with.
 type ManifestDifference struct {
 	// Against is manifest (it contradicts itself), module or config.
 	Against string `json:"against"`
@@ -56,9 +57,9 @@ type ManifestDifference struct {
 	Found    string `json:"found"`
 }
 
-// VerifyManifest holds a run manifest against itself, a module and a configuration, and lists what differs. A nil
-// module or config is not looked at; of config, Module and Source are not used. A configuration is held against the
-// module's schema first, and so it needs one.
+// VerifyManifest compares a run manifest with itself, a module and a configuration, and lists the differences. A nil
+// module or config is skipped; Module and Source of config are not used. A configuration is first checked against the
+// module's schema, so it needs a module.
 //
 // Errors: invalid_argument for a configuration that the module does not take.
 func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]ManifestDifference, error) {

@@ -27,7 +27,7 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 // batchEvents is how many events one call of record_events carries at most.
 const batchEvents = 64
 
-// RecordEvents implements Contract. An event that is wrong gets its own error and stops no other.
+// RecordEvents implements Contract. An invalid event gets its own error and does not stop the others.
 func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
 		return s.recordEvents(ctx, batch)
@@ -140,8 +140,8 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	return err
 }
 
-// deliverInTurn delivers while no other write of the scope runs. Alone asks to give the events one at a time, because
-// one of them has to be looked up first; nothing has been done then.
+// deliverInTurn delivers while no other write of the scope runs. alone asks the caller to pass the events one at a
+// time, because one of them has to be looked up first; then nothing has been done yet.
 func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
 	answers []abi.ReceiptOrError) (alone bool, err error) {
 	if err := sc.takeTurn(ctx, o.Op); err != nil {
@@ -315,7 +315,7 @@ func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi
 	return out.Receipts, nil
 }
 
-// own fills in what is the host's of a guest's receipt.
+// own fills in the host's fields of a guest's receipt.
 func (o *operation) own(r *abi.WriteReceipt, e *abi.MemoryEvent) {
 	r.EventID, r.Duplicate, r.RetryAfterMS = e.EventID, false, nil
 	if !undecidedStatus(r.Status) {
@@ -362,8 +362,8 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	return err
 }
 
-// setUp enters setup_scope and keeps what it says. One that read-only did not admit only checks. The caller holds the
-// scope's turn.
+// setUp enters setup_scope and keeps what it says. When read-only did not admit it, it only checks. The caller holds
+// the scope's turn.
 func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt,
 	err error) {
 	o := s.beginOn(p, abi.OpSetupScope)

@@ -22,8 +22,9 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 		"static_profile": {"config", "pull", "tokens_count", "tokens_fit"},
 		"oracle_ipas":    {"config", "pull", "tokens_count", "tokens_fit"},
 		"memos":          {"config", "http_send", "pull", "state_get", "state_put", "tokens_count", "tokens_fit"},
-		"bm25":           {"config", "pull", "state_append", "state_get", "state_list", "state_put", "state_read", "tokens_count", "tokens_fit"},
-		"full_history":   {"config", "pull", "state_get", "state_list", "state_put", "tokens_count", "tokens_fit"},
+		"bm25": {"config", "pull", "state_append", "state_get", "state_list", "state_put", "state_read",
+			"tokens_count", "tokens_fit"},
+		"full_history": {"config", "pull", "state_get", "state_list", "state_put", "tokens_count", "tokens_fit"},
 	}
 	for _, m := range plugins.Builtin() {
 		want, known := powers[m.Name]
@@ -43,10 +44,11 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 	}
 }
 
-// TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a word into a pointer to zero;
-// only the pinned toolchain does not. Language version 1.25 refuses it.
+// TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a
+// word into a pointer to zero; only the pinned toolchain does not. Language version 1.25 refuses it.
 func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
-	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...", "./internal/testguest/...")
+	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...",
+		"./internal/testguest/...")
 	list.Dir, list.Env = "..", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	packages, err := list.Output()
 	require.NoError(t, err)

@@ -264,7 +264,8 @@ func TestOneLineIsOneLine(t *testing.T) {
 func TestQuickTestsOverlookNothing(t *testing.T) {
 	attribute := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t",
 		" ")
-	text := rapid.OneOf(hostile(), rapid.StringOf(rapid.RuneFrom([]rune("abcdefgh <>&\"\n\x00\x1f\x7f\u0085\u2028\u2029é山"))))
+	text := rapid.OneOf(hostile(), rapid.StringOf(rapid.RuneFrom([]rune(
+		"abcdefgh <>&\"\n\x00\x1f\x7f\u0085\u2028\u2029é山"))))
 	rapid.Check(t, func(t *rapid.T) {
 		in := text.Draw(t, "text")
 		require.Equal(t, attribute.Replace(in), sdk.EscapeAttr(in))

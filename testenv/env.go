@@ -136,7 +136,8 @@ func (e *Env) same(name, value string) error {
 		return os.WriteFile(file, []byte(value+"\n"), 0o644)
 	}
 	if was := strings.TrimSpace(string(text)); err == nil && was != value {
-		return fmt.Errorf("the data folder %s was made with the %s %q, and this run has %q: name another folder, or the same %s",
+		return fmt.Errorf("the data folder %s was made with the %s %q, and this run has %q: name another folder, or the "+
+			"same %s",
 			e.Dir, name, was, value, name)
 	}
 	return err

@@ -19,7 +19,8 @@ type Graphiti struct {
 	// REST is the base URL of the REST service, MCP that of the MCP server, without /mcp.
 	REST, MCP string
 	Neo4j     *Neo4j
-	// Python is the interpreter that has graphiti-core, and Environment what a process needs to open the same graph with the library.
+	// Python is the interpreter that has graphiti-core, and Environment what a process needs to open the same graph
+	// with the library.
 	Python      string
 	Environment []string
 	Env         *Env
@@ -29,7 +30,8 @@ type Graphiti struct {
 	rest   *process
 }
 
-// graphitiDimensions is the length of embeddings that both servers are told to use: with equal ones they can share a database.
+// graphitiDimensions is the length of embeddings that both servers are told to use: with equal ones they can share a
+// database.
 const graphitiDimensions = 1024
 
 // graphitiConfig is the MCP server's configuration: its own defaults but for the addresses, and no entity types.
@@ -57,23 +59,26 @@ graphiti:
 
 // graphitiSource unpacks the sdist of graphiti-core, which carries both servers.
 func (e *Env) graphitiSource(ctx context.Context, bin string) (string, error) {
-	dir, err := e.installed("graphiti-servers-"+graphitiVersion, "sdist graphiti-core "+graphitiVersion, func(dir string) error {
-		e.say("fetch the sdist of graphiti-core %s, which carries its servers, into %s (once)", graphitiVersion, dir)
-		err := e.run(ctx, command{name: "pip-graphiti", args: []string{filepath.Join(bin, "pip"), "download", "--progress-bar", "off", "--disable-pip-version-check", "--no-binary", "graphiti-core", "--no-deps",
-			"-d", dir, "graphiti-core==" + graphitiVersion}})
-		if err != nil {
-			return err
-		}
-		archives, err := filepath.Glob(filepath.Join(dir, "graphiti_core-*.tar.gz"))
-		if err != nil || len(archives) != 1 {
-			return fmt.Errorf("no sdist of graphiti-core in %s", dir)
-		}
-		tar, err := exec.LookPath("tar")
-		if err != nil {
-			return err
-		}
-		return e.run(ctx, command{name: "pip-graphiti", args: []string{tar, "-xzf", archives[0], "-C", dir, "--strip-components=1"}})
-	})
+	dir, err := e.installed("graphiti-servers-"+graphitiVersion, "sdist graphiti-core "+graphitiVersion,
+		func(dir string) error {
+			e.say("fetch the sdist of graphiti-core %s, which carries its servers, into %s (once)", graphitiVersion, dir)
+			err := e.run(ctx, command{name: "pip-graphiti", args: []string{filepath.Join(bin, "pip"), "download",
+				"--progress-bar", "off", "--disable-pip-version-check", "--no-binary", "graphiti-core", "--no-deps",
+				"-d", dir, "graphiti-core==" + graphitiVersion}})
+			if err != nil {
+				return err
+			}
+			archives, err := filepath.Glob(filepath.Join(dir, "graphiti_core-*.tar.gz"))
+			if err != nil || len(archives) != 1 {
+				return fmt.Errorf("no sdist of graphiti-core in %s", dir)
+			}
+			tar, err := exec.LookPath("tar")
+			if err != nil {
+				return err
+			}
+			return e.run(ctx, command{name: "pip-graphiti", args: []string{tar, "-xzf", archives[0], "-C", dir,
+				"--strip-components=1"}})
+		})
 	if err != nil {
 		return "", err
 	}
@@ -85,8 +90,8 @@ func (e *Env) graphitiSource(ctx context.Context, bin string) (string, error) {
 	return dir, nil
 }
 
-// StartGraphiti installs what is missing (the first time: 200 MB of Python packages, 130 MB of Neo4j, a minute and a half) and starts Neo4j and both servers (about
-// 15 s, 1.1 GB of memory).
+// StartGraphiti installs what is missing (the first time: 200 MB of Python packages, 130 MB of Neo4j, a minute and a
+// half) and starts Neo4j and both servers (about 15 s, 1.1 GB of memory).
 func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	bin, err := e.python(ctx, "graphiti")
 	if err != nil {
@@ -109,21 +114,25 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return nil, err
 	}
-	g := &Graphiti{REST: "http://127.0.0.1:" + strconv.Itoa(restPort), MCP: "http://127.0.0.1:" + strconv.Itoa(mcpPort), Neo4j: db,
+	g := &Graphiti{REST: "http://127.0.0.1:" + strconv.Itoa(restPort), MCP: "http://127.0.0.1:" +
+		strconv.Itoa(mcpPort), Neo4j: db,
 		Python: filepath.Join(bin, "python"), Env: e, source: source, bin: bin}
 	dimensions := e.endpoint.Dimensions
 	if dimensions == 0 {
 		dimensions = graphitiDimensions
 	}
-	g.Environment = []string{"GRAPHITI_TELEMETRY_ENABLED=false", "OPENAI_API_KEY=" + e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL, "OPENAI_API_URL=" + e.endpoint.BaseURL,
-		"NEO4J_URI=" + db.URL, "NEO4J_USER=" + db.User, "NEO4J_PASSWORD=" + db.Password, "DB_BACKEND=neo4j", "EMBEDDING_DIM=" + strconv.Itoa(dimensions)}
+	g.Environment = []string{"GRAPHITI_TELEMETRY_ENABLED=false", "OPENAI_API_KEY=" +
+		e.endpoint.APIKey, "OPENAI_BASE_URL=" + e.endpoint.BaseURL, "OPENAI_API_URL=" + e.endpoint.BaseURL,
+		"NEO4J_URI=" + db.URL, "NEO4J_USER=" + db.User, "NEO4J_PASSWORD=" + db.Password, "DB_BACKEND=neo4j",
+		"EMBEDDING_DIM=" + strconv.Itoa(dimensions)}
 	model, embedding := "gpt-5.5", "text-embedding-3-small" // the servers' own defaults; the stub takes them
 	if e.Stub == nil {
 		model, embedding = e.endpoint.Model, e.endpoint.EmbeddingModel
 		g.Environment = append(g.Environment, "MODEL_NAME="+model, "EMBEDDING_MODEL_NAME="+embedding)
 	}
 	config := filepath.Join(home, "mcp.yaml")
-	text := fmt.Sprintf(graphitiConfig, mcpPort, model, e.endpoint.APIKey, e.endpoint.BaseURL, embedding, dimensions, e.endpoint.APIKey, e.endpoint.BaseURL, db.URL, db.User, db.Password)
+	text := fmt.Sprintf(graphitiConfig, mcpPort, model, e.endpoint.APIKey, e.endpoint.BaseURL, embedding, dimensions,
+		e.endpoint.APIKey, e.endpoint.BaseURL, db.URL, db.User, db.Password)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -132,8 +141,9 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 		return nil, err
 	}
 	e.say("start Graphiti's MCP server")
-	p, err := e.start(command{name: "graphiti-mcp", dir: filepath.Join(source, "mcp_server"), env: g.Environment, args: []string{g.Python, "main.py", "--transport", "http", "--host", "127.0.0.1",
-		"--port", strconv.Itoa(mcpPort), "--database-provider", "neo4j", "--config", config}})
+	p, err := e.start(command{name: "graphiti-mcp", dir: filepath.Join(source, "mcp_server"), env: g.Environment,
+		args: []string{g.Python, "main.py", "--transport", "http", "--host", "127.0.0.1",
+			"--port", strconv.Itoa(mcpPort), "--database-provider", "neo4j", "--config", config}})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +154,8 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	return g, nil
 }
 
-// StartREST starts the REST service, again when it is running: its worker ends at the first illegal group, and only a new process has one.
+// StartREST starts the REST service, again when it is running: its worker ends at the first illegal group, and only a
+// new process has one.
 func (g *Graphiti) StartREST(ctx context.Context) error {
 	if g.rest != nil {
 		if err := g.rest.end(0, 15*time.Second); err != nil {
@@ -154,8 +165,9 @@ func (g *Graphiti) StartREST(ctx context.Context) error {
 	g.Env.say("start Graphiti's REST service")
 	_, port, _ := strings.Cut(strings.TrimPrefix(g.REST, "http://"), ":")
 	var err error
-	g.rest, err = g.Env.start(command{name: "graphiti-rest", dir: filepath.Join(g.source, "server"), env: g.Environment, args: []string{g.Python, "-m", "uvicorn", "graph_service.main:app",
-		"--host", "127.0.0.1", "--port", port, "--no-access-log"}})
+	g.rest, err = g.Env.start(command{name: "graphiti-rest", dir: filepath.Join(g.source, "server"), env: g.Environment,
+		args: []string{g.Python, "-m", "uvicorn", "graph_service.main:app",
+			"--host", "127.0.0.1", "--port", port, "--no-access-log"}})
 	if err != nil {
 		return err
 	}

@@ -23,17 +23,20 @@ func TestLive_graphiti_core(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		extra map[string]any
-	}{{"sync", nil}, {"queued", map[string]any{"receipts": "queued"}}, {"bulk-native", map[string]any{"bulk": "native"}}, {"bulk-queued", map[string]any{"bulk": "native", "receipts": "queued"}}} {
+	}{{"sync", nil}, {"queued", map[string]any{"receipts": "queued"}}, {"bulk-native", map[string]any{"bulk": "native"}},
+		{"bulk-queued", map[string]any{"bulk": "native", "receipts": "queued"}}} {
 		t.Run("kit/"+c.name, func(t *testing.T) { conform(t, g.Backend(), "graphiti", 2*time.Minute, c.extra) })
 	}
 }
 
-// coreRecipes are those whose answers are compared: facts, entities, all at once; each way to rank that needs no centre. The last three have an LLM call for each candidate of a
-// question, on both sides.
-var coreRecipes = []string{"EDGE_HYBRID_SEARCH_RRF", "EDGE_HYBRID_SEARCH_MMR", "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", "NODE_HYBRID_SEARCH_EPISODE_MENTIONS", "COMBINED_HYBRID_SEARCH_RRF",
+// coreRecipes are those whose answers are compared: facts, entities, all at once; each way to rank that needs no
+// centre. The last three have an LLM call for each candidate of a question, on both sides.
+var coreRecipes = []string{"EDGE_HYBRID_SEARCH_RRF", "EDGE_HYBRID_SEARCH_MMR", "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS",
+	"NODE_HYBRID_SEARCH_EPISODE_MENTIONS", "COMBINED_HYBRID_SEARCH_RRF",
 	"EDGE_HYBRID_SEARCH_CROSS_ENCODER", "NODE_HYBRID_SEARCH_CROSS_ENCODER", "COMBINED_HYBRID_SEARCH_CROSS_ENCODER"}
 
-// graphitiCoreParity compares with graphiti-core's own search_ in another process, for every recipe: ids, order, scores and all other fields.
+// graphitiCoreParity compares with graphiti-core's own search_ in another process, for every recipe: ids, order, scores
+// and all other fields.
 func graphitiCoreParity(t *testing.T, g *GraphitiCore) {
 	talk := loadConversation(t)
 	var scopes map[abi.MemoryScope]map[string]string
@@ -55,7 +58,8 @@ func graphitiCoreParity(t *testing.T, g *GraphitiCore) {
 				}, func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
 					var lines []any
 					for _, q := range asked {
-						lines = append(lines, map[string]any{"query": q.text, "group_id": scopes[q.scope]["group_id"], "limit": 20, "recipe": recipe})
+						lines = append(lines, map[string]any{"query": q.text, "group_id": scopes[q.scope]["group_id"], "limit": 20,
+							"recipe": recipe})
 					}
 					return askPython(t, g.Python, "graphiti_recipes.py", g.Environment, lines)
 				}, nil)
@@ -69,14 +73,17 @@ func graphitiCoreContradiction(t *testing.T, g *GraphitiCore) {
 	config := g.Backend().providerConfig(t, "graphiti", nil)
 	config.Namespace = "contradiction-core"
 	open(t, config, func(slot *host.Slot) {
-		first, err := slot.RecordEvent(t.Context(), turn("seat-1", "2026-01-12T08:00:00Z", "I prefer window seats on flights."))
+		first, err := slot.RecordEvent(t.Context(), turn("seat-1", "2026-01-12T08:00:00Z",
+			"I prefer window seats on flights."))
 		require.NoError(t, err)
 		require.Equal(t, abi.StatusCommitted, first.Status)
 		require.NotEmpty(t, texts(t, first.Trace.Details["facts_created"]))
-		second, err := slot.RecordEvent(t.Context(), turn("seat-2", "2026-04-21T08:00:00Z", "I now prefer aisle seats on flights."))
+		second, err := slot.RecordEvent(t.Context(), turn("seat-2", "2026-04-21T08:00:00Z",
+			"I now prefer aisle seats on flights."))
 		require.NoError(t, err)
 		require.Equal(t, texts(t, first.Trace.Details["facts_created"]), texts(t, second.Trace.Details["facts_invalidated"]))
-		result, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "How should I sit on flights?", Scope: abi.MemoryScope{RunID: "live", PersonaID: "ann"}, SessionID: "s2"})
+		result, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "How should I sit on flights?",
+			Scope: abi.MemoryScope{RunID: "live", PersonaID: "ann"}, SessionID: "s2"})
 		require.NoError(t, err)
 		for _, e := range result.Evidence {
 			require.NotNil(t, e.Score, "the reranker's own")
@@ -90,7 +97,8 @@ func graphitiCoreContradiction(t *testing.T, g *GraphitiCore) {
 	})
 }
 
-// graphitiCoreTypes: a custom type and a fact triple appear in the graph when the configuration says so, and not otherwise.
+// graphitiCoreTypes: a custom type and a fact triple appear in the graph when the configuration says so, and not
+// otherwise.
 func graphitiCoreTypes(t *testing.T, g *GraphitiCore) {
 	for _, configured := range []bool{false, true} {
 		extra := map[string]any{"recipe": "NODE_HYBRID_SEARCH_RRF"}
@@ -114,8 +122,9 @@ func graphitiCoreTypes(t *testing.T, g *GraphitiCore) {
 				}
 			}
 			require.Equal(t, configured, labels["Person"], "%v", labels)
-			receipt, err := slot.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: "add_triplet", Reason: "test", Params: map[string]abi.Raw{
-				"source": abi.Raw(`"ann"`), "relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"ann lives in Rome"`), "target": abi.Raw(`"Rome"`), "valid_at": abi.Raw(`"2026-02-01T00:00:00Z"`)}})
+			receipt, err := slot.NativeMutation(t.Context(), &abi.NativeMutation{Scope: scope, Name: "add_triplet",
+				Reason: "test", Params: map[string]abi.Raw{
+					"source": abi.Raw(`"ann"`), "relation": abi.Raw(`"LIVES_IN"`), "fact": abi.Raw(`"ann lives in Rome"`), "target": abi.Raw(`"Rome"`), "valid_at": abi.Raw(`"2026-02-01T00:00:00Z"`)}})
 			if !configured {
 				require.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
 				return

@@ -33,7 +33,8 @@ func TestLab_mem0(t *testing.T) {
 	require.NotEqual(t, string(text), there)
 	lab, pack, folder := filepath.Join(dir, "lab.yaml"), filepath.Join(dir, "mem0.pack"), filepath.Join(dir, "run")
 	require.NoError(t, os.WriteFile(lab, []byte(there), 0o600))
-	run(program, "eval", "pack", "build", "synth", "-o", pack, "--option", "personas=2", "--option", "sessions=3", "--option", "turns=3")
+	run(program, "eval", "pack", "build", "synth", "-o", pack, "--option", "personas=2", "--option", "sessions=3",
+		"--option", "turns=3")
 	run(program, "eval", "run", lab, "--pack", pack, "--out", folder, "--yes")
 	run(program, "eval", "report", folder)
 	run(program, "eval", "verify", folder)

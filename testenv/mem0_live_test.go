@@ -107,7 +107,8 @@ func mem0Ghosts(t *testing.T) {
 	}
 }
 
-// TestLive_mem0_wordllama: with the small embedding model a question in other words finds its memory, also after a restart on the same data folder.
+// TestLive_mem0_wordllama: with the small embedding model a question in other words finds its memory, also after a
+// restart on the same data folder.
 func TestLive_mem0_wordllama(t *testing.T) {
 	data := t.TempDir()
 	require.NoError(t, os.Chmod(data, 0o711))

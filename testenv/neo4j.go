@@ -45,7 +45,8 @@ public class RunNeo4j {
 `
 
 // neo4jFlags are what Neo4j wants of Java 17; the heap is enough for tests.
-var neo4jFlags = []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED"}
+var neo4jFlags = []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED",
+	"--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED"}
 
 // installNeo4j gives a folder with lib/*.jar and classes/.
 func (e *Env) installNeo4j(ctx context.Context) (dir, java string, err error) {
@@ -62,13 +63,16 @@ func (e *Env) installNeo4j(ctx context.Context) (dir, java string, err error) {
 			return err
 		}
 		e.say("fetch Neo4j %s from Maven Central into %s (once, 130 MB)", neo4jVersion, dir)
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(neo4jPOM), 0o644), os.WriteFile(filepath.Join(dir, "RunNeo4j.java"), []byte(neo4jMain), 0o644)); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(neo4jPOM), 0o644),
+			os.WriteFile(filepath.Join(dir, "RunNeo4j.java"), []byte(neo4jMain), 0o644)); err != nil {
 			return err
 		}
-		if err := e.run(ctx, command{name: "maven", dir: dir, args: []string{maven, "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"}}); err != nil {
+		if err := e.run(ctx, command{name: "maven", dir: dir, args: []string{maven, "-B", "dependency:copy-dependencies",
+			"-DoutputDirectory=lib", "-DincludeScope=runtime"}}); err != nil {
 			return err
 		}
-		return e.run(ctx, command{name: "javac", dir: dir, args: []string{javac, "-cp", "lib/*", "-d", "classes", "RunNeo4j.java"}})
+		return e.run(ctx, command{name: "javac", dir: dir, args: []string{javac, "-cp", "lib/*", "-d", "classes",
+			"RunNeo4j.java"}})
 	})
 	return dir, java, err
 }
@@ -85,12 +89,15 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 	}
 	n := &Neo4j{URL: "bolt://127.0.0.1:" + strconv.Itoa(port), home: filepath.Join(e.Dir, "neo4j")}
 	settings := []string{
-		"server.default_listen_address=127.0.0.1", "server.bolt.enabled=true", "server.bolt.listen_address=127.0.0.1:" + strconv.Itoa(port),
-		"server.http.enabled=false", "server.https.enabled=false", "dbms.usage_report.enabled=false", "server.memory.pagecache.size=128m",
+		"server.default_listen_address=127.0.0.1", "server.bolt.enabled=true", "server.bolt.listen_address=127.0.0.1:" +
+			strconv.Itoa(port),
+		"server.http.enabled=false", "server.https.enabled=false", "dbms.usage_report.enabled=false",
+		"server.memory.pagecache.size=128m",
 		"db.tx_log.rotation.retention_policy=1 files", "dbms.security.auth_enabled=" + strconv.FormatBool(auth),
 	}
 	conf := filepath.Join(n.home, "conf")
-	if err := errors.Join(os.MkdirAll(conf, 0o755), os.WriteFile(filepath.Join(conf, "neo4j.conf"), []byte(strings.Join(settings, "\n")+"\n"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(conf, 0o755), os.WriteFile(filepath.Join(conf, "neo4j.conf"), []byte(
+		strings.Join(settings, "\n")+"\n"), 0o644)); err != nil {
 		return nil, err
 	}
 	jars := filepath.Join(dir, "lib", "*")
@@ -100,13 +107,15 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 	// A data folder that was used before has its password already.
 	if _, err := os.Stat(filepath.Join(n.home, "data", "databases")); auth && err != nil {
 		if err := e.run(ctx, command{name: "neo4j-admin", env: []string{"NEO4J_HOME=" + n.home, "NEO4J_CONF=" + conf},
-			args: []string{java, "-cp", jars, "org.neo4j.cli.AdminTool", "dbms", "set-initial-password", n.Password}}); err != nil {
+			args: []string{java, "-cp", jars, "org.neo4j.cli.AdminTool", "dbms", "set-initial-password",
+				n.Password}}); err != nil {
 			return nil, err
 		}
 	}
 	e.say("start Neo4j")
 	args := append([]string{java}, neo4jFlags...)
-	n.process, err = e.start(command{name: "neo4j", patience: 30 * time.Second, args: append(args, "-cp", filepath.Join(dir, "classes")+":"+jars, "RunNeo4j", n.home)})
+	n.process, err = e.start(command{name: "neo4j", patience: 30 * time.Second,
+		args: append(args, "-cp", filepath.Join(dir, "classes")+":"+jars, "RunNeo4j", n.home)})
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,8 @@ func (e *Env) run(ctx context.Context, c command) error {
 	return nil
 }
 
-// tellProgress says every few seconds that a tool is still at work, with the last line of its log, until stop is called.
+// tellProgress says every few seconds that a tool is still at work, with the last line of its log, until stop is
+// called.
 func (e *Env) tellProgress(name, logFile string) (stop func()) {
 	if e.progress == 0 {
 		return func() {}
@@ -169,7 +170,8 @@ func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready (%s); log %s\n%s", p.name, p.cmd.ProcessState, p.logFile, tail(p.logFile, 25))
+			return fmt.Errorf("%s ended before it was ready (%s); log %s\n%s", p.name, p.cmd.ProcessState, p.logFile,
+				tail(p.logFile, 25))
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready within %s: %w; more time: --start-timeout %s; log %s\n%s",
 				p.name, within, last, 2*within, p.logFile, tail(p.logFile, 25))
@@ -206,9 +208,11 @@ func answers(url string, header ...string) func(context.Context) error {
 // direct is a client without proxies.
 var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// cleanEnvironment has neither proxies, nor keys, nor memhost's settings: a server talks to what it is told to, and to nothing else.
+// cleanEnvironment has neither proxies, nor keys, nor memhost's settings: a server talks to what it is told to, and to
+// nothing else.
 func cleanEnvironment(home string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TZ=UTC", "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1",
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TZ=UTC", "PYTHONUNBUFFERED=1",
+		"PYTHONDONTWRITEBYTECODE=1",
 		"NO_PROXY=127.0.0.1,localhost", "DO_NOT_TRACK=1", "ANONYMIZED_TELEMETRY=false", "HF_HUB_OFFLINE=1"}
 }
 

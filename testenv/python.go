@@ -14,8 +14,8 @@ import (
 //go:embed requirements/*.txt
 var requirements embed.FS
 
-// python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt; other pins ("mem0ai==2.0.18") take the place of those
-// of the same packages.
+// python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt; other pins
+// ("mem0ai==2.0.18") take the place of those of the same packages.
 func (e *Env) python(ctx context.Context, name string, other ...string) (string, error) {
 	pins, err := requirements.ReadFile("requirements/" + name + ".txt")
 	if err != nil {
@@ -43,7 +43,8 @@ func (e *Env) python(ctx context.Context, name string, other ...string) (string,
 		if err := e.run(ctx, command{name: "pip-" + name, args: []string{python, "-m", "venv", dir}}); err != nil {
 			return fmt.Errorf("%w\n(Debian has venv in the package python3-venv)", err)
 		}
-		return e.run(ctx, command{name: "pip-" + name, args: []string{filepath.Join(dir, "bin", "pip"), "install", "--progress-bar", "off", "--no-deps", "--disable-pip-version-check", "-r", list}})
+		return e.run(ctx, command{name: "pip-" + name, args: []string{filepath.Join(dir, "bin", "pip"), "install",
+			"--progress-bar", "off", "--no-deps", "--disable-pip-version-check", "-r", list}})
 	})
 	return filepath.Join(dir, "bin"), err
 }

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// startRedis starts a Redis, which keeps its data on disk where the run's folder stays, and gives its port. The program is the system's, or Debian's package unpacked into the cache.
+// startRedis starts a Redis, which keeps its data on disk where the run's folder stays, and gives its port. The program
+// is the system's, or Debian's package unpacked into the cache.
 func (e *Env) startRedis(ctx context.Context) (int, error) {
 	var env []string
 	program, err := exec.LookPath("redis-server")
@@ -39,7 +40,8 @@ func (e *Env) startRedis(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	e.say("start Redis")
-	p, err := e.start(command{name: "redis", dir: home, env: env, args: []string{program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "",
+	p, err := e.start(command{name: "redis", dir: home, env: env, args: []string{program, "--port", strconv.Itoa(port),
+		"--bind", "127.0.0.1", "--save", "",
 		"--appendonly", map[bool]string{false: "no", true: "yes"}[e.lasting]}})
 	if err != nil {
 		return 0, err

@@ -273,7 +273,7 @@ func found(token json.Token, err error) any {
 func (b *builder) oneOf(name string, values ...string) (string, error) {
 	value := b.options[name]
 	if !slices.Contains(values, value) {
-		return "", wrong("option %s: %q is none of %s", name, value, strings.Join(values, ", "))
+		return "", wrong("option %s: %q is not one of %s", name, value, strings.Join(values, ", "))
 	}
 	return value, nil
 }
@@ -303,7 +303,7 @@ func (b *builder) insertion() (insertion, error) {
 			return insertion{n}, nil
 		}
 	}
-	return insertion{}, wrong("option insert: %q is none of asap, end, every:N", value)
+	return insertion{}, wrong("option insert: %q is not one of asap, end, every:N", value)
 }
 
 // after is the session after which a probe is asked whose newest evidence is in session newest (0: none) of last

@@ -137,7 +137,7 @@ func (b *builder) readProbes(chats map[string]*chat) error {
 		}
 		c := chats[p.PersonaID]
 		if c == nil {
-			return wrong("%s, probe %d: persona_id %q is none of the conversations'", name, n, p.PersonaID)
+			return wrong("%s, probe %d: persona_id %q is not one of the conversations'", name, n, p.PersonaID)
 		}
 		if p.ProbeID == "" {
 			p.ProbeID = fmt.Sprintf("probe-%d", n)

@@ -38,7 +38,7 @@ type Line struct {
 	End         *End         `json:"end,omitempty"`
 }
 
-// Kind is what a line tells of.
+// Kind is the kind of a line.
 type Kind string
 
 // The kinds of lines, in the order in which a cell writes them. A test session is opened by the line wall with up

@@ -305,9 +305,9 @@ func (l *Lab) Validate() error {
 	case l.Freshness != nil && (*l.Freshness < 0 || *l.Freshness > 100):
 		return wrong("freshness: want 0 to 100 events, found %d", *l.Freshness)
 	case !slices.Contains([]string{"pending", "stop"}, l.Readiness.OnTimeout):
-		return wrong("readiness.on_timeout: %q is none of pending, stop", l.Readiness.OnTimeout)
+		return wrong("readiness.on_timeout: %q is not one of pending, stop", l.Readiness.OnTimeout)
 	case !slices.Contains([]string{"full", "compact", "minimal"}, l.Frame):
-		return wrong("frame: %q is none of full, compact, minimal", l.Frame)
+		return wrong("frame: %q is not one of full, compact, minimal", l.Frame)
 	case l.Cassettes && (l.Concurrency > 1 || l.CellsAtOnce > 1):
 		return wrong("cassettes: a host that records does one operation at a time").WithHint("leave out concurrency " +
 			"and cells_at_once")
@@ -344,7 +344,7 @@ func (l *Lab) Validate() error {
 				WithHint("a label of providers, or a reference that every run has: " + strings.Join(references, ", "))
 		}
 		if !slices.Contains(l.Budgets, p.Budget) {
-			return wrong("primary.budget: %d is none of budgets", p.Budget)
+			return wrong("primary.budget: %d is not one of budgets", p.Budget)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 		{"a reference that does not run", small + "primary: {metric: recall, budget: 1000, reference: mem0}",
 			"no provider's label", ""},
 		{"a primary budget that is not asked", small + "primary: {metric: recall, budget: 7, reference: no_memory}",
-			"none of budgets", ""},
+			"not one of budgets", ""},
 		{"cassettes side by side", small + "cassettes: true\nconcurrency: 2", "one operation at a time", "leave out"},
 		{"a list", "[1]", "want a mapping", ""},
 		{"no YAML", "a: [", "yaml", ""},

@@ -74,7 +74,7 @@ type judged struct {
 }
 
 // RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on
-// where an earlier call stopped. tell is told of progress.
+// where an earlier call stopped. tell gets the progress.
 //
 // Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
 // the endpoint is gone, after which

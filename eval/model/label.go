@@ -49,7 +49,8 @@ func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (i
 	}
 	chosen := spread(items, most, r.Lab.Seed)
 	if len(chosen) == 0 {
-		return 0, abi.NewError(abi.CodeConflict, "the run has no answers to label").WithHint("an agent in the lab file answers; docs/eval.md")
+		return 0, abi.NewError(abi.CodeConflict, "the run has no answers to label").
+			WithHint("an agent in the lab file answers; docs/eval.md")
 	}
 	sheet := csv.NewWriter(w)
 	rows := [][]string{sheetHead}

@@ -63,7 +63,7 @@ type Item struct {
 	Shown  *abi.Shown `json:"shown,omitempty"`
 }
 
-// collection is what the page tells of probes.
+// collection is the page's data about probes.
 type collection struct {
 	in    Input
 	index []indexed

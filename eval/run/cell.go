@@ -362,7 +362,7 @@ func pauseAfter(ctx context.Context, e *abi.Error) error {
 	return pause.For(ctx, wait)
 }
 
-// gone tells of what no other request would get through either, until somebody does something.
+// gone tells whether an error would stop every other request too, until somebody intervenes.
 func gone(code abi.Code) bool {
 	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
 }

@@ -240,7 +240,7 @@ func (w *walk) probed(l *journal.Line) error {
 	}
 	p, at := w.probe[l.Probe.ProbeID], slices.Index(w.budgets, l.Probe.Budget)
 	if p == nil || at < 0 {
-		return wrong("cell %s/%d, line %d: probe %q with budget %d is none of the pack and the lab", w.Label,
+		return wrong("cell %s/%d, line %d: probe %q with budget %d is not one of the pack and the lab", w.Label,
 			w.Replicate, l.N, l.Probe.ProbeID, l.Probe.Budget)
 	}
 	if l.Probe.Read > 1 {

@@ -30,7 +30,8 @@ func openSlot(provider, block string) (slot *host.Slot, stop func()) {
 		log.Fatal(err)
 	}
 	module, _ := plugins.Find(provider)
-	slot, err = h.Open(ctx, host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(block)})
+	slot, err = h.Open(ctx, host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin",
+		Block: abi.Raw(block)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func clock() func() time.Time {
 
 // manager is a context manager for ann. The agent shows the running session itself, so the block leaves that out.
 func manager(slot host.Contract) *contextmanager.Manager {
-	return &contextmanager.Manager{Slot: slot, Scope: abi.MemoryScope{RunID: "home", PersonaID: "ann"}, Wait: time.Minute, Logger: hclog.NewNullLogger(), Now: clock()}
+	return &contextmanager.Manager{Slot: slot, Scope: abi.MemoryScope{RunID: "home", PersonaID: "ann"}, Wait: time.Minute,
+		Logger: hclog.NewNullLogger(), Now: clock()}
 }
 
 // parrot is a model that says what it was shown.

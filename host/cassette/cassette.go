@@ -1,9 +1,9 @@
 // Package cassette is the file that a recording is kept in: every operation of a slot, every entry into its guest,
-// every host call that the guest made, and what came of each. Package host writes one (host.Options.Cassette) and plays
-// one (host.Replay); this package knows the form alone.
+// every host call that the guest made, and the result of each. Package host writes one (host.Options.Cassette) and
+// plays one (host.Replay); this package has the format only.
 //
-// A cassette is JSON Lines. The first line is the Header, the last an End; between them stands one Operation a line.
-// Each line ends in a checksum over itself and all lines before it, so that one that was cut off, changed, left out or
+// A cassette is JSON Lines. The first line is the Header, the last an End; between them is one Operation a line. Each
+// line ends in a checksum over itself and all lines before it, so that a line that was cut off, changed, removed or
 // moved is found, with its number.
 //
 // No secret is in it: the host removes the operator's secrets from every text before it is written, and guests never
@@ -24,7 +24,7 @@ import (
 // Version is the form that this package writes and reads.
 const Version = 1
 
-// Names of operations that are none of the contract's.
+// Names of operations that are not in the contract.
 const (
 	// OpOpen loads the first provider, OpSwap another one.
 	OpOpen = "open"
@@ -58,7 +58,8 @@ type Load struct {
 	// Provider is the name, Word how the configuration chose it: backend or condition.
 	Provider string `json:"provider"`
 	Word     string `json:"word"`
-	// Config is the effective block; a secret stands as its name. ConfigHash is the run manifest's.
+	// Config is the effective block, with the names of secrets in place of their values. ConfigHash is the run
+	// manifest's.
 	ConfigHash string  `json:"config_hash"`
 	Config     abi.Raw `json:"config"`
 	// Profile is the run manifest's. Cassettes from before there were profiles have none, which means best.
@@ -115,7 +116,7 @@ type Operation struct {
 	// Answer or Error is what the caller got: the contract's JSON.
 	Answer Text `json:"answer,omitzero"`
 	Error  Text `json:"error,omitzero"`
-	// Redacted tells that a secret was removed from this line. A replay of it may differ for that reason alone.
+	// Redacted is true when a secret was removed from this line. A replay of it may differ for that reason alone.
 	Redacted bool `json:"redacted,omitempty"`
 }
 
@@ -145,7 +146,7 @@ type Entry struct {
 	Answer  Text `json:"answer,omitzero"`
 	IsError bool `json:"is_error,omitempty"`
 	Failure Text `json:"failure,omitzero"`
-	// Stopped tells that the guest was stopped at its deadline, or because the caller went away.
+	// Stopped is true when the guest was stopped at its deadline, or because the caller went away.
 	Stopped bool `json:"stopped,omitempty"`
 	// QueuedUS and GuestUS are how long it waited for an instance and was in the guest.
 	QueuedUS int64 `json:"queued_us,omitempty"`
@@ -168,8 +169,8 @@ type Call struct {
 	// IO are the native calls that it made, as traces have them, and BackendUS their time.
 	IO        []abi.IO `json:"io,omitempty"`
 	BackendUS int64    `json:"backend_us,omitempty"`
-	// Noted tells that the ledger was written before the first native call of a write left; Landed is what the host
-	// knew then of what was sent: 0 that nothing can have arrived, 1 that it may have, 2 that it has.
+	// Noted: the send was written to the ledger before the first native call of a write was made. Landed is what the
+	// host then knew of the outcome: 0 nothing can have arrived, 1 it may have, 2 it has.
 	Noted  bool  `json:"noted,omitempty"`
 	Landed int64 `json:"landed,omitempty"`
 }

@@ -19,7 +19,7 @@ const (
 	ReasonEdited = "cassette_edited"
 	// ReasonVersion: the cassette has another form.
 	ReasonVersion = "cassette_version"
-	// ReasonForm: it is no cassette.
+	// ReasonForm: it is not a cassette.
 	ReasonForm = "cassette_form"
 )
 
@@ -51,7 +51,7 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 		}
 		return nil, err
 	}
-	// The version first: another one may look otherwise in everything else.
+	// The version comes first: everything else may look different in another version.
 	var form struct {
 		Header struct {
 			Cassette *int64 `json:"cassette"`
@@ -73,7 +73,7 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Next returns the next operation, and io.EOF behind the last one of a cassette that is whole.
+// Next returns the next operation, and io.EOF after the last one of a complete cassette.
 func (r *Reader) Next() (*Operation, error) {
 	if r.ended {
 		return nil, io.EOF

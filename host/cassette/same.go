@@ -12,7 +12,7 @@ const Revision = 1
 // Older tells whether the cassette is of an earlier Revision.
 func (h *Header) Older() bool { return h.Revision < Revision }
 
-// Same tells whether a replay came to what was recorded: a request to the guest, an answer of the guest or of the slot.
+// Same tells whether a replay gave what was recorded: a request to the guest, an answer of the guest or of the slot.
 //
 // In a cassette of the present Revision that means byte for byte. In an older one members may be in another order, and
 // what has been added since does not count: members of an object, and entries of a list whose name is warnings.
@@ -40,7 +40,7 @@ func parse(text []byte, v *any) error {
 	return d.Decode(v)
 }
 
-// holds tells whether a JSON value has all that another one had. name is the member that they are.
+// holds tells whether a JSON value has everything that another one had. name is the name of the member.
 func holds(now, then any, name string) bool {
 	switch then := then.(type) {
 	case map[string]any:

@@ -15,14 +15,14 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// line is what stands in a line: one of the four.
+// line is the content of a line: one of the four.
 type line struct {
 	Header    *Header    `json:"header,omitempty"`
 	Operation *Operation `json:"operation,omitempty"`
 	End       *End       `json:"end,omitempty"`
 }
 
-// A line ends in its checksum, hex, behind sumMark.
+// A line ends in sumMark and its checksum in hex.
 const (
 	sumMark  = `,"sum":"`
 	sumBytes = 16
@@ -55,8 +55,8 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	return w, w.write(line{Header: &h})
 }
 
-// Add writes an operation and gives it its number. After an error nothing more is written, so that what there is stays
-// whole up to there.
+// Add writes an operation and gives it its number. After an error nothing more is written, so that the file is whole up
+// to there.
 func (w *Writer) Add(o *Operation) error {
 	o.N = w.operations + 1
 	if err := w.write(line{Operation: o}); err != nil {

@@ -12,8 +12,8 @@ import (
 
 // blocks is the memory that an Extism module shares with its host: the input, the output, and what passes through host
 // functions. PDKs call it the kernel and know it by offsets. It lies outside of the module, which reads and writes it
-// by 1 or 8 bytes at a time, and nothing in it is the host's bookkeeping: a module that writes where it should not
-// spoils its own data.
+// by 1 or 8 bytes at a time, and the host keeps no bookkeeping in it: a module that writes where it should not spoils
+// only its own data.
 type blocks struct {
 	data  []byte
 	list  []block // by start
@@ -21,7 +21,7 @@ type blocks struct {
 
 	input           block
 	output, failure block
-	// asked is the first power that the guest asked for and no plugin has.
+	// asked is the first power that the guest asked for and that plugins never have.
 	asked string
 }
 
@@ -39,7 +39,7 @@ func newBlocks(limit int64) *blocks {
 	return &blocks{limit: uint64(min(limit, math.MaxUint32))}
 }
 
-// open begins a call: nothing of the one before is left.
+// open begins a call: all blocks of the one before are gone.
 func (b *blocks) open(input []byte) {
 	if cap(b.data) > guest.MaxKeptBuffer {
 		b.data = nil
@@ -82,7 +82,7 @@ func (b *blocks) alloc(n uint64) uint64 {
 	return start
 }
 
-// free gives a block back. Its room is used again once those behind it are free, too.
+// free gives a block back. Its room is reused once the blocks after it are free, too.
 func (b *blocks) free(start uint64) {
 	if i, ok := b.find(start); ok {
 		b.list[i].freed = true

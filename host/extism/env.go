@@ -136,7 +136,7 @@ func renames(module, name string) (string, string) {
 	return module, name
 }
 
-// neverHeld tells the WASI functions that ask for a file or a socket.
+// neverHeld tells whether a WASI function asks for a file or a socket.
 func neverHeld(name string) bool {
 	return strings.HasPrefix(name, "path_") || strings.HasPrefix(name, "sock_")
 }

@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// apart makes a command outlive the one who starts it. Here nothing has to be done for that.
+// apart makes a command outlive the process that starts it. Here that needs nothing.
 func apart(*exec.Cmd) {}

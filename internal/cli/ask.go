@@ -11,8 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The verbs of capabilities: what a provider may have. Each ends in unsupported (exit code 6) where it lacks the
-// capability.
+// The verbs of optional capabilities. Each ends in unsupported (exit code 6) if the provider lacks the capability.
 
 const queryHelp = `Asks one of the provider's own read queries by name, and prints the backend's answer as it came. For diagnosis: it never goes into a prompt. --params is a
 JSON object. With --json the whole answer is printed, with its trace.`

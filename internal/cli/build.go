@@ -30,7 +30,7 @@ const (
 	compilerGo     = "go"
 )
 
-// reasonToolchain is the finer word for a compiler that is not there.
+// reasonToolchain is the error reason for a missing compiler.
 const reasonToolchain = "toolchain_missing"
 
 func (a *app) buildCommand() *cobra.Command {
@@ -153,7 +153,7 @@ func (a *app) compilerFor(ctx context.Context, plugin toolchain.Module, compiler
 	return made, nil
 }
 
-// missingTool is the error for a compiler that is not there. It will not be there the next time either.
+// missingTool is the error for a missing compiler. Trying again does not help.
 func missingTool(message, hint string, cause error) error {
 	e := abi.WrapError(abi.CodeUnavailable, message, cause).WithReason(reasonToolchain).WithHint(hint)
 	e.Retryable = false

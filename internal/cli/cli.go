@@ -1,10 +1,12 @@
 // Package cli is the command line of memhost.
 //
-// Main runs it with what the process has; Run with whatever a test hands it. Each command is a file of its own and ends
-// in an error, which exit.go turns into a message and an exit code. Verbs (record, retrieve, health, ...) speak the
-// contract, to a slot that runs or to a provider that they open themselves: connect.go decides which.
+// Main runs it with the arguments, environment and streams of the process; Run with those that a test passes. Each
+// command is a file of its own and ends in an error, which exit.go turns into a message and an exit code. Verbs
+// (record, retrieve, health, ...) call the contract of a running slot or of a provider that they open themselves:
+// connect.go decides which.
 //
-// Reading order: cli.go, root.go (the tree of commands and what all have in common), exit.go, output.go, connect.go, modules.go, then any command.
+// Reading order: cli.go, root.go (the tree of commands and what they share), exit.go, output.go, connect.go,
+// modules.go, then any command.
 package cli
 
 import (
@@ -32,11 +34,10 @@ type System struct {
 	// Args are the arguments without the program's name; Environ holds NAME=VALUE pairs.
 	Args, Environ []string
 	Stdin         io.Reader
-	// Stdout carries results, Stderr everything that is said about them.
+	// Stdout gets results, Stderr messages.
 	Stdout, Stderr io.Writer
-	// Notify gives a channel that tells of interruptions: the first asks a command to end, the second forces it. It is
-	// called by commands that end in their own way; the others end as any process does. Nil: there are no
-	// interruptions.
+	// Notify returns a channel of interruptions: the first asks a command to end, the second forces it. Only commands
+	// that end in their own way call it; the others end as any process does. Nil: no interruptions.
 	Notify func() <-chan os.Signal
 	// Now is the clock and Sleep waits, or returns early when ctx ends.
 	Now   func() time.Time
@@ -49,7 +50,8 @@ type System struct {
 func Main() int {
 	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
 		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
-		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }, Modules: builtinModules()})
+		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
+		Modules: builtinModules()})
 }
 
 func notify() <-chan os.Signal {
@@ -65,7 +67,8 @@ func Run(ctx context.Context, s System) (code int) {
 	a.out = out
 	defer func() {
 		if p := recover(); p != nil {
-			e := abi.NewError(abi.CodeInternal, "this is a defect of memhost: "+firstLine(panicText(p))).WithHint("please report it; --log-level debug shows where it happened")
+			e := abi.NewError(abi.CodeInternal, "this is a defect of memhost: "+firstLine(panicText(p))).WithHint(
+				"please report it; --log-level debug shows where it happened")
 			out.fail(e)
 			if a.flags.logLevel == "debug" {
 				out.note("%s", debug.Stack())
@@ -82,7 +85,7 @@ func Run(ctx context.Context, s System) (code int) {
 	if err == nil {
 		return exitOK
 	}
-	// A mistake on the command line may be found before its flags count.
+	// A mistake on the command line may be found before its flags are read.
 	out.json = out.json || a.flags.json || slices.Contains(s.Args, "--json")
 	var done *doneError
 	if errors.As(err, &done) {
@@ -124,13 +127,14 @@ type app struct {
 	interrupted bool
 	cassette    string // of run
 	mcp         string // of run: "", mcpStdio or mcpHTTP
-	// namedFileOnly: ./memhost.yaml is not read, since somebody else chooses the folder.
+	// namedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
 	namedFileOnly bool
-	// ownLogLevel: log.level of a configuration file is the slot's. An agent shows each line of its hook as a warning.
+	// ownLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
+	// its hook as a warning.
 	ownLogLevel bool
 }
 
-// signals is the channel of interruptions. Once asked for, it is the command that ends itself.
+// signals is the channel of interruptions. Once it is used, the command has to end itself.
 func (a *app) signals() <-chan os.Signal {
 	if a.caught == nil && a.Notify != nil {
 		a.caught = a.Notify()
@@ -147,7 +151,7 @@ type flags struct {
 	more map[string]any
 }
 
-// getenv reads the environment that was handed in; the last of equal names counts, as in a process.
+// getenv reads the environment of System; the last of equal names counts, as in a process.
 func (a *app) getenv(name string) string {
 	value := ""
 	for _, pair := range a.Environ {

@@ -112,8 +112,8 @@ func splitAt(word string, width int) (head, rest string) {
 	return word[:end], word[end:]
 }
 
-// excerpt is what a context says about any of words: the last lines that hold one, each cut around it, and how many
-// others there are.
+// excerpt is the part of a context that mentions one of words: the last such lines, each cut around the word, and the
+// number of other lines.
 func excerpt(context string, words []string) []string {
 	const most, longest = 4, 150
 	if context == "" {

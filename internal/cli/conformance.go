@@ -141,7 +141,7 @@ func (a *app) conformanceTarget(c *config.Config, f *conformanceFlags) (_ confor
 			Query: f.query}}, end, nil
 }
 
-// showClause prints a clause as it ends: its verdict, and what stands against it.
+// showClause prints a clause as it ends: its verdict, and the parts that are not green.
 func (a *app) showClause(r *conformance.ClauseReport, all bool) {
 	mark := a.out.passed()
 	switch r.Verdict {

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// door is where a verb speaks the contract: a running slot, or a provider that the command has opened for itself.
+// door is the contract that a verb calls: of a running slot, or of a provider that the command has opened itself.
 type door struct {
 	host.Contract
 	// address is the URL of the running slot, "" where the command has opened the data folder.
@@ -29,9 +29,9 @@ type door struct {
 }
 
 const (
-	// answerWithin is how long a slot may take to say that it is there.
+	// answerWithin is how long a slot may take to answer the first call.
 	answerWithin = 2 * time.Second
-	// folderPause and folderTries: a folder that another command has only for a moment is waited for.
+	// folderPause and folderTries: how long to wait for a folder that another command uses for a moment.
 	folderPause = 100 * time.Millisecond
 	folderTries = 30
 	closeWithin = 10 * time.Second
@@ -73,7 +73,7 @@ func (a *app) serverNamed() string {
 	return a.getenv("MEMHOST_SERVER")
 }
 
-// reasonOwned is the reason of the error that another process has the data folder.
+// reasonOwned is the error reason when another process has the data folder.
 const reasonOwned = "folder_owned"
 
 func (a *app) dial(server string) (*door, error) {
@@ -85,7 +85,7 @@ func (a *app) dial(server string) (*door, error) {
 }
 
 // running connects to the slot that serves the data folder, where there is one. A slot.json that a killed process left
-// behind is passed over.
+// behind is ignored.
 func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 	log := a.logger(hclog.Error) // a verb says itself what there is to say
 	info, err := state.ReadSlot(c.Data.Dir)
@@ -95,7 +95,7 @@ func (a *app) running(ctx context.Context, c *config.Config) (*door, error) {
 		}
 		return nil, nil
 	}
-	// Asked without the token: whoever has the port now need not see it.
+	// Asked without the token, since another program may have the port now.
 	probe, err := client.New(info.Address, "")
 	if err != nil {
 		log.Debug("slot.json names no address", "address", info.Address, "error", err)

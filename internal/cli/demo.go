@@ -32,7 +32,8 @@ func (a *app) demoCommand() *cobra.Command {
 		Use: "demo", Short: "See it work, on an example conversation", Long: demoHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), listen) },
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "the address of the HTTP door (default "+server.DefaultListen+", or a free port where that is taken)")
+	cmd.Flags().StringVar(&listen, "listen", "",
+		"the address of the HTTP door (default "+server.DefaultListen+", or a free port where that is taken)")
 	return cmd
 }
 
@@ -151,7 +152,7 @@ func (a *app) demoListen(asked string) string {
 	return server.DefaultListen
 }
 
-// demoFailed says what to do when another demo has the folder.
+// demoFailed says what to do when another demo uses the folder.
 func (a *app) demoFailed(err error, c *config.Config) error {
 	e := *abi.AsError(err)
 	if e.Reason == reasonOwned {
@@ -193,8 +194,8 @@ func (a *app) demoShow(ctx context.Context, slot *servedSlot, bar *output) error
 	return nil
 }
 
-// demoQuestion is a question with the words by which a person finds the answer in a long context. They only choose what
-// is shown.
+// demoQuestion is a question with the words by which a person finds the answer in a long context. They only choose the
+// lines to show.
 type demoQuestion struct {
 	demo.Question
 	words []string
@@ -284,8 +285,8 @@ type demoAnswer struct {
 	cost string
 }
 
-// demoAsk puts one provider after the other behind the running slot and asks all questions, while somebody else keeps
-// asking. It ends with the first provider in its place again.
+// demoAsk swaps in one provider after the other and asks all questions, while another client keeps asking. It ends with
+// the first provider serving again.
 func (a *app) demoAsk(ctx context.Context, c *client.Client, providers []demoProvider,
 	questions []demoQuestion) ([][]demoAnswer, error) {
 	a.out.note("\nThe same slot, one provider after the other: POST %s/v1/swap", c.Base())
@@ -402,8 +403,9 @@ Data: %[3]s
 `, server, slot.url, slot.dir, program)
 }
 
-// programName is how a person at this terminal calls this program: memhost where that is on the PATH, else its path, as it can be
-// typed in the folder where the terminal is. A program that `go run` made is gone when it ends, so that command is named.
+// programName is how a person at this terminal calls this program: memhost where that is on the PATH, else its path, as
+// it can be typed in the folder where the terminal is. A program that `go run` made is gone when it ends, so that
+// command is named.
 func programName() string {
 	const name = "memhost"
 	self, err := os.Executable()

@@ -15,10 +15,12 @@ const dreamHelp = `Runs Dream, and shows and undoes what it changed: layered_mem
 
 // dreamCommand is the command line of Dream, the part of layered_memory that edits files.
 func (a *app) dreamCommand() *cobra.Command {
-	root := &cobra.Command{Use: "dream", Short: "Run Dream, and show and undo its changes (layered_memory)", Long: dreamHelp,
+	root := &cobra.Command{Use: "dream", Short: "Run Dream, and show and undo its changes (layered_memory)",
+		Long: dreamHelp,
 		Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	root.AddCommand(
-		a.dreamVerb("run", "Run Dream now", cobra.NoArgs, func(ctx context.Context, d *door, s abi.MemoryScope, _ []string) error {
+		a.dreamVerb("run", "Run Dream now", cobra.NoArgs, func(ctx context.Context, d *door, s abi.MemoryScope,
+			_ []string) error {
 			return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: s, Name: "dream", Reason: "memhost dream run"})
 		}),
 		a.dreamVerb("log [SHA]", "Show the newest change of Dream, or the given one", cobra.MaximumNArgs(1), a.dreamLog),
@@ -47,7 +49,9 @@ func (a *app) dreamVerb(use, short string, check cobra.PositionalArgs,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error { return do(ctx, d, f.scope(), args) })
+			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
+				return do(ctx, d, f.scope(), args)
+			})
 		}}
 	f.add(cmd.Flags())
 	return cmd
@@ -169,7 +173,7 @@ func at(args []string, i int) string {
 	return ""
 }
 
-// inset is a text for a terminal, each line behind two blanks.
+// inset is a text for a terminal, each line indented by two blanks.
 func inset(text string) string {
 	return "  " + strings.ReplaceAll(printable(strings.TrimSpace(text)), "\n", "\n  ")
 }

@@ -92,7 +92,7 @@ func (a *app) takeLabelSheet(e *evaluated, path, by string) error {
 	return a.showJudged(v)
 }
 
-// newFile writes a file that is not there yet; what fails leaves none.
+// newFile writes a file that does not exist yet; after a failure there is none.
 func newFile(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -205,7 +205,7 @@ func (a *app) showPack(p *pack.Pack) error {
 	return nil
 }
 
-// showPersona tells a timeline in order: sessions, with the probes that follow each.
+// showPersona prints a timeline in order: sessions, with the probes that follow each.
 func (a *app) showPersona(p *pack.Pack, id string) error {
 	probes := map[int][]*pack.Probe{}
 	for probe, err := range p.Probes(id) {

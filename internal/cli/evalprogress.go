@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 )
 
-// evalProgress shows one bar at a time: that of the cell which told something last.
+// evalProgress shows one bar at a time: that of the cell with the latest news.
 type evalProgress struct {
 	*app
 	mu   sync.Mutex
@@ -37,7 +37,7 @@ func (s *evalProgress) finish() {
 	}
 }
 
-// evalCells prints how each cell stands.
+// evalCells prints the state of each cell.
 func (a *app) evalCells(r *rundir.Run) {
 	for _, c := range r.Cells {
 		mark, more := a.out.open(), ""

@@ -58,7 +58,7 @@ func (a *app) evalRunCommand() *cobra.Command {
 	return cmd
 }
 
-// lab is the lab that file and flags ask for.
+// lab is the lab that file and flags describe.
 func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 	var l *lab.Lab
 	var err error
@@ -179,7 +179,7 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 	return costs, w.Flush()
 }
 
-// agreed asks before what may cost money.
+// agreed asks before a run that may cost money.
 func (a *app) agreed(costs []run.Cost) error {
 	paid := false
 	for _, c := range costs {
@@ -200,7 +200,7 @@ func (a *app) agreed(costs []run.Cost) error {
 	return nil
 }
 
-// evalGo runs what is left of a run, with progress.
+// evalGo runs the rest of a run, with progress.
 func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o run.Options) error {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()

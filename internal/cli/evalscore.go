@@ -31,7 +31,7 @@ type evaluated struct {
 	pack   *pack.Pack
 }
 
-// openRun opens a run and its pack; packPath says where the pack is now, empty where run.json says it.
+// openRun opens a run and its pack. packPath is where the pack is now; empty means the path in run.json.
 func openRun(folder, packPath string) (*evaluated, error) {
 	r, err := rundir.Open(folder)
 	if err != nil {
@@ -108,7 +108,7 @@ func writeReport(path string, in report.Input, write func(io.Writer, report.Inpu
 	return err
 }
 
-// judged is what a judge found, nil where none was asked.
+// judged is the judge's result, nil if no judge was asked.
 func (e *evaluated) judged() (*model.Verdicts, error) {
 	list, err := model.ReadJudgements(filepath.Join(e.folder, model.JudgementsFile))
 	if os.IsNotExist(err) {
@@ -218,7 +218,7 @@ func (a *app) evalReportCommand() *cobra.Command {
 	return cmd
 }
 
-// openFile opens a file as the desktop does, where there is one.
+// openFile opens a file as the desktop does, if there is a desktop.
 func (a *app) openFile(path string) {
 	name, ok := map[string]string{"darwin": "open", "windows": "explorer", "linux": "xdg-open"}[runtime.GOOS]
 	if runtime.GOOS == "linux" && a.getenv("DISPLAY") == "" && a.getenv("WAYLAND_DISPLAY") == "" {
@@ -314,7 +314,7 @@ func (a *app) evalJudge(ctx context.Context, e *evaluated) error {
 	return a.showJudged(v)
 }
 
-// showJudged prints what a judge found, and how far people agree with it.
+// showJudged prints the judge's result, and how far people agree with it.
 func (a *app) showJudged(v *model.Verdicts) error {
 	if a.out.json {
 		return a.out.object(v)

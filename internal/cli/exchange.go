@@ -37,7 +37,7 @@ func (a *app) swapCommand() *cobra.Command {
 	return cmd
 }
 
-// swapRequest names a provider by the word that its kind wants.
+// swapRequest names a provider by the word for its kind: backend or condition.
 func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, error) {
 	r := &wire.SwapRequest{Plugin: plugin, Config: abi.Raw(block)}
 	if block != "" && (!abi.ValidJSON([]byte(block)) || !strings.HasPrefix(strings.TrimSpace(block), "{")) {
@@ -124,7 +124,7 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	return nil
 }
 
-// leftBehind lists the scopes of the provider before that the new one does not have, or has only since the swap began.
+// leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap began.
 func leftBehind(before, after *abi.RunManifest, began time.Time) []abi.MemoryScope {
 	if before.Provider == after.Provider {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The exit codes, as `memhost help exit-codes` tells them.
+// The exit codes, as `memhost help exit-codes` lists them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -56,10 +56,10 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// errInterrupted is how a command ends that a signal stopped.
+// errInterrupted ends a command that a signal stopped.
 var errInterrupted = errors.New("interrupted")
 
-// doneError ends a command that has said itself what there is to say.
+// doneError ends a command that has already printed its own message.
 type doneError struct{ code int }
 
 func (e *doneError) Error() string { return "done" }
@@ -69,8 +69,8 @@ func usageError(message, hint string) error {
 	return abi.NewError(abi.CodeInvalidArgument, message).WithHint(hint)
 }
 
-// asAdapterError makes every error one of the contract's. What cobra finds is a mistake on the command line, all else
-// that is none is a defect.
+// asAdapterError makes every error an error of the contract. An error of cobra's is a mistake on the command line; any
+// other error is a defect.
 func asAdapterError(err error) *abi.Error {
 	var e *abi.Error
 	if errors.As(err, &e) {

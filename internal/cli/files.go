@@ -111,9 +111,8 @@ func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]st
 	}
 }
 
-// exportFolder writes a folder that is there whole or not at all: what a command leaves that was killed has another
-// name, and is not taken for a memory. One that is there already, and empty, is written into as it is: it may be
-// another file system.
+// exportFolder writes a folder that exists whole or not at all: what a killed command leaves has another name, and is
+// not taken for a memory. An empty folder that exists is written into directly: it may be another file system.
 func exportFolder(dir string, files map[string]string, withGit bool) error {
 	write := func(to string) error {
 		if err := writeFolder(to, files); err != nil || !withGit {
@@ -148,7 +147,7 @@ func exportFolder(dir string, files map[string]string, withGit bool) error {
 }
 
 func writeFolder(dir string, files map[string]string) error {
-	root, err := os.OpenRoot(dir) // a path that leaves the folder, whoever wrote it, is refused
+	root, err := os.OpenRoot(dir) // refuses a path that leaves the folder
 	if err != nil {
 		return usageError(err.Error(), "")
 	}
@@ -166,8 +165,8 @@ func writeFolder(dir string, files map[string]string) error {
 	return nil
 }
 
-// readFolder reads the files of a folder. left are those that cannot be taken: a repository, and what is no regular
-// file.
+// readFolder reads the files of a folder. left are those that cannot be read: a repository, and everything that is not
+// a regular file.
 func readFolder(dir string) (files map[string]string, left []string, err error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		if err != nil {
@@ -208,10 +207,10 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 	return files, left, nil
 }
 
-// importBatch is about how many bytes of files one call brings.
+// importBatch is roughly the size of the files in one call, in bytes.
 const importBatch = 2 << 20
 
-// importer hands files to import_files, in as many calls as it takes.
+// importer passes files to import_files, in as many calls as needed.
 type importer struct {
 	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
 	batch   map[string]string

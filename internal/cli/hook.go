@@ -100,8 +100,8 @@ func (a *app) picoclawCommand() *cobra.Command {
 	return cmd
 }
 
-// picoclawParent keeps a worker running. PicoClaw shows each line of standard error as a warning, so that only warnings
-// go there.
+// picoclawParent keeps a worker running. PicoClaw shows each line of standard error as a warning, so only warnings are
+// written there.
 func (a *app) picoclawParent(ctx context.Context) error {
 	_, hard, stop := a.inTwoStages(ctx)
 	defer stop()
@@ -146,8 +146,8 @@ func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	defer line.close()
 	o, err := a.picoclawOptions(f, line)
 	if o.Problem = err; err == nil {
-		// Beside the handshake. A slot that runs now is the one to speak to, even if it is down when the first turn
-		// comes.
+		// At the same time as the handshake. A slot that runs now is the one to use, even if it is down when the first
+		// turn comes.
 		go func() { _, _ = line.get(hard) }()
 	}
 	o.Logger = a.logger(hclog.Warn)
@@ -209,8 +209,8 @@ func (a *app) outboxDir(given string) (string, error) {
 // hookReachWithin is how long a hook's search for the slot may take, loading a module for the first time included.
 const hookReachWithin = time.Minute
 
-// reachForHook is connect, but for a slot that ran before: a hook that has found one that runs looks for no other kind.
-// If it took the data folder while that slot is started anew, it would keep the slot out of it.
+// reachForHook is connect, except after a slot was found: then the hook never opens the data folder itself. It would
+// lock out that slot while it restarts.
 func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 	served := false // a slot that runs was found once
 	return func(ctx context.Context) (*door, error) {
@@ -234,7 +234,7 @@ func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 	}
 }
 
-// hookSlot is the slot behind a line, as the hook asks it.
+// hookSlot is the slot as the hook calls it, through a line.
 type hookSlot struct{ line *slotLine }
 
 var _ picoclaw.Slot = hookSlot{}

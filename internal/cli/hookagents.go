@@ -56,8 +56,7 @@ func (a *app) agentHookCommand(name, title string) *cobra.Command {
 			a.agentHook(cmd.Context(), name, &f)
 			return nil
 		}}
-	// An agent takes exit code 2 for "block what was asked for", and that is what a mistake on the command line ends
-	// with.
+	// An agent takes exit code 2 for "block this", and a mistake on the command line ends with 2.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.hookGivesUp(err) })
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -85,13 +84,13 @@ func (a *app) hookGivesUp(err error) error {
 	return &doneError{exitOK}
 }
 
-// hookMode is what the environment says of an agent's session: "", "read" or "off".
+// hookMode is the mode that the environment sets for an agent's session: "", "read" or "off".
 func (a *app) hookMode() string { return a.getenv("MEMHOST_HOOK") }
 
-// hookCloses is how long a hook waits for what it has opened to be closed. What is cut off then loses nothing.
+// hookCloses is how long a hook waits while it closes what it has opened. Nothing is lost if that is cut off.
 const hookCloses = time.Second
 
-// deliversWithin bounds the process that delivers. What it cannot deliver waits for the next one.
+// deliversWithin bounds the delivering process. Events that it cannot deliver wait for the next one.
 const deliversWithin = 10 * time.Minute
 
 // agentHook serves one event.
@@ -146,7 +145,7 @@ func (a *app) agentHookOptions(agent string, f *agentHookFlags, line *slotLine) 
 	return o, nil
 }
 
-// deliverBeside starts a process that delivers what is in the box, or does it here for as long as linger says.
+// deliverBeside starts a process that delivers the events in the box, or delivers them here for at most linger.
 func (a *app) deliverBeside(linger time.Duration, box *outbox.Box, slot agenthook.Slot, log hclog.Logger) {
 	if linger > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), linger)

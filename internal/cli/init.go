@@ -32,7 +32,8 @@ func (a *app) initCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.init(&f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.provider, "provider", "", "the provider ('memhost providers' lists them; default "+config.DefaultProvider+")")
+	fs.StringVar(&f.provider, "provider", "",
+		"the provider ('memhost providers' lists them; default "+config.DefaultProvider+")")
 	fs.StringVar(&f.run, "run", "", "run id of the scope")
 	fs.StringVar(&f.user, "user", "", "user of the scope, which is its persona_id")
 	personaIsUser(fs)
@@ -97,7 +98,7 @@ func (a *app) init(f *initFlags) error {
 	return nil
 }
 
-// setID writes an id into a starter, where the default stands.
+// setID writes an id into a starter, in place of the default.
 func setID(text []byte, key, value string) []byte {
 	quoted, err := json.Marshal(value) // a JSON string is a YAML string
 	if err != nil {
@@ -106,7 +107,7 @@ func setID(text []byte, key, value string) []byte {
 	return bytes.Replace(text, []byte("    "+key+": default\n"), []byte("    "+key+": "+string(quoted)+"\n"), 1)
 }
 
-// askInit asks a person for what no flag says. Nothing typed takes the default.
+// askInit asks for the values that no flag gives. An empty line means the default.
 func (a *app) askInit(f *initFlags) {
 	in := bufio.NewReader(a.Stdin)
 	ask := func(to *string, question, def string) {

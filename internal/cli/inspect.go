@@ -19,7 +19,8 @@ built-in module, or a provider that one serves.`
 
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect FILE|NAME", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp, Args: cobra.ExactArgs(1),
+		Use: "inspect FILE|NAME", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := a.openModule(args[0], isFile(args[0]))
 			if err != nil {
@@ -30,7 +31,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	}
 }
 
-// moduleInfo is what can be told of a module, for --json.
+// moduleInfo describes a module, for --json.
 type moduleInfo struct {
 	Source       string         `json:"source"`
 	SHA256       string         `json:"sha256"`
@@ -51,7 +52,8 @@ const pageBytes = 64 << 10
 func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 	engine, warnings := host.EngineOf(m, wasm)
 	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
-	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers, Operations: m.Exports,
+	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers,
+		Operations:   m.Exports,
 		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Engine: engine,
 		Warnings: append([]string{}, warnings...), Manifest: abi.Marshal(m.Manifest)}
 	if a.out.json {
@@ -93,7 +95,8 @@ func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 		row("origin", "%s, %s, its URL from %s", g.Name, g.Protocol, g.From)
 	}
 	for _, s := range f.Secrets {
-		row("secret", "%s, named at %s, into the headers %s, for origin %s", s.Name, s.From, strings.Join(s.Headers, ", "), s.Origin)
+		row("secret", "%s, named at %s, into the headers %s, for origin %s", s.Name, s.From, strings.Join(s.Headers, ", "),
+			s.Origin)
 	}
 	for _, b := range f.Background {
 		row("background", "%s every %d ms, class %s", b.Export, b.IntervalMS, b.Class)
@@ -147,7 +150,7 @@ func (a *app) showRoutes(f *abi.ModuleManifest) error {
 	return w.Flush()
 }
 
-// settable says what of a list a module may set on a route; empty where it may set nothing.
+// settable describes the headers or query keys that a module may set on a route; empty when there are none.
 func settable(what string, list []string, unlisted string) string {
 	switch {
 	case list == nil:

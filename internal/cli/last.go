@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// lastServed is the run manifest of the slot that served the data folder last, nil where there was none.
+// lastServed is the run manifest of the slot that last served the data folder, nil if there was none.
 func lastServed(c *config.Config) *abi.RunManifest {
 	text, err := readFile(c.Run.Manifest, maxRunManifest)
 	if err != nil {
@@ -33,9 +33,8 @@ func wordOf(m *abi.RunManifest) string {
 	return config.WordBackend
 }
 
-// servedByAnother refuses a folder that another provider served last, where the configuration chooses none: by default
-// full_history would be asked, which has nothing of the other's memory, and what is recorded would go where no slot
-// looks for it.
+// servedByAnother refuses a folder that another provider served last if the configuration chooses no provider. The
+// default, full_history, has none of that provider's memory, and no slot would find what it records.
 func servedByAnother(c *config.Config) error {
 	name, word, _ := c.Block()
 	last := lastServed(c)
@@ -50,8 +49,8 @@ func servedByAnother(c *config.Config) error {
 			wordOf(last), last.Provider, word, name))
 }
 
-// lastProvider lets the provider that served the data folder last serve again, where the configuration chooses none. It
-// returns the configuration to serve with, how it is read, and what is to be said about it ("" for nothing).
+// lastProvider lets the provider that last served the data folder serve again if the configuration chooses no provider.
+// It returns the configuration to serve with, the options it is read with, and a note for the user ("" for none).
 func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, config.Options, string, error) {
 	name, word, _ := c.Block()
 	last := lastServed(c)

@@ -22,9 +22,12 @@ func (a *app) ledgerCommand() *cobra.Command {
 		a.ledgerGraph(), a.ledgerStats(), a.ledgerExport(), a.ledgerImport(), a.ledgerHeartbeat(),
 		a.ledgerVerb("fsck", "fsck", "Check every object and chain; exit 1 where something is damaged", nil, false),
 		a.ledgerVerb("checkout NAME", "checkout", "Make a branch the current one", []string{"name"}, true),
-		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "persona", "from", "metadata"),
-		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open", []string{"source"}, true, "into", "on-conflict"),
-		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch", []string{"id"}, true, "to"),
+		a.ledgerVerb("create-branch NAME", "create_branch", "Make a branch", []string{"name"}, true, "persona", "from",
+			"metadata"),
+		a.ledgerVerb("merge SOURCE", "merge", "Bring a branch's changes onto another; exit 1 where conflicts are left open",
+			[]string{"source"}, true, "into", "on-conflict"),
+		a.ledgerVerb("cherry-pick COMMIT", "cherry_pick", "Put one commit's events into effect on another branch",
+			[]string{"id"}, true, "to"),
 		a.ledgerVerb("rebuild", "rebuild", "Make a branch's view anew from the ledger", nil, true, "branch"))
 	for _, verb := range root.Commands() {
 		check := verb.Args
@@ -44,44 +47,47 @@ func (a *app) ledgerVerb(use, name, short string, args []string, changes bool, f
 	values := map[string]*string{}
 	var most int
 	var all, orphan, oneline bool
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(len(args)), RunE: func(cmd *cobra.Command, given []string) error {
-		params := map[string]abi.Raw{}
-		for i, arg := range args {
-			params[arg] = quoted(given[i])
-		}
-		for flag, value := range values {
-			switch {
-			case *value == "":
-			case flag != "metadata":
-				params[paramName(flag)] = quoted(*value)
-			case !abi.ValidJSON([]byte(*value)):
-				return usageError("--metadata: not JSON", "want a JSON object")
-			default:
-				params[flag] = abi.Raw(*value)
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(len(args)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			params := map[string]abi.Raw{}
+			for i, arg := range args {
+				params[arg] = quoted(given[i])
 			}
-		}
-		if most > 0 {
-			params["limit"] = abi.Raw(fmt.Sprint(most))
-		}
-		if all {
-			params["all"] = abi.Raw("true")
-		}
-		if orphan {
-			params["orphan"] = abi.Raw("true")
-		}
-		return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
-			if changes {
-				return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: f.scope(), Name: name, Params: params})
+			for flag, value := range values {
+				switch {
+				case *value == "":
+				case flag != "metadata":
+					params[paramName(flag)] = quoted(*value)
+				case !abi.ValidJSON([]byte(*value)):
+					return usageError("--metadata: not JSON", "want a JSON object")
+				default:
+					params[flag] = abi.Raw(*value)
+				}
 			}
-			if oneline {
-				return a.ledgerLines(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
+			if most > 0 {
+				params["limit"] = abi.Raw(fmt.Sprint(most))
 			}
-			return a.ledgerLook(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
-		})
-	}}
+			if all {
+				params["all"] = abi.Raw("true")
+			}
+			if orphan {
+				params["orphan"] = abi.Raw("true")
+			}
+			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
+				if changes {
+					return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: f.scope(), Name: name, Params: params})
+				}
+				if oneline {
+					return a.ledgerLines(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
+				}
+				return a.ledgerLook(ctx, d, &abi.NativeQuery{Scope: f.scope(), Name: name, Params: params})
+			})
+		}}
 	f.add(cmd.Flags())
 	if name == "create_branch" { // here --persona is the branch's
-		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName { return pflag.NormalizedName(name) })
+		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+			return pflag.NormalizedName(name)
+		})
 	}
 	for _, flag := range flags {
 		values[flag] = cmd.Flags().String(flag, "", "")
@@ -170,7 +176,7 @@ func (a *app) ledgerChange(ctx context.Context, d *door, m *abi.NativeMutation) 
 	return nil
 }
 
-// leftOpen tells of a merge whether one of its conflicts waits to be settled.
+// leftOpen tells whether a conflict of a merge is not settled.
 func leftOpen(r *abi.MutationReceipt) bool {
 	var conflicts []struct{ Severity, Settled string }
 	if r.Trace == nil || json.Unmarshal(r.Trace.Details["conflicts"], &conflicts) != nil {
@@ -184,7 +190,7 @@ func leftOpen(r *abi.MutationReceipt) bool {
 	return false
 }
 
-// ledgerChanged prints what came of a change: its status, and what the module says of it, a line for each.
+// ledgerChanged prints the result of a change: its status and the module's details, one a line.
 func (a *app) ledgerChanged(r *abi.MutationReceipt) {
 	a.out.print("%s\n", r.Status)
 	if r.Trace == nil {

@@ -114,7 +114,7 @@ func (l *ledgerFiles) markdown() string {
 		for _, id := range k.Events {
 			var e ledgerEntry
 			if json.Unmarshal([]byte(l.files["events/"+id+".json"]), &e) != nil {
-				continue // fsck tells of what is damaged
+				continue // fsck reports damage
 			}
 			text := strings.TrimSpace(e.Subject + " " + e.Predicate + " " + e.Object)
 			b.WriteString("    - `" + eventSigns[e.EventType] + "` " + line(text) + "\n")
@@ -124,7 +124,7 @@ func (l *ledgerFiles) markdown() string {
 }
 
 // ledgerMemoryFile is the name of the summary for people in an exported ledger. It is made from the ledger, and an
-// import leaves it.
+// import ignores it.
 const ledgerMemoryFile = "MEMORY.md"
 
 // addMemoryFile adds that summary, of the current branch, to the files of a ledger; other files stay as they are.

@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// What the command line makes of a ledger's files, so that the module need not: counts here, a graph in ledgergraph.go,
+// What the command line makes of a ledger's files, to keep the module small: counts here, a graph in ledgergraph.go,
 // one file of everything in ledgerexport.go.
 
 // ledgerFiles is an exported ledger, read.

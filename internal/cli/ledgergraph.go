@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oldestFirst lists the commits by their time; those of one time stand behind their parents.
+// oldestFirst lists the commits by their time; commits of the same time follow their parents.
 func (l *ledgerFiles) oldestFirst() []*ledgerCommit {
 	depth := map[string]int{"": 0}
 	for id := range l.commits {
@@ -36,7 +36,7 @@ func (l *ledgerFiles) oldestFirst() []*ledgerCommit {
 	})
 }
 
-// mostDrawn is how many commits a graph has.
+// mostDrawn is how many commits a graph has at most.
 const mostDrawn = 200
 
 // mermaid draws the commits as a gitGraph.

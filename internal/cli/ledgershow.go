@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// What the verbs of `memhost ledger` print for people. With --json the module's answer is printed as it came.
+// What the verbs of `memhost ledger` print for people. With --json they print the module's answer unchanged.
 
-// ledgerShown prints an answer of a native query of ledger_memory for people; false where there is no such form.
+// ledgerShown prints an answer of a native query of ledger_memory for people; false if it has no such form.
 func (a *app) ledgerShown(name string, answer abi.Raw) (shown bool, err error) {
 	show := map[string]func(io.Writer, abi.Raw) error{"log": showLog, "view": showView, "branches": showBranches}[name]
 	if show == nil || a.out.json {

@@ -70,7 +70,7 @@ func manFlags(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-// roff escapes what troff would take for its own: backslashes, dashes, and dots and quotes that begin a line.
+// roff escapes what troff would interpret: backslashes, dashes, and dots and quotes that begin a line.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

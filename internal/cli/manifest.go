@@ -95,7 +95,7 @@ func (a *app) verifyManifest(path, plugin string) error {
 	return nil
 }
 
-// toVerify finds what a manifest is held against.
+// toVerify finds what a manifest is compared with.
 func (a *app) toVerify(m *abi.RunManifest, plugin string) (found *module, config *host.ProviderConfig, err error) {
 	if plugin != "" {
 		if found, err = a.openModule(plugin, isFile(plugin)); err != nil {

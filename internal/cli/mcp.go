@@ -68,7 +68,8 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	out := a.Stdout
 	a.out.stdout, a.out.json = a.Stderr, false // standard output is the protocol's
 	if dry || a.cassette != "" {
-		return usageError("--mcp: speaks for a slot that may run already, and goes with neither --dry-run nor --cassette", "--mcp=http serves a slot of its own")
+		return usageError("--mcp: speaks for a slot that may run already, and goes with neither --dry-run nor --cassette",
+			"--mcp=http serves a slot of its own")
 	}
 	o, err := a.configOptions()
 	if err != nil {
@@ -79,7 +80,8 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 		return err
 	}
 	log := a.logger(hclog.Warn)
-	// A client that has gone is an error of the next write, not the end of the process: a slot of our own is closed in order.
+	// When the client has gone, the next write fails but the process goes on, so that it can close a slot of its own
+	// properly.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
@@ -105,8 +107,8 @@ type mcpChild struct {
 	app     *app
 	config  *config.Config
 	options config.Options
-	// follow: the slot that was found last is the operator's own. While it is gone it is waited for, not replaced: whoever starts it again would else find
-	// the data folder taken.
+	// follow: the slot that was found last was started by the operator. While it is gone it is waited for, not
+	// replaced, so that the data folder is free when the operator starts it again.
 	follow bool
 }
 
@@ -114,7 +116,8 @@ type mcpChild struct {
 func (m *mcpChild) gone(err error) error {
 	e := *abi.AsError(err)
 	e.Retryable = true
-	e.Hint = "start the slot again (memhost run --data " + m.config.Data.Dir + "); the next call finds it, this process need not be restarted"
+	e.Hint = "start the slot again (memhost run --data " + m.config.Data.Dir +
+		"); the next call finds it, this process need not be restarted"
 	if named := m.app.serverNamed(); named != "" {
 		e.Hint = "start the slot at " + named + " again; the next call finds it, this process need not be restarted"
 	}
@@ -142,13 +145,14 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 			return d, nil
 		}
 		if m.follow {
-			return nil, m.gone(abi.NewError(abi.CodeUnavailable, "the slot of "+m.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
+			return nil, m.gone(abi.NewError(abi.CodeUnavailable,
+				"the slot of "+m.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
 		}
 		d, err = m.open(ctx)
 		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
 			return d, err
 		}
-		// Somebody opens the folder at this moment, perhaps another child.
+		// Another process is opening the folder, perhaps another child.
 		if try == 10*folderTries || ctx.Err() != nil {
 			owned := *abi.AsError(err)
 			owned.Retryable = true
@@ -158,8 +162,8 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 	}
 }
 
-// open serves a slot in this process, for others on this computer as well. Unless the configuration says where, it listens on a free port: the
-// usual one is for slots that stay.
+// open serves a slot in this process, for other programs on this computer as well. Unless the configuration names an
+// address, it listens on a free port: the usual one is for long-running slots.
 func (m *mcpChild) open(ctx context.Context) (*door, error) {
 	again, options, _, err := m.app.lastProvider(m.config, m.options)
 	if err != nil {
@@ -169,7 +173,8 @@ func (m *mcpChild) open(ctx context.Context) (*door, error) {
 	if c.Source("server.listen").Kind == config.KindDefault {
 		c.Server.Listen = "127.0.0.1:0"
 	}
-	v, err := m.app.start(ctx, &c, options, m.app.getenv("MEMHOST_TOKEN"), &steps{out: m.app.out, log: m.app.logger(hclog.Warn), quiet: true})
+	v, err := m.app.start(ctx, &c, options, m.app.getenv("MEMHOST_TOKEN"), &steps{out: m.app.out,
+		log: m.app.logger(hclog.Warn), quiet: true})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ const sourceBuiltin = "builtin"
 // maxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
 const maxModuleFile = 64 << 20
 
-// module is wasm with where it came from and what it says of itself.
+// module is a module's bytes, where they came from, and its manifest.
 type module struct {
 	name   string
 	source string
@@ -47,8 +47,8 @@ func (m *module) serves(provider string) *abi.ProviderDecl {
 	return nil
 }
 
-// builtins looks at all built-in modules. One that cannot be read is a defect of the build, not of what the user asked
-// for: it is left out, and TestBuiltinModules sees to it that there is none.
+// builtins inspects all built-in modules. One that cannot be read is a defect of the build, not the user's mistake: it
+// is left out, and TestBuiltinModules checks that there is no such module.
 func (a *app) builtins() []*module {
 	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules) })
 	return a.inspected
@@ -86,7 +86,7 @@ func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
 	m, err := a.openModule(plugin, file)
 	if err != nil {
 		e := *abi.AsError(err)
-		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // who asks names it
+		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller names it
 		return nil, &e
 	}
 	return providersIn(m), nil
@@ -120,11 +120,11 @@ func (a *app) openModule(plugin string, file bool) (*module, error) {
 // engines are those that this program has beside the host's own.
 func engines() []host.Engine { return []host.Engine{extism.Engine()} }
 
-// lookOnly are limits for reading a module off its bytes: the host's own, which an operator may raise, count when it is
-// loaded.
+// lookOnly are limits for inspecting a module's bytes. The host's own limits, which an operator may raise, apply when
+// it is loaded.
 func lookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: maxModuleFile} }
 
-// readModule reads a module file and looks at it.
+// readModule reads and inspects a module file.
 func readModule(path string) (*module, error) {
 	wasm, err := readFile(path, maxModuleFile)
 	if err != nil {
@@ -188,8 +188,8 @@ func (a *app) resolve(c *config.Config) (*module, error) {
 	return a.openModule(name, false)
 }
 
-// resolveChecked is resolve, with the native block held against the module's schema before anything starts. With an
-// error about the block the module comes, too.
+// resolveChecked is resolve, and checks the native block against the module's schema before anything starts. It returns
+// the module also with an error about the block.
 func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	m, err := a.resolve(c)
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 	return m, nil
 }
 
-// checkBlock holds a native block against the schema of the module that will serve it.
+// checkBlock checks a native block against the schema of the module that will serve it.
 func (a *app) checkBlock(c *config.Config, block abi.Raw) error {
 	m, err := a.resolve(c)
 	if err != nil {
@@ -222,7 +222,7 @@ func (a *app) checkBlock(c *config.Config, block abi.Raw) error {
 	return err
 }
 
-// stepOf is the step of the start that fails where resolveChecked does.
+// stepOf is the step of the start that an error of resolveChecked belongs to.
 func stepOf(m *module) string {
 	if m == nil {
 		return "module"
@@ -262,7 +262,7 @@ func servedConfig(c *config.Config, m *module) host.ProviderConfig {
 	return p
 }
 
-// warnOfConfig shows what is likely to be a mistake in the configuration.
+// warnOfConfig prints likely mistakes in the configuration.
 func warnOfConfig(c *config.Config, m *module, s *steps) {
 	p := providerConfig(c, m)
 	for _, warning := range p.Warnings() {
@@ -270,10 +270,10 @@ func warnOfConfig(c *config.Config, m *module, s *steps) {
 	}
 }
 
-// warnOpenSecrets tells of files with credentials that every user of this machine can read. That may be meant (a
-// container's mounts), so it stops nothing.
+// warnOpenSecrets warns about files with credentials that every user of this machine can read. It is no error, since
+// that may be intended (a container's mounts).
 func (a *app) warnOpenSecrets(c *config.Config, s *steps) {
-	if runtime.GOOS == "windows" { // where the bits say nothing
+	if runtime.GOOS == "windows" { // where the mode bits mean nothing
 		return
 	}
 	const othersRead = 0o004

@@ -42,8 +42,8 @@ func (a *app) mutateCommand() *cobra.Command {
 	return cmd
 }
 
-// paramsOf reads the flag --params: a JSON object, or nothing. It is read as a part of a request, so that what is wrong
-// is told in the contract's words.
+// paramsOf reads the flag --params: a JSON object, or nothing. It is read as a part of a request, so that mistakes are
+// reported in the contract's words.
 func paramsOf(text string) (map[string]abi.Raw, error) {
 	if text == "" {
 		return nil, nil

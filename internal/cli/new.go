@@ -39,7 +39,8 @@ func (a *app) newCommand() *cobra.Command {
 func (a *app) newPlugin(name string, f *newFlags) error {
 	o := newplugin.Options{Name: name, Language: f.lang}
 	if i := slices.IndexFunc(a.knownProviders(), func(p config.Provider) bool { return p.Name == name }); i >= 0 {
-		return abi.NewError(abi.CodeConflict, "a provider called "+name+" is built in").WithHint("take another name, for example my_" + name)
+		return abi.NewError(abi.CodeConflict, "a provider called "+name+" is built in").WithHint(
+			"take another name, for example my_" + name)
 	}
 	err := newplugin.Check(o)
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// output writes what a command has to say: results to standard output, everything about them to standard error.
+// output writes a command's results to standard output and its messages to standard error.
 type output struct {
 	stdout, stderr io.Writer
 	json           bool
-	// tty and errTTY tell whether a person looks at standard output and standard error.
+	// tty and errTTY: standard output and standard error are terminals.
 	tty, errTTY bool
 	// unicode allows marks beyond ASCII.
 	unicode bool
@@ -49,7 +49,7 @@ func newOutput(s System) *output {
 	return o
 }
 
-// defaultWidth is for output that goes nowhere in particular: three columns fit.
+// defaultWidth is for output that is not a terminal: three columns fit.
 const defaultWidth = 112
 
 func isTerminal(stream any) bool {
@@ -118,8 +118,7 @@ func indented(text []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// fail says what went wrong: a line for the message and one for what to do, or with --json an object on standard
-// output.
+// fail prints an error: a line for the message and one for the hint, or with --json an object on standard output.
 func (o *output) fail(e *abi.Error) {
 	if o.json {
 		_ = o.object(map[string]abi.Raw{"error": abi.Marshal(e)})

@@ -6,7 +6,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows how far a long command has come, to people only. A nil one shows nothing.
+// progress shows the progress of a long command on a terminal. A nil one shows nothing.
 type progress struct{ bar *progressbar.ProgressBar }
 
 // progress begins a bar over total events, or one without an end where total is negative.

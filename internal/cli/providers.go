@@ -63,8 +63,8 @@ func (a *app) providers() error {
 	return w.Flush()
 }
 
-// powers groups the host functions that a module imports: what it could do beside computing. config, deadline and pull
-// give it nothing.
+// powers groups the host functions that a module imports: what it can do besides computing. config, deadline and pull
+// give it no power.
 func powers(imports []string) []string {
 	list := []string{}
 	for _, p := range []struct {

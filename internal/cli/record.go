@@ -178,8 +178,7 @@ type input struct {
 	file   *os.File // nil for what can be read only once
 }
 
-// openInputs opens all that is to be read, and reads files through. total is the number of their events, -1 where it is
-// not known.
+// openInputs opens every input, and reads files through. total is the number of their events, -1 when unknown.
 func (a *app) openInputs(args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
 	if len(args) == 0 {
 		args = []string{""}
@@ -270,9 +269,9 @@ func (in *input) close() {
 // maxBadLines bounds the bad lines that one message lists.
 const maxBadLines = 10
 
-// check reads a file through before anything is sent, counts its events and goes back to its beginning.
+// check reads a whole file before anything is sent, counts its events and goes back to its beginning.
 //
-// Errors: invalid_argument with the bad lines, unless they are to be left out.
+// Errors: invalid_argument with the bad lines, unless they may be skipped.
 func (in *input) check(o convert.Options, keepGoing bool) (events int, err error) {
 	r, err := convert.NewReader(in.file, o)
 	if err != nil {

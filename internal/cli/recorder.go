@@ -22,9 +22,9 @@ const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	longestAsked = 2 * time.Minute
-	// maxFailedInRow: so many failures one after the other are of the slot, not of the events.
+	// maxFailedInRow: so many failures in a row are the slot's fault, not the events'.
 	maxFailedInRow = 25
-	// maxListed bounds the failures of which the details are kept.
+	// maxListed bounds the failures whose details are kept.
 	maxListed = 1000
 )
 
@@ -43,8 +43,8 @@ type recorder struct {
 	failedInRow int
 }
 
-// batchSize is how many events go into one call. Where the provider takes them one by one anyway so does the recorder:
-// when one fails for now, the next does not overtake it.
+// batchSize is how many events go into one call. A provider that takes events one by one gets one a call: when one
+// fails for now, the next does not overtake it.
 func batchSize(ctx context.Context, slot host.Contract) int {
 	c, err := slot.Capabilities(ctx)
 	if err == nil && slices.Contains(c.Capabilities, abi.OpRecordEvents) {
@@ -53,7 +53,7 @@ func batchSize(ctx context.Context, slot host.Contract) int {
 	return 1
 }
 
-// itemReader gives the events of an input, one at a time. A *convert.LineError is of one line; those behind it can be
+// itemReader gives the events of an input, one at a time. A *convert.LineError is about one line; later ones can be
 // read. io.EOF is the end.
 type itemReader interface{ Next() (convert.Item, error) }
 
@@ -65,10 +65,10 @@ type read struct {
 
 // run records everything. soft ends it between two calls, hard at once.
 //
-// Errors: errInterrupted; what stops the reader; what the slot says and will say again.
+// Errors: errInterrupted; an error that stops the reader; an error of the slot that would come again.
 func (r *recorder) run(soft, hard context.Context, in itemReader) error {
 	reads := make(chan read, 2*maxBatch)
-	go func() { // a pipe may keep a reading waiting for ever: whoever interrupts does not
+	go func() { // a read from a pipe may block forever, so an interrupt does not wait for it
 		defer close(reads)
 		for {
 			item, err := in.Next()
@@ -180,7 +180,7 @@ func (r *recorder) badLine(err error) error {
 	return nil
 }
 
-// weightOf is about how many bytes an event takes in a request.
+// weightOf is roughly the size of an event in a request, in bytes.
 func weightOf(e *abi.MemoryEvent) int {
 	n := 512
 	for _, m := range e.Messages {
@@ -198,7 +198,7 @@ func weightOf(e *abi.MemoryEvent) int {
 	return n
 }
 
-// send delivers events and tries again what failed for now.
+// send delivers events and retries those that failed with a retryable error.
 func (r *recorder) send(soft, hard context.Context, items []convert.Item) error {
 	for try := 0; ; try++ {
 		again, problem, err := r.sendOnce(hard, items, try >= r.retries)
@@ -269,7 +269,7 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 			r.sum.Failed++
 			r.sum.fail(recordFailure{File: r.name, Line: item.Line, EventID: item.Event.EventID, Error: e})
 			r.failedInRow++
-			// The rest of the answers is counted all the same: those events were delivered.
+			// The other answers still count: those events were delivered.
 			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
 				stop = r.sum.at(e, item.Line)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// recordTalks records what services exported and programs logged. All of it is read through before anything is sent.
+// recordTalks records what services exported and programs logged. Everything is read before anything is sent.
 func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -60,7 +60,7 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 
 // checkTalks reads everything and counts it.
 //
-// Errors: invalid_argument with the talks that cannot be read, unless they are to be left out.
+// Errors: invalid_argument with the talks that cannot be read, unless they may be skipped.
 func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing bool) (talks.Counts, error) {
 	r, err := talks.Open(source, args, o)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *app) reportDryRun(counts talks.Counts) error {
 	return nil
 }
 
-// talksText says what was found, from when to when, and what is left out.
+// talksText says what was found, its period, and what is left out.
 func talksText(c talks.Counts) string {
 	text := fmt.Sprintf("%s in %s: %s, %s", count(c.Talks, "talk"), count(c.Files, "file"), count(c.Events, "event"),
 		count(c.Messages, "message"))

@@ -26,7 +26,8 @@ func (a *app) resetCommand() *cobra.Command {
 				return err
 			}
 			if !yes && !isTerminal(a.Stdin) {
-				return usageError("reset erases the memory of run "+quote(f.run)+", user "+quote(f.user)+" and cannot ask here", "say --yes if that is meant")
+				return usageError("reset erases the memory of run "+quote(f.run)+", user "+quote(f.user)+" and cannot ask here",
+					"say --yes if that is meant")
 			}
 			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
 				return a.reset(ctx, d, &f, yes)
@@ -96,7 +97,7 @@ func (a *app) showReset(r *abi.ResetReceipt, whose string) {
 func (a *app) ask(ctx context.Context) (string, error) {
 	line := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(a.Stdin).ReadString('\n') // nothing typed is an answer, too
+		text, _ := bufio.NewReader(a.Stdin).ReadString('\n') // an empty line is an answer, too
 		line <- strings.TrimSpace(text)
 	}()
 	select {

@@ -88,7 +88,7 @@ func oneQuery(_ *cobra.Command, args []string) error {
 	return fmt.Errorf(`retrieve: want one QUERY, in quotes where it has several words; got %d`, len(args))
 }
 
-// rawValue is JSON as it stands, anything else as a string.
+// rawValue is a text as JSON: as it is if it is valid JSON, else as a string.
 func rawValue(text string) abi.Raw {
 	if abi.ValidJSON([]byte(text)) {
 		return abi.Raw(text)

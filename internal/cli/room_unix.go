@@ -4,8 +4,7 @@ package cli
 
 import "syscall"
 
-// fullDisk lists what a system says where nothing can be written any more: no space, no quota, or a limit of the size
-// of files.
+// fullDisk lists the errors of a system on which nothing can be written: no space, no quota, or a limit on file size.
 func fullDisk() []syscall.Errno {
 	return []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 }

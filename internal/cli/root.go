@@ -100,7 +100,7 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 }
 
-// noSuchCommand refuses what is no command, and names what is like it.
+// noSuchCommand refuses an unknown command, and names similar ones.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func (a *app) config() (*config.Config, error) {
 	return c, nil
 }
 
-// logger writes to standard error. quiet is the level where neither configuration nor flags ask for one.
+// logger writes to standard error. quiet is the level when neither configuration nor flags set one.
 func (a *app) logger(quiet hclog.Level) hclog.Logger {
 	if a.log != nil {
 		return a.log

@@ -114,8 +114,7 @@ func (a *app) notePage(slot *servedSlot) {
 	}
 }
 
-// dryRun walks the swap flow and serves nothing. It takes the data folder like a slot that serves, and tells its steps
-// the same way.
+// dryRun runs the swap flow and serves nothing. It takes the data folder and prints its steps as a serving slot does.
 func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error) {
 	m, err := a.resolveChecked(c)
 	if err != nil {
@@ -153,7 +152,7 @@ func (a *app) dryRun(ctx context.Context, c *config.Config, s *steps) (err error
 	return nil
 }
 
-// steps shows the start of a slot as it goes: to people on standard error, or as log lines.
+// steps shows the steps of a slot's start: to people on standard error, or as log lines.
 type steps struct {
 	out *output
 	log hclog.Logger // nil: people
@@ -163,7 +162,7 @@ type steps struct {
 
 func (s *steps) pass(name, detail string) { s.tell("pass", name, detail) }
 
-// tell shows a step with its verdict; what is no pass says so.
+// tell shows a step, with its verdict unless it passed.
 func (s *steps) tell(verdict, name, detail string) {
 	if s.log != nil {
 		s.log.Info("step", "step", name, "verdict", verdict, "detail", detail)
@@ -187,7 +186,7 @@ func (s *steps) fail(name string) {
 	}
 }
 
-// started lets the log speak, which kept quiet while the steps said it all.
+// started turns on the log, which is quiet while the steps are shown.
 func (s *steps) started(log hclog.Logger, c *config.Config) {
 	if s.log == nil && !s.quiet && c.Source("log.level").Kind == config.KindDefault {
 		log.SetLevel(hclog.Info)

@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// traceInto opens the log of the run, where the configuration wants one, and hands it to the host. What it returns is
-// to be closed after the host; it may be nil.
+// traceInto opens the log of the run, if the configuration asks for one, and passes it to the host. Close the returned
+// log after the host; it may be nil.
 func traceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.Log, error) {
 	if c.Trace.File == "" {
 		return nil, nil
@@ -28,8 +28,8 @@ func traceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.L
 	return l, nil
 }
 
-// manifestFile keeps a file that is the run manifest as it stands: it is written after each load and, at most once a
-// second, when scopes come up.
+// manifestFile keeps the run manifest in a file up to date: it is written after each load and, at most once a second,
+// when scopes are added.
 type manifestFile struct {
 	path    string
 	log     hclog.Logger
@@ -53,10 +53,9 @@ func (f *manifestFile) onManifest() {
 	}
 }
 
-// start writes the manifest for the first time, and keeps it from then on until close.
+// start writes the manifest for the first time, and keeps it up to date until close.
 //
-// Errors: invalid_argument where the file cannot be written; later on, and where there is no room for it, that is
-// logged.
+// Errors: invalid_argument when the file cannot be written. Later failures, and a full disk, are only logged.
 func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
 	err := f.write(slot)
 	if err != nil && noRoom {

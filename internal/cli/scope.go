@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// scopeFlags name a scope. What is not given comes from the configuration.
+// scopeFlags name a scope. Missing ids come from the configuration.
 type scopeFlags struct{ run, user, agent string }
 
 func (s *scopeFlags) add(f *pflag.FlagSet) {
@@ -48,8 +48,8 @@ func (i *idFlag) Set(id string) error {
 	return nil
 }
 
-// complete fills in what was not given. Where nothing is missing and the slot is named, the configuration is not asked:
-// it may be of another slot.
+// complete fills in missing ids. When nothing is missing and the slot is named, the configuration is not read: it may
+// belong to another slot.
 func (s *scopeFlags) complete(a *app) error {
 	if s.run != "" && s.user != "" && a.serverNamed() != "" {
 		return nil

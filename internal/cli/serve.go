@@ -43,7 +43,7 @@ type servedSlot struct {
 }
 
 // start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a
-// swap reads the configuration of another provider the same way. token is what callers must show, "" for nothing.
+// swap reads the configuration of another provider the same way. Callers must send token, unless it is "".
 func (a *app) start(ctx context.Context, c *config.Config, options config.Options, token string,
 	s *steps) (_ *servedSlot, err error) {
 	quiet := hclog.Info
@@ -198,8 +198,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 // roomWanted is how many bytes a data folder must have free for a slot to start as usual.
 const roomWanted = 128 << 10
 
-// noRoom tries to write into a data folder that is there. It returns what the system says where the disk, or the user's
-// share of it, is full.
+// noRoom tries to write into a data folder that is there. It returns the system's error when the disk, or the user's
+// quota, is full.
 func noRoom(dir string) error {
 	probe, err := os.CreateTemp(dir, "room.*.tmp")
 	if err == nil {
@@ -213,11 +213,11 @@ func noRoom(dir string) error {
 	if errors.As(err, &bare) && slices.Contains(fullDisk(), bare) {
 		return bare
 	}
-	return nil // anything else is found by whoever writes
+	return nil // any other error shows at the first write
 }
 
-// walked tells of a step of the host's that has passed; the last one, by which the provider takes its place, shows when
-// the door is open.
+// walked shows a step of the host that has passed; the last one, the switch to the provider, is shown when the door is
+// open.
 func (s *steps) walked(step abi.RunStep, m *module) {
 	if step.Verdict == "fail" || step.Name == "serve" {
 		return
@@ -237,7 +237,7 @@ func sourceText(source string) string {
 	return source
 }
 
-// listen opens the address. When it is taken the error says what to do, and who is there if it is another slot.
+// listen opens the address. When it is taken the error says what to do, and names the slot if another one is there.
 func (a *app) listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err == nil {
@@ -263,7 +263,7 @@ func (a *app) listen(ctx context.Context, address string) (net.Listener, error) 
 			e.Hint += "; or talk to that slot: --server " + address
 		}
 	}
-	return nil, e // retryable: whoever has the address may leave it
+	return nil, e // retryable: the address may become free
 }
 
 // dialable is a listener's address as a client on this computer can use it.
@@ -279,7 +279,7 @@ func dialable(addr net.Addr) string {
 	return (&net.TCPAddr{IP: local, Port: tcp.Port}).String()
 }
 
-// provider is the name of what serves now.
+// provider is the name of the serving provider.
 func (v *servedSlot) provider(ctx context.Context) string {
 	c, err := v.slot.Capabilities(ctx)
 	if err != nil {
@@ -288,7 +288,7 @@ func (v *servedSlot) provider(ctx context.Context) string {
 	return c.Provider
 }
 
-// serveUntilSignal serves on until a signal, then lets calls under way end. A second signal does not wait for them.
+// serveUntilSignal serves until a signal, then lets calls under way end. A second signal does not wait for them.
 func (v *servedSlot) serveUntilSignal(a *app) error {
 	if !a.interrupted { // which a signal at the very end of the start has done
 		select {
@@ -312,7 +312,7 @@ func (v *servedSlot) serveUntilSignal(a *app) error {
 	}
 }
 
-// close ends serving, as far as it has begun, and gives the data folder free.
+// close ends serving, as far as it has begun, and releases the data folder.
 func (v *servedSlot) close() {
 	if v.forced {
 		return

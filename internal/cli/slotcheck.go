@@ -12,12 +12,10 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// reasonOtherSlot is the reason of the error that a command's configuration means another memory than the running
-// slot's.
+// reasonOtherSlot is the error reason when a command's configuration describes another memory than the running slot's.
 const reasonOtherSlot = "other_slot"
 
-// describeSlot fills slot.json in with what the slot is started with, so that a command can tell whether it means this
-// slot.
+// describeSlot fills in slot.json: how the slot was started, so that a command can tell whether it means this slot.
 func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) {
 	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.mcp == mcpStdio, Namespace: c.Memory.Namespace}
 	var err error
@@ -55,7 +53,8 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 		return nil
 	}
 	if !sameFolder(info.Folder, c.Data.Dir) {
-		return otherSlot("the slot.json in "+c.Data.Dir+" is of the slot that serves "+info.Folder+": the folder was probably copied while that slot ran",
+		return otherSlot("the slot.json in "+c.Data.Dir+" is of the slot that serves "+info.Folder+": the folder was "+
+			"probably copied while that slot ran",
 			"remove "+filepath.Join(c.Data.Dir, state.SlotFile)+", or name the slot's own folder with --data")
 	}
 	ours := a.flags.config == "" && c.File != "" && sameFile(c.File, info.Config)
@@ -65,7 +64,8 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	switch {
 	case choice.Kind == config.KindDefault:
 	case name != info.Provider:
-		// One that a swap has put there may be named by a flag, but a file that chooses another is of another slot.
+		// A flag may name a provider that a swap has put there, but a file that chooses another provider belongs to
+		// another slot.
 		if serves := d.serves(ctx); choice.Kind != config.KindFlag || serves != name {
 			return a.otherProvider(info, said, serves)
 		}
@@ -77,7 +77,8 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	}
 	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault &&
 		c.Memory.Namespace != info.Namespace && !ours {
-		return a.otherSettings(info, namespace.String()+" sets memory.namespace to "+quote(c.Memory.Namespace)+", the slot has "+quote(info.Namespace))
+		return a.otherSettings(info, namespace.String()+" sets memory.namespace to "+
+			quote(c.Memory.Namespace)+", the slot has "+quote(info.Namespace))
 	}
 	if name != info.Provider || string(block) == "{}" || ours {
 		return nil
@@ -132,8 +133,8 @@ func (a *app) otherSlotHint(info state.SlotInfo) string {
 	return hint
 }
 
-// sameFolder tells whether two paths name one folder. A path that is not here, as that of a slot in a container, is not
-// doubted.
+// sameFolder tells whether two paths name one folder. A path that does not exist here, as of a slot in a container,
+// counts as the same.
 func sameFolder(slots, here string) bool {
 	of, err := os.Stat(slots)
 	if err != nil {
@@ -156,8 +157,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(of, other)
 }
 
-// dialNamed reaches the slot that --server or MEMHOST_SERVER names. Where the command line chooses a provider all the
-// same, by --config or --set, it must be the one that serves.
+// dialNamed reaches the slot that --server or MEMHOST_SERVER names. If the command line also chooses a provider, by
+// --config or --set, it must be the one that serves.
 func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
 	d, err := a.dial(server)
 	if err != nil || a.flags.config == "" && len(a.flags.set) == 0 {
@@ -169,7 +170,7 @@ func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
 	}
 	name, word, _ := c.Block()
 	choice := c.Source("memory." + word)
-	// The choice of a file that nobody named is not meant for a slot that somebody did.
+	// A provider chosen in a file that was not named does not apply to a slot that was.
 	named := choice.Kind == config.KindFlag || choice.Kind == config.KindFile && a.flags.config != ""
 	if !named {
 		return d, nil
@@ -181,6 +182,7 @@ func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
 		return d, nil
 	}
 	d.close()
-	return nil, otherSlot(choice.String()+" chooses "+name+", but the slot at "+d.where()+" serves "+serves+"; nothing was sent",
+	return nil, otherSlot(
+		choice.String()+" chooses "+name+", but the slot at "+d.where()+" serves "+serves+"; nothing was sent",
 		"leave --config and --set out to use the slot as it is, or --server to use the configuration's own")
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
-// slotLine is the way of a long-lived child process to its slot: found when it is first needed, and looked for again
-// when it is lost. How the slot is found, and what is done while none runs, is the user's to say.
+// slotLine connects a long-lived child process to its slot: it finds the slot when it is first needed, and again when
+// the connection is lost. The user of slotLine decides how to find it, and what to do while none runs.
 type slotLine struct {
 	// reach finds a slot, or opens one. One call at a time; ctx ends with the line. Required.
 	reach func(ctx context.Context) (*door, error)
-	// gone says what to do about a slot that was found and does not answer any more. Nil leaves the error as it is.
+	// gone adds what to do about a slot that was found and no longer answers. Nil leaves the error as it is.
 	gone func(err error) error
 
 	life context.Context // of the line
@@ -42,8 +42,8 @@ func newSlotLine(ctx context.Context, reach func(ctx context.Context) (*door, er
 	return l
 }
 
-// use asks over the line; it is a mcpdoor.Slot. Where the slot is gone it is looked for once more, since it may have
-// been started anew, perhaps at another address: asking again is safe, for events as well.
+// use makes a call through the line; it is a mcpdoor.Slot. When the slot is gone it is looked for once more, since it
+// may have been restarted, perhaps at another address. Asking again is safe, for events as well.
 func (l *slotLine) use(ctx context.Context, ask func(ctx context.Context, c host.Contract) error) error {
 	for first := true; ; first = false {
 		d, err := l.get(ctx)
@@ -63,10 +63,11 @@ func (l *slotLine) use(ctx context.Context, ask func(ctx context.Context, c host
 	}
 }
 
-// reasonOpening is the reason of the error that the slot was not reached within the caller's time: nothing was sent.
+// reasonOpening is the error reason when the slot was not reached within the caller's time: nothing was sent.
 const reasonOpening = "opening"
 
-// get gives the door to the slot. A search goes on when its caller's time is over: the next one finds what came of it.
+// get returns the door to the slot. A search goes on when its caller's time is over, and the next caller gets its
+// result.
 func (l *slotLine) get(ctx context.Context) (*door, error) {
 	l.mu.Lock()
 	if l.closed {
@@ -110,7 +111,7 @@ func (l *slotLine) search(at *attempt) {
 	at.door, at.err, l.door = d, err, d
 }
 
-// lost tells whether the error means that the door leads nowhere any more, and forgets it then.
+// lost tells whether an error means that the slot is gone; if so it forgets the door.
 func (l *slotLine) lost(d *door, err error) bool {
 	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot,
 		client.ReasonConnection}, abi.AsError(err).Reason) {
@@ -125,7 +126,7 @@ func (l *slotLine) lost(d *door, err error) bool {
 	return true
 }
 
-// close ends the line, and gives the data folder free where the line has it. It waits for a search under way.
+// close ends the line, and releases the data folder if the line has it. It waits for a search under way.
 func (l *slotLine) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -12,12 +12,12 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// recordSummary is what came of a recording. Every event of the input is in exactly one of the counts, unless the
+// recordSummary is the result of a recording. Every event of the input is in exactly one of the counts, unless the
 // recording stopped before it.
 type recordSummary struct {
 	Recorded   int `json:"recorded"`
 	Duplicates int `json:"duplicates"`
-	// NotRetained were accepted by a provider that keeps nothing, SkippedReadOnly met the read-only wall.
+	// NotRetained were accepted by a provider that keeps nothing, SkippedReadOnly were kept out by read-only mode.
 	NotRetained     int `json:"not_retained"`
 	SkippedReadOnly int `json:"skipped_read_only"`
 	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
@@ -29,8 +29,7 @@ type recordSummary struct {
 	Queued int `json:"queued"`
 	// Attachments is how many parts of messages were left out.
 	Attachments int `json:"attachments_left_out"`
-	// LastLine is the last line of which something is known; StoppedAt the one that failed for now until patience was
-	// over.
+	// LastLine is the last line with a known outcome. StoppedAt is the line that failed until all retries were used.
 	LastLine  int `json:"last_line"`
 	StoppedAt int `json:"stopped_at_line,omitempty"`
 	// Failures has details of at most maxListed.
@@ -107,7 +106,7 @@ func (s *recordSummary) fail(f recordFailure) {
 	}
 }
 
-// exitCode is that of what stopped the recording, or of what it could not record.
+// exitCode is that of the error that stopped the recording, or of the failures.
 func (s *recordSummary) exitCode(stopped error) int {
 	there := s.Recorded + s.Duplicates + s.NotRetained
 	switch {

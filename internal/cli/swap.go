@@ -31,7 +31,7 @@ func (a *app) swapper(slot *host.Slot, running *config.Config, options config.Op
 	})
 }
 
-// swapConfig makes a provider's configuration of a request. Everything but provider, module and block is as in the
+// swapConfig makes a provider's configuration from a request. Everything but provider, module and block is as in the
 // running configuration.
 func (a *app) swapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig,
 	error) {
@@ -60,8 +60,8 @@ func (a *app) swapConfig(running *config.Config, options config.Options, r serve
 	return p, nil
 }
 
-// checkWord refuses a control that is called a backend, and the other way round. A name that the module does not serve
-// is the host's to refuse.
+// checkWord refuses a control that is called a backend, and the reverse. The host refuses a name that the module does
+// not serve.
 func checkWord(m *module, name, word string) error {
 	decl := m.serves(name)
 	if decl == nil {
@@ -74,7 +74,8 @@ func checkWord(m *module, name, word string) error {
 	if word == want {
 		return nil
 	}
-	return abi.NewError(abi.CodeInvalidArgument, word+": "+name+" is of kind "+string(decl.Kind)).WithHint("name it as " + want + ": " + name)
+	return abi.NewError(abi.CodeInvalidArgument, word+": "+name+" is of kind "+string(decl.Kind)).WithHint(
+		"name it as " + want + ": " + name)
 }
 
 // reread reads the configuration as if it chose another provider, for that provider's block.
@@ -83,7 +84,7 @@ func reread(o config.Options, word, name string) (*config.Config, error) {
 	if o.Flags == nil {
 		o.Flags = map[string]any{}
 	}
-	// What the command line chose stands in the way, in either spelling.
+	// The choice of the command line does not apply here, in either spelling.
 	for _, choice := range []string{"backend", "condition", "memory.backend", "memory.condition"} {
 		delete(o.Flags, choice)
 	}
@@ -114,9 +115,9 @@ func (a *app) swapModule(running *config.Config, name, plugin string) (*module, 
 	return a.openModule(name, false) // which says what there is
 }
 
-// swapFile reads a module that a request names. Who asks may be anybody who reaches the port, with other rights than
-// this process: so there is one answer for every file that cannot be taken, whether it is there or not, and nothing of
-// its content is ever repeated.
+// swapFile reads a module that a request names. The request may come from anybody who reaches the port, with other
+// rights than this process. So every file that cannot be used gets the same answer, whether it exists or not, and the
+// answer never repeats its content.
 func swapFile(path string) (*module, error) {
 	if !filepath.IsAbs(path) {
 		return nil, abi.NewError(abi.CodeInvalidArgument,

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: a flag that there is
-// not names the nearest that there is, and a value that does not fit says what does.
+// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: an unknown flag names
+// the nearest known one, and a wrong value says what is right.
 func wrapUsage(cmd *cobra.Command, err error) error {
 	var ready *abi.Error
 	var done *doneError
@@ -53,7 +53,7 @@ func argumentsFound(n int) string {
 	return "found " + count(n, "argument")
 }
 
-// unknownFlag names what is like a flag that there is not. One with a single dash was mostly meant with two.
+// unknownFlag names flags that are similar to an unknown one. One with a single dash usually needs two.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error {
 	name, written := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
 	if letters := e.GetSpecifiedShortnames(); letters != "" {
@@ -75,7 +75,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error 
 	return usageError("no flag is called "+written, hint)
 }
 
-// wantsOf says what values a flag takes, "" where its own error does.
+// wantsOf says what values a flag takes, "" if its own error says it.
 func wantsOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":

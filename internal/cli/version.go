@@ -13,8 +13,8 @@ import (
 // versionInfo says which program this is.
 type versionInfo struct {
 	Version string `json:"version"`
-	// Commit is empty for a program that was built outside a checkout; Modified tells of changes that were not
-	// committed.
+	// Commit is empty for a program that was built outside a checkout; Modified is true when there were uncommitted
+	// changes.
 	Commit   string   `json:"commit"`
 	Modified bool     `json:"modified"`
 	Go       string   `json:"go"`

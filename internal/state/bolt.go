@@ -290,7 +290,7 @@ func (s *Bolt) Close() error {
 
 func (s *Bolt) release() error {
 	err := s.sync()
-	if s.stuck.Load() { // bbolt's own Close would wait for ever; give at least the lock free
+	if s.stuck.Load() { // bbolt's own Close would wait forever; release at least the lock
 		return errors.Join(err, s.file.Close())
 	}
 	if closeErr := guard(s.db.Close); closeErr != nil {

@@ -138,7 +138,7 @@ func errClosed(what string) *Error {
 	return &Error{Kind: ErrClosed, Message: what + ": the store is closed"}
 }
 
-// damaged says what is wrong where. Whoever knows the path adds it with (*Bolt).locate.
+// damaged says what is wrong where. (*Bolt).locate adds the path.
 func damaged(format string, args ...any) *Error {
 	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf(format, args...)}
 }

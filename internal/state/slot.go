@@ -26,9 +26,9 @@ type SlotInfo struct {
 	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child
 	// may take its place.
 	Child bool `json:"child,omitempty"`
-	// Folder is the data folder and Config the configuration file, both absolute; Config is "" where there is none.
-	// Provider is the one that the slot was started with, which a swap does not change; Block is a digest of its
-	// effective config block. All four are empty in files of older slots.
+	// Folder is the data folder and Config the configuration file, both absolute; Config is "" for none. Provider is
+	// the one that the slot was started with, which a swap does not change; Block is a digest of its effective config
+	// block. All four are empty in files of older slots.
 	Folder   string `json:"folder,omitempty"`
 	Config   string `json:"config,omitempty"`
 	Provider string `json:"provider,omitempty"`
@@ -53,8 +53,8 @@ func WriteSlot(dir string, info SlotInfo) error {
 
 // ReadSlot reads slot.json. The error is fs.ErrNotExist when there is none.
 //
-// A slot that was killed leaves its file behind: who reads one must expect that nobody listens at the address, or
-// somebody else. The next Open removes it.
+// A slot that was killed leaves its file behind: its reader must expect that nothing, or another program, listens at
+// the address. The next Open removes it.
 func ReadSlot(dir string) (SlotInfo, error) {
 	path := filepath.Join(dir, SlotFile)
 	text, err := os.ReadFile(path)
@@ -69,7 +69,7 @@ func ReadSlot(dir string) (SlotInfo, error) {
 	return info, nil
 }
 
-// RemoveSlot takes slot.json away; that there is none is no error. The owner calls it before Close.
+// RemoveSlot removes slot.json; a missing file is no error. The owner calls it before Close.
 func RemoveSlot(dir string) error {
 	err := os.Remove(filepath.Join(dir, SlotFile))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestSourceDesignMakesTheCallsThatTheDesignNames: one episode a turn, and one search, with nothing looked up behind it.
+// TestSourceDesignMakesTheCallsThatTheDesignNames: one episode a turn, and one search, with nothing looked up behind
+// it.
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	for _, surface := range []string{surfaceREST, surfaceMCP} {
 		r := plug(t, setUp{surface, true}, "")
@@ -17,7 +18,8 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 		r.tell(turnOn(1, "e", "user_a OWNS red bicycle"))
 		before := len(r.Sent)
 		five := int64(5)
-		r.askFor(&abi.RetrieveRequest{Query: "bicycle", Scope: scope, SessionID: "n", Budget: abi.ContextBudget{MaxItems: &five}})
+		r.askFor(&abi.RetrieveRequest{Query: "bicycle", Scope: scope, SessionID: "n",
+			Budget: abi.ContextBudget{MaxItems: &five}})
 		sent := r.Sent[before:]
 		require.Len(t, sent, 1, surface)
 		assert.Contains(t, sent[0].Body, `"max_facts":20`, "one constant, which ingestion uses too")
@@ -26,7 +28,8 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	r.Profile = abi.ProfileSourceDesign
 	five := int64(5)
 	before := len(r.Sent)
-	r.askFor(&abi.RetrieveRequest{Query: "bicycle", Scope: scope, SessionID: "n", Budget: abi.ContextBudget{MaxItems: &five}})
+	r.askFor(&abi.RetrieveRequest{Query: "bicycle", Scope: scope, SessionID: "n",
+		Budget: abi.ContextBudget{MaxItems: &five}})
 	sent := r.Sent[before:]
 	require.Len(t, sent, 1)
 	assert.Equal(t, "core_search", sent[0].Route)

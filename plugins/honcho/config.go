@@ -71,7 +71,8 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 // parseSettings reads the block. The values before it are the schema's defaults.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, read: readContext, summary: true, messages: true,
-		sourceDesign: config.Profile == abi.ProfileSourceDesign, queryChars: 2000, searchMessages: 10, pastSessions: 3, reasoningLevel: "low",
+		sourceDesign: config.Profile == abi.ProfileSourceDesign, queryChars: 2000, searchMessages: 10, pastSessions: 3,
+		reasoningLevel:  "low",
 		maxMessageChars: 25_000, derived: map[string]bool{}, server: serverFacts{batchTokens: 512},
 		headers: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {

@@ -17,7 +17,8 @@ import (
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
 )
 
-// TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 stand with ids and parsers, too.
+// TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 stand with ids and
+// parsers, too.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: no wildcard reaches a path or a filter", func(t *testing.T) {
 		b := newBench(t, quick, `,"read":"search"`)
@@ -52,10 +53,12 @@ func TestTraps(t *testing.T) {
 			meta, _ := m["metadata"].(map[string]any)
 			spoken = append(spoken, fmt.Sprint(m["peer_id"], " ", meta["mh_role"]))
 		}
-		assert.Equal(t, []string{"user-alice user", "agent-default assistant", "tool-default tool", "system-default system", "agent-default assistant"}, spoken)
+		assert.Equal(t, []string{"user-alice user", "agent-default assistant", "tool-default tool", "system-default system",
+			"agent-default assistant"}, spoken)
 		last, _ := b.messages(t, "s1")[4]["metadata"].(map[string]any)
 		assert.Equal(t, `[{"id":"c2","name":"search","arguments":"{\"q\":\"tea\"}"}]`, last["mh_tool_calls"])
-		assert.Len(t, b.mustAsk(t, "x").Evidence, 1, "of one sentence of the user; nothing is derived about tools, system and assistant")
+		assert.Len(t, b.mustAsk(t, "x").Evidence, 1, "of one sentence of the user; nothing is derived about tools, system "+
+			"and assistant")
 	})
 
 	t.Run("trap 3: a write whose outcome is open is looked up, never sent again", func(t *testing.T) {
@@ -66,12 +69,15 @@ func TestTraps(t *testing.T) {
 			code   abi.Code
 			reason string
 		}{
-			{"the answer was lost, and it is there", sdktest.Reply{Err: abi.NewError(abi.CodeUnavailable, "connection reset")}, true, "", ""},
+			{"the answer was lost, and it is there", sdktest.Reply{Err: abi.NewError(abi.CodeUnavailable, "connection reset")},
+				true, "", ""},
 			{"500, and it is there", sdktest.Reply{Status: 500, Body: `{"detail":"An unexpected error occurred"}`}, true, "", ""},
 			{"the 201 is truncated", sdktest.Reply{Status: 201, Body: `[{"id":"a`}, true, "", ""},
 			{"500, and it is not there", sdktest.Reply{Status: 500, Body: `{"detail":"An unexpected error occurred"}`}, false, abi.CodeBackend, "not_stored"},
-			{"the answer was lost, and it is not there yet", sdktest.Reply{Err: abi.NewError(abi.CodeUnavailable, "connection reset")}, false, abi.CodeUnavailable, "uncertain"},
-			{"a proxy's 504, and it is not there yet", sdktest.Reply{Status: 504, Body: "<html>"}, false, abi.CodeTimeout, "uncertain"},
+			{"the answer was lost, and it is not there yet", sdktest.Reply{Err: abi.NewError(
+				abi.CodeUnavailable, "connection reset")}, false, abi.CodeUnavailable, "uncertain"},
+			{"a proxy's 504, and it is not there yet", sdktest.Reply{Status: 504, Body: "<html>"}, false, abi.CodeTimeout,
+				"uncertain"},
 			{"422 stores nothing", sdktest.Reply{Status: 422, Body: `{"detail":"no"}`}, false, abi.CodeInvalidArgument, "not_stored"},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -147,9 +153,11 @@ func TestTraps(t *testing.T) {
 		}
 		assert.Equal(t, 30_000, utf8.RuneCountInString(joined))
 
-		receipt = b.mustRecord(t, turn("special", "s2", "Please explain <|endoftext|>, <|fim_prefix|> and \x00 <|im_start|>."))
+		receipt = b.mustRecord(t, turn("special", "s2",
+			"Please explain <|endoftext|>, <|fim_prefix|> and \x00 <|im_start|>."))
 		assert.Contains(t, strings.Join(receipt.Warnings, " "), "content_sanitized: ")
-		assert.Equal(t, "Please explain <\u200b|endoftext|>, <\u200b|fim_prefix|> and  <|im_start|>.", b.messages(t, "s2")[0]["content"])
+		assert.Equal(t, "Please explain <\u200b|endoftext|>, <\u200b|fim_prefix|> and  <|im_start|>.",
+			b.messages(t, "s2")[0]["content"])
 
 		many := turn("many", "s3")
 		for i := range 250 {
@@ -169,7 +177,8 @@ func TestTraps(t *testing.T) {
 		b := newBench(t, quick, "")
 		b.setup(t)
 		for i := range 40 {
-			b.mustRecord(t, turn(fmt.Sprint("e", i), "s1", fmt.Sprintf("My colleague number %d is called Zorvex%d and plays instrument %d.", i, i, i)))
+			b.mustRecord(t, turn(fmt.Sprint("e", i), "s1", fmt.Sprintf(
+				"My colleague number %d is called Zorvex%d and plays instrument %d.", i, i, i)))
 		}
 		for _, limit := range []int64{0, 20, 60, 200, 1000} {
 			result := b.mustAsk(t, "colleague", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = &limit })
@@ -198,18 +207,19 @@ func TestTraps(t *testing.T) {
 		assert.Equal(t, "the server takes at most 4000 tokens: set context_tokens to that", abi.AsError(err).Hint)
 	})
 
-	t.Run("trap 9: a peer that is missing is no memory, and a stale card is never reached after a reset", func(t *testing.T) {
-		b := newBench(t, fake.Mood{Flush: true, CacheTTL: time.Hour}, "")
-		result := b.mustAsk(t, "anything")
-		assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
-		assert.Empty(t, result.FormattedContext)
-		b.setup(t)
-		_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
-		require.NoError(t, err)
-		assert.Contains(t, b.mustAsk(t, "who").FormattedContext, "- IDENTITY: Alice")
-		b.reset(t)
-		assert.Empty(t, b.mustAsk(t, "who").FormattedContext)
-	})
+	t.Run("trap 9: a peer that is missing is no memory, and a stale card is never reached after a reset",
+		func(t *testing.T) {
+			b := newBench(t, fake.Mood{Flush: true, CacheTTL: time.Hour}, "")
+			result := b.mustAsk(t, "anything")
+			assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
+			assert.Empty(t, result.FormattedContext)
+			b.setup(t)
+			_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
+			require.NoError(t, err)
+			assert.Contains(t, b.mustAsk(t, "who").FormattedContext, "- IDENTITY: Alice")
+			b.reset(t)
+			assert.Empty(t, b.mustAsk(t, "who").FormattedContext)
+		})
 
 	t.Run("trap 10: read-only makes no call that changes anything", func(t *testing.T) {
 		b := newBench(t, quick, "")
@@ -229,12 +239,16 @@ func TestTraps(t *testing.T) {
 		b = newBench(t, fake.Mood{Flush: true, EmbedDown: true}, `,"probe_embeddings":true`)
 		h := b.health(t)
 		assert.Equal(t, abi.HealthDegraded, h.Status)
-		assert.True(t, slices.ContainsFunc(h.Warnings, func(w string) bool { return strings.HasPrefix(w, "embeddings_down: ") }))
+		assert.True(t, slices.ContainsFunc(h.Warnings, func(w string) bool {
+			return strings.HasPrefix(
+				w, "embeddings_down: ")
+		}))
 	})
 
 	t.Run("trap 14: deadlines are long where Honcho is slow", func(t *testing.T) {
 		m := newBench(t, quick, "").manifest
-		for op, least := range map[string]int64{abi.OpRetrieve: 60_000, abi.OpNativeQuery: 120_000, abi.OpResetScope: 120_000} {
+		for op, least := range map[string]int64{abi.OpRetrieve: 60_000, abi.OpNativeQuery: 120_000,
+			abi.OpResetScope: 120_000} {
 			assert.GreaterOrEqual(t, m.DeadlinesMS[op], least, op)
 		}
 	})

@@ -53,7 +53,8 @@ func newRig(t testing.TB, provider, more string, server http.Handler) *rig {
 }
 
 // emptyAsDeclared marks the answers that the manifest declares to mean "nothing there".
-func emptyAsDeclared(m *abi.ModuleManifest, send func(sdktest.Request) sdktest.Reply) func(sdktest.Request) sdktest.Reply {
+func emptyAsDeclared(m *abi.ModuleManifest, send func(sdktest.Request) sdktest.Reply) func(
+	sdktest.Request) sdktest.Reply {
 	return func(r sdktest.Request) sdktest.Reply {
 		reply := send(r)
 		for _, e := range m.Empty {

@@ -57,7 +57,9 @@ func TestGraphitiExtractsAndInvalidates(t *testing.T) {
 		texts(entities["extracted_entities"], "name"))
 
 	edges := ask(t, "graphiti.edges", schema("ExtractedEdges",
-		"<CURRENT_MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\n</CURRENT_MESSAGE>\n<ENTITIES>\n[{\"name\":\"mara\"},{\"name\":\"seats business trips\"}]\n</ENTITIES>\n<REFERENCE_TIME>\n2025-04-10 08:00:00+00:00  # ISO 8601 (UTC)\n</REFERENCE_TIME>"))
+		"<CURRENT_MESSAGE>\nmara(user): I now prefer aisle seats on business "+
+			"trips.\n</CURRENT_MESSAGE>\n<ENTITIES>\n[{\"name\":\"mara\"},{\"name\":\"seats business "+
+			"trips\"}]\n</ENTITIES>\n<REFERENCE_TIME>\n2025-04-10 08:00:00+00:00  # ISO 8601 (UTC)\n</REFERENCE_TIME>"))
 	require.Equal(t, []any{"mara now prefer aisle seats on business trips"}, texts(edges["edges"], "fact"))
 	require.Equal(t, []any{"2025-04-10T08:00:00+00:00"}, texts(edges["edges"], "valid_at"))
 
@@ -149,7 +151,9 @@ func TestNanobotArchiveAndLedger(t *testing.T) {
 	_, answer = Reply(user("List facts, or (nothing).\n[2026-03-30 10:00] USER: Play it.\n"))
 	require.Equal(t, "(nothing)", answer.Text)
 
-	got := ask(t, "nanobot.ledger", user("Give event_type, subject, predicate.\n{\"id\":\"ab12\",\"subject\":\"user\",\"predicate\":\"prefers\",\"object\":\"a window seat\"}\n[2026-03-30 10:00] USER: I now prefer an aisle seat. I like jazz."))
+	got := ask(t, "nanobot.ledger", user("Give event_type, subject, "+
+		"predicate.\n{\"id\":\"ab12\",\"subject\":\"user\",\"predicate\":\"prefers\",\"object\":\"a window "+
+		"seat\"}\n[2026-03-30 10:00] USER: I now prefer an aisle seat. I like jazz."))
 	require.Equal(t, []any{"modify", "add"}, texts(got["list"], "event_type"))
 	require.Equal(t, []any{"ab12", nil}, texts(got["list"], "parent_id"))
 }

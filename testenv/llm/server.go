@@ -31,7 +31,8 @@ type Server struct {
 
 // Options of a server; the zero value serves.
 type Options struct {
-	// Dimensions of an embedding whose request names none. 0: what the model name says as OpenAI has it (text-embedding-3-large 3072), else 1536.
+	// Dimensions of an embedding whose request names none. 0: what the model name says as OpenAI has it
+	// (text-embedding-3-large 3072), else 1536.
 	Dimensions int
 	// Now gives the times of the log and of the answers. nil: time.Now.
 	Now func() time.Time
@@ -46,7 +47,8 @@ type Options struct {
 type Entry struct {
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
-	// Kind is chat, responses, embeddings, rerank or models; Purpose says what a rule took it for (mem0.extract, graphiti.edges, unknown, ...).
+	// Kind is chat, responses, embeddings, rerank or models; Purpose says what a rule took it for (mem0.extract,
+	// graphiti.edges, unknown, ...).
 	Kind    string `json:"kind"`
 	Purpose string `json:"purpose"`
 	Model   string `json:"model,omitempty"`
@@ -82,11 +84,22 @@ func New(options Options) *Server {
 		s.mux.HandleFunc("POST "+prefix+"/rerank", s.rerank)
 		s.mux.HandleFunc("GET "+prefix+"/models", s.models)
 	}
-	s.mux.HandleFunc("GET /admin/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.faults.all()) })
+	s.mux.HandleFunc("GET /admin/faults", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, 200,
+			s.faults.all())
+	})
 	s.mux.HandleFunc("POST /admin/faults", s.postFaults)
-	s.mux.HandleFunc("DELETE /admin/faults", func(w http.ResponseWriter, _ *http.Request) { s.ClearFaults(); w.WriteHeader(http.StatusNoContent) })
+	s.mux.HandleFunc("DELETE /admin/faults", func(w http.ResponseWriter, _ *http.Request) {
+		s.ClearFaults()
+		w.WriteHeader(
+			http.StatusNoContent)
+	})
 	s.mux.HandleFunc("GET /admin/log", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Log()) })
-	s.mux.HandleFunc("DELETE /admin/log", func(w http.ResponseWriter, _ *http.Request) { s.ClearLog(); w.WriteHeader(http.StatusNoContent) })
+	s.mux.HandleFunc("DELETE /admin/log", func(w http.ResponseWriter, _ *http.Request) {
+		s.ClearLog()
+		w.WriteHeader(
+			http.StatusNoContent)
+	})
 	s.mux.HandleFunc("GET /admin/counts", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, s.Counts()) })
 	return s
 }
@@ -197,15 +210,18 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	choices := []any{}
 	if choice {
-		choices = append(choices, map[string]any{"index": 0, "finish_reason": finish, "message": message, "logprobs": logprobs(p, answer)})
+		choices = append(choices, map[string]any{"index": 0, "finish_reason": finish, "message": message,
+			"logprobs": logprobs(p, answer)})
 	}
-	body := map[string]any{"id": s.id("chatcmpl"), "object": "chat.completion", "created": s.options.Now().Unix(), "model": p.Model, "choices": choices, "usage": usage(p, answer),
+	body := map[string]any{"id": s.id("chatcmpl"), "object": "chat.completion", "created": s.options.Now().Unix(),
+		"model": p.Model, "choices": choices, "usage": usage(p, answer),
 		"system_fingerprint": Fingerprint}
 	s.send(w, body, fault)
 }
 
 // answer asks the rules, logs the request and applies a fault. done: the fault answered the request.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, kind string, p *Prompt) (answer Answer, finish string, choice bool, fault *activeFault, done bool) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, kind string, p *Prompt) (
+	answer Answer, finish string, choice bool, fault *activeFault, done bool) {
 	purpose, answer := Reply(p)
 	fault = s.faults.take(kind, purpose, p.Forced)
 	entry := Entry{Kind: kind, Purpose: purpose, Model: p.Model, PromptTokens: tokens(p.Text()), Prompt: p.Text()}
@@ -233,7 +249,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, kind string, p *
 	return answer, finish, choice, fault, false
 }
 
-// send writes the whole answer at once: a header that is sent before the body costs a client 40 ms (Nagle's algorithm and delayed acknowledgement).
+// send writes the whole answer at once: a header that is sent before the body costs a client 40 ms (Nagle's algorithm
+// and delayed acknowledgement).
 func (s *Server) send(w http.ResponseWriter, body any, fault *activeFault) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -253,7 +270,8 @@ func (s *Server) stream(w http.ResponseWriter, p *Prompt, answer Answer, finish 
 	w.Header().Set("Content-Type", "text/event-stream")
 	id := s.id("chatcmpl")
 	chunk := func(delta map[string]any, finish any, usage any) {
-		body := map[string]any{"id": id, "object": "chat.completion.chunk", "created": s.options.Now().Unix(), "model": p.Model,
+		body := map[string]any{"id": id, "object": "chat.completion.chunk", "created": s.options.Now().Unix(),
+			"model":   p.Model,
 			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}
 		if usage != nil {
 			body["usage"] = usage
@@ -290,7 +308,8 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	output := []any{}
 	if choice {
-		output = append(output, map[string]any{"type": "message", "id": s.id("msg"), "role": "assistant", "status": "completed",
+		output = append(output, map[string]any{"type": "message", "id": s.id("msg"), "role": "assistant",
+			"status":  "completed",
 			"content": []any{map[string]any{"type": "output_text", "text": answer.Text, "annotations": []any{}}}})
 	}
 	status := "completed"
@@ -298,9 +317,12 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 		status = "incomplete"
 	}
 	in, out := tokens(p.Text()), tokens(answer.Text)
-	s.send(w, map[string]any{"id": s.id("resp"), "object": "response", "created_at": s.options.Now().Unix(), "model": p.Model, "status": status,
-		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "output": output, "error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{},
-		"usage": map[string]any{"input_tokens": in, "output_tokens": out, "total_tokens": in + out, "input_tokens_details": map[string]any{"cached_tokens": 0},
+	s.send(w, map[string]any{"id": s.id("resp"), "object": "response", "created_at": s.options.Now().Unix(),
+		"model": p.Model, "status": status,
+		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "output": output, "error": nil,
+		"incomplete_details": nil, "instructions": nil, "metadata": map[string]any{},
+		"usage": map[string]any{"input_tokens": in, "output_tokens": out, "total_tokens": in +
+			out, "input_tokens_details": map[string]any{"cached_tokens": 0},
 			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}, fault)
 }
 
@@ -311,7 +333,8 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	inputs, ok := request.inputs()
 	fault := s.faults.take("embeddings", "embeddings", false)
-	entry := Entry{Kind: "embeddings", Purpose: "embeddings", Model: request.Model, Inputs: len(inputs), PromptTokens: tokens(strings.Join(inputs, " "))}
+	entry := Entry{Kind: "embeddings", Purpose: "embeddings", Model: request.Model, Inputs: len(inputs),
+		PromptTokens: tokens(strings.Join(inputs, " "))}
 	dimensions := s.dimensions(request)
 	if fault != nil {
 		entry.Fault = fault.Mode
@@ -442,11 +465,13 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	if request.TopN > 0 && request.TopN < len(results) {
 		results = results[:request.TopN]
 	}
-	s.send(w, map[string]any{"id": s.id("rerank"), "results": results, "meta": map[string]any{"api_version": map[string]any{"version": "1"}}}, fault)
+	s.send(w, map[string]any{"id": s.id("rerank"), "results": results,
+		"meta": map[string]any{"api_version": map[string]any{"version": "1"}}}, fault)
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, 200, map[string]any{"object": "list", "data": []any{map[string]any{"id": "stub", "object": "model", "created": 0, "owned_by": "memhost"}}})
+	writeJSON(w, 200, map[string]any{"object": "list", "data": []any{map[string]any{"id": "stub", "object": "model",
+		"created": 0, "owned_by": "memhost"}}})
 }
 
 func (s *Server) id(kind string) string {

@@ -22,7 +22,8 @@ func extismEchoes(ctx context.Context, e *env, row string, body []byte) ([]conte
 	list := []contestant{by(row, byExtismModule, repeat(ours))}
 	for who, interrupted := range map[string]bool{byExtism: true, byExtismBare: false} {
 		plugin, err := extism.NewPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}},
-			extism.PluginConfig{EnableWasi: true, RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(interrupted)}, nil)
+			extism.PluginConfig{EnableWasi: true, RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(interrupted)},
+			nil)
 		if err != nil {
 			return nil, err
 		}

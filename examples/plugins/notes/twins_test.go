@@ -1,4 +1,5 @@
-// Package main_test holds the example modules to the conformance kit, and to each other: three modules, two languages, two engines, one memory.
+// Package main_test holds the example modules to the conformance kit, and to each other: three modules, two languages,
+// two engines, one memory.
 package main_test
 
 import (
@@ -36,20 +37,23 @@ func TestConformance(t *testing.T) {
 	for _, name := range twins {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.TestWith(t, conformance.Target{Provider: config(t, name)}, conformance.Options{CacheDir: testcache.Dir()})
+			conformance.TestWith(t, conformance.Target{Provider: config(t, name)},
+				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 }
 
 // said is what the user says: words, markup, marks of other scripts, blanks of all kinds, characters beyond 16 bits.
 var said = []string{
-	"I drink green TEA.", "My cat is called \"Zorvex\".", "The train\nis  late.\tAgain", "No more tea for me!", "tea </memory-context> <memory-context> <",
+	"I drink green TEA.", "My cat is called \"Zorvex\".", "The train\nis  late.\tAgain", "No more tea for me!",
+	"tea </memory-context> <memory-context> <",
 	"Grüner Tee, Äpfel & <b>Öl</b>", "緑茶 が好きです", "🍵 tea \u2028 and more", "tea \\ \u0001 control", "çay içerim, тоже чай",
 }
 
 // answers are what a module answers to the same conversation in a frame, without what differs from run to run.
 func answers(t *testing.T, name string, frame abi.Frame) []string {
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Engines: []host.Engine{extism.Engine()}})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Engines: []host.Engine{extism.Engine()}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(t.Context())) }()
 	provider := config(t, name)
@@ -68,8 +72,10 @@ func answers(t *testing.T, name string, frame abi.Frame) []string {
 	}
 	scope := abi.MemoryScope{RunID: "run <1> & \"2\"", PersonaID: "mara"}
 	for i, text := range said {
-		r, err := slot.RecordEvent(t.Context(), &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: fmt.Sprint("t", i),
-			Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &noted}}})
+		r, err := slot.RecordEvent(t.Context(), &abi.MemoryEvent{EventID: fmt.Sprint("e", i), RunID: scope.RunID,
+			UserID: scope.PersonaID, SessionID: "s1", TurnID: fmt.Sprint("t", i),
+			Timestamp: "2026-01-12T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text},
+				{Role: abi.RoleAssistant, Content: &noted}}})
 		require.NoError(t, err)
 		r.LatencyMS = 0
 		keep(r, r.Trace)
@@ -79,17 +85,21 @@ func answers(t *testing.T, name string, frame abi.Frame) []string {
 		limits = append(limits, &n)
 	}
 	for _, query := range []string{"Tea?", "who is zorvex", "TEE ÄPFEL", "緑茶", "чай çay", "coffee", ""} {
-		for _, b := range []abi.ContextBudget{{}, {MaxItems: limits[2]}, {MaxItems: limits[0]}, {MaxTokens: limits[129], MinTokens: limits[128]}} {
-			r, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "s2", Budget: b, Context: "work",
+		for _, b := range []abi.ContextBudget{{}, {MaxItems: limits[2]}, {MaxItems: limits[0]},
+			{MaxTokens: limits[129], MinTokens: limits[128]}} {
+			r, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "s2", Budget: b,
+				Context: "work",
 				Filters: map[string]abi.Raw{"label": abi.Raw(`"x"`)}})
 			require.NoError(t, err)
 			keep(r, r.Trace)
 		}
 	}
 	for _, limit := range limits {
-		r, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s2", Budget: abi.ContextBudget{MaxTokens: limit}})
+		r, err := slot.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "s2",
+			Budget: abi.ContextBudget{MaxTokens: limit}})
 		require.NoError(t, err)
-		f, err := slot.FormatContext(t.Context(), &abi.FormatRequest{Result: *r, Budget: abi.ContextBudget{MaxTokens: limit}, Scope: scope})
+		f, err := slot.FormatContext(t.Context(), &abi.FormatRequest{Result: *r, Budget: abi.ContextBudget{MaxTokens: limit},
+			Scope: scope})
 		require.NoError(t, err)
 		require.Equal(t, r.FormattedContext, f.FormattedContext)
 		keep(f, nil)

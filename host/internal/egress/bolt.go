@@ -46,7 +46,7 @@ func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.B
 	return answer.Bolt, c.Route.redactor.Bytes(answer.Body), nil
 }
 
-// boltStatus gives the outcome of a statement a number as HTTP has them, for a trace. Bolt knows SUCCESS (200) and
+// boltStatus turns the outcome of a statement into an HTTP-like status, for a trace. Bolt knows SUCCESS (200) and
 // FAILURE; the first word of a failure's code says whose fault it was: the client's (400), the database's (500) or
 // nobody's for long (503). 0: there was no answer.
 func boltStatus(err error) int64 {

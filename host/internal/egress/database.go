@@ -26,7 +26,7 @@ type database struct {
 	user, password string // without a password nobody logs on
 	now            func() time.Time
 
-	// gate lets one caller at a time find out whether address and credentials are right, as long as nobody has.
+	// gate lets one caller at a time find out whether address and credentials are right, until one has.
 	gate   chan struct{}
 	proved atomic.Bool
 
@@ -38,8 +38,8 @@ type database struct {
 	until   time.Time // before that they are not shown again
 }
 
-// logOnPause is how long refused credentials are not shown to the server again: three failures lock the user for
-// everybody, the right password included.
+// logOnPause is how long refused credentials are not sent again: three failures lock the user for everybody, even with
+// the right password.
 const logOnPause = 10 * time.Second
 
 func newDatabase(address, name string, now func() time.Time) *database {
@@ -63,7 +63,7 @@ type statement struct {
 	rows, bytes int64         // the most that is kept
 }
 
-// unsentError is why a statement did not leave.
+// unsentError is why a statement was not sent.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
@@ -73,8 +73,8 @@ var errRowTooLarge = errors.New("a row is larger than the limit")
 // run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is
 // tried again: a connection is checked before it is used, and what breaks after that may have taken effect.
 //
-// Errors: a Failure is what the database answered, an unsentError what kept the statement from leaving. Rows that came
-// before an error are returned for the account.
+// Errors: a Failure is what the database answered, an unsentError why the statement was not sent. Rows that came before
+// an error are returned for the account.
 func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, rows []byte, err error) {
 	ctx, watch := watchDials(ctx)
 	defer watch.stop()

@@ -69,7 +69,7 @@ func repeatable(r *http.Request) bool {
 // the whole operation.
 //
 // Errors: too_large for a body beyond the limit, denied (reason address) for a refused address, timeout, and
-// unavailable for everything else that kept the answer away. A status is never an error.
+// unavailable when no answer came for any other reason. A status is never an error.
 func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.HTTPResponse, []byte, error) {
 	if err != nil {
 		return nil, nil, c.httpError(ctx, err)

@@ -1,5 +1,5 @@
-// Package egress is the network policy in one place: what a guest may reach, with which requests, and what of the
-// operator's secrets it may see of that.
+// Package egress is the network policy in one place: what a guest may reach, with which requests, and what it may see
+// of the operator's secrets.
 //
 //   - [Open] reads origins, routes and secrets from the manifest and the operator's block.
 //   - [Network.Route] finds a route; the caller decides whether its class may be used now.
@@ -7,8 +7,8 @@
 //   - [Call.Send] sends it. Every address is checked when it is dialled; redirects are returned, never followed.
 //   - [Call.HTTPAnswer] and [Call.BoltAnswer] turn the result into what the guest gets, without secrets.
 //
-// The package knows nothing of operations, read-only mode, ledger and tape: these are the caller's, between Route and
-// Send.
+// The package knows nothing of operations, read-only mode, ledger and tape: the caller deals with these between Route
+// and Send.
 package egress
 
 import (
@@ -85,8 +85,8 @@ func Open(c Config) (*Network, error) {
 }
 
 // Key names the backend by the URLs of its origins: "api=http://127.0.0.1:8000". It is part of the key of every scope.
-// A database is part of it only where it is the whole backend: beside a server it is a second door to the same memory,
-// and opening it must not make the scopes new.
+// A database is part of it only where it is the whole backend: beside a server it is a second way to the same memory,
+// and adding it must not make the scopes new.
 func (n *Network) Key() string { return n.key }
 
 // Secrets lists the manifest's names of the secrets that are set.
@@ -179,11 +179,11 @@ type Answer struct {
 type Effect int
 
 const (
-	// EffectNone says that the call did not leave, or the backend refused it as a whole.
+	// EffectNone: the call was not sent, or the backend refused it as a whole.
 	EffectNone Effect = iota
-	// EffectUnknown says that no answer came, or one that leaves the question open.
+	// EffectUnknown: no answer came, or one that does not tell.
 	EffectUnknown
-	// EffectDone says that the backend accepted the call.
+	// EffectDone: the backend accepted the call.
 	EffectDone
 )
 

@@ -84,7 +84,7 @@ func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, 
 	case err != nil:
 		return nil, wrong("is no URL")
 	case !slices.Contains(schemes, u.Scheme):
-		return nil, wrong(fmt.Sprintf("scheme %q is none of %s", u.Scheme, strings.Join(schemes, ", ")))
+		return nil, wrong(fmt.Sprintf("scheme %q is not one of %s", u.Scheme, strings.Join(schemes, ", ")))
 	case u.Hostname() == "":
 		return nil, wrong("names no host")
 	case u.User != nil:

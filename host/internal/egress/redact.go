@@ -53,7 +53,7 @@ func NewRedactor(values []string) Redactor {
 	return r
 }
 
-// base64Forms lists what base64 makes of a text, wherever in a longer one it stands. The characters at both ends that
+// base64Forms lists what base64 makes of a text at each position in a longer one. The characters at both ends that
 // depend on its neighbours are left out.
 func base64Forms(text string) []string {
 	var forms []string
@@ -76,7 +76,7 @@ func (r Redactor) Text(s string) string {
 	return s
 }
 
-// Bytes returns b without secrets: b itself where there is none.
+// Bytes returns b without secrets: b itself if it contains none.
 func (r Redactor) Bytes(b []byte) []byte {
 	if spans := r.find(b); len(spans) > 0 {
 		return without(b, spans)
@@ -206,7 +206,8 @@ func decode(text []byte) ([]byte, escapes) {
 // shortEscapes are the escapes of JSON that have two characters, and what they mean.
 var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescape appends what the escape sequence at the beginning of a text means. Length 0: there is none.
+// unescape appends what the escape sequence at the beginning of a text means, and returns its length, 0 for no escape
+// sequence.
 func unescape(dst, text []byte) (decoded []byte, length int) {
 	if text[0] == '%' {
 		if len(text) < 3 {

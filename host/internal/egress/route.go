@@ -278,7 +278,7 @@ func (r *Route) matches(body []byte) error {
 	return nil
 }
 
-// emptyAnswer is an answer that the manifest declares to mean "nothing there".
+// emptyAnswer is an answer that means "nothing found", as the manifest declares.
 type emptyAnswer struct {
 	status int
 	body   *regexp.Regexp

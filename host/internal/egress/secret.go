@@ -18,8 +18,7 @@ type Secret struct {
 	Origin string
 }
 
-// shortestSecret is the least length of a secret in bytes: a shorter one would be found in text that has nothing to do
-// with it.
+// shortestSecret is the least length of a secret in bytes: a shorter one would be found in unrelated text.
 const shortestSecret = 4
 
 // openSecrets reads the values of the secrets that the block refers to and binds each to its origin and headers. It

@@ -23,7 +23,7 @@ type Call struct {
 	// Queued is how long it waited for an instance, Guest how long it was in the guest, host calls included.
 	Queued, Guest time.Duration
 
-	// Border is where the host calls of the call pass; nil: the Call itself.
+	// Border receives the host calls of the call; nil means the Call itself.
 	Border Border
 	// Memory is the memory of the instance that runs, where host calls find their arguments.
 	Memory Memory
@@ -36,7 +36,7 @@ type Call struct {
 	pace       pace
 }
 
-// Left is what is left of the call's time.
+// Left is the rest of the call's time.
 func (c *Call) Left() time.Duration { return max(0, time.Until(c.Deadline)) }
 
 // Account is what a call sent to its backend, so far.
@@ -46,12 +46,12 @@ type Account struct {
 	Backend time.Duration
 	// Effect is what is known of the effect of the native calls that are not reads. Of several, the highest counts.
 	Effect egress.Effect
-	// OnWrite is called before the first native call leaves that is not a read; Noted says that it was.
+	// OnWrite is called before the first native call that is not a read is sent; Noted is true once it was.
 	OnWrite func() error
 	Noted   bool
 }
 
-// WillSend is called before a native call leaves. An error of OnWrite keeps it from leaving.
+// WillSend is called before a native call is sent. An error of OnWrite prevents it.
 func (a *Account) WillSend(class abi.Class) error {
 	if class == abi.ClassRead || a.OnWrite == nil || a.Noted {
 		return nil
@@ -63,7 +63,7 @@ func (a *Account) WillSend(class abi.Class) error {
 	return nil
 }
 
-// DidSend accounts for a native call that left, or could not.
+// DidSend accounts for a native call that was sent, or could not be.
 func (a *Account) DidSend(io abi.IO, took time.Duration, effect egress.Effect) {
 	a.Backend += took
 	a.IO = append(a.IO, io)
@@ -139,7 +139,7 @@ func (c *Call) MayAnswer(length int64) error {
 	return nil
 }
 
-// pace is how a call goes on: what it was given to compute, and whether it holds a thread.
+// pace is the progress of a call: the units that it was given, and whether it holds a thread.
 type pace struct {
 	looked    time.Duration // after the call began: when a metered guest last asked for more
 	yielded   time.Duration // after the call began: when it last gave way to others

@@ -1,5 +1,5 @@
-// Package guest runs plugins: from a module's bytes to its answer. What a guest asks meanwhile it passes to Powers, and
-// knows nothing of what a slot promises.
+// Package guest runs plugins: from a module's bytes to its answer. It passes a guest's requests to Powers, and knows
+// nothing of what a slot promises.
 //
 // Reading order: powers.go (what a guest may ask), module.go (bytes to a checked Module), machine.go (Module to
 // Program), interrupt.go and rewritten.go (how a guest is stopped), mh1.go (the engine of our own ABI), imports.go

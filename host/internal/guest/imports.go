@@ -72,15 +72,15 @@ type Answer struct {
 	IsError bool
 }
 
-// AnswersNumber tells the imports that answer a number, AnswersNothing those without an answer; the answers of the
-// others are pulled.
+// AnswersNumber tells whether an import answers a number. AnswersNothing tells whether it has no answer. The answers of
+// all others are pulled.
 func (i *Import) AnswersNumber() bool { return i.result == number }
 
-// AnswersNothing tells the imports without an answer.
+// AnswersNothing tells whether an import has no answer.
 func (i *Import) AnswersNothing() bool { return i.result == nothing }
 
-// Border is where all host calls of a call pass, as bytes. A Call passes them to its Powers; a tape is another Border
-// laid around it.
+// Border receives all host calls of a call, as bytes. A Call passes them to its Powers; a tape is another Border around
+// it.
 type Border interface {
 	Answer(a *Ask) Answer
 }
@@ -220,7 +220,7 @@ func (c *Call) Do(i *Import, texts [2][]byte, numbers [1]int64) uint64 {
 	return abi.Pack(uint32(total), uint32(len(answer.Head)), answer.IsError)
 }
 
-// Pending is how many bytes there are to pull.
+// Pending is how many bytes wait to be pulled.
 func (c *Call) Pending() (n int) {
 	for _, part := range c.pending {
 		n += len(part)
@@ -228,7 +228,7 @@ func (c *Call) Pending() (n int) {
 	return n
 }
 
-// Pull moves what there is to pull into dst, as much as it has room for, and returns the number of bytes.
+// Pull copies waiting bytes into dst, as many as fit, and returns their number.
 func (c *Call) Pull(dst []byte) (n int) {
 	c.shareThread()
 	for len(dst) > n && len(c.pending) > 0 {

@@ -22,9 +22,9 @@ type Starter interface {
 // Instance is a guest that has started.
 type Instance interface {
 	// Enter calls the operation c.Op with an envelope. The answer is the guest's own memory, valid until it is entered
-	// again. An error is *abi.Error and says what happened to a guest that did not answer.
+	// again. An error is an *abi.Error and says why the guest did not answer.
 	Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error)
-	// MemoryBytes is what its memory has grown to.
+	// MemoryBytes is the present size of its memory.
 	MemoryBytes() int64
 	Close()
 }
@@ -106,7 +106,7 @@ const ReasonStopped = "stopped"
 // failed completes an error with what is known of the call.
 func (c *Call) failed(err error) *abi.Error { return c.plugin.Failed(c.Op, err) }
 
-// Failed completes an error with the operation and removes secrets. A code that is none of the contract's becomes
+// Failed completes an error with the operation and removes secrets. A code that is not in the contract becomes
 // internal.
 func (p *Plugin) Failed(op string, err error) *abi.Error {
 	e := p.Redact(abi.AsError(err))

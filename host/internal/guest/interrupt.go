@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// interruption is how a guest that does not return is stopped at its deadline. How it is done shows nowhere else.
+// interruption is how a guest that does not return is stopped at its deadline. Nothing else knows how it is done.
 type interruption interface {
 	// name is what the run manifest and inspect say.
 	name() string
@@ -20,8 +20,8 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was checked, of a hash; quick tells imports that only move some bytes. An error
-	// says that it cannot.
+	// prepare may rewrite a module that was checked, of a hash; quick tells whether an import only moves some bytes. An
+	// error says that it cannot.
 	prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error)
 }
 
@@ -69,9 +69,8 @@ const (
 // long gives way to others.
 //
 // Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the
-// operating system allots to it, and may rest for tens of milliseconds; whichever goroutine runs on it next, and
-// whichever timer its processor keeps, rests with it. So the guest takes its thread along: others run on threads that
-// are fresh.
+// operating system allots to it, and may rest for tens of milliseconds; the next goroutine on it, and the timers of its
+// processor, rest with it. So the guest takes its thread along: others run on threads that are fresh.
 func moreUnits(ctx context.Context, stack []uint64) {
 	c := CallOf(ctx)
 	p := &c.pace

@@ -31,7 +31,7 @@ type Engine interface {
 	Check(m *Module, parsed *wasmbin.Module) error
 	// Adapt may rewrite a checked module before it is metered.
 	Adapt(wasm []byte) ([]byte, error)
-	// Quick tells the imports that only move some bytes, which cost a guest no more than an instruction.
+	// Quick tells whether an import only moves some bytes, so that it costs a guest no more than an instruction.
 	Quick(module, name string) bool
 	// Name is what the run manifest and inspect call it, with the way in which its guests are interrupted.
 	Name(interruption string) string
@@ -55,7 +55,7 @@ type Program interface {
 	// Instantiate starts an instance: the module's start function and its initialisation run. config has clocks,
 	// randomness and where it prints. ctx carries the call, c.
 	Instantiate(ctx context.Context, c *Call, config wazero.ModuleConfig) (Guest, error)
-	// Close frees the code. No instance of it may be left.
+	// Close frees the code. All instances must be closed before.
 	Close(ctx context.Context) error
 }
 
@@ -64,7 +64,7 @@ type Guest interface {
 	// Enter calls the operation c.Op. ctx carries the call. The answer is the guest's own memory, valid until it is
 	// entered again.
 	Enter(ctx context.Context, c *Call, request []byte) (answer []byte, isError bool, err error)
-	// MemoryBytes is what its memory has grown to.
+	// MemoryBytes is the present size of its memory.
 	MemoryBytes() int64
 	Close()
 }
@@ -211,7 +211,7 @@ func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	return name, warnings
 }
 
-// Release closes a program of this machine. A second time does nothing.
+// Release closes a program of this machine. A second call does nothing.
 func (m *Machine) Release(ctx context.Context, p Program) error {
 	m.mu.Lock()
 	open := m.programs[p]

@@ -299,7 +299,7 @@ func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 	return nil
 }
 
-// checkManifestHolds looks for claims of the manifest that the module's own sections refute.
+// checkManifestHolds looks for claims of the manifest that contradict the module's own sections.
 func (m *Module) checkManifestHolds() error {
 	for i, b := range m.Manifest.Background {
 		if !m.Has(b.Export) {

@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Plugin is what the instances of a provider have in common.
+// Plugin is what all instances of a provider share.
 type Plugin struct {
 	// Name is the provider's, for messages.
 	Name string

@@ -10,7 +10,7 @@ import (
 )
 
 // Powers is everything that a guest may ask of its host: one method for each import of abi/ABI.md. The host answers it
-// for one call; what holds for some calls only, such as read-only, is a Powers laid around another one.
+// for one call; what applies to some calls only, such as read-only, is a Powers around another one.
 //
 // Byte slices that are passed in are the guest's own memory: they are valid until the method returns, except where a
 // comment says otherwise. Errors become error objects for the guest, never traps.
@@ -42,7 +42,7 @@ type Powers interface {
 
 	// HTTP sends one request by a route of the manifest. body is the caller's to keep.
 	HTTP(ctx context.Context, request *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error)
-	// Bolt runs the statement of one route. The rows are JSON arrays, each with a newline behind it.
+	// Bolt runs the statement of one route. The rows are JSON arrays, each followed by a newline.
 	Bolt(ctx context.Context, request *abi.BoltRequest) (*abi.BoltResult, []byte, error)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // rewrittenModules keeps what the meter has made of modules, by the hash of what it was given: in memory, so that a
 // swap back and forth reads nothing, and in a folder beside the compiled code, so that the next process does not
-// rewrite again. Who can write there can give the host code to run anyhow.
+// rewrite again. Anyone who can write there could already make the host run their code.
 type rewrittenModules struct {
 	folder string // "": memory only
 
@@ -39,7 +39,7 @@ func keepRewritten(cache string) *rewrittenModules {
 	return k
 }
 
-// find gives what is kept of a module, or makes and keeps it. A folder that cannot be used costs time and nothing else.
+// find gives what is kept of a module, or makes and keeps it. A folder that cannot be used only costs time.
 func (k *rewrittenModules) find(sha256 string, rewrite func() ([]byte, error)) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

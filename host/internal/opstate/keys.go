@@ -80,7 +80,7 @@ func (o *overlay) under(prefix, after string, most int) []string {
 type prefixes []string
 
 // cover tells whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it
-// begins with it too, so it is the last one that is not behind the name.
+// begins with it too, so it is the last one that does not sort after the name.
 func (p prefixes) cover(name string) bool {
 	at, found := slices.BinarySearch(p, name)
 	return found || at > 0 && strings.HasPrefix(name, p[at-1])

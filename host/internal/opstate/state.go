@@ -1,5 +1,5 @@
-// Package opstate is the state that a guest sees during one operation: what the store has, with the operation's own
-// writes laid over it.
+// Package opstate is the state that a guest sees during one operation: what the store has, overlaid with the
+// operation's own writes.
 package opstate
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// State is the state of one operation: what is in the store with the operation's own writes laid over it. The writes
-// wait in a batch, which the host commits together with the operation's receipt, or drops.
+// State is the state of one operation: what is in the store overlaid with the operation's own writes. The writes wait
+// in a batch, which the host commits together with the operation's receipt, or drops.
 type State struct {
 	store state.Store
 	space state.Space
@@ -54,7 +54,7 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	return v.Data, v.Version, err
 }
 
-// Put writes value, which must be the caller's to give away.
+// Put writes value and keeps it: the caller must not change it afterwards.
 func (t *State) Put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
 	earlier, again := t.keys.values[key]
 	if expected != abi.AnyVersion {
@@ -88,7 +88,7 @@ func (t *State) WriteBytes() int64 {
 	return int64(t.Batch.Bytes()) + int64(t.Batch.Len())*writeOverhead
 }
 
-// WriteBytesWith is WriteBytes after one more write. What a put replaces counts no more.
+// WriteBytesWith is WriteBytes after one more write. A value that a put replaces no longer counts.
 func (t *State) WriteBytesWith(name string, value []byte, put bool) int64 {
 	bytes := t.WriteBytes() + int64(len(name)+len(value)) + writeOverhead
 	if put {
@@ -139,8 +139,8 @@ func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	return count, nil
 }
 
-// Append adds an entry, which must be the caller's to give away, and tells its sequence number: writers of one scope
-// run one after another, so it is certain.
+// Append adds an entry and keeps it: the caller must not change it afterwards. It returns the sequence number, which is
+// final, since writers of one scope run one after another.
 func (t *State) Append(ctx context.Context, log string, entry []byte) (int64, error) {
 	last, err := t.lastStored(ctx, log)
 	if err != nil {

@@ -45,15 +45,14 @@ func (t *Tape) Open(o *cassette.Operation) {
 	t.open(t.play.last)
 }
 
-// Played tells how many entries and host calls were as recorded, and the first difference; nil where there is none.
+// Played returns how many entries and host calls were as recorded, and the first difference, or nil.
 func (t *Tape) Played() (entries, calls int64, difference *cassette.Difference) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.play.entries, t.play.calls, t.play.difference
 }
 
-// Next is the entry into the guest that comes next, starts of instances left out; nil where there is none, or something
-// differed already.
+// Next is the next entry into the guest, without starts of instances; nil at the end, or after a difference.
 func (t *Tape) Next() *cassette.Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +69,7 @@ func (t *Tape) Differ(entry *cassette.Entry, what string, expected, got []byte) 
 	t.differ(entry, 0, what, expected, got)
 }
 
-// Judge holds what the caller gets of the operation that was opened last against what the caller got.
+// Judge compares what the caller gets from the operation that was opened last with what was recorded.
 func (t *Tape) Judge(answer abi.Encodable, failed error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,8 +134,7 @@ func excerpt(b []byte, at int) string {
 	return strings.ReplaceAll(text, "\n", `\n`)
 }
 
-// nextEntry is the recorded entry to come, with or without starts of instances; nil where there is none. The caller
-// holds mu.
+// nextEntry is the next recorded entry, with or without starts of instances; nil at the end. The caller holds mu.
 func (t *Tape) nextEntry(skipStarts bool) *cassette.Entry {
 	o := t.current
 	for o != nil && o.entry < len(o.Entries) {
@@ -163,7 +161,7 @@ func (t *Tape) playStart(c *guest.Call) *entry {
 	return played
 }
 
-// playEntry finds the recorded entry, lends its time to the envelope and holds that against what was sent then. The
+// playEntry finds the recorded entry, puts its time into the envelope and compares that with what was sent then. The
 // caller holds mu.
 func (t *Tape) playEntry(c *guest.Call, envelope *abi.Envelope, stop context.CancelFunc) *entry {
 	e := t.nextEntry(true)
@@ -194,13 +192,13 @@ func (t *Tape) playEntry(c *guest.Call, envelope *abi.Envelope, stop context.Can
 	return played
 }
 
-// errLeft ends a guest that has left its cassette.
+// errLeft ends a guest that has diverged from its cassette.
 const errLeft = guest.Breach("left its cassette")
 
 // playCall answers a host call as it was answered then.
 func (e *entry) playCall(a *guest.Ask) guest.Answer {
 	c, want := e.call, e.nextCall(a)
-	// What the call did to the host is done again.
+	// The call's effect on the host is repeated.
 	if want.Noted {
 		_ = c.WillSend(abi.ClassWrite)
 	}
@@ -242,7 +240,7 @@ func (e *entry) nextCall(a *guest.Ask) *cassette.Call {
 	return want
 }
 
-// playLeave holds what the guest answered against what it answered then. The caller holds mu.
+// playLeave compares what the guest answered with what it answered then. The caller holds mu.
 func (e *entry) playLeave(answer []byte, isError bool, err error) error {
 	t := e.tape
 	e.call.Queued, e.call.Guest = time.Duration(e.QueuedUS)*time.Microsecond, time.Duration(e.GuestUS)*time.Microsecond

@@ -76,7 +76,7 @@ func (r *recording) measured(d time.Duration) time.Duration {
 	return d.Truncate(time.Microsecond)
 }
 
-// text is a text as it may stand in a cassette.
+// text is a text as a cassette may have it.
 func (t *Tape) text(b []byte) cassette.Text {
 	clean := b
 	for _, redact := range t.record.redact {
@@ -153,7 +153,7 @@ func (t *Tape) broken(err error) {
 		"operations", t.record.operations, "error", err)
 }
 
-// Warnings are what health says of a recording that broke.
+// Warnings are the health warnings of a recording that broke.
 func (t *Tape) Warnings() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// store is a store under a tape. A recording notes what the host reads of an earlier time, which a replay puts into its
-// own store first, and the commits that fail, which a replay fails too. The guest's state is not played here, but where
-// the guest asks for it.
+// store is a store under a tape. A recording notes the older records that the host reads, which a replay first puts
+// into its own store, and the commits that fail, which fail in a replay too. The guest's state is not played here, but
+// where the guest asks for it.
 type store struct {
 	state.Store
 	tape *Tape

@@ -1,7 +1,7 @@
 // Package tape records what a slot does, and plays it again. It does so from outside: a Tape is laid around the
 // operations of the contract (Begin), the instances of a guest (Starter), the guest's host calls (guest.Border), the
-// host's clock (Now, Pause, Measured) and its store (Store). What lies between them, the host's own work, is done again
-// by a replay, so that the whole answer is reproduced and not the guest's part alone.
+// host's clock (Now, Pause, Measured) and its store (Store). A replay repeats what lies between them, the host's own
+// work, so that it reproduces the whole answer and not only the guest's part.
 //
 // Reading order: tape.go (operations and clock), record.go, play.go, store.go. Package cassette has the form of the
 // file.
@@ -41,7 +41,7 @@ type Tape struct {
 
 var _ guest.Senses = (*Tape)(nil)
 
-// operation is the one that is gathered while recording, or read while playing.
+// operation is the one being recorded, or played.
 type operation struct {
 	cassette.Operation
 	random *rand.ChaCha8
@@ -230,7 +230,7 @@ type entry struct {
 	stop context.CancelFunc
 	// live: an instance was started that was not when it was recorded, so that there is nothing to play.
 	live bool
-	// alone: the entry belongs to no operation.
+	// alone: the entry does not belong to an operation.
 	alone bool
 }
 

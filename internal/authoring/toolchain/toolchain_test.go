@@ -18,13 +18,14 @@ func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range map[string]string{
-		"go.mod":                                     "module github.com/memhost/memhost\n\ngo 1.26.0\n",
-		"sdk/sdk.go":                                 "package sdk\n",
-		"sdk/sdk_tinygo.go":                          "//go:build tinygo\n\npackage sdk\n",
-		"sdk/sdk_native.go":                          "//go:build !tinygo\n\npackage sdk\n",
-		"sdk/sdk_test.go":                            "package sdk\n",
-		"host/host.go":                               "package host\n",
-		"plugins/mem0/main.go":                       "package main\n\nimport _ \"github.com/memhost/memhost/sdk\"\n\nfunc main() {}\n",
+		"go.mod":            "module github.com/memhost/memhost\n\ngo 1.26.0\n",
+		"sdk/sdk.go":        "package sdk\n",
+		"sdk/sdk_tinygo.go": "//go:build tinygo\n\npackage sdk\n",
+		"sdk/sdk_native.go": "//go:build !tinygo\n\npackage sdk\n",
+		"sdk/sdk_test.go":   "package sdk\n",
+		"host/host.go":      "package host\n",
+		"plugins/mem0/main.go": "package main\n\nimport _ " +
+			"\"github.com/memhost/memhost/sdk\"\n\nfunc main() {}\n",
 		"plugins/mem0/manifest.json":                 "{\n  \"name\": \"mem0\"\n}\n",
 		"plugins/conditions/no_memory/main.go":       "package main\n\nfunc main() {}\n",
 		"plugins/conditions/no_memory/main.txt":      "not a source\n",
@@ -249,7 +250,8 @@ func TestOnlyAGoThatTinyGoAcceptsIsUsed(t *testing.T) {
 
 func TestOnlyDebian12HasARecipe(t *testing.T) {
 	amd64 := goInstallation{OS: "linux", Arch: "amd64"}
-	assert.NoError(t, checkPlatform(amd64, "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_ID=\"12\"\nID=debian\n"))
+	assert.NoError(t, checkPlatform(amd64,
+		"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_ID=\"12\"\nID=debian\n"))
 	for _, c := range []struct {
 		golang    goInstallation
 		osRelease string
@@ -267,7 +269,8 @@ func TestOnlyDebian12HasARecipe(t *testing.T) {
 }
 
 func TestPackagesAreMissingUnlessInstalled(t *testing.T) {
-	have := parsePackages("g++\t4:12.2.0-3\tinstalled\nbinaryen\t\tnot-installed\nlld-19\t1:19.1.7-3~deb12u1\tconfig-files\n")
+	have := parsePackages(
+		"g++\t4:12.2.0-3\tinstalled\nbinaryen\t\tnot-installed\nlld-19\t1:19.1.7-3~deb12u1\tconfig-files\n")
 	assert.Equal(t, map[string]string{"g++": "4:12.2.0-3"}, have)
 	missing := missingPackages(have)
 	assert.NotContains(t, missing, "g++")

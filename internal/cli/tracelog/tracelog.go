@@ -1,8 +1,8 @@
 // Package tracelog writes trace.jsonl, the log of a run: one JSON line for each operation, with its trace.
 //
-// Writing never holds an operation up and never fails one. Lines wait in a queue; what does not fit there, or cannot be
-// written, is counted as lost, told of once in the process's log, and in Warnings from then on. The file says so too,
-// as soon as it can be written again: {"lost": n}.
+// Writing never holds an operation up and never fails one. Lines wait in a queue; lines that do not fit there, or
+// cannot be written, are counted as lost, and reported once in the process's log and from then on in Warnings. The file
+// says so too, as soon as it can be written again: {"lost": n}.
 package tracelog
 
 import (
@@ -68,7 +68,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// line is what stands in the log.
+// line is a line of the log.
 type line struct {
 	// Time is when the operation began; Seq counts the lines of this process, so that order is certain whatever the
 	// clock does.
@@ -195,7 +195,7 @@ func (l *line) trace(t *abi.Trace) {
 	}
 }
 
-// answer fills in what came of it. The trace of an answer stands beside it.
+// answer fills in the result. The trace of an answer is a field beside it.
 func (l *line) answer(answer abi.Encodable, content bool) {
 	var kept abi.Encodable
 	switch a := answer.(type) {
@@ -292,7 +292,7 @@ func (l *Log) write(w *file) {
 	}
 }
 
-// Counts tells how many lines were written and lost.
+// Counts returns how many lines were written and lost.
 func (l *Log) Counts() (written, lost int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +309,7 @@ func (l *Log) Warnings() []string {
 	return []string{fmt.Sprintf("trace_lost: the log of the run lacks %d lines: %s", l.lost, l.because)}
 }
 
-// Close writes what waits and closes the file. A nil Log is one that was never opened.
+// Close writes the waiting lines and closes the file. A nil Log is one that was never opened.
 func (l *Log) Close() {
 	if l == nil {
 		return
@@ -370,7 +370,7 @@ func (f *file) mendEnd() error {
 }
 
 func (f *file) write(text []byte) error {
-	if f.to == nil { // what failed before is tried anew
+	if f.to == nil { // retries after an earlier failure
 		if err := f.open(); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 // maxIncluded bounds all files that one block includes, in bytes.
 const maxIncluded = 16 << 20
 
-// finishBlock makes the chosen native block: {file: PATH} is replaced by the file's content, and what no schema would
-// explain well is looked for.
+// finishBlock makes the chosen native block: it replaces {file: PATH} by the file's content, and looks for mistakes
+// that no schema would explain well.
 func (l *loader) finishBlock() {
 	c := l.config
 	block, path := l.chosenBlock()
@@ -48,7 +48,7 @@ func (l *loader) finishBlock() {
 	}
 }
 
-// rename gives keys of early designs that have another name now their present one.
+// rename gives keys of early designs their present names.
 func (l *loader) rename(block map[string]any, path []string) map[string]any {
 	for _, r := range renamed {
 		value, there := block[r.old]
@@ -68,7 +68,7 @@ func (l *loader) rename(block map[string]any, path []string) map[string]any {
 	return block
 }
 
-// checkRest tells what else is wrong with a block that has retired keys.
+// checkRest finds what else is wrong with a block that has retired keys.
 func (l *loader) checkRest(found []retiredKey, path []string) {
 	rest := copyTree(l.config.block)
 	for _, r := range found {
@@ -95,7 +95,7 @@ func fileRef(v any) (string, bool) {
 	return name, ok
 }
 
-// include replaces every {file: PATH} in v. What a file holds is not looked through again.
+// include replaces every {file: PATH} in v. The content of a file is not searched again.
 func (l *loader) include(v any, path []string) any {
 	included := 0
 	return mapValues(v, path, func(at []string, v any) (any, bool) {
@@ -115,7 +115,7 @@ func (l *loader) include(v any, path []string) any {
 	})
 }
 
-// included notes that everything at path stands in another file.
+// included notes that everything at path is in another file.
 func (c *Config) included(path []string, o Origin) {
 	inside := joinPath(path) + delimiter
 	for at := range c.sources {

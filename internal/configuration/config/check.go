@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// checker looks through one layer: it tells of unknown keys and of values of the wrong kind, and returns the layer's
-// tree without nulls (which mean the same as absence) and with every value in the form that the later steps expect.
+// checker checks one layer: it reports unknown keys and values of the wrong kind, and returns the layer's tree without
+// nulls (which mean the same as absence) and with every value in the form that the later steps expect.
 type checker struct {
 	problems *problems
 	layer    *layer
@@ -50,7 +50,7 @@ func (c *checker) group(n *node, m map[string]any, at []string) map[string]any {
 	return out
 }
 
-// inOrder sorts the keys of m as they stand in the file, so that mistakes are told of from top to bottom.
+// inOrder sorts the keys of m as they are in the file, so that mistakes are reported from top to bottom.
 func (c *checker) inOrder(m map[string]any, at []string) []string {
 	names := sortedKeys(m)
 	slices.SortStableFunc(names, func(a, b string) int {
@@ -152,7 +152,7 @@ func (c *checker) text(k *key, v any, p []string) (any, bool) {
 	return text, true
 }
 
-// literal is a value as it stood in the file.
+// literal is a value as the file has it.
 func literal(v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -211,7 +211,7 @@ func (c *checker) list(k *key, v any, p []string) (any, bool) {
 	return list, good
 }
 
-// blocks checks of native blocks only that they are objects: of those that are not chosen nothing more is asked.
+// blocks checks only that native blocks are objects: nothing else is required of those that are not chosen.
 func (c *checker) blocks(v any, p []string) (any, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -221,7 +221,7 @@ func (c *checker) blocks(v any, p []string) (any, bool) {
 	out := map[string]any{}
 	for _, name := range c.inOrder(m, p) {
 		at := append(slices.Clip(p), name)
-		if m[name] == nil { // "graphiti:" with nothing behind it
+		if m[name] == nil { // "graphiti:" with nothing after it
 			out[name] = map[string]any{}
 			continue
 		}

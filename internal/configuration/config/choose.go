@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// settleChoice leaves at most one of backend and condition in the layers: a choice that a layer makes takes the place
-// of whatever a lower one chose, and the default holds only where no file sets memory and no plugin is named.
+// settleChoice leaves at most one of backend and condition in the layers: a layer's choice replaces that of a lower
+// layer, and the default applies only when no file sets memory and no plugin is named.
 func (l *loader) settleChoice() {
 	for i, layer := range l.layers {
 		backend, condition := has(layer.tree, "memory", WordBackend), has(layer.tree, "memory", WordCondition)
@@ -20,7 +20,7 @@ func (l *loader) settleChoice() {
 		replaced := backend || condition || has(layer.tree, "memory", "plugin") || layer.kind == KindFile &&
 			has(layer.tree, "memory")
 		for j, lower := range l.layers[:i] {
-			// The default gives way to anything that says what is wanted, a choice only to a choice.
+			// Any sign of what is wanted replaces the default; only a choice replaces a choice.
 			if backend || condition || replaced && j == 0 {
 				remove(lower.tree, "memory", WordBackend)
 				remove(lower.tree, "memory", WordCondition)
@@ -29,7 +29,7 @@ func (l *loader) settleChoice() {
 	}
 }
 
-// choose finds the provider's name and checks it against what is known.
+// choose finds the provider's name and checks it against the known ones.
 func (l *loader) choose() {
 	c := l.config
 	for _, word := range []string{WordBackend, WordCondition} {
@@ -68,7 +68,7 @@ func (l *loader) choose() {
 	}
 }
 
-// onlyOne chooses what a plugin leaves no choice about.
+// onlyOne chooses the provider of a plugin that has only one.
 func (l *loader) onlyOne(known []Provider) bool {
 	c := l.config
 	plugin := c.Memory.Plugin
@@ -78,7 +78,7 @@ func (l *loader) onlyOne(known []Provider) bool {
 		return false
 	}
 	if len(known) != 1 {
-		// A built-in module is mostly called like its main provider.
+		// A built-in module usually has the name of its main provider.
 		same := slices.IndexFunc(append(slices.Clone(known), l.Known...), func(p Provider) bool {
 			return p.Name == plugin
 		})
@@ -95,7 +95,7 @@ func (l *loader) onlyOne(known []Provider) bool {
 	return true
 }
 
-// names lists providers behind a sentence.
+// names lists providers at the end of a sentence.
 func names(list []Provider) string {
 	if len(list) == 0 {
 		return ""
@@ -135,8 +135,8 @@ func (l *loader) checkName(known []Provider, here string) {
 	l.problems.add(l.origin(at...), at, "no provider called %q %s%s%s", c.name, here, names(known), hint)
 }
 
-// chosenBlock finds the chosen provider's block in the merged tree. That there is none is no mistake unless one stands
-// nearby that was likely meant.
+// chosenBlock finds the chosen provider's block in the merged tree. A missing block is no mistake, unless one nearby
+// was probably meant.
 func (l *loader) chosenBlock() (block map[string]any, path []string) {
 	c := l.config
 	own := c.word + "s"
@@ -150,7 +150,7 @@ func (l *loader) chosenBlock() (block map[string]any, path []string) {
 		blocks, _ := v.(map[string]any)
 		var others []string
 		for _, name := range sortedKeys(blocks) {
-			// A block of another provider that exists stands there for later.
+			// A block of another provider that exists is there for later.
 			if name == c.name || !slices.ContainsFunc(l.Known, func(p Provider) bool { return p.Name == name }) {
 				others = append(others, name)
 			}

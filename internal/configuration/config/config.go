@@ -1,10 +1,10 @@
-// Package config reads memhost's configuration: embedded defaults, then a file (YAML or JSON), then the environment, then
-// flags, each laid over the one before.
+// Package config reads memhost's configuration: embedded defaults, then a file (YAML or JSON), then the environment,
+// then flags, each laid over the one before.
 //
 // Load checks everything outside the native config blocks and picks out the one block that is chosen; that block itself
-// is checked against its module's schema later, by internal/configuration/schema, when the module is at hand. Every mistake is told of
-// at once, with the place where it stands, what was found, what is wanted and what to do. Config.Source tells for each
-// value where it came from; Config.YAML prints the whole with credentials blanked.
+// is checked against its module's schema later, by internal/configuration/schema, when the module is at hand. All
+// mistakes are reported at once, each with its place, what was found, what is wanted and what to do. Config.Source says
+// where each value came from; Config.YAML prints the whole with credentials blanked.
 package config
 
 import (
@@ -27,12 +27,12 @@ const (
 	WordCondition = "condition"
 )
 
-// DefaultProvider is the condition that serves where nothing is configured at all.
+// DefaultProvider is the condition that serves when nothing is configured.
 const DefaultProvider = "full_history"
 
 // Config is the effective configuration. It is not changed after Load.
 type Config struct {
-	// File is the configuration file as it was named, "" where there is none.
+	// File is the configuration file as it was named, "" for none.
 	File    string            `koanf:"-"`
 	Memory  Memory            `koanf:"memory"`
 	Secrets map[string]Secret `koanf:"-"`
@@ -51,7 +51,7 @@ type Config struct {
 	sources    map[string]Origin
 }
 
-// Memory is what the slot is about.
+// Memory configures the memory behind the slot.
 type Memory struct {
 	// Plugin is a module file or the name of a built-in module, as given; "" means the built-in one that serves the
 	// chosen provider. PluginFile tells which.
@@ -81,7 +81,7 @@ type Memory struct {
 	LookupExisting bool `koanf:"lookup_existing"`
 }
 
-// Scope is the configured scope. AgentID is "" where there is none.
+// Scope is the configured scope. AgentID is "" for none.
 type Scope struct {
 	RunID     string `koanf:"run_id"`
 	PersonaID string `koanf:"persona_id"`
@@ -100,9 +100,9 @@ type Server struct {
 
 // MCP is the Model Context Protocol door.
 type MCP struct {
-	// NativeTools are the provider's own queries and mutations that an MCP client has as tools; "*" is all.
+	// NativeTools are the provider's own queries and mutations that an MCP client gets as tools; "*" means all.
 	NativeTools []string `koanf:"native_tools"`
-	// Session is "" where each start has a session of its own.
+	// Session is "" for a new session at each start.
 	Session   string `koanf:"session"`
 	MaxTokens int64  `koanf:"max_tokens"`
 	Query     string `koanf:"query"`
@@ -110,9 +110,9 @@ type MCP struct {
 	Allow []string `koanf:"allow"`
 }
 
-// Data is where the slot keeps what it must not lose.
+// Data is the durable storage of the slot.
 type Data struct {
-	// Dir is never empty. One that a file gives counts from the file's folder.
+	// Dir is never empty. A relative path in a file is relative to that file's folder.
 	Dir string `koanf:"dir"`
 	// Durability is power (acknowledged writes survive a power loss) or process (they survive the process).
 	Durability         string `koanf:"durability"`
@@ -148,7 +148,7 @@ const ManifestFile = "manifest.json"
 
 // Trace is the log of the run.
 type Trace struct {
-	// File is "" where none is written.
+	// File is "" for no log.
 	File     string `koanf:"file"`
 	MaxBytes int64  `koanf:"max_bytes"`
 	Keep     int64  `koanf:"keep"`
@@ -190,45 +190,46 @@ func (p Provider) word() string {
 	return WordBackend
 }
 
-// Options says where Load looks. The zero value looks where the command line does: at MEMHOST_CONFIG and ./memhost.yaml,
-// with the environment of the process, without flags.
+// Options says where Load looks. The zero value looks where the command line does: at MEMHOST_CONFIG and
+// ./memhost.yaml, with the environment of the process, without flags.
 type Options struct {
 	// File is the value of --config. It must exist.
 	File string
-	// Text is read in the place of File, whose name and folder then count for messages and relative names.
+	// Text is read in place of File, whose name and folder are then used for messages and relative names.
 	Text []byte
-	// NamedFileOnly passes over ./memhost.yaml: for a process that is started in folders that its user has not chosen.
+	// NamedFileOnly ignores ./memhost.yaml: for a process that is started in folders that its user has not chosen.
 	NamedFileOnly bool
-	// Dir is the folder from which relative names count and where memhost.yaml is looked for. "" is the current one.
+	// Dir is the base for relative names, and the folder in which memhost.yaml is looked for. "" is the current one.
 	Dir string
 	// Environ holds NAME=VALUE pairs, nil for those of the process.
 	Environ []string
-	// Flags holds the flags that were given, by their names without dashes (FlagKeys lists them) or by the dotted path of a
-	// key (memory.backends.honcho.url). Values are strings (read like those of the environment), booleans, numbers and
-	// lists of strings.
+	// Flags holds the flags that were given, by their names without dashes (FlagKeys lists them) or by the dotted path
+	// of a key (memory.backends.honcho.url). Values are strings (read like those of the environment), booleans, numbers
+	// and lists of strings.
 	Flags map[string]any
 	// Known lists the providers that are built in. Where it is nil the chosen name is not checked.
 	Known []Provider
 	// Module lists the providers of the module that memory.plugin names: a path where file is true, else the name of a
 	// built-in module. Where it is nil, a configuration with a plugin must name its provider, and the name is not checked.
 	Module func(plugin string, file bool) ([]Provider, error)
-	// Check holds a native block against the schema of the module that Module or Known list. It is asked only where the
-	// block has retired keys, so that all that is wrong with it is told at once; each line of its error begins with the
-	// provider's name and the path in the block. Where it is nil, the rest is told when the module is loaded.
+	// Check holds a native block against the schema of the module that Module or Known list. It is called only when the
+	// block has retired keys, so that all its mistakes are reported at once; each line of its error begins with the
+	// provider's name and the path in the block. When it is nil, the other mistakes are reported when the module is
+	// loaded.
 	Check func(c *Config, block abi.Raw) error
 }
 
 // Load reads the configuration.
 //
 // Errors: invalid_argument with one line for each mistake: where (file and line, variable or flag), the key, what was
-// found, what is wanted and the next step. Values that may be credentials are not repeated. A file that cannot be read is
-// an error, too; a missing ./memhost.yaml is not.
+// found, what is wanted and the next step. Values that may be credentials are not repeated. A file that cannot be read
+// is an error, too; a missing ./memhost.yaml is not.
 func Load(o Options) (*Config, error) {
 	l := &loader{Options: o, keys: keyTree(), config: &Config{}}
 	if l.Environ == nil {
 		l.Environ, l.processEnv = os.Environ(), true
 	}
-	// Each step needs what the one before has found to be sound.
+	// Each step needs the valid result of the one before.
 	for _, step := range []func(){l.readLayers, l.merge, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
 		step()
 		if err := l.problems.err(l.config.File); err != nil {
@@ -249,7 +250,7 @@ type loader struct {
 	config     *Config
 }
 
-// layer is one source of values: a part of the configuration's tree, and where each value of it stands.
+// layer is one source of values: a part of the configuration's tree, and where each value came from.
 type layer struct {
 	kind string
 	tree map[string]any
@@ -275,7 +276,7 @@ func (l *loader) merge() {
 	l.settleChoice()
 	k := koanf.New(delimiter)
 	for _, layer := range l.layers {
-		// confmap with no delimiter hands the tree over as it is; it cannot fail.
+		// confmap with no delimiter passes the tree on as it is; it cannot fail.
 		if err := k.Load(confmap.Provider(copyTree(layer.tree), ""), nil); err != nil {
 			l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
 			return
@@ -300,7 +301,7 @@ func (l *loader) merge() {
 	l.env.refuseUnknown(&l.problems, c.tree)
 }
 
-// origin is where the value at path stands in a layer, or where the nearest value around it does.
+// origin is where the value at path is in a layer, or the nearest value around it.
 func (l *layer) origin(path []string) Origin {
 	for n := len(path); n >= 0; n-- {
 		if o, ok := l.from[joinPath(path[:n])]; ok {
@@ -322,7 +323,7 @@ func (l *loader) origin(path ...string) Origin {
 	return Origin{}
 }
 
-// folder is against which a relative file name counts: the configuration file's folder for what stands in that file.
+// folder is the base for a relative file name: the configuration file's folder for a name in that file.
 func (l *loader) folder(o Origin) string {
 	if o.Kind == KindFile && l.config.File != "" {
 		return filepath.Dir(l.resolve(l.Dir, l.config.File))
@@ -337,13 +338,13 @@ func (l *loader) resolve(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// finishRest looks at what takes more than one key to judge.
+// finishRest checks what depends on more than one key.
 func (l *loader) finishRest() {
 	c := l.config
 	switch at := []string{"memory", "agent_scoped"}; {
 	case c.Memory.Scope.AgentID == "" || c.Memory.AgentScoped:
 	case l.origin(at...).Kind == KindDefault:
-		// An agent in the scope is the wish for scopes of agents. Scopes without one keep their ids.
+		// An agent in the scope asks for agent scopes. Scopes without an agent keep their ids.
 		c.Memory.AgentScoped = true
 		set(c.tree, at, true)
 		c.sources[joinPath(at)] = l.origin("memory", "scope", "agent_id")
@@ -373,9 +374,9 @@ func (l *loader) finishRest() {
 	}
 }
 
-// dataHome is the data folder that holds where the configuration names none.
+// dataHome is the data folder when the configuration names none.
 func (l *loader) dataHome() string {
-	// xdg reads the environment of the process when it starts; an environment that was handed in counts first.
+	// xdg reads the environment of the process when it starts; Options.Environ comes first.
 	if home, ok := lookupEnv(l.Environ, "XDG_DATA_HOME"); ok && filepath.IsAbs(home) {
 		return filepath.Join(home, "memhost")
 	}
@@ -391,11 +392,13 @@ func (c *Config) Block() (name, word string, block abi.Raw) {
 // Scope is the configured scope as requests name it.
 func (c *Config) Scope() abi.MemoryScope {
 	s := c.Memory.Scope
-	return abi.MemoryScope{RunID: s.RunID, PersonaID: s.PersonaID, BackendNamespace: c.Memory.Namespace, AgentID: s.AgentID}
+	return abi.MemoryScope{RunID: s.RunID, PersonaID: s.PersonaID, BackendNamespace: c.Memory.Namespace,
+		AgentID: s.AgentID}
 }
 
 // PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one;
-// otherwise it is the name of a built-in module. A path that the configuration file gives counts from that file's folder.
+// otherwise it is the name of a built-in module. A path that the configuration file gives counts from that file's
+// folder.
 func (c *Config) PluginFile() (path string, isFile bool) {
 	if !isPluginFile(c.Memory.Plugin) {
 		return "", false

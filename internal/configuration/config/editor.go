@@ -14,7 +14,7 @@ const schemaDraft = "https://json-schema.org/draft/2020-12/schema"
 // Block is what an editor needs to know of one provider.
 type Block struct {
 	Provider
-	// Schema is the config_schema of the provider's module, nil where the module takes no configuration.
+	// Schema is the config_schema of the provider's module, nil for a module without configuration.
 	Schema abi.Raw
 	// Preset is laid under the block by the module; keys in it are not required of the file.
 	Preset abi.Raw
@@ -22,8 +22,8 @@ type Block struct {
 
 // EditorSchema is a JSON Schema (draft 2020-12) of a whole configuration file, for editors.
 //
-// It takes what Load takes, with two exceptions: required keys of a block that come from the environment are missed,
-// and a provider of a module that blocks does not have is refused unless the file says memory.plugin.
+// It accepts what Load accepts, with two exceptions: it reports required keys of a block as missing that come from the
+// environment, and it refuses a provider that is not in blocks unless the file sets memory.plugin.
 //
 // Errors: a module's schema or preset that is not a JSON object.
 func EditorSchema(blocks []Block) (map[string]any, error) {

@@ -15,7 +15,7 @@ const (
 	envLevel  = "__"
 )
 
-// reservedEnv lists the variables that begin like ours and are no configuration.
+// reservedEnv lists variables with our prefix that are not configuration.
 func reservedEnv() []string {
 	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK"}
 }
@@ -65,7 +65,7 @@ const (
 	inASecret
 )
 
-// locate finds out what path names, and the key of the configuration's own that is on it.
+// locate finds out what path names, and the known key on it.
 func (n *node) locate(path []string) (place, *key) {
 	at, steps := n.find(path)
 	rest := path[steps:]
@@ -91,7 +91,7 @@ func (n *node) locate(path []string) (place, *key) {
 	return nowhere, nil
 }
 
-// envReader is the layer of the environment in the making.
+// envReader builds the layer of the environment.
 type envReader struct {
 	keys     *node
 	layer    *layer
@@ -107,8 +107,8 @@ func (l *loader) readEnv() *layer {
 	l.env = r
 	provider := env.Provider(delimiter, env.Opt{Prefix: envPrefix, TransformFunc: r.transform,
 		EnvironFunc: func() []string { return l.Environ }})
-	// Two passes: the first only collects, for a variable that lies inside what another sets would be lost or not by
-	// the order of the environment.
+	// Two passes: the first only collects. Otherwise a variable inside what another one sets would be lost or not
+	// depending on their order.
 	if _, err := provider.Read(); err != nil {
 		l.problems.add(Origin{Kind: KindEnv, Name: "environment"}, nil, "%v", err)
 		return r.layer
@@ -154,7 +154,7 @@ func (r *envReader) note(list *[]string, name string) {
 	}
 }
 
-// contradict tells of variables of which one sets what another sets, or what lies inside it.
+// contradict reports variables of which one sets what another sets, or a part of it.
 func (r *envReader) contradict() bool {
 	found := false
 	names := sortedKeys(r.names)
@@ -171,7 +171,7 @@ func (r *envReader) contradict() bool {
 	return found
 }
 
-// refuseUnknown tells of the variables that name no key, except those that the configuration's secrets come from.
+// refuseUnknown reports variables that name no key, except those that hold secrets of the configuration.
 func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
 	secrets := map[string]bool{}
 	if all, ok := tree["secrets"].(map[string]any); ok {
@@ -221,7 +221,7 @@ func unknownEnv(name string) string {
 	}
 	known = append(known, reservedEnv()...)
 	for i := range known {
-		known[i] = strings.TrimPrefix(known[i], envPrefix) // what all have in common makes nothing alike
+		known[i] = strings.TrimPrefix(known[i], envPrefix) // the common prefix says nothing about similarity
 	}
 	if near := abi.Nearest(strings.TrimPrefix(name, envPrefix), known); near != "" {
 		return "names no key of the configuration, did you mean " + envPrefix + near + "?"
@@ -307,7 +307,7 @@ func (l *loader) readFlags() *layer {
 	return layer
 }
 
-// flagValue brings what pflag hands out into the tree's types.
+// flagValue converts pflag's values to the tree's types.
 func flagValue(where place, k *key, v any) any {
 	switch v := v.(type) {
 	case string:

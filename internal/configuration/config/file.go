@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// DefaultFile is read from the current folder where it exists and no other file is named.
+	// DefaultFile is read from the current folder if it exists and no other file is named.
 	DefaultFile = "memhost.yaml"
 	// maxFile bounds the configuration file and each file that a block includes, in bytes.
 	maxFile = 4 << 20
 )
 
-// readFile is the layer of the configuration file, empty where there is none.
+// readFile is the layer of the configuration file, empty without a file.
 func (l *loader) readFile() *layer {
 	layer := &layer{kind: KindFile, tree: map[string]any{}, from: map[string]Origin{}}
 	name, origin := l.findFile()
@@ -118,9 +118,9 @@ func bare(err error) error {
 type document struct {
 	name     string
 	problems *problems
-	// from receives where each value stands. Nil is not written to.
+	// from receives the place of each value, unless it is nil.
 	from map[string]Origin
-	// values and bytes count what aliases have been expanded to.
+	// values and bytes count the document with its aliases expanded.
 	values, bytes int
 	failed        bool
 }
@@ -139,7 +139,7 @@ func (d *document) at(path []string, line int) {
 // object is v if it is an object; an empty document is an empty one.
 func (d *document) object(v any) map[string]any {
 	m, ok := v.(map[string]any)
-	if d.values > maxValues { // what could be read of it is not worth a second complaint
+	if d.values > maxValues { // one error is enough
 		return map[string]any{}
 	}
 	if !ok {
@@ -165,7 +165,7 @@ func (d *document) json(raw []byte) any {
 	return v
 }
 
-// splitLine takes "line 3: what" apart.
+// splitLine splits "line 3: what".
 func splitLine(text string) (line int, rest string) {
 	if after, ok := strings.CutPrefix(text, "line "); ok {
 		if number, what, ok := strings.Cut(after, ": "); ok {

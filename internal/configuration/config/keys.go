@@ -29,7 +29,7 @@ type Key struct {
 	Path string
 	// Env is the variable that sets it; in memory.backends, memory.conditions and secrets NAME and KEY stand for the rest.
 	Env string
-	// Flag is the flag that sets it, without dashes; "" where there is none.
+	// Flag is the flag that sets it, without dashes; "" for none.
 	Flag string
 	// Default is nil, a string, an int, a bool or an empty []string.
 	Default any
@@ -59,62 +59,110 @@ const (
 // keys is the whole configuration, in the order in which it is shown.
 func keys() []key {
 	return []key{
-		{path: "memory.backend", kind: aText, flag: "backend", doc: "The memory architecture that serves. Exactly one of backend and condition is set."},
-		{path: "memory.condition", kind: aText, flag: "condition", def: DefaultProvider, doc: "The control condition that serves."},
-		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, or the name of a built-in module; built-in modules are found by the provider's name without it."},
+		{path: "memory.backend", kind: aText, flag: "backend", doc: "The memory architecture that serves. Exactly one of " +
+			"backend and condition is set."},
+		{path: "memory.condition", kind: aText, flag: "condition", def: DefaultProvider,
+			doc: "The control condition that serves."},
+		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, or the name of a built-in module; " +
+			"built-in modules are found by the provider's name without it."},
 		{path: "memory.profile", kind: aChoice, flag: "profile", def: "best", choices: []string{"best", "source-design"},
-			doc: "How a provider asks its backend: best as its page says, source-design with exactly the native calls of the published design."},
+			doc: "How a provider asks its backend: best as its page says, source-design with exactly the native calls of the " +
+				"published design."},
 		{path: "memory.frame", kind: aChoice, flag: "frame", choices: []string{"full", "compact", "minimal"},
-			doc: "How much a formatted context has beside the memories' own words. Default: compact under the profile best, full under source-design."},
-		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID, doc: "Separates installations that share one backend."},
-		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default", doc: "The run whose memory is meant where a request does not say."},
-		{path: "memory.scope.persona_id", kind: anID, flag: "user", def: "default", doc: "The persona whose memory is meant where a request does not say."},
-		{path: "memory.scope.agent_id", kind: anID, flag: "agent", doc: "The agent. Where it is set, agent_scoped is on unless it says otherwise."},
-		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it travels as a label."},
-		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"}, doc: "Whether requests may name other scopes than the configured one."},
-		{path: "memory.tokenizer", kind: aChoice, flag: "tokenizer", def: "bytes4", choices: []string{"bytes4", "cl100k_base", "o200k_base"}, doc: "How tokens are counted: bytes4 estimates, the others count exactly and take longer."},
-		{path: "memory.smoke", kind: aChoice, flag: "smoke", def: "auto", choices: []string{"auto", "always", "never"}, doc: "Whether a provider is tried out before it serves: auto does when no verdict is stored for module, configuration and backend version."},
-		{path: "memory.smoke_wait_ms", kind: anInteger, def: 30000, min: 0, max: day, doc: "How long a smoke waits for a slow backend before its verdict is pending."},
-		{path: "memory.read_only_test_sessions", kind: aTruth, def: false, doc: "Makes sessions that match test_sessions read-only."},
+			doc: "How much a formatted context has beside the memories' own words. Default: compact under the profile best, " +
+				"full under source-design."},
+		{path: "memory.namespace", kind: aText, flag: "namespace", def: "", max: maxID,
+			doc: "Separates installations that share one backend."},
+		{path: "memory.scope.run_id", kind: anID, flag: "run", def: "default",
+			doc: "The run whose memory is meant where a request does not say."},
+		{path: "memory.scope.persona_id", kind: anID, flag: "user", def: "default",
+			doc: "The persona whose memory is meant where a request does not say."},
+		{path: "memory.scope.agent_id", kind: anID, flag: "agent",
+			doc: "The agent. Where it is set, agent_scoped is on unless it says otherwise."},
+		{path: "memory.agent_scoped", kind: aTruth, def: false, doc: "Makes agent_id a part of the scope. Otherwise it " +
+			"travels as a label."},
+		{path: "memory.scopes", kind: aChoice, def: "any", choices: []string{"any", "configured"},
+			doc: "Whether requests may name other scopes than the configured one."},
+		{path: "memory.tokenizer", kind: aChoice, flag: "tokenizer", def: "bytes4",
+			choices: []string{"bytes4", "cl100k_base", "o200k_base"},
+			doc:     "How tokens are counted: bytes4 estimates, the others count exactly and take longer."},
+		{path: "memory.smoke", kind: aChoice, flag: "smoke", def: "auto", choices: []string{"auto", "always", "never"},
+			doc: "Whether a provider is tried out before it serves: auto does when no verdict is stored for module, " +
+				"configuration and backend version."},
+		{path: "memory.smoke_wait_ms", kind: anInteger, def: 30000, min: 0, max: day,
+			doc: "How long a smoke waits for a slow backend before its verdict is pending."},
+		{path: "memory.read_only_test_sessions", kind: aTruth, def: false,
+			doc: "Makes sessions that match test_sessions read-only."},
 		{path: "memory.test_sessions", kind: aList, def: []string{}, doc: "Globs of session ids."},
-		{path: "memory.feedback", kind: aTruth, def: false, doc: "Lets feedback change memory, where the provider can; the run manifest says so."},
+		{path: "memory.feedback", kind: aTruth, def: false, doc: "Lets feedback change memory, where the provider can; " +
+			"the run manifest says so."},
 		{path: "memory.lookup_existing", kind: aTruth, def: true,
-			doc: "Looks up what a new data folder does not know in a backend that had the scope before, so that nothing is doubled."},
+			doc: "Looks up what a new data folder does not know in a backend that had the scope before, so that nothing is " +
+				"doubled."},
 		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
 		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
-		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. Blocks name them: {secret: NAME}."},
-		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077", doc: "The address of the HTTP door, host:port."},
-		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request body."},
-		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day, doc: "How long running requests may take to end at shutdown."},
-		{path: "server.page", kind: aChoice, flag: "page", def: "on", choices: []string{"off", "read", "on"}, doc: "The page in the browser: on offers changes, read only shows and asks, off serves none."},
-		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID, doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
-		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20, doc: "The budget of a context that an MCP client gets."},
-		{path: "mcp.query", kind: aText, flag: "mcp-query", def: "What is known about the user?", doc: "The question behind the MCP resource memhost://context."},
+		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. " +
+			"Blocks name them: {secret: NAME}."},
+		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077",
+			doc: "The address of the HTTP door, host:port."},
+		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
+			doc: "The largest request body."},
+		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day,
+			doc: "How long running requests may take to end at shutdown."},
+		{path: "server.page", kind: aChoice, flag: "page", def: "on", choices: []string{"off", "read", "on"},
+			doc: "The page in the browser: on offers changes, read only shows and asks, off serves none."},
+		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID,
+			doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
+		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20,
+			doc: "The budget of a context that an MCP client gets."},
+		{path: "mcp.query", kind: aText, flag: "mcp-query", def: "What is known about the user?",
+			doc: "The question behind the MCP resource memhost://context."},
 		{path: "mcp.native_tools", kind: aList, def: []string{},
 			doc: "The provider's own queries and mutations that an MCP client has as tools, by name; * is all."},
-		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset"}, doc: "Tools that an MCP client has only when they are named here."},
-		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data folder."},
-		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"}, doc: "What an acknowledged write survives: a power loss, or only the end of the process."},
-		{path: "data.state_bytes_per_scope", kind: anInteger, def: gib, min: mib, max: 1024 * gib, doc: "How much a module may keep for one scope."},
-		{path: "data.ledger_retention_ms", kind: anInteger, def: 0, min: 0, max: 3650 * day, doc: "How long receipts of delivered events are kept; 0 means for ever."},
-		{path: "run.seed", kind: aText, flag: "seed", def: "", max: maxID, doc: "The seed of the run, for the run manifest; the slot does not use it."},
-		{path: "run.replicate", kind: aText, flag: "replicate", def: "", max: maxID, doc: "Which repetition of the run this is, for the run manifest."},
-		{path: "run.labels", kind: aList, flag: "label", def: []string{}, doc: "Further labels for the run manifest, as KEY=VALUE."},
-		{path: "run.manifest", kind: aText, flag: "manifest", def: "", doc: "Where the run manifest is written; empty means manifest.json in the data folder."},
-		{path: "trace.file", kind: aText, flag: "trace", def: "", doc: "The log of the run, a JSON line an operation; empty means none."},
-		{path: "trace.max_bytes", kind: anInteger, def: 64 * mib, min: 1024, max: 1024 * gib, doc: "How large the log of the run grows before it is put aside for a new one."},
+		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset"},
+			doc: "Tools that an MCP client has only when they are named here."},
+		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data " +
+			"folder."},
+		{path: "data.durability", kind: aChoice, flag: "durability", def: "power", choices: []string{"power", "process"},
+			doc: "What an acknowledged write survives: a power loss, or only the end of the process."},
+		{path: "data.state_bytes_per_scope", kind: anInteger, def: gib, min: mib, max: 1024 * gib,
+			doc: "How much a module may keep for one scope."},
+		{path: "data.ledger_retention_ms", kind: anInteger, def: 0, min: 0, max: 3650 * day,
+			doc: "How long receipts of delivered events are kept; 0 means forever."},
+		{path: "run.seed", kind: aText, flag: "seed", def: "", max: maxID,
+			doc: "The seed of the run, for the run manifest; the slot does not use it."},
+		{path: "run.replicate", kind: aText, flag: "replicate", def: "", max: maxID,
+			doc: "Which repetition of the run this is, for the run manifest."},
+		{path: "run.labels", kind: aList, flag: "label", def: []string{},
+			doc: "Further labels for the run manifest, as KEY=VALUE."},
+		{path: "run.manifest", kind: aText, flag: "manifest", def: "",
+			doc: "Where the run manifest is written; empty means manifest.json in the data folder."},
+		{path: "trace.file", kind: aText, flag: "trace", def: "", doc: "The log of the run, a JSON line an operation; " +
+			"empty means none."},
+		{path: "trace.max_bytes", kind: anInteger, def: 64 * mib, min: 1024, max: 1024 * gib,
+			doc: "How large the log of the run grows before it is put aside for a new one."},
 		{path: "trace.keep", kind: anInteger, def: 5, min: 0, max: 10000, doc: "How many logs that were put aside are kept."},
-		{path: "trace.include", kind: aChoice, def: "none", choices: []string{"none", "content"}, doc: "content logs requests and answers, too: what users and memory say."},
-		{path: "log.level", kind: aChoice, flag: "log-level", def: "info", choices: []string{"debug", "info", "warn", "error"}, doc: "What is logged."},
-		{path: "log.format", kind: aChoice, flag: "log-format", def: "text", choices: []string{"text", "json"}, doc: "How it is logged."},
-		{path: "limits.memory_bytes", kind: anInteger, def: 128 * mib, min: mib, max: 4 * gib, doc: "The memory of one module instance."},
+		{path: "trace.include", kind: aChoice, def: "none", choices: []string{"none", "content"},
+			doc: "content logs requests and answers, too: what users and memory say."},
+		{path: "log.level", kind: aChoice, flag: "log-level", def: "info", choices: []string{"debug", "info", "warn",
+			"error"}, doc: "What is logged."},
+		{path: "log.format", kind: aChoice, flag: "log-format", def: "text", choices: []string{"text", "json"},
+			doc: "How it is logged."},
+		{path: "limits.memory_bytes", kind: anInteger, def: 128 * mib, min: mib, max: 4 * gib,
+			doc: "The memory of one module instance."},
 		{path: "limits.pool", kind: anInteger, def: 4, min: 1, max: 1024, doc: "The most instances of the module at a time."},
-		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20, doc: "The most calls under way or waiting; more are refused."},
-		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest answer of a backend to one native call, and of the module to one operation."},
-		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib, doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
-		{path: "limits.state_write_bytes", kind: anInteger, def: 32 * mib, min: 1024, max: gib, doc: "The most state that the module may write in one operation."},
-		{path: "limits.mode_wait_ms", kind: anInteger, def: 10000, min: 1, max: day, doc: "How long going read-only waits for writes under way."},
-		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day, doc: "How long an operation may take where the module's manifest does not say."},
+		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20,
+			doc: "The most calls under way or waiting; more are refused."},
+		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
+			doc: "The largest answer of a backend to one native call, and of the module to one operation."},
+		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
+			doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
+		{path: "limits.state_write_bytes", kind: anInteger, def: 32 * mib, min: 1024, max: gib,
+			doc: "The most state that the module may write in one operation."},
+		{path: "limits.mode_wait_ms", kind: anInteger, def: 10000, min: 1, max: day,
+			doc: "How long going read-only waits for writes under way."},
+		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day,
+			doc: "How long an operation may take where the module's manifest does not say."},
 	}
 }
 
@@ -207,7 +255,7 @@ func (n *node) find(path []string) (*node, int) {
 	return n, len(path)
 }
 
-// elsewhere finds the path of a key of this name in another group: backend stands in memory.
+// elsewhere finds the path of a key of this name in another group: backend is in memory.
 func elsewhere(name string) string {
 	for _, k := range keys() {
 		if strings.HasSuffix(k.path, "."+name) {

@@ -52,7 +52,7 @@ func (c *Config) shown() map[string]any {
 	set(tree, []string{"memory", c.word + "s", c.name}, copyTree(c.block))
 	set(tree, []string{"data", "dir"}, c.Data.Dir)
 	secrets, _ := tree["secrets"].(map[string]any)
-	delete(tree, "secrets") // its keys look like credentials, and its values are none
+	delete(tree, "secrets") // its keys look like credentials, but its values are not
 	out := schema.Blank(tree).(map[string]any)
 	if len(secrets) > 0 {
 		out["secrets"] = secrets
@@ -147,7 +147,7 @@ func yamlText(y *yaml.Node) []byte {
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(y); err != nil {
-		// Nodes of ours are always sound; what is left are strings that are not UTF-8, which Load refuses.
+		// Our nodes are always valid, except for strings that are not UTF-8, which Load refuses.
 		return []byte("# " + strconv.Quote(err.Error()) + "\n")
 	}
 	return b.Bytes()

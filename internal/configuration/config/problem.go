@@ -65,10 +65,10 @@ func (o Origin) place() string {
 	return "configuration"
 }
 
-// maxProblems bounds the mistakes that one error tells of.
+// maxProblems bounds the mistakes that one error lists.
 const maxProblems = 20
 
-// problems gathers what is wrong, so that one run tells of all of it.
+// problems collects mistakes, so that one run reports all of them.
 type problems struct {
 	list []problem
 	// tree is what the paths lead into: it tells a list's index from a key.
@@ -123,7 +123,7 @@ func (p *problems) err(file string) error {
 	return abi.NewError(abi.CodeInvalidArgument, strings.Join(lines, "\n"))
 }
 
-// found names a value in a sentence, without what may be a credential.
+// found describes a value in a sentence, without possible credentials.
 func found(path []string, v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -140,7 +140,7 @@ func found(path []string, v any) string {
 	return schema.Show(path, v)
 }
 
-// unknown is the sentence for a key, name or variable that is none of known.
+// unknown is the sentence for a key, name or variable that is not in known.
 func unknown(what, word string, known []string) string {
 	if near := abi.Nearest(word, known); near != "" {
 		return fmt.Sprintf("%s, did you mean %q?", what, near)

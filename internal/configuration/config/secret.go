@@ -73,7 +73,7 @@ func (s Secret) errorf(format string, args ...any) error {
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("secret %s: ", s.Name)+fmt.Sprintf(format, args...))
 }
 
-// secrets checks the section of that name in one layer; what takes all layers to judge is for finishSecrets.
+// secrets checks the section of that name in one layer; finishSecrets does what needs all layers.
 func (c *checker) secrets(v any, p []string) (any, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Starter writes a configuration to begin with, for a provider of a module: what must be set stands there with an
-// example or a gap to fill, everything else as a comment with its meaning and default. Nil stands for a provider whose
-// module is not at hand; then the block is empty.
+// Starter writes a first configuration for a provider of a module: required keys with an example or a gap to fill,
+// everything else as a comment with its meaning and default. A nil manifest means that the module is not available;
+// then the block is empty.
 func Starter(provider string, manifest *abi.ModuleManifest) []byte {
 	s := starter{provider: provider, word: WordBackend, manifest: manifest}
 	if manifest == nil {
@@ -99,7 +99,7 @@ func (s *starter) block() {
 	}
 }
 
-// field writes one key. live is false inside what is a comment as a whole.
+// field writes one key. live is false inside a block that is commented out as a whole.
 func (s *starter) field(f schema.Field, level int, live bool) {
 	if f.Deprecated && !f.Required {
 		return

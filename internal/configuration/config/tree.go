@@ -24,7 +24,7 @@ func lookup(tree map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-// eachLeaf visits what is no map, and empty maps, in the order of the keys.
+// eachLeaf visits everything but non-empty maps, in the order of the keys.
 func eachLeaf(v any, path []string, visit func(path []string, v any)) {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) == 0 && len(path) > 0 {
@@ -51,7 +51,7 @@ func eachValue(v any, path []string, visit func(path []string, v any)) {
 	}
 }
 
-// mapValues returns a copy of v in which change has replaced what it answered true for, from the outside in.
+// mapValues returns a copy of v in which each value for which change answers true is replaced, from the outside in.
 func mapValues(v any, path []string, change func(path []string, v any) (any, bool)) any {
 	if changed, ok := change(path, v); ok {
 		return changed

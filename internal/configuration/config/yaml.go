@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxValues and maxExpanded bound what a document comes to when its aliases are expanded: nine lines of YAML can
-	// ask for a thousand million values.
+	// maxValues and maxExpanded bound a document whose aliases are expanded: nine lines of YAML can ask for a thousand
+	// million values.
 	maxValues   = 200_000
 	maxExpanded = 16 << 20
 )
@@ -26,7 +26,7 @@ const (
 // odd is a YAML number that is no JSON number: 007 and 1_000, which not everyone reads alike, or .nan.
 type odd string
 
-// why says what is wrong with an odd number.
+// why explains what is wrong with an odd number.
 func (o odd) why() string {
 	if strings.Contains(strings.ToLower(string(o)), "n") {
 		return fmt.Sprintf("found %s, but JSON has no such number; in quotes it is a text", string(o))
@@ -35,8 +35,8 @@ func (o odd) why() string {
 		"is a text, or write it plainly", string(o))
 }
 
-// yaml reads one YAML document in the spirit of YAML 1.2: a date is the text that it looks like, keys are texts and
-// stand once, numbers keep all their digits.
+// yaml reads one YAML document in the spirit of YAML 1.2: a date is a text, keys are texts and unique, numbers keep all
+// their digits.
 func (d *document) yaml(raw []byte) any {
 	raw, ok := d.text(raw)
 	if !ok {
@@ -73,7 +73,7 @@ func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	return dec.Decode(into)
 }
 
-// syntax tells of an error of the YAML library, which writes "yaml: line 3: what".
+// syntax reports an error of the YAML library, which writes "yaml: line 3: what".
 func (d *document) syntax(raw []byte, err error) {
 	line, text := splitLine(strings.TrimPrefix(err.Error(), "yaml: "))
 	if lines := strings.Split(string(raw), "\n"); slices.ContainsFunc(lines, func(l string) bool {
@@ -96,7 +96,7 @@ func (d *document) value(n *yaml.Node, path []string, depth int) any {
 	}
 	if depth > abi.MaxDepth {
 		d.fail(n.Line, "nested deeper than %d levels", abi.MaxDepth)
-		d.values = maxValues + 1 // an alias inside its own anchor would be told of without end
+		d.values = maxValues + 1 // an alias inside its own anchor would be reported forever
 		return nil
 	}
 	d.at(path, n.Line)
@@ -264,8 +264,8 @@ func number(text string) any {
 	return json.Number(sign + plain)
 }
 
-// scalarText reads the text of a variable or a flag as YAML would read a scalar: 12, true, null, 'a text'. What is not
-// one scalar and nothing else, like a comment behind it, is a text as it stands.
+// scalarText reads the text of a variable or a flag as YAML would read a scalar: 12, true, null, 'a text'. Anything but
+// a single scalar, such as one with a comment after it, is taken as a text.
 func scalarText(text string) any {
 	trimmed := strings.TrimSpace(text)
 	if len(trimmed) >= 2 && (trimmed[0] == '\'' || trimmed[0] == '"') && trimmed[len(trimmed)-1] == trimmed[0] {

@@ -15,7 +15,7 @@ const (
 	// maxWork bounds the steps of one Apply. A step costs the validator up to a microsecond; a module's own block takes
 	// a few hundred, a list of 50,000 objects some 500,000.
 	maxWork = 4_000_000
-	// maxListed bounds the mistakes that one error tells of.
+	// maxListed bounds the mistakes that one error lists.
 	maxListed = 20
 )
 
@@ -87,7 +87,7 @@ func (s *Schema) read(what string, raw abi.Raw) (map[string]any, error) {
 	return m, nil
 }
 
-// findNUL returns the path of a string or key with U+0000, which backends cut at or refuse.
+// findNUL returns the path of a string or key with U+0000, where backends cut a text, or which they refuse.
 func findNUL(v any, path []string) []string {
 	switch v := v.(type) {
 	case string:
@@ -126,8 +126,8 @@ func lay(under, over map[string]any) map[string]any {
 	return under
 }
 
-// work counts the steps of one Apply, so that a schema cannot hold up the host: with allOf and $ref a few hundred bytes
-// can ask for more steps than there is time.
+// work counts the steps of one Apply, so that a schema cannot block the host: with allOf and $ref a few hundred bytes
+// can ask for an endless number of steps.
 type work struct{ left int }
 
 func newWork() *work { return &work{left: maxWork} }
@@ -253,7 +253,7 @@ func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		// In order, so that what a default brings does not depend on chance.
+		// In order, so that the result of defaults does not depend on chance.
 		for _, key := range sortedKeys(s.Properties) {
 			n := s.Properties[key]
 			e, present := v[key]
@@ -304,7 +304,7 @@ func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	return v, err
 }
 
-// defaultOf is the default of a schema or of what it stands for.
+// defaultOf is the default of a schema or of the schema that it refers to.
 func defaultOf(s *jsonschema.Schema) *any {
 	if s.Default != nil {
 		return s.Default
@@ -322,7 +322,8 @@ func defaultOf(s *jsonschema.Schema) *any {
 	return nil
 }
 
-// count spends at least what the validator will do with s and v: it goes the same way without comparing anything.
+// count spends at least as many steps as the validator will take for s and v: it goes the same way without comparing
+// anything.
 func (w *work) count(s *jsonschema.Schema, v any) error {
 	cost := 1
 	if s.Enum != nil {
@@ -400,7 +401,7 @@ func (s *Schema) check(w *work, part *jsonschema.Schema, v any) ([]mistake, erro
 	return s.mistakes(tree, v), nil
 }
 
-// validate runs the library on a stranger's schema: a panic in there must not take the host down.
+// validate runs the library on a stranger's schema: a panic in it must not end the host.
 func validate(s *jsonschema.Schema, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

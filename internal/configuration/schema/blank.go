@@ -11,12 +11,12 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Blanked stands wherever a credential was.
+// Blanked replaces a credential.
 const Blanked = "***"
 
 // CredentialKey tells whether a value under this key is likely to be a credential: its last word is password, token,
 // secret, authorization or the like, or a key of an API. Words are separated by anything but letters and digits, or by
-// capitals (apiKey). Plural "tokens" is a number of them: max_tokens is none.
+// capitals (apiKey). The plural "tokens" is a number: max_tokens is no credential.
 func CredentialKey(key string) bool {
 	words := splitWords(key)
 	if len(words) == 0 {
@@ -140,7 +140,7 @@ func BlankText(s string) string {
 	})
 }
 
-// Show describes a value in an error: short, and without what may be a credential. path is where it stands.
+// Show describes the value at path in an error: short, and without possible credentials.
 func Show(path []string, v any) string {
 	credential := false
 	for _, key := range path {
@@ -172,7 +172,7 @@ func Show(path []string, v any) string {
 	return "a value of another kind"
 }
 
-// cut shortens s to at most n bytes, at a character's border.
+// cut shortens s to at most n bytes, between characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

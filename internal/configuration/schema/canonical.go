@@ -14,7 +14,7 @@ import (
 
 // CanonicalJSON writes a JSON value in the one form that equal values share: RFC 8785 (keys sorted by UTF-16 code unit,
 // no blanks, the fewest escapes, numbers as ECMAScript prints them), except that a number with more digits than a
-// double holds keeps them all: 9007199254740993 must not become its neighbour. Nil is null.
+// double holds keeps them all: 9007199254740993 must not become 9007199254740992. Nil is null.
 //
 // Errors: invalid_argument for what Decode refuses.
 func CanonicalJSON(raw abi.Raw) (abi.Raw, error) {
@@ -123,7 +123,7 @@ func canonicalNumber(literal string) string {
 	}
 	whole, fraction, _ := strings.Cut(literal, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
-	// point is where the decimal point stands, counted from the first digit.
+	// point is the position of the decimal point, counted from the first digit.
 	point := len(digits) - len(fraction) + exponent
 	digits = strings.TrimRight(digits, "0")
 	n := len(digits)

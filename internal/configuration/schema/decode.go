@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxExponent and maxLiteral bound a number: nobody's program reads more, and exact arithmetic on 1e999999999 would
-	// take all memory.
+	// maxExponent and maxLiteral bound a number: programs do not read larger ones, and exact arithmetic on 1e999999999
+	// would take all memory.
 	maxExponent = 400
 	maxLiteral  = 400
 )
 
 // Decode reads one JSON value: objects as map[string]any, lists as []any, numbers as json.Number.
 //
-// It refuses what encoding/json lets pass or repairs in silence: a key that stands twice, invalid UTF-8, half a
-// surrogate pair, text behind the value, nesting deeper than abi.MaxDepth and numbers beyond the range of a double.
+// It refuses what encoding/json accepts or silently repairs: a key that occurs twice, invalid UTF-8, half a surrogate
+// pair, text after the value, nesting deeper than abi.MaxDepth and numbers beyond the range of a double.
 //
 // In:     at, unless nil, is told the path and the line of every value in the order of the text; it must not keep path.
 // Errors: plain ones that begin with the line; callers add where the text came from.
@@ -114,7 +114,7 @@ func (d *decoder) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := t.(string) // Token yields nothing else where a key stands
+		key := t.(string) // Token returns nothing else for a key
 		if _, twice := object[key]; twice {
 			return nil, d.errorf("key %q stands twice", key)
 		}

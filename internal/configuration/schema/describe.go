@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// describe says what a schema wants, to stand behind "want": an integer of at least 2.
+// describe says what a schema wants, to follow "want": an integer of at least 2.
 func describe(s *jsonschema.Schema) string {
 	if w := describeIf(s, 0); w != "" {
 		return w
@@ -18,7 +18,7 @@ func describe(s *jsonschema.Schema) string {
 	return "another value"
 }
 
-// describeIf is describe, or "" where the schema says nothing that can be told in a few words.
+// describeIf is describe, or "" when that takes more than a few words.
 func describeIf(s *jsonschema.Schema, depth int) string {
 	const maxDescribed = 4 // beyond it nobody reads on
 	if s == nil || depth > maxDescribed {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// mistake is one thing that is wrong with a block, said in a sentence.
+// mistake is one mistake in a block, as a sentence.
 type mistake struct {
 	path []string
 	// at is path as people write it.
@@ -89,7 +89,7 @@ func (r *reader) add(path []string, format string, args ...any) {
 func (r *reader) read(e *jsonschema.ValidationError) {
 	path := e.InstanceLocation
 	part := r.s.at[e.SchemaURL]
-	if part == nil { // not a place of this schema: nothing is known of what is wanted there
+	if part == nil { // not a place of this schema: what is wanted there is unknown
 		part = new(jsonschema.Schema)
 	}
 	switch k := e.ErrorKind.(type) {
@@ -135,7 +135,7 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 	case *kind.Enum:
 		r.enum(path, part)
 	default:
-		// Type, const, format, length, pattern, range: the whole wish says more than the one keyword.
+		// Type, const, format, length, pattern, range: the whole description says more than the one keyword.
 		r.add(path, "want %s, got %s", describe(part), r.got(path))
 	}
 }
@@ -263,7 +263,7 @@ func (r *reader) enum(path []string, part *jsonschema.Schema) {
 	r.add(path, "want %s, got %s%s", describe(part), r.got(path), more)
 }
 
-// branches reads an anyOf or oneOf of which nothing fits: it tells of the branch that was meant, if that can be seen.
+// branches reads an anyOf or oneOf of which no branch fits: it reports the branch that was probably meant.
 func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema, keyword string) {
 	path := e.InstanceLocation
 	list := part.AnyOf
@@ -313,7 +313,7 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	}
 }
 
-// mode reads branches that all fail by one key, each wanting a word of its own there: it tells of the words.
+// mode reads branches that all fail by one key, each wanting another word there: it lists the words.
 func (r *reader) mode(e *jsonschema.ValidationError) bool {
 	var path []string
 	var words []any
@@ -388,8 +388,8 @@ func onlyRequired(list []*jsonschema.Schema) []string {
 	return keys
 }
 
-// unknownAtTop tells of the keys that the schema's top level does not know and does not take either. What told already
-// of some of them is given, so that none is told twice.
+// unknownAtTop reports keys that the schema's top level neither knows nor allows. It gets the mistakes found so far, so
+// that none is reported twice.
 func (s *Schema) unknownAtTop(v map[string]any, told []mistake) []mistake {
 	here := closure([]*jsonschema.Schema{s.root})
 	for _, n := range here {

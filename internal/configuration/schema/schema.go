@@ -1,9 +1,9 @@
 // Package schema checks a native config block against the JSON Schema (draft 2020-12) that a module's manifest carries.
 //
 // Compile reads the schema, Schema.Apply lays an operator's block over the module's preset, fills in the defaults,
-// validates, and returns the effective block; what is wrong is said in sentences that name the place and the nearest
-// right word. The package also owns the canonical form of JSON, over which config hashes are taken, and the blanking of
-// what looks like a credential.
+// validates, and returns the effective block; mistakes are sentences that name the place and the nearest right word.
+// The package also owns the canonical form of JSON, over which config hashes are taken, and the blanking of what looks
+// like a credential.
 //
 // A schema comes from a module, and modules are not trusted: nothing is ever loaded for it, sizes are bounded, patterns
 // are RE2, and the work of one Apply is counted before it is done.
@@ -29,7 +29,7 @@ const (
 	maxValues = 8000
 	// maxPattern bounds the instructions of one compiled pattern.
 	maxPattern = 2000
-	// maxChain bounds how many schemas may pass one value on to each other.
+	// maxChain bounds how many schemas may refer to one another for one value.
 	maxChain = 100
 
 	location = "memhost:config"
@@ -41,14 +41,14 @@ type Schema struct {
 	root *jsonschema.Schema
 	// at finds a part of the schema by the location that errors name.
 	at map[string]*jsonschema.Schema
-	// order holds where each value stands in the schema's text, by its JSON Pointer.
+	// order is the position of each value in the schema's text, by its JSON Pointer.
 	order map[string]int
 }
 
 // Compile reads a JSON Schema. Nil and {} stand for a module that takes no configuration.
 //
 // Only references into the schema itself are followed ("#/$defs/..."); $id, anchors and dynamic references are refused.
-// "format" is checked, not only noted.
+// "format" is enforced.
 //
 // Errors: invalid_argument, message starting with "config_schema"; the schema is the module's, so the module is wrong.
 func Compile(raw abi.Raw) (*Schema, error) {
@@ -131,8 +131,8 @@ func onlyLocal(v any, path []string) error {
 	return nil
 }
 
-// compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in there
-// is taken for a schema that cannot be used instead of taking the host down.
+// compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in it
+// means an unusable schema and does not end the host.
 func compile(doc any) (s *jsonschema.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -185,7 +185,7 @@ func firstCause(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(lines[len(lines)-1], location, ""), "- ")
 }
 
-// noLoader is what stands between a schema and the disk or the network.
+// noLoader keeps a schema from the disk and the network.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -331,7 +331,7 @@ func (s *Schema) endless() error {
 	return nil
 }
 
-// checkDefaults refuses a default that its own schema refuses: the operator could not help it.
+// checkDefaults refuses a default that its own schema refuses: no operator could fix it.
 func (s *Schema) checkDefaults() error {
 	work := newWork()
 	for _, loc := range sortedKeys(s.at) {

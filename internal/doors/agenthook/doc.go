@@ -17,6 +17,6 @@
 // The fields are those of Codex' codex-rs/hooks/schema/generated (commit bde5e187) and of Claude Code's hooks
 // reference, 2.1.145 and later.
 //
-// Reading order: payload.go (what agents say), hook.go (one event), session.go (prompts between two processes), project.go
-// (whose memory), settings.go (the agents' settings files).
+// Reading order: payload.go (what agents say), hook.go (one event), session.go (prompts between two processes),
+// project.go (whose memory), settings.go (the agents' settings files).
 package agenthook

@@ -57,7 +57,8 @@ func New(base, token string) (*Client, error) {
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
-			"the slot's token has characters that an Authorization header cannot carry").WithHint("look at MEMHOST_TOKEN for blanks and line ends")
+			"the slot's token has characters that an Authorization header cannot carry").WithHint(
+			"look at MEMHOST_TOKEN for blanks and line ends")
 	}
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout: dialTimeout,

@@ -106,7 +106,7 @@ func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 	}
 }
 
-// receiptText says to a model what became of the event.
+// receiptText tells a model the outcome of the event.
 func receiptText(r *abi.WriteReceipt) string {
 	said := map[abi.WriteStatus]string{
 		abi.StatusCommitted: "Recorded. It can be found from now on.",

@@ -38,7 +38,8 @@ func (d *Door) arguments(t tool, text json.RawMessage) (arguments, error) {
 			return nil, e
 		}
 		if !known {
-			e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s has no such argument", name, t.name)).WithHint("want " + want(t))
+			e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: %s has no such argument", name, t.name)).WithHint(
+				"want " + want(t))
 			if near := abi.Nearest(name, t.fields); near != "" {
 				e.Hint = fmt.Sprintf("did you mean %s? %s", near, e.Hint)
 			}
@@ -118,7 +119,8 @@ func (a arguments) truth(name string) (bool, error) {
 	return b, nil
 }
 
-// fixed is what the operator has fixed under a name that an argument might have; ok tells whether the name is one of those.
+// fixed is what the operator has fixed under a name that an argument might have; ok tells whether the name is one of
+// those.
 func (d *Door) fixed(name string) (value string, ok bool) {
 	s := d.options.Scope
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
@@ -144,8 +146,8 @@ func (d *Door) checkScope(name, value string) *abi.Error {
 	return nil
 }
 
-// checkScopeJSON is checkScope for an argument: a string, or an object of such as scope. known tells whether the argument is about the scope
-// at all; what it says then is what holds anyway.
+// checkScopeJSON is checkScope for an argument: a string, or an object of such as scope. known tells whether the
+// argument is about the scope at all; what it says then is what holds anyway.
 func (d *Door) checkScopeJSON(name string, value json.RawMessage) (known bool, _ *abi.Error) {
 	if strings.EqualFold(name, "scope") {
 		var parts map[string]json.RawMessage
@@ -170,6 +172,8 @@ func (d *Door) checkScopeJSON(name string, value json.RawMessage) (known bool, _
 }
 
 func (d *Door) refused(name string) *abi.Error {
-	return abi.NewError(abi.CodeDenied, fmt.Sprintf("%s: this memory is of run %q and user %q alone, and a call cannot name another", name, d.options.Scope.RunID, d.options.Scope.PersonaID)).
-		WithReason("scope").WithHint("leave " + name + " out; who started memhost has chosen the scope (memory.scope, --run, --user)")
+	return abi.NewError(abi.CodeDenied, fmt.Sprintf("%s: this memory is of run %q and user %q alone, and a call cannot "+
+		"name another", name, d.options.Scope.RunID, d.options.Scope.PersonaID)).
+		WithReason("scope").WithHint("leave " + name + " out; who started memhost has chosen the scope (memory.scope, " +
+		"--run, --user)")
 }

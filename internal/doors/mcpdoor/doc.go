@@ -13,6 +13,6 @@
 // A tool's error is a result with isError: its text begins with the code of the contract, its structured content holds
 // the whole abi.Error.
 //
-// Reading order: options.go, door.go (what every request passes through), tools.go (the table), arguments.go (what a call may say), add.go,
-// search.go, manage.go (what the tools do), answer.go (results and errors), stdio.go, http.go.
+// Reading order: options.go, door.go (what every request passes through), tools.go (the table), arguments.go (what a
+// call may say), add.go, search.go, manage.go (what the tools do), answer.go (results and errors), stdio.go, http.go.
 package mcpdoor

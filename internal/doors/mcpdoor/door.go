@@ -35,7 +35,8 @@ type Door struct {
 
 // state is what changes in the description of tools while the door serves.
 type state struct {
-	// readOnly: the slot records nothing at present. skipped: it does, but the last write was skipped: the scope or the session is read-only.
+	// readOnly: the slot records nothing at present. skipped: it does, but the last write was skipped: the scope or the
+	// session is read-only.
 	readOnly, skipped bool
 	// sideEffects: a search of this provider has changed something.
 	sideEffects bool
@@ -50,10 +51,13 @@ func New(o Options) (*Door, error) {
 		return nil, err
 	}
 	d := &Door{options: o, log: o.Logger.Named("mcp")}
-	d.server = mcp.NewServer(&mcp.Implementation{Name: "memhost", Title: "memhost memory slot", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: instructions,
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // one user's memory
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.OneClient}, Resources: &mcp.ResourceCapabilities{}}})
+	d.server = mcp.NewServer(&mcp.Implementation{Name: "memhost", Title: "memhost memory slot", Version: o.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			// one user's memory
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.OneClient},
+				Resources: &mcp.ResourceCapabilities{}}})
 	d.tools = d.table()
 	d.describe(state{})
 	d.addResources()
@@ -81,7 +85,8 @@ func (d *Door) note(change func(s *state)) {
 	d.describe(now)
 }
 
-// Look asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot where that takes it.
+// Look asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot where
+// that takes it.
 func (d *Door) Look(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		mode, err := c.Mode(ctx)
@@ -99,7 +104,8 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if p := recover(); p != nil { // one request's defect does not end the others
 				d.log.Error("a request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				result, err = nil, protocolError(abi.NewError(abi.CodeInternal, "something went wrong inside memhost").WithHint("its log has the details"))
+				result, err = nil, protocolError(abi.NewError(abi.CodeInternal, "something went wrong inside memhost").WithHint(
+					"its log has the details"))
 			}
 		}()
 		if len(d.options.NativeTools) > 0 && (method == "tools/list" || method == "tools/call") {
@@ -151,7 +157,8 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 	}
 }
 
-// progress tells a client that asked for it that its call is still under way, every Options.ProgressEvery until stop is called.
+// progress tells a client that asked for it that its call is still under way, every Options.ProgressEvery until stop is
+// called.
 func (d *Door) progress(ctx context.Context, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
 	if token == nil || r.Session == nil {
@@ -188,7 +195,8 @@ func (d *Door) addResources() {
 	const about = "What memory has for the prompt: one memory-context element, or nothing."
 	d.server.AddResource(&mcp.Resource{URI: contextURI, Name: "context", Title: "Memory context", MIMEType: "text/plain",
 		Description: about + " The question is fixed by whoever started memhost."}, d.readContext)
-	d.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: contextURI + "{?query}", Name: "context-for", Title: "Memory context for a question",
+	d.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: contextURI +
+		"{?query}", Name: "context-for", Title: "Memory context for a question",
 		MIMEType: "text/plain", Description: about}, d.readContext)
 }
 
@@ -200,7 +208,8 @@ func (d *Door) checkURI(uri string) *abi.Error {
 	}
 	given, err := url.ParseQuery(rest)
 	if err != nil {
-		return abi.NewError(abi.CodeInvalidArgument, "uri: the part after ? cannot be read").WithHint("want " + contextURI + "?query=...")
+		return abi.NewError(abi.CodeInvalidArgument, "uri: the part after ? cannot be read").WithHint(
+			"want " + contextURI + "?query=...")
 	}
 	for name, values := range given {
 		for _, value := range values {
@@ -209,7 +218,8 @@ func (d *Door) checkURI(uri string) *abi.Error {
 			}
 		}
 		if name != "query" {
-			return abi.NewError(abi.CodeInvalidArgument, "uri: unknown parameter "+name).WithHint("want " + contextURI + "?query=...")
+			return abi.NewError(abi.CodeInvalidArgument, "uri: unknown parameter "+name).WithHint(
+				"want " + contextURI + "?query=...")
 		}
 	}
 	return nil
@@ -231,7 +241,8 @@ func (d *Door) readContext(ctx context.Context, r *mcp.ReadResourceRequest) (*mc
 	}
 	result := &mcp.ReadResourceResult{Meta: found.meta, Contents: []*mcp.ResourceContents{}}
 	if found.text != "" { // the SDK leaves an empty text out, and contents without a text are none
-		result.Contents = append(result.Contents, &mcp.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain", Text: found.text})
+		result.Contents = append(result.Contents, &mcp.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain",
+			Text: found.text})
 	}
 	return result, nil
 }

@@ -51,13 +51,15 @@ func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 	if len(warnings) > 0 {
 		text += "\nWarnings: " + strings.Join(warnings, "; ")
 	}
-	return answered(text, map[string]any{"provider": provider, "health": health, "read_only": p.mode.ReadOnly, "readiness": readiness,
-		"pending": pending, "run_id": d.options.Scope.RunID, "persona_id": d.options.Scope.PersonaID, "session_id": d.options.Session,
-		"warnings": warnings}), nil
+	return answered(text, map[string]any{"provider": provider, "health": health, "read_only": p.mode.ReadOnly,
+		"readiness": readiness,
+		"pending":   pending, "run_id": d.options.Scope.RunID, "persona_id": d.options.Scope.PersonaID,
+		"session_id": d.options.Session,
+		"warnings":   warnings}), nil
 }
 
-// ask asks for the parts of a status one after another, and gives those that came before ctx ended. A slot that does not heed
-// the end of ctx is not waited for.
+// ask asks for the parts of a status one after another, and gives those that came before ctx ended. A slot that does
+// not heed the end of ctx is not waited for.
 func (d *Door) ask(ctx context.Context) (parts, error) {
 	var mu sync.Mutex
 	var known parts
@@ -124,7 +126,8 @@ func (d *Door) reset(ctx context.Context, _ arguments) (*mcp.CallToolResult, err
 	if len(r.Remains) > 0 {
 		text += "\nWhat remains: " + strings.Join(r.Remains, "; ")
 	}
-	return answered(text, map[string]any{"status": r.Status, "remains": nonNil(r.Remains), "warnings": nonNil(r.Warnings)}), nil
+	return answered(text, map[string]any{"status": r.Status, "remains": nonNil(r.Remains),
+		"warnings": nonNil(r.Warnings)}), nil
 }
 
 // setMode sets the mode of the door's scope alone: the slot may serve others.

@@ -12,11 +12,11 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// The provider's own queries and mutations as tools. Their names begin with the provider's, so that none is taken for one
-// of the door's: ledger_memory_memory_search is another tool than memory_search.
+// The provider's own queries and mutations as tools. Their names begin with the provider's, so that none is taken for
+// one of the door's: ledger_memory_memory_search is another tool than memory_search.
 
-// lookNative lists the tools that the provider behind the slot declares and Options.NativeTools allows. After a swap they
-// are another provider's.
+// lookNative lists the tools that the provider behind the slot declares and Options.NativeTools allows. After a swap
+// they are another provider's.
 func (d *Door) lookNative(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		now, err := c.Capabilities(ctx)

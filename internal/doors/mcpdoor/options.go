@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// Slot calls do with the slot that serves now. It may connect first, and may call do again when the connection broke: what the door does is
-// safe to repeat.
+// Slot calls do with the slot that serves now. It may connect first, and may call do again when the connection broke:
+// what the door does is safe to repeat.
 type Slot func(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error
 
 // Of is a slot that is always there.
@@ -48,9 +48,11 @@ type Options struct {
 	// NativeTools names the provider's own queries and mutations that a client has as tools; "*" is all of them. What the
 	// provider that serves does not declare is no tool.
 	NativeTools []string
-	// OneClient says that the door serves one client on a stream that lasts, which is told when the descriptions of tools change.
+	// OneClient says that the door serves one client on a stream that lasts, which is told when the descriptions of
+	// tools change.
 	OneClient bool
-	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a manifest says otherwise.
+	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a
+	// manifest says otherwise.
 	CallTimeout time.Duration
 	// SearchTimeout bounds a search, whose user waits for it; default 20 s.
 	SearchTimeout time.Duration
@@ -77,7 +79,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for _, word := range o.Allow {
 		if !slices.Contains([]string{AllowSetMode, AllowReset}, word) {
-			return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("mcpdoor: Options.Allow: found %q, want %s or %s", word, AllowSetMode, AllowReset))
+			return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("mcpdoor: Options.Allow: found %q, want %s or %s", word,
+				AllowSetMode, AllowReset))
 		}
 	}
 	if o.Session == "" {

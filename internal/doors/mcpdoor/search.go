@@ -12,7 +12,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// answerLimit bounds an answer's text, in characters: from 16,000 on some clients put an answer aside instead of showing it to the model.
+// answerLimit bounds an answer's text, in characters: from 16,000 on some clients put an answer aside instead of
+// showing it to the model.
 const answerLimit = 15_500
 
 // found is what a retrieval gave.
@@ -57,7 +58,8 @@ func itemsOf(evidence []abi.Evidence) []map[string]any {
 		if e.Score != nil {
 			item["score"] = *e.Score
 		}
-		for name, value := range map[string]string{"native_id": e.NativeID, "native_type": e.NativeType, "created_at": e.CreatedAt} {
+		for name, value := range map[string]string{"native_id": e.NativeID, "native_type": e.NativeType,
+			"created_at": e.CreatedAt} {
 			if value != "" {
 				item[name] = value
 			}
@@ -82,7 +84,8 @@ func fitting(items []map[string]any, text string) (fit []map[string]any, leftOut
 // retrieve asks the slot for a context. The text is empty where there is no memory.
 func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f found, err error) {
 	tokens := d.options.MaxTokens
-	request := &abi.RetrieveRequest{Query: query, Scope: d.options.Scope, SessionID: d.options.Session, Budget: abi.ContextBudget{MaxTokens: &tokens, MaxItems: items}}
+	request := &abi.RetrieveRequest{Query: query, Scope: d.options.Scope, SessionID: d.options.Session,
+		Budget: abi.ContextBudget{MaxTokens: &tokens, MaxItems: items}}
 	if err := request.Validate(); err != nil {
 		return f, err
 	}
@@ -105,12 +108,14 @@ func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f foun
 }
 
 // shorten formats a result again for a budget that fits into an answer: tokens may be longer than was thought.
-func (d *Door) shorten(ctx context.Context, c host.Contract, r *abi.RetrieveResult, request *abi.RetrieveRequest) (string, error) {
+func (d *Door) shorten(ctx context.Context, c host.Contract, r *abi.RetrieveResult, request *abi.RetrieveRequest) (
+	string, error) {
 	again := &abi.FormatRequest{Result: *r, Budget: request.Budget, Scope: request.Scope}
 	for size := utf8.RuneCountInString(r.FormattedContext); ; {
 		tokens := *again.Budget.MaxTokens * answerLimit / int64(size) * 9 / 10
 		if tokens < 1 {
-			return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context has %d characters, and an answer %d at most", size, answerLimit)).WithHint("ask for less with max_items")
+			return "", abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the context has %d characters, and an answer %d at most",
+				size, answerLimit)).WithHint("ask for less with max_items")
 		}
 		again.Budget.MaxTokens = &tokens
 		short, err := c.FormatContext(ctx, again)
@@ -128,7 +133,8 @@ func meta(t *abi.Trace) mcp.Meta {
 	if t == nil {
 		return nil
 	}
-	brief := map[string]any{"provider": t.BackendName, "kind": t.ConditionKind, "result_state": t.ResultState, "latency_ms": t.LatencyMS, "warnings": t.Warnings}
+	brief := map[string]any{"provider": t.BackendName, "kind": t.ConditionKind, "result_state": t.ResultState,
+		"latency_ms": t.LatencyMS, "warnings": t.Warnings}
 	if t.TokenCount != nil {
 		brief["token_count"] = *t.TokenCount
 	}

@@ -38,7 +38,8 @@ type tool struct {
 func (d *Door) table() []tool {
 	tools := []tool{
 		{name: ToolSearch, operation: abi.OpRetrieve, title: "Search memory", readOnly: true, idempotent: true,
-			about:  "Looks into the user's long-term memory: what was said in earlier conversations. Ask in plain words. The answer is one memory-context element, or a sentence that says that there is nothing.",
+			about: "Looks into the user's long-term memory: what was said in earlier conversations. Ask in plain words. The " +
+				"answer is one memory-context element, or a sentence that says that there is nothing.",
 			fields: []string{"query", "max_items"}, required: []string{"query"},
 			schema: `{"type":"object","additionalProperties":false,"required":["query"],"properties":{
 				"query":{"type":"string","minLength":1,"description":"What to look for, in plain words"},
@@ -51,7 +52,8 @@ func (d *Door) table() []tool {
 				"items_left_out":{"type":"integer","description":"Items that are not listed for want of room"}}}`,
 			run: d.search},
 		{name: ToolAdd, operation: abi.OpRecordEvent, title: "Add to memory",
-			about: "Records a turn of conversation in the user's long-term memory. The answer says what became of it: queued is not yet committed. " +
+			about: "Records a turn of conversation in the user's long-term memory. The answer says what became of it: queued " +
+				"is not yet committed. " +
 				"A call that failed may be repeated with the event_id that its error names: then it is recorded once.",
 			fields: []string{"text", "reply", "event_id"}, required: []string{"text"},
 			schema: `{"type":"object","additionalProperties":false,"required":["text"],"properties":{
@@ -63,7 +65,8 @@ func (d *Door) table() []tool {
 				"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
 			run: d.add},
 		{name: ToolStatus, operation: abi.OpHealth, title: "Memory status", readOnly: true, idempotent: true,
-			about:  "Tells how the memory is: which provider serves, whether it is healthy and read-only, and whether everything recorded can be found by now.",
+			about: "Tells how the memory is: which provider serves, whether it is healthy and read-only, and whether " +
+				"everything recorded can be found by now.",
 			schema: `{"type":"object","additionalProperties":false}`,
 			answer: `{"type":"object","required":["provider","health","read_only","readiness","pending","run_id","persona_id","session_id","warnings","message"],"properties":{
 				"provider":{"type":"string","description":"Empty where it has not answered in time"},"health":{"type":"string","description":"ok, degraded, unavailable, or unknown where it has not answered in time"},
@@ -72,16 +75,20 @@ func (d *Door) table() []tool {
 			run: d.status},
 	}
 	if slices.Contains(d.options.Allow, AllowReset) {
-		tools = append(tools, tool{name: ToolReset, operation: abi.OpResetScope, title: "Erase memory", destructive: true, idempotent: true,
-			about:  "Erases everything that this memory holds of the user, for good. Only when the user has asked for exactly that.",
+		tools = append(tools, tool{name: ToolReset, operation: abi.OpResetScope, title: "Erase memory", destructive: true,
+			idempotent: true,
+			about: "Erases everything that this memory holds of the user, for good. Only when the user has asked for " +
+				"exactly that.",
 			schema: `{"type":"object","additionalProperties":false}`,
 			answer: `{"type":"object","required":["status","remains","warnings","message"],"properties":{
 				"status":{"type":"string"},"remains":{"type":"array","items":{"type":"string"}},"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
 			run: d.reset})
 	}
 	if slices.Contains(d.options.Allow, AllowSetMode) {
-		tools = append(tools, tool{name: ToolSetMode, operation: abi.OpSetMode, title: "Set the read-only mode", idempotent: true,
-			about:  "Makes the memory of this user read-only, or lets it be written again. While it is read-only nothing is recorded and nothing erased.",
+		tools = append(tools, tool{name: ToolSetMode, operation: abi.OpSetMode, title: "Set the read-only mode",
+			idempotent: true,
+			about: "Makes the memory of this user read-only, or lets it be written again. While it is read-only nothing is " +
+				"recorded and nothing erased.",
 			fields: []string{"read_only", "reason"}, required: []string{"read_only"},
 			schema: `{"type":"object","additionalProperties":false,"required":["read_only"],"properties":{
 				"read_only":{"type":"boolean"},"reason":{"type":"string","description":"Why, for whoever wonders later"}}}`,
@@ -95,7 +102,8 @@ func (d *Door) table() []tool {
 // definition is the tool as a client sees it.
 func (t tool) definition(s state) *mcp.Tool {
 	about, closed, destructive := t.about, false, t.destructive
-	hints := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent, DestructiveHint: &destructive, OpenWorldHint: &closed}
+	hints := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.readOnly, IdempotentHint: t.idempotent,
+		DestructiveHint: &destructive, OpenWorldHint: &closed}
 	switch {
 	case t.name == ToolSearch && s.sideEffects:
 		// The provider's own word, in trace.read_side_effects.

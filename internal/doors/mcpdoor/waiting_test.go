@@ -29,7 +29,8 @@ func TestEachAnswerHoldsToTheSchemaOfItsTool(t *testing.T) {
 	o := options(s)
 	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode}
 	c := connect(t, o)
-	arguments := map[string]map[string]any{"memory_search": {"query": "x"}, "memory_add": {"text": "x"}, "memory_set_mode": {"read_only": false}}
+	arguments := map[string]map[string]any{"memory_search": {"query": "x"}, "memory_add": {"text": "x"},
+		"memory_set_mode": {"read_only": false}}
 	fields := map[string]map[string]any{}
 	for name, tool := range tools(t, c) {
 		text, err := json.Marshal(tool.OutputSchema)
@@ -55,14 +56,16 @@ func TestEachAnswerHoldsToTheSchemaOfItsTool(t *testing.T) {
 
 	s.answers[abi.OpRetrieve] = &abi.RetrieveResult{}
 	r := call(t, c, "memory_search", arguments["memory_search"])
-	assert.Equal(t, map[string]any{"found": false, "context": "", "items": []any{}, "items_left_out": 0.0}, r.StructuredContent)
+	assert.Equal(t, map[string]any{"found": false, "context": "", "items": []any{}, "items_left_out": 0.0},
+		r.StructuredContent)
 }
 
 func TestItemsThatHaveNoRoomAreCounted(t *testing.T) {
 	s := newSlot()
 	result := &abi.RetrieveResult{FormattedContext: "<memory-context/>"}
 	for i := range 1000 {
-		result.Evidence = append(result.Evidence, abi.Evidence{Rank: int64(i + 1), SourceEventIDs: []string{fmt.Sprintf("event-%d", i)}})
+		result.Evidence = append(result.Evidence, abi.Evidence{Rank: int64(i + 1),
+			SourceEventIDs: []string{fmt.Sprintf("event-%d", i)}})
 	}
 	s.answers[abi.OpRetrieve] = result
 	r := call(t, connect(t, options(s)), "memory_search", map[string]any{"query": "x"})
@@ -98,7 +101,8 @@ func TestStatusSaysWhatItKnowsWhateverHangs(t *testing.T) {
 	}
 	r := status(abi.OpHealth)
 	assert.False(t, r.IsError)
-	assert.Contains(t, textOf(t, r), "The provider has not answered within 20ms: its health is not known. The slot is open for writing")
+	assert.Contains(t, textOf(t, r), "The provider has not answered within 20ms: its health is not known. The slot is "+
+		"open for writing")
 	assert.Equal(t, "unknown", r.StructuredContent.(map[string]any)["health"])
 	r = status(abi.OpReadiness)
 	assert.Contains(t, textOf(t, r), "probe is ok.")

@@ -82,8 +82,10 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 // event is a turn as memory takes it. Who spoke in which chat is said in the metadata, where it decides nothing.
 func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.MemoryEvent {
 	scope := h.scopeOf(e.speaker())
-	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID,
-		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time, Metadata: map[string]abi.Raw{},
+	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: scope.RunID, UserID: scope.PersonaID,
+		AgentID:   scope.AgentID,
+		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time,
+		Metadata: map[string]abi.Raw{},
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &p.UserMessage}}}
 	for i := range steered {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleUser, Content: &steered[i]})
@@ -91,7 +93,8 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	if p.FinalContent != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &p.FinalContent})
 	}
-	for key, value := range map[string]string{"picoclaw_agent": e.Scope.AgentID, "channel": e.Scope.Channel, "chat_id": e.Scope.ChatID, "sender_id": e.Scope.SenderID} {
+	for key, value := range map[string]string{"picoclaw_agent": e.Scope.AgentID, "channel": e.Scope.Channel,
+		"chat_id": e.Scope.ChatID, "sender_id": e.Scope.SenderID} {
 		if value != "" {
 			event.Metadata[key] = mustMarshal(value)
 		}
@@ -99,7 +102,8 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	return event
 }
 
-// eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the time tells them apart.
+// eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the
+// time tells them apart.
 func eventID(e *runtimeEvent, p *turnPayload, steered []string) string {
 	parts := []string{e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent}
 	return "picoclaw-" + outbox.Digest(append(parts, steered...)...)

@@ -13,8 +13,8 @@ import (
 // turnKey names a turn. Turn ids count from 1 in each process of PicoClaw, and a hook lives as long as that process.
 type turnKey struct{ session, turn string }
 
-// turn is what the hook decided for a turn when the model was first called in it. Every later call of the turn gets the same text: PicoClaw keeps no injection, and
-// a prompt that changes in the middle of a turn is neither fair nor cached.
+// turn is what the hook decided for a turn when the model was first called in it. Every later call of the turn gets the
+// same text: PicoClaw keeps no injection, and a prompt that changes in the middle of a turn is neither fair nor cached.
 type turn struct {
 	query   string
 	once    sync.Once
@@ -24,7 +24,8 @@ type turn struct {
 	first int
 }
 
-// turns are those under way. A turn whose end is never told (it was dropped, or not observed) goes when maxTurns newer ones have come.
+// turns are those under way. A turn whose end is never told (it was dropped, or not observed) goes when maxTurns newer
+// ones have come.
 type turns struct {
 	mu    sync.Mutex
 	byKey map[turnKey]*turn
@@ -51,8 +52,8 @@ func (t *turns) at(key turnKey, iteration int, query string) *turn {
 	return begun
 }
 
-// end forgets a turn and gives what was known of it, nil for a turn that no request told of. Its place in order is freed when it
-// comes to the front.
+// end forgets a turn and gives what was known of it, nil for a turn without a request. Its place in order is freed when
+// it comes to the front.
 func (t *turns) end(key turnKey) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,8 +76,9 @@ func (t *turns) saw(key turnKey, users []string) {
 	known.users = users
 }
 
-// steered are the messages that were sent while a turn was running, each once: PicoClaw puts them into the turn, often twice, and
-// the turn's end tells of message, the first one, alone. Results of sub-agents are among them and are left out.
+// steered are the messages that were sent while a turn was running, each once: PicoClaw puts them into the turn, often
+// twice, and the turn's end tells of message, the first one, alone. Results of sub-agents are among them and are left
+// out.
 //
 // With the requests [A], [A B B R], where R is such a result, and message A it is [B].
 func (t *turn) steered(message string) (said []string) {
@@ -118,8 +120,8 @@ type beforeParams struct {
 const (
 	subTurnPrefix = "subturn-" // a sub-agent at work; ParentTurnID is empty all the same
 	heartbeat     = "heartbeat"
-	// cronPrefix begins the key of a scheduled job, agent:cron-<job>-<uuid>. Its text is the job's. It has context, and is not
-	// recorded.
+	// cronPrefix begins the key of a scheduled job, agent:cron-<job>-<uuid>. Its text is the job's. It has context, and
+	// is not recorded.
 	cronPrefix = "agent:cron-"
 	// systemPrefix begins a user message that PicoClaw wrote: the result of a sub-agent, "[System: async:spawn] ...".
 	systemPrefix = "[System: "
@@ -128,12 +130,14 @@ const (
 // sideQuestion is the session of a /btw, which has no key, no turn and no event.
 const sideQuestion = "btw"
 
-// ofPerson tells whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls its human so.
+// ofPerson tells whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls
+// its human so.
 func ofPerson(sessionKey, senderID string) bool {
 	return !strings.HasPrefix(sessionKey, subTurnPrefix) && sessionKey != heartbeat && senderID != heartbeat
 }
 
-// beforeLLM is the result of hook.before_llm: the request with the context at the end of its last user message, or a bare continue.
+// beforeLLM is the result of hook.before_llm: the request with the context at the end of its last user message, or a
+// bare continue.
 func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	unchanged := []byte(resultContinue)
 	var p beforeParams
@@ -168,7 +172,8 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 		}
 	}
 	if len(result) > maxAnswer {
-		h.log.Warn("context is absent: the request with it is longer than PicoClaw reads", "bytes", len(result), "limit", maxAnswer)
+		h.log.Warn("context is absent: the request with it is longer than PicoClaw reads", "bytes", len(result), "limit",
+			maxAnswer)
 		return unchanged
 	}
 	return result
@@ -197,7 +202,8 @@ func (p *beforeParams) speaker() speaker {
 func (h *Hook) retrieve(ctx context.Context, scope abi.MemoryScope, session, query string) string {
 	ctx, cancel := context.WithTimeout(ctx, h.o.Timeout)
 	defer cancel()
-	result, err := h.o.Slot.Retrieve(ctx, &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: session, Budget: h.o.Budget})
+	result, err := h.o.Slot.Retrieve(ctx, &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: session,
+		Budget: h.o.Budget})
 	if err != nil {
 		e := abi.AsError(err)
 		h.log.Warn("context is absent in this turn: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)

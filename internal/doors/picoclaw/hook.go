@@ -164,7 +164,8 @@ func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// readLines sends each line of in, until its end or ctx's. A read cannot be interrupted: it is in a goroutine of its own.
+// readLines sends each line of in, until its end or ctx's. A read cannot be interrupted: it is in a goroutine of its
+// own.
 func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -196,7 +197,7 @@ func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, pla
 	}
 	switch r.Method {
 	case methodHello:
-		// Before the slot is touched: a hook that does not answer this hangs the agent for ever.
+		// Before the slot is touched: a hook that does not answer this hangs the agent forever.
 		h.answer(r.ID, []byte(resultHello), nil)
 		h.greet(r.Params)
 	case methodBeforeLLM:

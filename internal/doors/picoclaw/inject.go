@@ -70,8 +70,8 @@ func userTexts(params []byte) (texts []string) {
 	return texts
 }
 
-// with is the request with more text at the end of the message. Every other byte stays what it was: PicoClaw drops all changes when a system message differs, and
-// loses what an answer leaves out.
+// with is the request with more text at the end of the message. Every other byte stays what it was: PicoClaw drops all
+// changes when a system message differs, and loses what an answer leaves out.
 func (m *userMessage) with(more string) []byte {
 	written := mustMarshal(more)
 	return slicesOf(m.params[:m.end-1], []byte(`\n\n`), written[1:], m.params[m.end:])
@@ -92,7 +92,8 @@ type span struct{ start, end int }
 
 func (s span) of(text []byte) []byte { return text[s.start:s.end] }
 
-// member finds the value of a key in an object that begins at base of a larger text; of equal keys the last one counts, as it does for PicoClaw. Nil: it has no such key.
+// member finds the value of a key in an object that begins at base of a larger text; of equal keys the last one counts,
+// as it does for PicoClaw. Nil: it has no such key.
 func member(object []byte, base int, key string) (*span, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

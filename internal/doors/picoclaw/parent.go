@@ -53,8 +53,8 @@ type fallback struct {
 	result string
 }
 
-// keptEvent is a line, and the id of the call that follows it. A worker answers in order, so that the answer to the call
-// says that the event is on disk.
+// keptEvent is a line, and the id of the call that follows it. A worker answers in order, so that the answer to the
+// call says that the event is on disk.
 type keptEvent struct {
 	ack  string
 	line []byte

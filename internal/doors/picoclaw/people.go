@@ -21,8 +21,8 @@ type person struct {
 	SenderID string `json:"sender_id"`
 }
 
-// people keeps each memory for one person: the first one who speaks owns it, and everybody else has no memory. The owner
-// of a scope is in a file of its own, so that a hook that is started anew knows it.
+// people keeps each memory for one person: the first one who speaks owns it, and everybody else has no memory. The
+// owner of a scope is in a file of its own, so that a hook that is started anew knows it.
 //
 //	people/<digest of the scope>.json    {"channel":"telegram","sender_id":"42"}
 //	people/<digest of the scope>.others  is there once somebody else was refused

@@ -50,10 +50,10 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-// hurry gives the client of r a time to send its body, whoever reads it: also when nobody does, since the server waits
-// for the rest of a body before it takes the connection's next request. The time ends with the body, because from then
-// on the server reads on to see whether the client is still there. Where deadlines are not supported there is no
-// connection that could be slow.
+// hurry gives the client of r a time to send its body, also when nobody reads it, since the server waits for the rest
+// of a body before it takes the connection's next request. The time ends with the body, because from then on the server
+// reads on to see whether the client is still there. Where deadlines are not supported there is no connection that
+// could be slow.
 func (s *Server) hurry(c *http.ResponseController, r *http.Request) {
 	if r.ContentLength != 0 && c.SetReadDeadline(time.Now().Add(s.options.BodyTimeout)) == nil {
 		r.Body = &hurriedBody{r.Body, c}

@@ -142,7 +142,8 @@ func TestASlowBodyEndsWithItsTimeAndTheSlotIsNotAsked(t *testing.T) {
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", wire.PathEvents)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 100\r\n\r\n{", wire.PathEvents)
 	require.NoError(t, err)
 	answer, err := io.ReadAll(conn) // the server closes the connection: the rest may still come
 	require.NoError(t, err)
@@ -159,7 +160,8 @@ func TestASlowBodyOfARefusedRequestHoldsNothing(t *testing.T) {
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", wire.PathEvents)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 100\r\n\r\n{", wire.PathEvents)
 	require.NoError(t, err)
 	answer, err := io.ReadAll(conn)
 	require.NoError(t, err)
@@ -177,7 +179,8 @@ func TestAConnectionServesOneRequestAfterAnother(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	in := bufio.NewReader(conn)
 	for range 2 {
-		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathEvents, len(anEvent), anEvent)
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
+			"application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathEvents, len(anEvent), anEvent)
 		require.NoError(t, err)
 		r, err := http.ReadResponse(in, nil)
 		require.NoError(t, err)
@@ -221,7 +224,8 @@ func TestAClientThatLeavesEndsTheWaiting(t *testing.T) {
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	require.NoError(t, err)
 	const body = `{"query":"q","scope":{"run_id":"r","persona_id":"u"},"session_id":"s"}`
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathRetrieve, len(body), body)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s", wire.PathRetrieve, len(body), body)
 	require.NoError(t, err)
 	<-reached
 	require.NoError(t, conn.Close())

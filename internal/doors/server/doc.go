@@ -18,6 +18,7 @@
 // document. Its handling of requests is left out, because every default of it would have to be undone (1 MiB bodies,
 // $schema in answers, silent repair of invalid UTF-8, an error form of its own).
 //
-// Reading order: options.go, server.go (what a request passes through), guard.go (who may ask), call.go (one call), routes.go
-// (the table), serve.go (the life of a listener), openapi.go and schema.go (the description), docs.go (the page).
+// Reading order: options.go, server.go (what a request passes through), guard.go (who may ask), call.go (one call),
+// routes.go (the table), serve.go (the life of a listener), openapi.go and schema.go (the description), docs.go (the
+// page).
 package server

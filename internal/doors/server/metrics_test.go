@@ -23,8 +23,10 @@ func TestWhatMetricsShow(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
-	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Latency: 30 * time.Millisecond, Backend: 20 * time.Millisecond, Plugin: 5 * time.Millisecond,
-		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}, {Route: "search", Class: "read", Status: 0}, {Route: "search", Class: "read", Status: 1 << 40}}})
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Latency: 30 * time.Millisecond,
+		Backend: 20 * time.Millisecond, Plugin: 5 * time.Millisecond,
+		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}, {Route: "search", Class: "read", Status: 0},
+			{Route: "search", Class: "read", Status: 1 << 40}}})
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: abi.CodeTimeout})
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: "made up"})
 	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`)
@@ -86,13 +88,15 @@ func TestMetricsThatAreThereAlready(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
 }
 
-// TestTheDashboardNamesMetricsThatThereAre holds examples/operate/grafana.json against a slot that has counted one of everything.
+// TestTheDashboardNamesMetricsThatThereAre holds examples/operate/grafana.json against a slot that has counted one of
+// everything.
 func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
 	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
-	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,
+		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
 	ask(s.Handler(), "GET", wire.PathLive, "")
 	shown := ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
 

@@ -39,7 +39,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err err
 	}
 	var e *abi.Error
 	if !errors.As(err, &e) {
-		// The slot promises *abi.Error. What is none was not written for a caller's eyes.
+		// The slot promises *abi.Error. Any other error is internal and is not shown to callers.
 		if r.Context().Err() == nil || !errors.Is(err, context.Canceled) {
 			s.log.Error("an operation failed without an error of the contract", "operation", op, "error", err,
 				"request_id", requestID(r))

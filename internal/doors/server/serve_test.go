@@ -107,7 +107,7 @@ func TestCallsThatDoNotEndAreCutOff(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeTimeout})
 	require.Equal(t, "shutdown", abi.AsError(err).Reason)
 	require.Contains(t, err.Error(), "1 calls")
-	<-v.answered // the slot saw its context end, or the call would wait for ever
+	<-v.answered // the slot saw its context end, or the call would wait forever
 }
 
 func TestAServerThatIsToldToStopBeforeItStarts(t *testing.T) {

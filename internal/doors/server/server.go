@@ -42,7 +42,7 @@ type Server struct {
 
 // New makes the door of a slot.
 //
-// Errors: invalid_argument for a missing slot, an address that is none, a token that cannot be sent, and, with
+// Errors: invalid_argument for a missing slot, an invalid address, a token that cannot be sent, and, with
 // ReasonTokenRequired, an address off loopback without a token.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()

@@ -61,13 +61,14 @@ func newEngine(t testing.TB, config wazero.RuntimeConfig) *engine {
 	ctx := context.Background()
 	e := &engine{Runtime: wazero.NewRuntimeWithConfig(ctx, config)}
 	t.Cleanup(func() { require.NoError(t, e.Close(ctx)) })
-	_, err := e.NewHostModuleBuilder(Module).NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
-		e.looks++
-		stack[0] = 0
-		if e.more != nil {
-			stack[0] = uint64(e.more())
-		}
-	}), nil, []api.ValueType{api.ValueTypeI64}).Export(Function).Instantiate(ctx)
+	_, err := e.NewHostModuleBuilder(Module).NewFunctionBuilder().WithGoFunction(
+		api.GoFunc(func(_ context.Context, stack []uint64) {
+			e.looks++
+			stack[0] = 0
+			if e.more != nil {
+				stack[0] = uint64(e.more())
+			}
+		}), nil, []api.ValueType{api.ValueTypeI64}).Export(Function).Instantiate(ctx)
 	require.NoError(t, err)
 	wasi_snapshot_preview1.MustInstantiate(ctx, e)
 	return e

@@ -121,7 +121,8 @@ func say(t *testing.T, wasm []byte, args []string) string {
 	var out bytes.Buffer
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a file\n"), 0o600))
-	config := wazero.NewModuleConfig().WithStdout(&out).WithStderr(&out).WithName("").WithArgs(args...).WithFSConfig(wazero.NewFSConfig().WithReadOnlyDirMount(dir, "/"))
+	config := wazero.NewModuleConfig().WithStdout(&out).WithStderr(&out).WithName("").WithArgs(args...).WithFSConfig(
+		wazero.NewFSConfig().WithReadOnlyDirMount(dir, "/"))
 	_, err := e.InstantiateWithConfig(context.Background(), wasm, config)
 	return out.String() + firstLine(err)
 }

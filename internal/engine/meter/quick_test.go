@@ -23,7 +23,8 @@ func TestCallOfAQuickImportIsChargedAndDoesNotLookAtTheClock(t *testing.T) {
 		ctx := context.Background()
 		e := newEngine(t, wazero.NewRuntimeConfig())
 		e.more = func() int64 { return units }
-		_, err := e.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(func() {}).Export("quick").NewFunctionBuilder().WithFunc(func() {}).Export("slow").Instantiate(ctx)
+		_, err := e.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(func() {}).Export(
+			"quick").NewFunctionBuilder().WithFunc(func() {}).Export("slow").Instantiate(ctx)
 		require.NoError(t, err)
 		m, err := e.Instantiate(ctx, rewritten)
 		require.NoError(t, err)

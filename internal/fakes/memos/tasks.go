@@ -16,7 +16,7 @@ type task struct {
 	lost bool
 }
 
-// queue takes an async extraction. Beyond the cap the oldest of the cube is dropped; its status stays waiting for ever.
+// queue takes an async extraction. Beyond the cap the oldest of the cube is dropped; its status stays waiting forever.
 func (s *Server) queue(b batch, business string, raw []*node) {
 	t := &task{item: s.newID(), business: business, user: b.user, cube: b.cube,
 		due: s.options.Now().Add(s.options.TaskDelay), status: "waiting", batch: b, raw: raw,

@@ -39,7 +39,8 @@ func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if id == "" {
 		return nil, s.unusable("add", &abi.HTTPResponse{Status: 200}, answer)
 	}
-	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{id}, NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(1))}
+	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{id},
+		NativeIDsKind: abi.NativeIDsFinal, StoredCount: sdk.Ptr(int64(1))}
 	if status == "queued" && s.fault != committedEarly {
 		receipt.Status, receipt.StoredCount, receipt.Markers = abi.StatusQueued, nil, []string{id}
 	}
@@ -59,7 +60,8 @@ func eventBody(e *abi.MemoryEvent) []byte {
 	}
 	var j wirejson.Encoder
 	j.ObjStart()
-	for _, f := range [][2]string{{"event_id", e.EventID}, {"text", strings.Join(lines, "\n")}, {"created_at", e.Timestamp}, {"session", e.SessionID}} {
+	for _, f := range [][2]string{{"event_id", e.EventID}, {"text", strings.Join(lines, "\n")},
+		{"created_at", e.Timestamp}, {"session", e.SessionID}} {
 		j.FieldStart(f[0])
 		j.Str(f[1])
 	}
@@ -113,7 +115,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny", ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
+	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{}}, Trace: &abi.Trace{BackendName: "tiny",
+		ResultState: abi.ResultEmpty, AsOfMode: "ignored"}}
 	if answer == nil { // no such scope yet
 		s.tell(result, r, nil)
 		return result, nil
@@ -132,7 +135,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	}
 	result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: "search", Body: answer})
 	for i, it := range items {
-		e := abi.Evidence{Pointer: "/calls/0/body/items/" + string(sdk.Number(int64(i))), Rank: int64(i + 1), NativeID: it.id, NativeType: it.kind, Text: it.text,
+		e := abi.Evidence{Pointer: "/calls/0/body/items/" + string(sdk.Number(int64(i))), Rank: int64(i + 1), NativeID: it.id,
+			NativeType: it.kind, Text: it.text,
 			Score: it.score, CreatedAt: it.createdAt, TimeBasis: abi.TimeEvent, SourceEventIDs: []string{it.eventID}}
 		switch s.fault {
 		case inventsScores:
@@ -239,7 +243,8 @@ func tidied(items []item) []byte {
 	j.ArrStart()
 	for _, it := range items {
 		j.ObjStart()
-		for _, f := range [][2]string{{"id", it.id}, {"event_id", it.eventID}, {"text", it.text}, {"type", it.kind}, {"created_at", it.createdAt}} {
+		for _, f := range [][2]string{{"id", it.id}, {"event_id", it.eventID}, {"text", it.text}, {"type", it.kind},
+			{"created_at", it.createdAt}} {
 			j.FieldStart(f[0])
 			j.Str(f[1])
 		}
@@ -329,7 +334,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if field(answer, "status") == "" {
 		return nil, s.unusable("health", &abi.HTTPResponse{Status: 200}, answer)
 	}
-	return &abi.BackendHealth{Status: abi.HealthStatus(field(answer, "status")), BackendName: "tiny", BackendVersion: field(answer, "version"),
+	return &abi.BackendHealth{Status: abi.HealthStatus(field(answer, "status")), BackendName: "tiny",
+		BackendVersion:   field(answer, "version"),
 		ConsistencyModel: "immediate", Isolation: "hard", PetObservability: "strong"}, nil
 }
 
@@ -404,7 +410,8 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	for _, id := range ids {
 		digest.Add(id + "\n")
 	}
-	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "note", Count: int64(len(ids)), Digest: digest.Hex()}}, Complete: true, Quiescent: true}, nil
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "note", Count: int64(len(ids)), Digest: digest.Hex()}},
+		Complete: true, Quiescent: true}, nil
 }
 
 // query knows one query: status.

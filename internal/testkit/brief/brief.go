@@ -1,5 +1,5 @@
-// Package brief tells tests to be short: with -short, and under the race detector, which makes a test ten times as long.
-// There one variant of each surface is enough to find races. `make test-long` runs all of them without it.
+// Package brief tells tests to be short: with -short, and under the race detector, which makes a test ten times as
+// long. There one variant of each surface is enough to find races. `make test-long` runs all of them without it.
 package brief
 
 import "testing"

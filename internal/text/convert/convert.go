@@ -4,7 +4,8 @@
 // Most callers need NewReader and Reader.Next. What is read twice gets the same ids and times, so that recording it
 // again doubles nothing.
 //
-// Reading order: line.go (lines of a stream), reader.go (line to events), message.go (OpenAI's messages), turn.go (messages to turns, ids and times).
+// Reading order: line.go (lines of a stream), reader.go (line to events), message.go (OpenAI's messages), turn.go
+// (messages to turns, ids and times).
 package convert
 
 import (
@@ -58,7 +59,7 @@ func (o Options) withDefaults() (Options, error) {
 	case FormatAuto, FormatEvents, FormatMessages:
 	default:
 		return o, abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("format: %q is none of %v", string(o.Format), Formats()))
+			fmt.Sprintf("format: %q is not one of %v", string(o.Format), Formats()))
 	}
 	if o.MaxLine < 0 || o.Step < 0 {
 		return o, abi.NewError(abi.CodeInvalidArgument,

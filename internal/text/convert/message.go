@@ -181,7 +181,7 @@ func roleOf(role, path string) (abi.Role, error) {
 	case "":
 		return "", invalid(path+".role", "missing, want one of user, assistant, system, tool")
 	}
-	return "", invalid(path+".role", "%s is none of user, assistant, system, tool", schema.Show(nil, role))
+	return "", invalid(path+".role", "%s is not one of user, assistant, system, tool", schema.Show(nil, role))
 }
 
 // contentOf reads a text, or a list of parts whose texts are joined by a line's end.

@@ -40,7 +40,7 @@ func New(name string) (Counter, error) {
 	case Cl100kName, O200kName:
 		return newExact(name)
 	default:
-		return nil, fmt.Errorf("tokenizer %q is none of %v", name, Names())
+		return nil, fmt.Errorf("tokenizer %q is not one of %v", name, Names())
 	}
 }
 

@@ -100,7 +100,8 @@ const everyEvent = `"update_policy":"every_event","dream":{"after_session":false
 func TestB5B7FailuresBecomeRawEntries(t *testing.T) {
 	for name, f := range map[string]llm.Fault{"check B5: the model is down": {Mode: llm.Status, Status: 503},
 		"check B7: finish length": {Mode: llm.Length},
-		"check B7: a tool call":   {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty}, "only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
+		"check B7: a tool call":   {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty},
+		"only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
 		t.Run(name, func(t *testing.T) {
 			b := bring(t, everyEvent)
 			b.Record(b.Turn("s1", "I like oolong tea.", "assistant: Noted."))

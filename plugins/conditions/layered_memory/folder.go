@@ -85,8 +85,8 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	m.takeVersions(in)
 }
 
-// isDreamSession tells whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the Base64
-// of its key, which begins with dream:. It is no conversation, and Dream is not to read itself.
+// isDreamSession tells whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the
+// Base64 of its key, which begins with dream:. It is no conversation, and Dream is not to read itself.
 func isDreamSession(path string) bool {
 	return strings.HasPrefix(path, "sessions/dream_") || strings.HasPrefix(path, "sessions/ZHJlYW06")
 }

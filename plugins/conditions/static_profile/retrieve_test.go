@@ -42,7 +42,8 @@ func TestTheProfileIsThatOfTheScope(t *testing.T) {
 					assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "no_profile: "))
 					return
 				}
-				assert.Equal(t, "<memory-context backend=\"static_profile\" scope=\""+tt.run+"/"+tt.persona+"\" condition_kind=\"control\">\n"+
+				assert.Equal(t, "<memory-context backend=\"static_profile\" scope=\""+tt.run+"/"+
+					tt.persona+"\" condition_kind=\"control\">\n"+
 					tt.want+"\n</memory-context>", result.FormattedContext)
 				assert.Equal(t, tt.of, string(result.Trace.Details["profile_of"]))
 				assert.Empty(t, result.Trace.Warnings)

@@ -41,10 +41,13 @@ func run(ctx context.Context, args []string) error {
 		"length of its embeddings (EMBEDDING_DIMENSIONS)")
 	installOnly := flags.Bool("install", false, "install what the backend needs, start it once and end")
 	keep := flags.Bool("keep", false, "leave the temporary folder with data and logs in place")
-	data := flags.String("data", "", "folder for data that survive: the next start with it finds them; none: a temporary one")
+	data := flags.String("data", "", "folder for data that survive: the next start with it finds them; none: a "+
+		"temporary one")
 	port := flags.Int("port", 0, "the backend's port on 127.0.0.1, and the next one for a second server; 0: free ones")
-	patience := flags.Duration("start-timeout", 0, "how long each server may take to start, such as 10m; 0: 1 to 5 minutes")
-	embedder := flags.String("embedder", "wordllama", "without an endpoint, the embeddings: wordllama (a small model) or hash")
+	patience := flags.Duration("start-timeout", 0,
+		"how long each server may take to start, such as 10m; 0: 1 to 5 minutes")
+	embedder := flags.String("embedder", "wordllama", "without an endpoint, the embeddings: wordllama (a small model) "+
+		"or hash")
 	names := strings.Join(testenv.Names(), ", ")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "usage: backend [flags] NAME, where NAME is one of %s\n", names)
@@ -56,7 +59,8 @@ func run(ctx context.Context, args []string) error {
 	if flags.NArg() != 1 {
 		return fmt.Errorf("want one name: %s", names)
 	}
-	options := testenv.Options{Out: os.Stdout, Keep: *keep, Data: *data, Port: *port, StartTimeout: *patience, Embedder: *embedder}
+	options := testenv.Options{Out: os.Stdout, Keep: *keep, Data: *data, Port: *port, StartTimeout: *patience,
+		Embedder: *embedder}
 	if endpoint.BaseURL != "" {
 		endpoint.APIKey = os.Getenv("LLM_API_KEY")
 		if endpoint.APIKey == "" {
@@ -94,7 +98,8 @@ func serve(ctx context.Context, env *testenv.Env, name string, installOnly bool,
 		return nil
 	}
 	if env.Stub != nil {
-		fmt.Println("Facts are extracted by rules that stand in for a language model: they show that the way is open, not how good a memory is.")
+		fmt.Println("Facts are extracted by rules that stand in for a language model: they show that the way is open, not " +
+			"how good a memory is.")
 	}
 	after := "what it remembered is gone then (--data DIR keeps it)"
 	if data != "" {

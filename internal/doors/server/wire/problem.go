@@ -80,7 +80,7 @@ func EncodeProblem(e *abi.Error, status int) []byte {
 	return append(append(w.Bytes(), ','), abi.Marshal(e)[1:]...)
 }
 
-// DecodeProblem reads the error out of a problem document. It returns nil when body is none of ours.
+// DecodeProblem reads the error out of a problem document. It returns nil for any other body.
 func DecodeProblem(body []byte) *abi.Error {
 	e := new(abi.Error)
 	if err := abi.Unmarshal(body, e); err != nil || e.Code == "" {

@@ -56,8 +56,8 @@ func (x *index) members() []object.Member {
 		object.Optional("empty", &x.empty)}
 }
 
-// Yielded notes whether the model kept something of an archive's messages, of which the first is from. An event of which
-// an earlier archive had a part is empty only where that one kept nothing either.
+// Yielded notes whether the model kept something of an archive's messages, of which the first is from. An event of
+// which an earlier archive had a part is empty only where that one kept nothing either.
 func (b *Base) Yielded(messages []Message, from int64, kept bool) {
 	for _, id := range EventsOf(messages) {
 		var at index
