@@ -44,6 +44,8 @@ type SortRate struct {
 	Sort     Sort `json:"sort"`
 	Items    int  `json:"items"`
 	Accepted int  `json:"accepted"`
+	// Missing items are those that the judge has no verdict on; Items does not count them.
+	Missing int `json:"missing,omitempty"`
 }
 
 // Agreement is how far two raters agree on the answers that both have a verdict on.
@@ -104,13 +106,14 @@ func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 			answers[labelled] = append(answers[labelled], sample)
 			continue
 		}
-		if j.Error != nil {
-			continue
-		}
 		rate := sorts[j.Sort]
 		if rate == nil {
 			rate = &SortRate{Sort: j.Sort}
 			sorts[j.Sort] = rate
+		}
+		if j.Error != nil {
+			rate.Missing++
+			continue
 		}
 		rate.Items++
 		rate.Accepted += int(sample.Value)

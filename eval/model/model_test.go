@@ -399,3 +399,15 @@ func TestAJudgeIsCorrectedByPeoplesLabels(t *testing.T) {
 	assert.Equal(t, "667 answers that people labelled", real.CorrectedOn)
 	assert.InDelta(t, 0.6, real.Providers[0].Rate.Rate, 0.03)
 }
+
+func TestAJudgeWithoutVerdictsHasNoRates(t *testing.T) {
+	nonsense := abi.NewError(abi.CodeBackend, "neither yes nor no")
+	v := Conclude([]Judgement{{Item: "1", Sort: SortAnswer, Label: "a", Budget: 300, Error: nonsense},
+		{Item: "2", Sort: SortVerbatim, Accepted: true}, {Item: "3", Sort: SortVerbatim, Error: nonsense},
+		{Item: "4", Sort: SortRefusal, Error: nonsense}}, nil, 1)
+	assert.Equal(t, []SortRate{{Sort: SortVerbatim, Items: 1, Accepted: 1, Missing: 1}, {Sort: SortRefusal, Missing: 1}},
+		v.Errors)
+	require.Len(t, v.Providers, 1)
+	assert.Zero(t, v.Providers[0].Answers)
+	assert.Equal(t, 1, v.Providers[0].Missing)
+}

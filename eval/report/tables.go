@@ -162,7 +162,7 @@ func judgedTable(v *model.Verdicts) table {
 	}
 	t.Note = "Judged by " + v.Model + "; corrected on " + v.CorrectedOn + "."
 	for _, s := range v.Errors {
-		t.Note += fmt.Sprintf(" %s: %d of %d accepted.", s.Sort, s.Accepted, s.Items)
+		t.Note += fmt.Sprintf(" %s: %d of %d accepted%s.", s.Sort, s.Accepted, s.Items, noVerdict(s.Missing))
 	}
 	for _, a := range v.Agreement {
 		t.Note += fmt.Sprintf(" %s and %s agree on %d of %d answers", a.A, a.B, a.Agreed, a.Items)
@@ -173,8 +173,16 @@ func judgedTable(v *model.Verdicts) table {
 	}
 	for _, p := range v.Providers {
 		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)},
-			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}, {Text: value(p.Rate.Judged, "share")},
-			{Text: value(p.Rate.FalseAccepts, "share")}, {Text: value(p.Rate.FalseRejects, "share")}}}
+			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}}}
+		if p.Answers == 0 { // no verdict is no rate of 0
+			for len(r.Cells) < len(t.Head)-1 {
+				r.Cells = append(r.Cells, cell{Text: "–"})
+			}
+			t.Rows = append(t.Rows, r)
+			continue
+		}
+		r.Cells = append(r.Cells, cell{Text: value(p.Rate.Judged, "share")},
+			cell{Text: value(p.Rate.FalseAccepts, "share")}, cell{Text: value(p.Rate.FalseRejects, "share")})
 		if p.Rate.Identifiable {
 			r.Cells = append(r.Cells, cell{value(p.Rate.Clipped, "share"), value(p.Rate.Low, "share") + " to " +
 				value(p.Rate.High, "share")}, cell{Text: value(p.Rate.Rate, "share")})
@@ -229,6 +237,14 @@ func judgedByLabel(v *model.Verdicts) []table {
 		}
 	}
 	return list
+}
+
+// noVerdict says how many items of a calibration the judge answered with neither yes nor no.
+func noVerdict(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d without a verdict", n)
 }
 
 func missing(n int) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/pack"
@@ -223,6 +224,9 @@ func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.
 	}
 	if err != nil {
 		a.evalCells(r)
+		if abi.CodeOf(err) != abi.CodeConflict && !r.Lab.Cassettes {
+			a.out.note("when that is mended, `memhost eval resume %s` goes on at the same place", folder)
+		}
 		return err
 	}
 	a.out.note("%s %d cells in %s: %s", a.out.passed(), len(r.Cells), a.Now().Sub(began).Round(100*time.Millisecond),

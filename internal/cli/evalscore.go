@@ -323,6 +323,14 @@ func (a *app) showJudged(v *model.Verdicts) error {
 		a.out.print("A STUB JUDGED INSTEAD OF A MODEL\n")
 	}
 	for _, p := range v.Providers {
+		if p.Answers == 0 {
+			a.out.print("%-24s %6d  no verdict on any of %d answers\n", p.Label, p.Budget, p.Missing)
+			continue
+		}
+		if p.Missing > 0 {
+			a.out.print("%-24s %6d  no verdict on %d of %d answers\n", p.Label, p.Budget, p.Missing,
+				p.Answers+p.Missing)
+		}
 		if !p.Rate.Identifiable {
 			a.out.print("%-24s %6d  judged %.3f, not identifiable: false accepts %.2f, false rejects %.2f\n", p.Label,
 				p.Budget, p.Rate.Judged, p.Rate.FalseAccepts, p.Rate.FalseRejects)

@@ -1,0 +1,124 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/internal/fakes/mem0"
+)
+
+// docsCommands are the commands of docs/eval.md, in its order: lines of blocks, and those inside a sentence.
+func docsCommands(text string) []string {
+	var list []string
+	for _, found := range regexp.MustCompile("(?m)^memhost eval .*$|`memhost eval [^`]+`").FindAllString(text, -1) {
+		command, _, _ := strings.Cut(strings.Trim(found, "`"), " #")
+		list = append(list, strings.Join(strings.Fields(command), " "))
+	}
+	return list
+}
+
+// TestDocsEvalIsWalked goes through docs/eval.md as a reader does: with a file in LoCoMo's form, the page's lab file
+// (its servers are fakes) and every command of the page.
+func TestDocsEvalIsWalked(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "eval.md"))
+	require.NoError(t, err)
+	backend := httptest.NewServer(mem0.New(mem0.Options{}))
+	defer backend.Close()
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"model":"m","choices":[{"message":{"role":"assistant","content":"yes"}}]}`)
+	}))
+	defer endpoint.Close()
+	t.Setenv("MY_KEY", "secret")
+
+	m := memhost{t, t.TempDir(), cacheHome(t)}
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, name), []byte(content), 0o600))
+	}
+	run := func(args ...string) {
+		out, code := m.run(args...)
+		require.Zero(t, code, "%v: %s", args, out)
+	}
+	sample, err := os.ReadFile(filepath.Join(repository, "eval", "build", "testdata", "locomo.json"))
+	require.NoError(t, err)
+	write("locomo10.json", string(sample))
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 2, "the lab file, and its models")
+	lab := strings.ReplaceAll(blocks[0][1], "http://127.0.0.1:8000", backend.URL)
+	models := strings.ReplaceAll(blocks[1][1], "http://127.0.0.1:8080", endpoint.URL)
+	write("lab.yaml", lab+models)
+	write("taped.yaml", lab+"cassettes: true\n")
+
+	before := map[string]func(){
+		"eval audit locomo.pack --in": func() { fillColumn(t, filepath.Join(m.dir, "sheet.csv"), "wrong", "the key is wrong") },
+		"eval label runs/first --out": func() { require.NoError(t, os.Remove(filepath.Join(m.dir, "sheet.csv"))) },
+		"eval label runs/first --in":  func() { fillColumn(t, filepath.Join(m.dir, "sheet.csv"), "right", "yes") },
+		"eval replay runs/recorded":   func() { run("eval", "run", "taped.yaml", "--out", "runs/recorded", "--yes") },
+		"eval score --submission":     func() { write("ranking.jsonl", submission(t, filepath.Join(m.dir, "locomo.pack"))) },
+	}
+	placeholders := strings.NewReplacer("PACK", "locomo.pack", "FILE", "ranking.jsonl", "PROBE", "locomo-conv-1-a-q1",
+		"runs/a runs/b", "runs/first runs/first")
+	commands := docsCommands(string(text))
+	require.Greater(t, len(commands), 15)
+	for _, command := range commands {
+		args := strings.Fields(placeholders.Replace(command))[1:]
+		switch strings.Join(args[:2], " ") {
+		case "eval demo": // the page of the report is tested with it
+			continue
+		case "eval run":
+			args = append(args, "--yes")
+		}
+		for prefix, prepare := range before {
+			if strings.HasPrefix(strings.Join(args, " "), prefix) {
+				prepare()
+			}
+		}
+		run(args...)
+	}
+}
+
+// fillColumn writes a value into a column of a sheet's first row.
+func fillColumn(t *testing.T, path, column, value string) {
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	rows, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Greater(t, len(rows), 1)
+	at := slices.Index(rows[0], column)
+	require.GreaterOrEqual(t, at, 0, rows[0])
+	rows[1][at] = value
+	out, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, csv.NewWriter(out).WriteAll(rows))
+	require.NoError(t, out.Close())
+}
+
+// submission is a ranking of one probe.
+func submission(t *testing.T, path string) string {
+	p, err := pack.Open(path)
+	require.NoError(t, err)
+	defer p.Close()
+	persona := p.Manifest.Personas[0].PersonaID
+	var lines []string
+	for _, line := range []any{map[string]any{"pack_sha256": p.Manifest.ContentSHA256, "label": "mine"},
+		map[string]any{"probe_id": persona + "-q1", "event_ids": []string{persona + "-1-1"}}} {
+		text, err := json.Marshal(line)
+		require.NoError(t, err)
+		lines = append(lines, string(text))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
