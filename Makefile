@@ -42,6 +42,8 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad' ./host
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
+	$(GO) test -count=1 -run 'TwoThousandProbes' ./eval/score
+	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance' ./plugins/...
 
 HOSTILE := Hostile|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound

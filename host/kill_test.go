@@ -66,22 +66,23 @@ func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 	var child *exec.Cmd
 	var mu sync.Mutex
 	random, seen, killAt := rand.New(rand.NewPCG(7, 7)), 0, 0
-	// step kills the writer at the chosen step; what then happens to the request is the world's fate.
-	step := func() bool {
+	// step kills the writer at the chosen step, and tells whether the request is then lost, by chance.
+	step := func() (lost bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if seen++; seen == killAt {
-			_ = child.Process.Kill()
-			return true
+		seen++
+		if seen != killAt {
+			return false
 		}
-		return false
+		_ = child.Process.Kill()
+		return random.IntN(2) == 0
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/find" {
 			w.ServeHTTP(rw, r)
 			return
 		}
-		if step() && random.IntN(2) == 0 {
+		if step() {
 			return // killed while it was sent, and it never arrived
 		}
 		w.ServeHTTP(rw, r)

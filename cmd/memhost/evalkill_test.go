@@ -12,21 +12,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/testkit/brief"
 )
 
 const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers": ["full_history", "ledger_memory"], "stability": 0.1,
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
-// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3) and resumes
+// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 where tests are short) and resumes
 // it: metrics.json must have the bytes of a run that nobody killed.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 	kills := 3
+	if brief.Tests() {
+		kills = 1
+	}
 	if text := os.Getenv("KILLS"); text != "" {
 		n, err := strconv.Atoi(text)
 		require.NoError(t, err)
 		kills = n
 	}
-	m := memhost{t, t.TempDir(), t.TempDir()}
+	m := memhost{t, t.TempDir(), cacheHome(t)}
 	mustRun := func(args ...string) {
 		out, code := m.run(args...)
 		require.Zero(t, code, out)

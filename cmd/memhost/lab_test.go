@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/score"
+	"github.com/memhost/memhost/internal/testkit/brief"
 )
 
 // TestTheLocalLabRuns runs examples/lab/local.yaml whole, and reads every other lab file there. The lab with a real
@@ -26,9 +27,10 @@ func TestTheLocalLabRuns(t *testing.T) {
 		_, err := lab.Read(file)
 		require.NoError(t, err)
 	}
+	brief.Skip(t)
 	local, err := filepath.Abs(filepath.Join(folder, "local.yaml"))
 	require.NoError(t, err)
-	m := memhost{t, t.TempDir(), t.TempDir()}
+	m := memhost{t, t.TempDir(), cacheHome(t)}
 	for _, args := range [][]string{
 		{"eval", "pack", "build", "synth", "-o", "local.pack", "--option", "personas=6", "--option", "sessions=3",
 			"--option", "turns=3"},

@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -443,9 +444,7 @@ func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
 }
 
 func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 16,000 lines")
-	}
+	brief.Skip(t) // its time under the race detector says nothing
 	_, p := synthetic(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
 	require.Greater(t, p.Manifest.Counts.Probes, 2000)
 	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: "+
