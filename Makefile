@@ -42,7 +42,8 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad' ./host
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
-	$(GO) test -count=1 -run 'TwoThousandProbes' ./eval/score
+	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
+	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$' ./cmd/memhost)
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance' ./plugins/...
 

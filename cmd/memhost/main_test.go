@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
@@ -42,6 +44,7 @@ const noRaceSleep = "atexit_sleep_ms=0"
 func TestScripts(t *testing.T) {
 	cache := cacheHome(t)
 	forGo, source := goEnvironment(t)
+	program := scriptProgram(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
 		RequireUniqueNames: true,
@@ -59,11 +62,8 @@ func TestScripts(t *testing.T) {
 			for name, value := range forGo {
 				e.Setenv(name, value)
 			}
-			program, err := exec.LookPath("memhost")
-			if err != nil {
-				return err
-			}
 			e.Setenv("PROGRAM", program)
+			e.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("SOURCE", source)
 			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(),
 				"extism.wasm": testguest.EchoExtism()} {
@@ -76,6 +76,28 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP,
 			"occupy": occupy, "exits": exits, "terminate": terminate},
 	})
+}
+
+// scriptProgram is the program that scripts run: this one. Where this one has the race detector, it is one without,
+// since most scripts wait for one command after the other; SCRIPTS_RACE=1 (make test-long) runs them with it.
+func scriptProgram(t *testing.T) string {
+	t.Helper()
+	if !brief.Race || os.Getenv("SCRIPTS_RACE") != "" {
+		program, err := exec.LookPath("memhost")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	program := filepath.Join(t.TempDir(), "memhost")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-w", "-o", program, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
 }
 
 // cacheHome is XDG_CACHE_HOME for the programs of the tests, so that modules are compiled once for all.

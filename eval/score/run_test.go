@@ -45,8 +45,11 @@ func TestAResumedRunHasTheSameMetrics(t *testing.T) {
 	path, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	whole, _, err := Score(ran(t, labs, path, p), p)
 	require.NoError(t, err)
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 3 {
+	random, times := rand.New(rand.NewPCG(3, 4)), 3
+	if brief.Tests() {
+		times = 1
+	}
+	for range times {
 		folder := filepath.Join(t.TempDir(), "run")
 		_, err := run.Begin(folder, labOf(t, labs), path, p, options(t, p))
 		require.NoError(t, err)
@@ -326,7 +329,10 @@ func TestOrderChangesNoByte(t *testing.T) {
 		return bytesOf(t, &copied)
 	}
 	want := figures(scoredOf(t, whole, p, answer))
-	tried := map[string]bool{}
+	tried, most := map[string]bool{}, 12
+	if brief.Tests() {
+		most = 3
+	}
 	rapid.Check(t, func(r *rapid.T) {
 		l, walked := *whole, *p
 		l.Providers = rapid.Permutation(whole.Providers).Draw(r, "providers")
@@ -334,7 +340,7 @@ func TestOrderChangesNoByte(t *testing.T) {
 		walked.Manifest.Personas = rapid.Permutation(p.Manifest.Personas).Draw(r,
 			"personas") // side by side, they end in any order
 		drawn := fmt.Sprint(l.Providers, l.Budgets, walked.Manifest.Personas)
-		if tried[drawn] || len(tried) == 12 { // each takes a run
+		if tried[drawn] || len(tried) == most { // each takes a run
 			return
 		}
 		tried[drawn] = true

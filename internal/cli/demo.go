@@ -395,7 +395,8 @@ Try next, in another terminal:
   curl -s %[2]s/v1/swap \
     -H 'Content-Type: application/json' -d '{"condition": "no_memory"}'
   curl -s %[2]s/v1/retrieve \
-    -H 'Content-Type: application/json' -d '{"session_id": "s1", "query": "tea?",
+    -H 'Content-Type: application/json' \
+    -d '{"session_id": "s1", "query": "tea?",
     "scope": {"run_id": "demo", "persona_id": "mara"}}'
 
 API:  %[2]s/docs

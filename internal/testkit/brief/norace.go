@@ -2,4 +2,5 @@
 
 package brief
 
-const raceEnabled = false
+// Race tells whether the race detector is on.
+const Race = false
