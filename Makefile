@@ -45,7 +45,8 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$' ./cmd/memhost)
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab' ./cmd/memhost
-	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance' ./plugins/...
+	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
+	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 
 HOSTILE := Hostile|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)

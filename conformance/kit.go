@@ -131,7 +131,7 @@ func chooseClauses(numbers []int) ([]clause, error) {
 	for _, n := range numbers {
 		if n < 1 || n > len(all) {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("clauses: %d is none, they count from 1 to %d", n, len(all)))
+				fmt.Sprintf("there is no clause %d; clauses count from 1 to %d", n, len(all)))
 		}
 	}
 	return slices.DeleteFunc(all, func(c clause) bool { return !slices.Contains(numbers, c.number) }), nil

@@ -219,7 +219,7 @@ func crashes() int {
 	case testing.Short():
 		return 50
 	case brief.Tests():
-		return 200
+		return 100
 	}
 	return 1000
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
@@ -98,6 +99,10 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 func (o *ReplayOptions) open() (*os.File, *cassette.Reader, error) {
 	info, err := os.Stat(o.Path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, abi.WrapError(abi.CodeInvalidArgument, "cassette "+o.Path+" does not exist", err).
+				WithHint("a slot records one with `memhost run --cassette FILE`")
+		}
 		return nil, nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+err.Error(), err)
 	}
 	if !info.Mode().IsRegular() { // opening a pipe waits for its writer, and no signal ends that

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -138,6 +140,10 @@ no: it says something else, leaves it open, or says that it does not know.`
 func Read(path string) (*Lab, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, abi.WrapError(abi.CodeInvalidArgument, path+": does not exist, want a lab file", err).
+				WithHint("docs/eval.md shows one; without a file: --pack FILE --providers NAME,NAME")
+		}
 		return nil, abi.WrapError(abi.CodeInvalidArgument, err.Error(), err)
 	}
 	l, err := Parse(text)

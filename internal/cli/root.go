@@ -80,6 +80,11 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil && cmd != root {
+		cmd.Args = noSuchCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return root
 }
 

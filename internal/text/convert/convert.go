@@ -59,7 +59,7 @@ func (o Options) withDefaults() (Options, error) {
 	case FormatAuto, FormatEvents, FormatMessages:
 	default:
 		return o, abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("format: %q is not one of %v", string(o.Format), Formats()))
+			fmt.Sprintf("format: found %q, want auto, events or messages", string(o.Format)))
 	}
 	if o.MaxLine < 0 || o.Step < 0 {
 		return o, abi.NewError(abi.CodeInvalidArgument,

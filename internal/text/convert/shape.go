@@ -114,8 +114,7 @@ func foreign(start []byte) error {
 		what = "is XML or HTML"
 	default:
 		for line := range bytes.Lines(start) {
-			line = bytes.TrimSpace(line)
-			if len(line) > 0 && (line[0] == '{' || line[0] == '[') {
+			if beginsJSON(bytes.TrimSpace(line)) {
 				return foreignObject(start)
 			}
 		}
@@ -124,6 +123,15 @@ func foreign(start []byte) error {
 		}
 	}
 	return abi.NewError(abi.CodeInvalidArgument, what+", not JSON: no line of it can be recorded").WithHint(wantedShape)
+}
+
+// beginsJSON tells whether a line may be JSON, or the first line of JSON over several: `[` of a list, no `[link](page.md)`.
+func beginsJSON(line []byte) bool {
+	if len(line) == 0 || line[0] != '{' && line[0] != '[' {
+		return false
+	}
+	rest := bytes.TrimSpace(line[1:])
+	return len(rest) == 0 || bytes.IndexByte([]byte("{}[]\""), rest[0]) >= 0 || json.Valid(line)
 }
 
 const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..., "messages": [...]}, or of conversations, {"messages": [{"role": ..., "content": ...}]}`
