@@ -20,7 +20,9 @@ type BackendHealth struct {
 	ConsistencyModel  string   `json:"consistency_model"`
 	NativeMemoryTypes []string `json:"native_memory_types,omitempty"`
 	NativeIngestModes []string `json:"native_ingest_modes,omitempty"`
-	NativeQueryModes  []string `json:"native_query_modes,omitempty"`
+	// NativeQueryModes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of
+	// native queries are in Capabilities.
+	NativeQueryModes []string `json:"native_query_modes,omitempty"`
 	// Isolation is hard, filtered or unverified.
 	Isolation string `json:"isolation"`
 	// PetObservability is strong, partial or weak: how well preference changes can be seen from outside.
@@ -208,7 +210,8 @@ type Capabilities struct {
 	Capabilities      []string `json:"capabilities"`
 	NativeMemoryTypes []string `json:"native_memory_types"`
 	NativeIngestModes []string `json:"native_ingest_modes"`
-	NativeQueryModes  []string `json:"native_query_modes"`
+	// NativeQueryModes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.
+	NativeQueryModes []string `json:"native_query_modes"`
 	// NativeQueries and NativeMutations are what native_query and native_mutation take with this configuration.
 	NativeQueries   []NativeDecl `json:"native_queries,omitempty"`
 	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`

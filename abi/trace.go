@@ -35,14 +35,16 @@ const (
 // The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and
 // tokenizer; what a plugin says there is overwritten, and a guest does not write it.
 type Trace struct {
-	Operation       string        `json:"operation" codec:"host"`
-	BackendName     string        `json:"backend_name"`
-	ConditionKind   ConditionKind `json:"condition_kind" codec:"host"`
-	Scope           MemoryScope   `json:"scope" codec:"host"`
-	Generation      int64         `json:"generation" codec:"host"`
-	NativeOperation string        `json:"native_operation,omitempty"`
-	NativeIDs       []string      `json:"native_ids,omitempty"`
-	LatencyMS       float64       `json:"latency_ms" codec:"host"`
+	Operation     string        `json:"operation" codec:"host"`
+	BackendName   string        `json:"backend_name"`
+	ConditionKind ConditionKind `json:"condition_kind" codec:"host"`
+	Scope         MemoryScope   `json:"scope" codec:"host"`
+	Generation    int64         `json:"generation" codec:"host"`
+	// NativeOperation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes
+	// that were used, each once: "episodes delete_group". Empty means that the backend was not asked.
+	NativeOperation string   `json:"native_operation,omitempty"`
+	NativeIDs       []string `json:"native_ids,omitempty"`
+	LatencyMS       float64  `json:"latency_ms" codec:"host"`
 	// Consistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no
 	// write of the scope is outstanding.
 	Consistency string `json:"consistency,omitempty"`

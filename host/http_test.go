@@ -204,6 +204,17 @@ func TestReadWithSideEffectsIsFlagged(t *testing.T) {
 	assert.Equal(t, []string{"peek: counts as an access"}, r.Trace.ReadSideEffects)
 }
 
+func TestAPluginThatDoesNotNameItsNativeOperationHasItsRoutes(t *testing.T) {
+	server, _ := backend(t)
+	s := netSlot(t, server.URL, Options{})
+	r, err := s.Retrieve(context.Background(), ask("http peek; http get; http peek"))
+	require.NoError(t, err)
+	assert.Equal(t, "peek get", r.Trace.NativeOperation)
+	r, err = s.Retrieve(context.Background(), ask("log nothing"))
+	require.NoError(t, err)
+	assert.Empty(t, r.Trace.NativeOperation, "the backend was not asked")
+}
+
 func TestLinkLocalAddressIsRefusedWhateverNamedIt(t *testing.T) {
 	s := openSlot(t, open(t, Options{}), probeConfig(`{"url":"http://169.254.169.254"}`))
 	_, err := s.Retrieve(context.Background(), ask("http get"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -229,9 +230,26 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	t.Operation, t.ConditionKind, t.Tokenizer = o.Op, o.provider.kind, o.provider.tokens.Name()
 	t.Scope, t.Generation, t.IO = o.memoryScope(), o.generation, o.IO
 	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
+	if t.NativeOperation == "" {
+		t.NativeOperation = routesOf(o.IO)
+	}
 	t.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS = ms(total), ms(o.Backend), ms(o.pluginTime()),
 		ms(max(0, total-o.Guest))
 	return t
+}
+
+// routesOf names the routes of native calls, each once, in the order of their first use:
+//
+//	episodes, delete_group, episodes      "episodes delete_group"
+//	no call                               ""
+func routesOf(calls []abi.IO) string {
+	var routes []string
+	for _, call := range calls {
+		if !slices.Contains(routes, call.Route) {
+			routes = append(routes, call.Route)
+		}
+	}
+	return strings.Join(routes, " ")
 }
 
 // sideEffects adds the side effects that the manifest declares for the routes used to those that the plugin reported.

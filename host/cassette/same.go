@@ -7,7 +7,7 @@ import (
 
 // Revision counts what was added to the contract's requests and answers, for cassettes: a release that adds members or
 // warnings raises it. A cassette of an earlier revision is compared by Header.Same as one that does not have them.
-const Revision = 1
+const Revision = 2
 
 // Older tells whether the cassette is of an earlier Revision.
 func (h *Header) Older() bool { return h.Revision < Revision }

@@ -22,13 +22,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		}
 		h.Warnings = append(h.Warnings, code+": "+abi.AsError(err).Message)
 	}
-	menu := s.surface.queries()
 	if s.hasBolt {
 		h.PetObservability = "strong"
-		menu = append(menu, boltMenu[:]...)
-	}
-	for i := range menu {
-		h.NativeQueryModes = append(h.NativeQueryModes, menu[i].name)
 	}
 	return h, nil
 }

@@ -20,7 +20,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: b.config.Provider, ConsistencyModel: "async_derived",
 		NativeMemoryTypes: []string{"message", "conclusion: explicit", "conclusion: deductive", "conclusion: inductive",
 			"conclusion: contradiction", "summary", "peer_card"},
-		NativeIngestModes: []string{"messages"}, NativeQueryModes: queryNames(), Isolation: "hard",
+		NativeIngestModes: []string{"messages"}, NativeQueryModes: []string{readContext, readSearch, readChat}, Isolation: "hard",
 		PetObservability: "partial"}
 	workspace := probeWorkspace
 	if b.fixed != "" {

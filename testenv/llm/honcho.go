@@ -7,10 +7,11 @@ var honchoRules = []promptRule{
 	{purpose: "honcho.deriver", match: func(p *Prompt, _ string) bool {
 		return p.SchemaName == "PromptRepresentation"
 	}, answer: func(_ *Prompt, text string) Answer {
-		peer, _ := between(text, "Target peer:", "\n")
+		peer, _ := between(text, "Target peer:", "Messages to analyze:") // a line of its own
 		peer = strings.TrimSpace(peer)
+		said, _ := between(text, "<messages>", "</messages>") // the rules above speak of <messages>, too
 		explicit := []any{}
-		for _, t := range Turns(tagged(text, "messages")) {
+		for _, t := range Turns(said) {
 			if t.Speaker != peer {
 				continue
 			}

@@ -49,6 +49,15 @@ func TestMem0KeepsStatementsOfBothSpeakers(t *testing.T) {
 		user("## New Messages\nuser: Which milk?\n\n## Observation Date\nx"))["memory"])
 }
 
+// TestHonchoDerivesOfTheTargetPeer: the prompt's rules speak of "Target peer:" and of <messages> before they come.
+func TestHonchoDerivesOfTheTargetPeer(t *testing.T) {
+	got := ask(t, "honcho.deriver", schema("PromptRepresentation", "The target peer is below under `Target peer:`.\n"+
+		"Every conclusion must be supported by the <messages> block only.\n\nTarget peer:\nuser-mara\n\n"+
+		"Messages to analyze:\n<messages>\n2026-01-12 08:42:00 user-mara: I like tea.\n"+
+		"2026-01-12 08:43:00 agent-default: I like maps.\n</messages>\n"))
+	require.Equal(t, []any{"user-mara like tea"}, texts(got["explicit"], "content"))
+}
+
 func TestGraphitiExtractsAndInvalidates(t *testing.T) {
 	episode := "<CURRENT MESSAGE>\nmara(user): I now prefer aisle seats on business trips.\nbot(assistant): I like " +
 		"them too.\n</CURRENT MESSAGE>"

@@ -112,9 +112,10 @@ func fieldComments() map[string]map[string]string {
 			"scope": "scope limits the mode to one scope. Nil means the whole slot.",
 		},
 		"BackendHealth": {
-			"consistency_model": "consistency_model is immediate, eventual or async_derived.",
-			"isolation":         "isolation is hard, filtered or unverified.",
-			"pet_observability": "pet_observability is strong, partial or weak: how well preference changes can be seen from outside.",
+			"consistency_model":  "consistency_model is immediate, eventual or async_derived.",
+			"isolation":          "isolation is hard, filtered or unverified.",
+			"native_query_modes": "native_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of native queries are in Capabilities.",
+			"pet_observability":  "pet_observability is strong, partial or weak: how well preference changes can be seen from outside.",
 		},
 		"BackendReadiness": {
 			"method": "method names the signal that said so.",
@@ -136,8 +137,9 @@ func fieldComments() map[string]map[string]string {
 			"shown":    "shown is how much of it is in the formatted context, the frame not counted.",
 		},
 		"Capabilities": {
-			"native_queries": "native_queries and NativeMutations are what native_query and native_mutation take with this configuration.",
-			"operations":     "operations are exports that every provider has; Capabilities those it may have.",
+			"native_queries":     "native_queries and NativeMutations are what native_query and native_mutation take with this configuration.",
+			"native_query_modes": "native_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.",
+			"operations":         "operations are exports that every provider has; Capabilities those it may have.",
 		},
 		"ContextBudget": {
 			"max_items":  "max_items bounds the number of the backend's items.",
@@ -398,6 +400,7 @@ func fieldComments() map[string]map[string]string {
 			"consistency_as_of": "consistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.",
 			"effective":         "effective names search mode and limits as used.",
 			"frame_tokens":      "frame_tokens counts the tokens of the formatted context that are not the items' own words: the element, headings, labels, dates.",
+			"native_operation":  "native_operation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes that were used, each once: \"episodes delete_group\". Empty means that the backend was not asked.",
 		},
 		"WaitRequest": {
 			"background":  "background is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to be ready.",
