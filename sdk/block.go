@@ -15,7 +15,8 @@ import (
 //	minimal   [<When>] <Who>: <Text>
 //
 // The label mN of the frame compact names the Nth evidence that has Shown. A date alone has no brackets. Where a memory
-// has neither When nor Who, minimal writes "- <Text>".
+// has neither When nor Who, minimal writes "- <Text>". A time of day goes without its date below a memory of the same
+// date: "m1 [2026-03-01 09:30] user: Hello." and then "m2 [09:31] user: I am back."
 type Block struct {
 	// Item is the memory's place in the list of evidence, from 0. Blocks of one memory follow one another.
 	Item int
@@ -51,6 +52,18 @@ func (b *Block) render(frame abi.Frame) {
 	if len(b.body) > len(plain) {
 		b.start, b.end = escapedAt(plain, b.body, b.start), escapedAt(plain, b.body, b.end)
 	}
+}
+
+// sameDay is the number of bytes of the block's body that repeat the date of the block above it, from its second byte
+// on: 11, "2026-03-01 " of "[2026-03-01 09:31 | work] ", or 0.
+func (b *Block) sameDay(above *Block, frame abi.Frame) int {
+	const date, minute = len("2026-03-01"), len("2026-03-01 09:31")
+	brief := frame == abi.FrameCompact || frame == abi.FrameMinimal
+	if !brief || !b.first || b.Document || len(b.When) < minute || !isDay(b.When) || b.When[date+3] != ':' ||
+		!strings.HasPrefix(above.When, b.When[:date]) {
+		return 0
+	}
+	return date + 1
 }
 
 // brief is what stands before the text in the frames compact and minimal.

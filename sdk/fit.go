@@ -127,10 +127,12 @@ func (f *fitting) with(n int) composed {
 		size += len(kept[i].body) + len(kept[i].Heading) + len("m1000 ")
 	}
 	c := composed{shown: make([]*abi.Shown, f.items), order: make([]int, 0, n)}
-	labels, heading := f.labels(kept), ""
+	labels, heading, above := f.labels(kept), "", new(Block)
 	b := append(make([]byte, 0, size), f.opened()...)
 	for i := range kept {
 		k := &kept[i]
+		left := k.sameDay(above, f.Frame)
+		above = k
 		if k.Heading != heading && f.Frame != abi.FrameMinimal {
 			if heading = k.Heading; heading != "" {
 				b = append(append(b, EscapeText(heading)...), '\n')
@@ -145,11 +147,16 @@ func (f *fitting) with(n int) composed {
 			}
 		}
 		if c.shown[k.Item] == nil {
-			c.shown[k.Item] = &abi.Shown{Start: int64(len(b) + k.start), Whole: k.Item != f.split(n)}
+			c.shown[k.Item] = &abi.Shown{Start: int64(len(b) + k.start - left), Whole: k.Item != f.split(n)}
 			c.order = append(c.order, k.Item)
 		}
-		c.shown[k.Item].End = int64(len(b) + k.end)
-		b = append(b, k.body...)
+		c.shown[k.Item].End = int64(len(b) + k.end - left)
+		if left > 0 {
+			b = append(b, '[')
+			b = append(b, k.body[1+left:]...)
+		} else {
+			b = append(b, k.body...)
+		}
 	}
 	c.text = string(append(b, contextEnd...))
 	return c

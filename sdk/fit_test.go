@@ -103,6 +103,33 @@ func TestAMemoryOfSeveralBlocksIsOneItem(t *testing.T) {
 	require.Nil(t, e[1].Shown)
 }
 
+func TestATimeOfTheSameDayGoesWithoutItsDate(t *testing.T) {
+	turns := []sdk.Block{{Text: "user: One.", When: "2026-03-01 09:30"},
+		{Item: 1, Text: "user: Two.", When: "2026-03-01 09:31 | work"},
+		{Item: 2, Text: "user: Three.", When: "2026-03-01"}, {Item: 3, Text: "user: Four.", When: "2026-03-02 09:31"},
+		{Item: 4, Text: "user: Five.", When: "2026-03-02 23:59", Before: "[2026-03-02T23:59:00Z]\n"}}
+	for _, c := range []struct {
+		frame abi.Frame
+		items int64
+		want  string
+	}{
+		{abi.FrameCompact, 5, "m1 [2026-03-01 09:30] user: One.\nm2 [09:31 | work] user: Two.\n" +
+			"m3 2026-03-01 user: Three.\nm4 [2026-03-02 09:31] user: Four.\nm5 [23:59] user: Five.\n"},
+		{abi.FrameMinimal, 2, "[2026-03-02 09:31] user: Four.\n[23:59] user: Five.\n"},
+		{abi.FrameMinimal, 1, "[2026-03-02 23:59] user: Five.\n"},
+		{abi.FrameFull, 1, "[2026-03-02T23:59:00Z]\nuser: Five.\n"},
+	} {
+		x := element
+		x.Frame = c.frame
+		fitted := x.FitNewest(sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope), turns,
+			abi.ContextBudget{MaxItems: &c.items})
+		require.Equal(t, x.Wrap(c.want), fitted.Text)
+		evidence := []abi.Evidence{{Rank: 5}}
+		fitted.Mark(evidence, 0)
+		require.Equal(t, "user: Five.", fitted.Text[evidence[0].Shown.Start:evidence[0].Shown.End])
+	}
+}
+
 // TestShownIsTheTextHoweverItIsEscapedCutOrFramed: what is shown is the block's text, or its beginning, escaped.
 func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})

@@ -41,9 +41,8 @@ func messagesOf(e *abi.MemoryEvent) []*message {
 func (m *message) document() string { return m.speaker + ": " + m.text }
 
 // block is a message as the prompt has it: "[2026-01-12T09:03:00+01:00] Caroline: I went to the lake.", with the date
-// alone in the frames compact and minimal.
+// alone in the frames compact and minimal. The speaker is a part of the text, as of the document that is searched.
 func (m *message) block() sdk.Block {
-	who := sdk.OneLine(m.speaker)
-	return sdk.Block{Before: "[" + m.timestamp + "] " + who + ": ", Text: sdk.Indent(m.text),
-		When: sdk.Day(m.timestamp), Who: who}
+	return sdk.Block{Before: "[" + m.timestamp + "] ", Text: sdk.OneLine(m.speaker) + ": " + sdk.Indent(m.text),
+		When: sdk.Day(m.timestamp)}
 }
