@@ -189,19 +189,20 @@ func (f *fitting) split(n int) int {
 // fitted is the context with n blocks, composed, of so many tokens.
 func (f *fitting) fitted(n int, c composed, tokens int64) Fitted {
 	first, end := f.kept(n)
-	return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c), First: first, End: end,
+	return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c, tokens), First: first, End: end,
 		Truncated: n < len(f.blocks), shown: c.shown}
 }
 
-// frameTokens counts what the text has beside the items' own words.
-func (f *fitting) frameTokens(c composed) int64 {
+// frameTokens counts what a text of so many tokens has beside the items' own words. An estimator may count a part higher
+// than the whole.
+func (f *fitting) frameTokens(c composed, tokens int64) int64 {
 	var frame []byte
 	at := int64(0)
 	for _, item := range c.order {
 		frame = append(frame, c.text[at:c.shown[item].Start]...)
 		at = c.shown[item].End
 	}
-	return f.call.CountTokens(string(append(frame, c.text[at:]...)))
+	return min(tokens, f.call.CountTokens(string(append(frame, c.text[at:]...))))
 }
 
 func (f *fitting) fit(budget abi.ContextBudget) Fitted {
@@ -262,7 +263,7 @@ func (f *fitting) cut(limit int64) Fitted {
 		}
 		c.text = f.Wrap(prefix + cutMark)
 		if tokens := f.call.CountTokens(c.text); tokens <= limit {
-			return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c), First: first, End: end,
+			return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c, tokens), First: first, End: end,
 				Truncated: true, Cut: true, shown: c.shown}
 		}
 	}

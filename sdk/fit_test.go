@@ -170,7 +170,7 @@ func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, fitted.Tokens, limit)
-		require.LessOrEqual(t, fitted.FrameTokens, fitted.Tokens+1)
+		require.LessOrEqual(t, fitted.FrameTokens, fitted.Tokens)
 	})
 }
 
