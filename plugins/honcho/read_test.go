@@ -138,7 +138,8 @@ func TestReadChatAsksHonchosModelAndMakesNothing(t *testing.T) {
 	b.ReadOnly = true
 	result := b.mustAsk(t, "Where do I live?")
 	assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
-	assert.Equal(t, []string{"peers_list"}, b.routes(), "a scope that does not exist is not asked: chat would make it")
+	assert.Equal(t, []string{"peers_list", "peers_list"}, b.routes(), "a scope that does not exist, under another name "+
+		"neither, is not asked: chat would make it")
 	assert.Empty(t, b.server.Workspaces())
 
 	b.ReadOnly = false
@@ -213,6 +214,8 @@ func TestPeersMayHaveNames(t *testing.T) {
 		assert.Equal(t, abi.CodeConflict, abi.CodeOf(err), "%v", err)
 		assert.Equal(t, "peer_renamed", abi.AsError(err).Reason)
 	}
+	_, err := named.ask("Bergen")
+	assert.Equal(t, "peer_renamed", abi.AsError(err).Reason, "an unknown peer is not an empty memory")
 }
 
 func TestAnEmbeddingOutageIsNeverAnEmptyResult(t *testing.T) {

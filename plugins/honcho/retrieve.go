@@ -60,6 +60,9 @@ func (q *retrieval) run() error {
 	}
 	read := map[string]func() error{readContext: q.readContext, readSearch: q.readMessages, readChat: q.readChat}
 	err := read[q.read]()
+	if err == nil && q.empty && !q.sourceDesign {
+		err = q.checkNamed()
+	}
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,8 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 			return nil, err
 		}
 		receipt.Existed = &exists
-		if exists || b.fixed != "" {
-			return receipt, nil
-		}
-		others, err := b.count(request{route: "peers_list"})
-		if err == nil && others > 0 {
-			err = b.renamed("another name")
+		if !exists {
+			err = b.checkNamed()
 		}
 		return receipt, err
 	}
@@ -58,6 +54,18 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 func (b *backend) exists() (bool, error) {
 	peers, err := b.count(request{route: "peers_list", body: filters(wire.Object{"id", b.user})})
 	return peers > 0, err
+}
+
+// checkNamed looks why the scope's user has no peer: where its workspace has others, the user has another name there.
+func (b *backend) checkNamed() error {
+	if b.fixed != "" {
+		return nil // the others are of other scopes
+	}
+	others, err := b.count(request{route: "peers_list"})
+	if err == nil && others > 0 {
+		err = b.renamed("another name")
+	}
+	return err
 }
 
 // renamed is the error of a scope whose user has another peer than peer_names gives: what was derived of that peer

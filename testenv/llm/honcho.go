@@ -26,8 +26,9 @@ var honchoRules = []promptRule{
 			strings.Contains(text, "<conversation>")
 	}, answer: func(_ *Prompt, text string) Answer {
 		var facts []string
-		for _, t := range Turns(tagged(text, "conversation")) {
-			for _, s := range ReadAll(t.Speaker, t.Text) {
+		for _, line := range strings.Split(tagged(text, "conversation"), "\n") {
+			speaker, said, _ := strings.Cut(line, ": ") // "user-mara: I like tea."
+			for _, s := range ReadAll(speaker, said) {
 				facts = append(facts, s.Fact+".")
 			}
 		}

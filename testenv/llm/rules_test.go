@@ -56,6 +56,9 @@ func TestHonchoDerivesOfTheTargetPeer(t *testing.T) {
 		"Messages to analyze:\n<messages>\n2026-01-12 08:42:00 user-mara: I like tea.\n"+
 		"2026-01-12 08:43:00 agent-default: I like maps.\n</messages>\n"))
 	require.Equal(t, []any{"user-mara like tea"}, texts(got["explicit"], "content"))
+	_, summary := Reply(user("<previous_summary>\n</previous_summary>\n\n<conversation>\nuser-mara: I like tea.\n" +
+		"agent-default: I like maps.\n</conversation>"))
+	require.Equal(t, "Summary. user-mara like tea. agent-default like maps.", summary.Text)
 }
 
 func TestGraphitiExtractsAndInvalidates(t *testing.T) {
