@@ -64,7 +64,7 @@ func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, requ
 		return do(ctx)
 	}
 	answer, err = do(context.WithValue(ctx, accountKey{}, a))
-	x := &Exchange{Operation: name, At: at, Latency: time.Since(began), Request: request, clean: s.redact}
+	x := &Exchange{Operation: name, Origin: OriginOf(ctx), At: at, Latency: time.Since(began), Request: request, clean: s.redact}
 	if err != nil {
 		x.Error, x.Trace = abi.AsError(err), a.trace(name, x.Latency)
 	} else {
@@ -99,6 +99,7 @@ func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r requ
 			return nil, err
 		}
 		defer o.end(&err)
+		o.origin = OriginOf(ctx)
 		answer = new(T)
 		if err = do(ctx, o, answer); err != nil {
 			return nil, err
@@ -110,6 +111,8 @@ func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r requ
 // Exchange is one operation of the contract as its caller saw it: for a log of the run.
 type Exchange struct {
 	Operation string
+	// Origin is what WithOrigin said; empty where nobody did.
+	Origin string
 	// At is when it began, by the host's clock; Latency is how long it took.
 	At      time.Time
 	Latency time.Duration

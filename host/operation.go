@@ -34,6 +34,7 @@ type operation struct {
 	resume *abi.Resume
 	permission
 	logged loggedBytes
+	origin string // of the caller, for whoever observes
 }
 
 // begin takes the provider and opens an operation. end must follow.
@@ -66,7 +67,7 @@ func (o *operation) end(err *error) {
 		}
 	}
 	if observe := o.slot.host.options.Observe; observe != nil {
-		observe(Observation{Provider: o.provider.name, Operation: o.Op, Code: abi.CodeOf(*err),
+		observe(Observation{Provider: o.provider.name, Operation: o.Op, Origin: o.origin, Code: abi.CodeOf(*err),
 			Latency: time.Since(o.began),
 			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
 	}

@@ -31,6 +31,8 @@ type serving struct {
 // Observation is one operation as the host saw it: for metrics.
 type Observation struct {
 	Provider, Operation string
+	// Origin is what WithOrigin said of a read or a question; empty where nobody did.
+	Origin string
 	// Code is empty for success.
 	Code                     abi.Code
 	Latency, Backend, Plugin time.Duration

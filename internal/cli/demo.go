@@ -97,6 +97,7 @@ func (a *app) demo(ctx context.Context, listen string) error {
 	}
 	a.out.note("\nServing at %s. Ctrl-C ends.", slot.url)
 	a.notePage(slot)
+	a.openPage(ctx, slot)
 	return slot.serveUntilSignal(a)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
@@ -45,6 +46,24 @@ type moduleInfo struct {
 	Engine       string         `json:"engine"`
 	Warnings     []string       `json:"warnings"`
 	Manifest     abi.Raw        `json:"manifest"`
+}
+
+// listedModules are the built-in modules and, where it is another, the one that the slot started with.
+func (a *app) listedModules(started *module) []wire.Module {
+	all := a.builtins()
+	if started.source != sourceBuiltin {
+		all = append(slices.Clone(all), started)
+	}
+	var list []wire.Module
+	for _, m := range all {
+		f := m.info.Manifest
+		engine, warnings := host.EngineOf(m.info, m.wasm)
+		list = append(list, wire.Module{Name: f.Name, Version: f.Version, SHA256: m.info.SHA256, Bytes: m.info.Bytes,
+			Engine: engine, Powers: powers(m.info.Powers), Operations: m.info.Exports,
+			Capabilities: optional(m.info.Exports), Warnings: append(slices.Clone(warnings), f.Warnings()...),
+			Manifest: abi.Marshal(f)})
+	}
+	return list
 }
 
 const pageBytes = 64 << 10

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -111,6 +113,27 @@ func (a *app) run(ctx context.Context, dry bool) error {
 func (a *app) notePage(slot *servedSlot) {
 	if slot.page != nil {
 		a.out.note("The page: %s", slot.page.Link(slot.url))
+	}
+}
+
+// openPage opens the page in the browser of a person who sits at a display.
+func (a *app) openPage(ctx context.Context, slot *servedSlot) {
+	program := "xdg-open"
+	switch {
+	case slot.page == nil:
+		return
+	case runtime.GOOS == "darwin":
+		program = "open"
+	case a.getenv("DISPLAY") == "" && a.getenv("WAYLAND_DISPLAY") == "":
+		return
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return
+	}
+	browser := exec.CommandContext(context.WithoutCancel(ctx), path, slot.page.Link(slot.url))
+	if browser.Start() == nil {
+		go func() { _ = browser.Wait() }() // whether it opened is for the person to see: the address stands there
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
 	"github.com/memhost/memhost/internal/doors/page"
 	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -155,7 +156,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token,
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
-		Operations: operations}
+		Operations: operations,
+		Modules:    func() []wire.Module { return a.listedModules(m) }}
 	if c.Server.Page != page.Off {
 		v.page = page.New(c.Server.Page, token != "")
 		o.Page = v.page

@@ -96,6 +96,7 @@ func open(t *testing.T, width, height int, dark bool) *browser {
 		scheme = "dark"
 	}
 	require.NoError(t, chromedp.Run(ctx, network.Enable(), cdplog.Enable(), cdpruntime.Enable(),
+		emulation.SetDeviceMetricsOverride(int64(width), int64(height), 1, false),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
 			Value: scheme}})))
 	b.Context = ctx

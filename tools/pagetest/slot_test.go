@@ -4,6 +4,7 @@ package pagetest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -11,6 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +29,7 @@ import (
 // slot is a process that serves a data folder.
 type slot struct {
 	url, dir string
+	said     string // the file of its standard error
 	process  *exec.Cmd
 }
 
@@ -38,13 +43,17 @@ func address(t *testing.T) string {
 }
 
 // serve starts a slot and waits until it serves.
-func serve(t *testing.T, dir, listen string) *slot {
+func serve(t *testing.T, dir, listen string, more ...string) *slot {
 	t.Helper()
 	program, err := memhost()
 	require.NoError(t, err)
-	s := &slot{url: "http://" + listen, dir: dir, process: exec.Command(program, "run", "--data", dir, "--listen",
-		listen)}
+	s := &slot{url: "http://" + listen, dir: dir, process: exec.Command(program, append([]string{"run", "--data", dir, "--listen",
+		listen}, more...)...)}
 	s.process.Env = append(os.Environ(), "HOME="+dir)
+	out, err := os.CreateTemp(t.TempDir(), "said-*")
+	require.NoError(t, err)
+	defer out.Close()
+	s.said, s.process.Stderr = out.Name(), out
 	require.NoError(t, s.process.Start())
 	t.Cleanup(s.kill)
 	require.Eventually(t, func() bool {
@@ -92,10 +101,10 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 		dark          bool
 	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}} {
 		b := open(t, c.width, c.height, c.dark)
-		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation", "module": "sha256"} {
+		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation", "modules": "Configure it"} {
 			name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
 			var text string
-			var overflow int
+			var overflow, fetched int
 			var shot []byte
 			actions := append(b.at(s, view), chromedp.Reload(), shown())
 			if view == "ask" {
@@ -103,7 +112,9 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 			}
 			b.run(t, append(actions, chromedp.Text("main", &text),
 				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow),
-				chromedp.FullScreenshot(&shot, 100))...)
+				chromedp.Evaluate(jsonBytes, &fetched), chromedp.FullScreenshot(&shot, 100))...)
+			assert.LessOrEqual(t, fetched, 1_000_000, "%s: bytes of JSON", name)
+			t.Logf("%s: %d bytes of JSON", name, fetched)
 			assert.Contains(t, text, want, name)
 			assert.LessOrEqual(t, overflow, 0, "%s: nothing stands beyond the window's width", name)
 			if dir := os.Getenv("SHOTS"); dir != "" {
@@ -114,11 +125,183 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 	}
 }
 
+// jsonBytes is how much the page has fetched since it was loaded, without the stream.
+const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
+	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
+
+// TestTheFirstViewIsThereAtOnce wants the quickest of five within 200 ms: other work of the machine counts against the
+// others.
+func TestTheFirstViewIsThereAtOnce(t *testing.T) {
+	s := demoSlot(t)
+	b := open(t, 1300, 900, false)
+	b.run(t, b.at(s, "now")...)
+	var all []float64
+	for range 5 {
+		var ms float64
+		b.run(t, chromedp.Reload(), shown(),
+			chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))
+		all = append(all, ms)
+	}
+	t.Logf("first view, ms after the navigation began: %.0f", all)
+	assert.LessOrEqual(t, slices.Min(all), 200.0)
+}
+
+func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
+	s := demoSlot(t)
+	b := open(t, 1300, 900, false)
+	says := func(text string) chromedp.Action {
+		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text), nil)
+	}
+	live := chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil)
+	b.run(t, append(b.at(s, "now"), live)...)
+	b.run(t, chromedp.Evaluate(`window.seen = []; new MutationObserver(() => {
+		const items = [...document.querySelectorAll("main ol li")].map(li => li.textContent);
+		if (items.length > 0) window.seen.push(items.length + " " + items.at(-1)); })
+		.observe(document.getElementById("main"), { subtree: true, childList: true })`, nil))
+	r, err := http.Post(s.url+"/v1/swap", "application/json", strings.NewReader(`{"condition": "no_memory"}`))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	_ = r.Body.Close()
+	var seen []string
+	b.run(t, says("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
+	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
+
+	// and by the page itself, which asks first
+	b.run(t, chromedp.SetValue("main form input", "full_history"), chromedp.Click("main form button"),
+		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("providerfull_history"))
+	b.clean(t)
+}
+
+func TestAReadingPageOffersNoChange(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--page", "read")
+	b := open(t, 1300, 900, false)
+	var text string
+	b.run(t, append(b.at(s, "now"), chromedp.Text("main", &text))...)
+	assert.NotContains(t, text, "Exchange")
+	assert.NotContains(t, text, "Make read-only")
+}
+
+// TestALinkWorksOnce opens the link of a slot with a token twice.
+func TestALinkWorksOnce(t *testing.T) {
+	t.Setenv("MEMHOST_TOKEN", "0123456789abcdef0123")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
+	var link []byte
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(s.said)
+		link = regexp.MustCompile(`http\S+#code=\w+`).Find(text)
+		return err == nil && link != nil
+	}, 10*time.Second, 20*time.Millisecond)
+	b := open(t, 1300, 900, false)
+	b.own = s.url + "/"
+	var hash string
+	b.run(t, chromedp.Navigate(string(link)), shown(),
+		chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil),
+		chromedp.Evaluate(`location.hash`, &hash))
+	assert.Empty(t, hash)
+	b.clean(t)
+	other := open(t, 1300, 900, false)
+	other.own = s.url + "/"
+	other.run(t, chromedp.Navigate(string(link)),
+		chromedp.Poll(`document.querySelector("main input[type=password]") !== null`, nil))
+}
+
+// TestOtherScriptsAreShown records Chinese and Arabic, and wants each text in its own direction.
+func TestOtherScriptsAreShown(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
+	for i, text := range []string{"我住在上海，养了一只猫。", "أسكن في القاهرة ولي قطة."} {
+		record(t, s, map[string]any{"event_id": fmt.Sprint("e", i), "run_id": "r", "user_id": "ليلى", "session_id": "s",
+			"turn_id": fmt.Sprint(i), "timestamp": "2026-03-02T09:00:00Z",
+			"messages": []map[string]any{{"role": "user", "content": text}}})
+	}
+	b := open(t, 400, 800, false)
+	var text string
+	var overflow int
+	var directions []string
+	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), chromedp.Poll(answered, nil),
+		chromedp.Text("main", &text), chromedp.Evaluate(`[...document.querySelectorAll("p bdi, td bdi, select, option")].map(e =>
+			e.textContent.slice(0, 12) + getComputedStyle(e).direction)`, &directions),
+		chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow))...)
+	assert.Contains(t, text, "我住在上海，养了一只猫。")
+	assert.Contains(t, text, "أسكن في القاهرة ولي قطة.")
+	assert.LessOrEqual(t, overflow, 0)
+	t.Log(directions)
+	b.clean(t)
+}
+
+func record(t *testing.T, s *slot, event map[string]any) {
+	t.Helper()
+	body, err := json.Marshal(event)
+	require.NoError(t, err)
+	r, err := http.Post(s.url+"/v1/events", "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	_ = r.Body.Close()
+	require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
+}
+
+// TestManyTurnsComeInPages records TURNS turns (20,000, which takes a minute) and walks the
+// first pages. What a page costs does not depend on how many there are.
+func TestManyTurnsComeInPages(t *testing.T) {
+	turns, err := strconv.Atoi(cmp.Or(os.Getenv("TURNS"), "20000"))
+	require.NoError(t, err)
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	for at := 0; at < turns; {
+		var events []map[string]any
+		for ; at < turns && len(events) < 500; at++ {
+			events = append(events, map[string]any{"event_id": fmt.Sprintf("e%06d", at), "run_id": "r", "user_id": "u",
+				"session_id": "s", "turn_id": fmt.Sprint(at), "timestamp": "2026-03-02T09:00:00Z",
+				"messages": []map[string]any{{"role": "user", "content": "a turn"}}})
+		}
+		body, err := json.Marshal(map[string]any{"events": events})
+		require.NoError(t, err)
+		r, err := http.Post(s.url+"/v1/events/batch", "application/json", bytes.NewReader(body))
+		require.NoError(t, err)
+		_ = r.Body.Close()
+		require.Equal(t, http.StatusOK, r.StatusCode)
+	}
+	b := open(t, 1300, 900, false)
+	var rows, fetched int
+	var ms float64
+	b.run(t, append(b.at(s, "turns"), chromedp.Reload(), shown(), chromedp.Evaluate(jsonBytes, &fetched),
+		chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms),
+		chromedp.Evaluate(`document.querySelectorAll("main tbody tr").length`, &rows))...)
+	assert.Equal(t, 100, rows)
+	assert.LessOrEqual(t, fetched, 1_000_000)
+	t.Logf("%d turns: the first page after %.0f ms, %d bytes of JSON", turns, ms, fetched)
+	first := func(id string) chromedp.Action {
+		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main tbody td").textContent === %q`, id), nil)
+	}
+	const next, before = `main .buttons button:last-child`, `main .buttons button:first-child`
+	b.run(t, chromedp.Click(next), first("e000100"), chromedp.Click(next), first("e000200"), chromedp.Click(before),
+		first("e000100"))
+	b.clean(t)
+}
+
+// TestTheModuleFormPrintsYAMLWithoutASecret fills in the form of mem0.
+func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
+	b := open(t, 1300, 900, false)
+	var yaml string
+	b.run(t, append(b.at(s, "modules"), chromedp.Evaluate(`{ const s = document.querySelector("main select");
+		s.selectedIndex = [...s.options].findIndex(o => o.textContent.startsWith("mem0 "));
+		s.dispatchEvent(new Event("change"));
+		for (const l of document.querySelectorAll("label.key")) {
+			if (!/^(url|api_key)/.test(l.textContent)) continue;
+			l.querySelector("input").value = l.textContent.startsWith("url") ? "http://127.0.0.1:8000" : "mem0";
+			l.querySelector("input").dispatchEvent(new Event("input", { bubbles: true }));
+		} }`, nil), chromedp.Evaluate(`document.querySelector("pre[aria-label=YAML]").textContent`, &yaml))...)
+	assert.Contains(t, yaml, `{env: MEM0, origin: "http://127.0.0.1:8000"}`)
+	file := filepath.Join(t.TempDir(), "memhost.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(yaml), 0o600))
+	t.Setenv("MEM0", "hush")
+	run(t, filepath.Dir(file), "config", "--config", file)
+	b.clean(t)
+}
+
 func TestTheSlotsPageIsAccessible(t *testing.T) {
 	s := demoSlot(t)
 	script := axe(t)
 	for _, dark := range []bool{false, true} {
-		for _, view := range []string{"now", "ask", "turns", "module"} {
+		for _, view := range []string{"now", "ask", "turns", "modules"} {
 			b := open(t, 1300, 900, dark)
 			var found string
 			b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...),

@@ -75,6 +75,8 @@ type line struct {
 	Time      string `json:"time"`
 	Seq       int64  `json:"seq"`
 	Operation string `json:"operation"`
+	// Origin is page for what a person asked from the slot's page.
+	Origin    string `json:"origin,omitempty"`
 	Scope     any    `json:"scope,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	EventID   string `json:"event_id,omitempty"`
@@ -121,7 +123,7 @@ func (l *Log) OnExchange(x *host.Exchange) {
 }
 
 func (l *Log) entries(x *host.Exchange) []*line {
-	base := line{Time: x.At.UTC().Format(time.RFC3339Nano), Operation: x.Operation, Outcome: "ok",
+	base := line{Time: x.At.UTC().Format(time.RFC3339Nano), Operation: x.Operation, Origin: x.Origin, Outcome: "ok",
 		LatencyMS: float64(x.Latency.Microseconds()) / 1000}
 	describe(&base, x.Request)
 	if l.options.Content {

@@ -57,6 +57,17 @@ func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[stri
 	return lines(t, o.File)
 }
 
+func TestALineSaysThatThePageAsked(t *testing.T) {
+	got := run(t, tracelog.Options{}, func(s *host.Slot) {
+		q := &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "page"}
+		_, _ = s.Retrieve(context.Background(), q) // nothing listens there; the line is what counts
+		_, _ = s.Retrieve(host.WithOrigin(context.Background(), host.OriginPage), q)
+	})
+	require.Len(t, got, 2)
+	require.NotContains(t, got[0], "origin")
+	require.Equal(t, "page", got[1]["origin"])
+}
+
 func lines(t *testing.T, file string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(file)

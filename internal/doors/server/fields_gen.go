@@ -48,6 +48,8 @@ func typeComments() map[string]string {
 		"MemoryScope":       "MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.",
 		"Message":           "Message is one utterance of a turn.",
 		"ModeReceipt":       "ModeReceipt is the mode that holds now.",
+		"Module":            "Module is what can be told of a module without running it.",
+		"ModuleList":        "ModuleList is what modules the program has.",
 		"ModuleManifest":    "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
 		"MutationReceipt":   "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
 		"NativeDecl":        "NativeDecl is a native query or mutation.",
@@ -250,6 +252,13 @@ func fieldComments() map[string]map[string]string {
 			"not_ready": "not_ready lists scopes with writes that the backend has not yet shown.",
 			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
+		"Module": {
+			"engine":     "engine is what runs it.",
+			"manifest":   "manifest is the module's own: its providers, origins, routes and config_schema.",
+			"operations": "operations and Capabilities are those that it implements.",
+			"powers":     "powers are what it may do beyond computing.",
+			"warnings":   "warnings are for the operator.",
+		},
 		"ModuleManifest": {
 			"config_schema":  "config_schema is the JSON Schema (2020-12) of the native config block.",
 			"deadlines_ms":   "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
@@ -283,6 +292,7 @@ func fieldComments() map[string]map[string]string {
 			"latency_ms": "latency_ms is how long it took, of which BackendMS in the backend and PluginMS in the plugin.",
 			"missed":     "missed counts the lines that were left out here.",
 			"operation":  "operation is the contract's name of the operation that ended.",
+			"origin":     "origin is page for what a person asked from the slot's page.",
 			"step":       "step is the step that ended.",
 		},
 		"OriginDecl": {

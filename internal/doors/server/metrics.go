@@ -47,7 +47,8 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	}
 	m := &Metrics{registry: r,
 		operations: counter("memhost_operations_total",
-			"Operations of the contract that ended, by error code; ok for success.", "provider", "operation", "code"),
+			"Operations of the contract that ended, by error code; ok for success. origin is page for questions from the "+
+				"slot's page.", "provider", "operation", "code", "origin"),
 		seconds:        histogram("memhost_operation_seconds", "How long operations took, as the host saw it."),
 		backendSeconds: histogram("memhost_backend_seconds", "How much of an operation the backend's answers took."),
 		pluginSeconds:  histogram("memhost_plugin_seconds", "How much of an operation the plugin itself took."),
@@ -93,7 +94,7 @@ func (m *Metrics) Observe(o host.Observation) {
 	} else if !slices.Contains(abi.Codes(), o.Code) {
 		code = other
 	}
-	m.operations.WithLabelValues(o.Provider, o.Operation, code).Inc()
+	m.operations.WithLabelValues(o.Provider, o.Operation, code, o.Origin).Inc()
 	observe := func(h *prometheus.HistogramVec, d time.Duration) {
 		h.WithLabelValues(o.Provider, o.Operation).Observe(d.Seconds())
 	}

@@ -36,9 +36,9 @@ func TestWhatMetricsShow(t *testing.T) {
 	w := ask(s.Handler(), "GET", wire.PathMetrics, "")
 	require.Equal(t, 200, w.Code)
 	for _, line := range []string{
-		`memhost_operations_total{code="ok",operation="retrieve",provider="mem0"} 1`,
-		`memhost_operations_total{code="timeout",operation="retrieve",provider="mem0"} 1`,
-		`memhost_operations_total{code="other",operation="retrieve",provider="mem0"} 1`,
+		`memhost_operations_total{code="ok",operation="retrieve",origin="",provider="mem0"} 1`,
+		`memhost_operations_total{code="timeout",operation="retrieve",origin="",provider="mem0"} 1`,
+		`memhost_operations_total{code="other",operation="retrieve",origin="",provider="mem0"} 1`,
 		`memhost_operation_seconds_count{operation="retrieve",provider="mem0"} 3`,
 		`memhost_operation_seconds_sum{operation="retrieve",provider="mem0"} 0.03`,
 		`memhost_backend_seconds_sum{operation="retrieve",provider="mem0"} 0.02`,

@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "write testdata/openapi.json anew")
 // table lists every route of the door.
 func table() []string {
 	return []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve", "POST /v1/format",
-		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/events/list", "GET /v1/operations", "GET /v1/mode", "PUT /v1/mode",
+		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/events/list",
+		"GET /v1/operations", "GET /v1/modules", "GET /v1/mode", "PUT /v1/mode",
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",

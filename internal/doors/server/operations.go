@@ -46,7 +46,7 @@ func (o *Operations) Observe(x host.Observation) {
 		return
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	o.pass(&wire.OperationLine{Kind: wire.LineOperation, Operation: x.Operation, Provider: x.Provider,
+	o.pass(&wire.OperationLine{Kind: wire.LineOperation, Operation: x.Operation, Provider: x.Provider, Origin: x.Origin,
 		Code: string(x.Code), LatencyMS: ms(x.Latency), BackendMS: ms(x.Backend), PluginMS: ms(x.Plugin), IO: x.IO})
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	// Operations is what GET /v1/operations streams. The caller gives its methods to the host's options. Default: none,
 	// the stream is unsupported.
 	Operations *Operations
+	// Modules lists the modules at GET /v1/modules. Default: none, the route is unsupported.
+	Modules func() []wire.Module
 	// Page is served below /page/, without a token: its files hold nothing of memory. Default: none.
 	Page Page
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.

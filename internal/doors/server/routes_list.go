@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -52,6 +53,20 @@ func (s *Server) listRoutes() []route {
 				Operation: abi.OpRetrieve, Provider: "mem0", LatencyMS: 12.5, BackendMS: 11.9, PluginMS: 0.4,
 				IO: exampleTrace(abi.OpRetrieve).IO},
 			handler: http.HandlerFunc(s.streamOperations)},
+		{method: http.MethodGet, path: wire.PathModules, operation: wire.OpListModules, tag: tagSlot, local: true,
+			summary: "List the modules that the program has", codes: unsupported,
+			about: "What each is and may do, read off its bytes, with the JSON schema of its configuration. No " +
+				"configuration of the slot's is told, and so no secret.",
+			answer: &wire.ModuleList{Modules: []wire.Module{{Name: "mem0", Version: "0.1.0", SHA256: strings.Repeat("0", 64),
+				Bytes: 250000, Engine: "wazero", Powers: []string{"http", "state"},
+				Operations: []string{abi.OpRetrieve}, Capabilities: []string{"readiness"},
+				Manifest: abi.Raw(`{"abi":"memhost/1"}`)}}},
+			handler: ask(s, wire.OpListModules, func(context.Context) (*wire.ModuleList, error) {
+				if s.options.Modules == nil {
+					return nil, abi.NewError(abi.CodeUnsupported, "this slot lists no modules").WithReason("modules")
+				}
+				return &wire.ModuleList{Modules: s.options.Modules()}, nil
+			})},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -164,6 +165,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			id = rand.Text()
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		if r.Header.Get(wire.HeaderOrigin) == host.OriginPage {
+			r = r.WithContext(host.WithOrigin(r.Context(), host.OriginPage))
+		}
 		s.hurry(connection, r)
 		h := w.Header()
 		h.Set("X-Request-Id", id)

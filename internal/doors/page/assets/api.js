@@ -10,7 +10,8 @@ export class Problem extends Error {
   }
 }
 
-const headers = (more = {}) => (key ? { Authorization: `Bearer ${key}`, ...more } : more);
+const headers = (more = {}) => ({ "Memhost-Origin": "page", ...(key ? { Authorization: `Bearer ${key}` } : {}),
+  ...more });
 
 // call sends a request and returns the answer's JSON. It throws a Problem, or a TypeError while the slot is away.
 export async function call(method, path, body) {

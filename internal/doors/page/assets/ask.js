@@ -1,10 +1,11 @@
 // Ask: a question, and the context as a model would see it.
-import { el, facts, json, problem, state, table, words } from "./dom.js";
-import { post } from "./api.js";
+import { el, facts, json, problem, state, table, time, words } from "./dom.js";
+import { get, post } from "./api.js";
 import { asked, choice, every, nameOf } from "./scopes.js";
 
 export async function ask(place) {
-  const found = await every();
+  const [found, manifest, listed] = await Promise.all([every(), get("/v1/manifest"),
+    get("/v1/modules").catch(() => ({ modules: [] }))]);
   if (found.list.length === 0) {
     place.append(el("h2", {}, "Ask"), el("p", {}, "This slot has no scope yet: nothing was recorded."));
     return;
@@ -14,8 +15,8 @@ export async function ask(place) {
   const tokens = el("input", { type: "number", min: 1, value: 1500 });
   const answer = el("div", { role: "status" });
   place.append(el("h2", {}, "Ask"),
-    el("p", {},
-      "A question from here is a real retrieval: it asks the backend as an agent does, and costs what that costs."),
+    el("p", {}, "A question from here is a real retrieval, which logs and metrics tell apart by origin: page. ",
+      costs(manifest, listed.modules)),
     el("form", { onsubmit: async (event) => {
       event.preventDefault();
       answer.replaceChildren("asking");
@@ -31,6 +32,17 @@ export async function ask(place) {
     answer);
 }
 
+// costs says beforehand what a question may cost. No module declares whether its backend calls a model, so every
+// backend on the network is announced.
+function costs(manifest, modules) {
+  const module = modules.find((m) => m.sha256 === manifest.module.sha256);
+  if (module && (module.manifest.origins ?? []).length === 0) {
+    return "This provider asks nothing outside the slot: a question costs no model call.";
+  }
+  return el("strong", { class: "wait" },
+    `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.`);
+}
+
 function shown(r, scope) {
   const t = r.trace ?? {};
   return [el("div", { class: "columns" },
@@ -42,7 +54,7 @@ function shown(r, scope) {
     el("section", {}, el("h2", {}, "Evidence"), table("Evidence", ["rank", "text", "score", "time", "from turns"],
       r.evidence.map((e, i) => [el("mark", { class: `e${i % 6}` }, String(e.rank)),
         e.text || shownText(r.formatted_context, e) || e.native_id,
-        e.score === undefined ? "" : Number(e.score.toPrecision(4)), e.valid_at || e.created_at || "",
+        e.score === undefined ? "" : Number(e.score.toPrecision(4)), time(e.valid_at || e.created_at),
         el("span", {}, (e.source_event_ids ?? []).map((id) => [el("a",
           { href: `#turns?${new URLSearchParams({ scope: nameOf(scope), event: id })}` },
           words(id)), " "]).flat())])))),

@@ -15,6 +15,9 @@ export function el(tag, attributes = {}, ...children) {
 // words is text that came from a user, memory or a backend: its direction is its own.
 export const words = (text, tag = "bdi") => el(tag, { dir: "auto" }, String(text));
 
+// time is an RFC 3339 time to the second.
+export const time = (at) => el("time", { datetime: at ?? "", class: "time" }, (at ?? "").replace(/\.\d+/, ""));
+
 // facts is a list of names with values; what is empty is left out.
 export function facts(pairs) {
   const list = el("dl");

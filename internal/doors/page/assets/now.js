@@ -1,5 +1,5 @@
 // Now: what serves, how it is, what is open, and the changes.
-import { confirm, el, facts, problem, state, table, words } from "./dom.js";
+import { confirm, el, facts, problem, state, table, time, words } from "./dom.js";
 import { call, get, post } from "./api.js";
 import { asked, every, nameOf } from "./scopes.js";
 
@@ -15,7 +15,7 @@ export async function now(place, slot) {
       el("section", {}, el("h2", {}, "Serving"), facts([["provider", manifest.provider], ["kind",
         manifest.condition_kind],
         ["module", `${manifest.module.name} ${manifest.module.version}`], ["sha256", manifest.module.sha256],
-        ["since", manifest.serving_since], ["load", manifest.load_generation], ["tokenizer", manifest.tokenizer],
+        ["since", time(manifest.serving_since)], ["load", manifest.load_generation], ["tokenizer", manifest.tokenizer],
         ["mode", mode.read_only ? `read-only${mode.reason ? `: ${mode.reason}` : ""}` : "writable"],
         ["capabilities", manifest.capabilities.capabilities], ["warnings", manifest.warnings]])),
       el("section", {}, el("h2", {}, "Backend"), health, el("h2", {}, "Steps"), steps)),
@@ -95,7 +95,8 @@ function changes(mode, manifest, said, again) {
         return;
       }
       change("Exchange the provider?",
-        `${manifest.provider} is replaced by ${name.value}. Calls under way end first; when a step fails, ${manifest.provider} keeps serving.`,
+        `${manifest.provider} is replaced by ${name.value}. Calls under way end first; when a step fails, ` +
+          `${manifest.provider} keeps serving.`,
         "Exchange it", () => post("/v1/swap", { [kind.value]: name.value, ...(block === undefined ? {} :
           { config: block }) }),
         (m) => `${m.provider} serves.`);

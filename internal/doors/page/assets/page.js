@@ -4,9 +4,9 @@ import { enter, follow, get, useToken } from "./api.js";
 import { now } from "./now.js";
 import { ask } from "./ask.js";
 import { turns } from "./turns.js";
-import { module } from "./module.js";
+import { modules } from "./modules.js";
 
-const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["module", "Module", module]];
+const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["modules", "Modules", modules]];
 const main = document.getElementById("main");
 const link = document.getElementById("link");
 
@@ -36,6 +36,7 @@ async function open(focus) {
     if (turn === opened) place.append(problem(e));
   }
   main.removeAttribute("aria-busy");
+  performance.mark("shown"); // for whoever measures
   if (focus) main.focus();
 }
 
@@ -64,7 +65,8 @@ function askToken(e) {
   const said = el("div", { role: "alert" }, e ? problem(e) : null);
   main.replaceChildren(el("h2", {}, "This slot wants a token"),
     el("p", {},
-      "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only."),
+      "Open the page with the link that memhost run printed, which works once; or give the slot's token " +
+      "(MEMHOST_TOKEN). It is kept in this page only."),
     el("form", { onsubmit: async (event) => {
       event.preventDefault();
       useToken(input.value);

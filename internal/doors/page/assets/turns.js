@@ -1,5 +1,5 @@
 // Turns: a scope's events with their outcome, a page at a time, and where memory came from.
-import { el, json, problem, state, table, words } from "./dom.js";
+import { el, json, problem, state, table, time, words } from "./dom.js";
 import { get, post } from "./api.js";
 import { asked, choice, every, nameOf } from "./scopes.js";
 
@@ -33,9 +33,11 @@ export async function turns(place, slot, wanted) {
     }
   };
   const rows = (page) => [el("p", {},
-    `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids.`),
+    `Generation ${page.generation}, ${page.events.length} events on this page, in the order of their ids. ` +
+    "The slot keeps no text of them" +
+    (tells ? ": Memory asks the provider what it has." : ", and this provider does not tell what it made of each.")),
     table("Events", ["event", "state", "sent", "in the backend", "says", ""], page.events.map((e) => [e.event_id,
-      state(e.state), e.sent_at ?? "",
+      state(e.state), time(e.sent_at),
       (e.receipt?.native_ids ?? []).slice(0, 5).join(", "), (e.receipt?.warnings ?? []).join("; "),
       tells ? el("button", { type: "button", "aria-label": `What memory has of ${e.event_id}`, onclick: () =>
         trace(e.event_id) }, "Memory") : ""]))];
@@ -67,7 +69,8 @@ export async function turns(place, slot, wanted) {
     nameOf(scope.value()) === wanted.get("scope")) await trace(wanted.get("event"));
   let soon = 0;
   return (line) => {
-    if (!/^(record_event|record_events|reset_scope|readiness|wait_until_ready)$/.test(line.operation ?? "") || soon) return;
+    const changes = /^(record_event|record_events|reset_scope|readiness|wait_until_ready)$/;
+    if (!changes.test(line.operation ?? "") || soon) return;
     soon = setTimeout(() => { soon = 0; if (place.isConnected) read(); }, 1000);
   };
 }

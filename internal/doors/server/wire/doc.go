@@ -23,6 +23,7 @@ const (
 	PathNativeQuery  = "/v1/native-query"
 	PathSwap         = "/v1/swap"
 	PathOperations   = "/v1/operations"
+	PathModules      = "/v1/modules"
 
 	PathLive    = "/healthz"
 	PathReady   = "/readyz"
@@ -32,6 +33,9 @@ const (
 	// PathPage is the page that shows the slot; its files are below.
 	PathPage = "/page/"
 )
+
+// HeaderOrigin says who asks; its one value with a meaning is host.OriginPage.
+const HeaderOrigin = "Memhost-Origin"
 
 // Media types of the door.
 const (
@@ -50,4 +54,5 @@ const (
 	OpOperations   = "operations"
 	OpListScopes   = "list_scopes"
 	OpListEvents   = "list_events"
+	OpListModules  = "list_modules"
 )

@@ -24,6 +24,8 @@ type OperationLine struct {
 	// Operation is the contract's name of the operation that ended.
 	Operation string `json:"operation,omitempty"`
 	Provider  string `json:"provider,omitempty"`
+	// Origin is page for what a person asked from the slot's page.
+	Origin string `json:"origin,omitempty"`
 	// Code is that of its error; absent for success.
 	Code string `json:"code,omitempty"`
 	// LatencyMS is how long it took, of which BackendMS in the backend and PluginMS in the plugin.
@@ -47,6 +49,7 @@ func (x *OperationLine) Encode(e *wirejson.Encoder) {
 	e.Str(x.At)
 	optional(e, "operation", x.Operation)
 	optional(e, "provider", x.Provider)
+	optional(e, "origin", x.Origin)
 	optional(e, "code", x.Code)
 	milliseconds(e, "latency_ms", x.LatencyMS)
 	milliseconds(e, "backend_ms", x.BackendMS)
