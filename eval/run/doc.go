@@ -7,6 +7,6 @@
 // a line of the journal before the next begins, so that a cell goes on after kill -9 where it was: what is in the
 // journal is not asked again, and a write without a line is settled by the slot's own ledger.
 //
-// Reading order: run.go (a run and its cells), cell.go (one cell), session.go (a test session), progress.go (what a journal says
-// is done), plan.go (what it will cost).
+// Reading order: run.go (a run and its cells), cell.go (one cell), session.go (a test session), progress.go (what a
+// journal says is done), resume.go (whether memory still holds it), plan.go (what it will cost).
 package run

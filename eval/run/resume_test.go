@@ -71,15 +71,16 @@ func TestWhatAMemoryLostIsToldFromItsInventories(t *testing.T) {
 		now  int64
 		lost string
 	}{
-		"as it was":                        {personaDone{known: holds(3)}, 3, ""},
-		"a write in flight arrived":        {personaDone{known: holds(3)}, 4, ""},
-		"an older copy":                    {personaDone{known: holds(3)}, 2, "it had 3 of kind fact, and has 2"},
-		"merged after events":              {personaDone{known: holds(3), since: 2}, 2, ""},
-		"emptied after events":             {personaDone{known: holds(3), since: 2}, 0, "it had 3 items, and is empty"},
-		"emptied before any inventory":     {personaDone{since: 2, native: 5}, 0, "it had 5 items, and is empty"},
-		"nothing kept of what was said":    {personaDone{since: 2}, 0, ""},
-		"nothing kept, by an inventory":    {personaDone{known: holds(0)}, 0, ""},
-		"kept after an inventory, emptied": {personaDone{known: holds(0), since: 1, native: 1}, 0, "it had 1 items, and is empty"},
+		"as it was":                     {personaDone{known: holds(3)}, 3, ""},
+		"a write in flight arrived":     {personaDone{known: holds(3)}, 4, ""},
+		"an older copy":                 {personaDone{known: holds(3)}, 2, "it had 3 of kind fact, and has 2"},
+		"merged after events":           {personaDone{known: holds(3), since: 2}, 2, ""},
+		"emptied after events":          {personaDone{known: holds(3), since: 2}, 0, "it had 3 items, and is empty"},
+		"emptied before any inventory":  {personaDone{since: 2, native: 5}, 0, "it had 5 items, and is empty"},
+		"nothing kept of what was said": {personaDone{since: 2}, 0, ""},
+		"nothing kept, by an inventory": {personaDone{known: holds(0)}, 0, ""},
+		"kept after an inventory, emptied": {personaDone{known: holds(0), since: 1, native: 1}, 0,
+			"it had 1 items, and is empty"},
 	} {
 		assert.Equal(t, c.lost, c.done.lost(holds(c.now)), name)
 	}

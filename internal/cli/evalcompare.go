@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +29,35 @@ func (a *app) evalCompareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.out.object(c)
+			if a.out.json {
+				return a.out.object(c)
+			}
+			return a.showSideBySide(c)
 		}}
+}
+
+// showSideBySide prints a line for each memory, budget and metric.
+func (a *app) showSideBySide(s *score.SideBySide) error {
+	w := tabwriter.NewWriter(a.out.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "memory\tbudget\tmetric\t%s\t%s\tdifference\n", printable(s.A), printable(s.B))
+	for _, c := range s.Columns {
+		for _, f := range c.Figures {
+			difference := "–"
+			if f.Difference != nil {
+				difference = fmt.Sprintf("%+.3f", *f.Difference)
+			}
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", c.Label, f.Budget, f.Metric, meanOf(f.A), meanOf(f.B), difference)
+		}
+	}
+	return w.Flush()
+}
+
+// meanOf is a figure with its interval; a dash where there is none.
+func meanOf(f *score.Figure) string {
+	if f == nil || f.Value == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", f.Value.Mean, f.Value.Low, f.Value.High)
 }
 
 func (a *app) evalFailuresCommand() *cobra.Command {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,14 +29,21 @@ func (a *app) evalStatusCommand() *cobra.Command {
 				} else {
 					err = a.evalStatus(args[0], r)
 				}
-				if err != nil || !follow || r.CompleteAt != "" || ctx.Err() != nil {
+				if err != nil || !follow || ended(r) || ctx.Err() != nil {
 					return err
 				}
 				a.Sleep(ctx, 2*time.Second)
 			}
 		}}
-	cmd.Flags().BoolVar(&follow, "follow", false, "print it again every two seconds, until the run is complete")
+	cmd.Flags().BoolVar(&follow, "follow", false, "print it again every two seconds, until every cell is complete or failed")
 	return cmd
+}
+
+// ended tells whether no cell of a run is waiting or running.
+func ended(r *rundir.Run) bool {
+	return !slices.ContainsFunc(r.Cells, func(c *rundir.Cell) bool {
+		return c.State != rundir.Complete && c.State != rundir.Failed
+	})
 }
 
 func (a *app) evalStatus(folder string, r *rundir.Run) error {
