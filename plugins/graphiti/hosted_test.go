@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/fakes/bolt"
 	"github.com/memhost/memhost/internal/fakes/graphiti"
 	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/pages"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/memhost/memhost/sdk"
@@ -275,13 +276,12 @@ func TestTenThousandFacts(t *testing.T) {
 // facts.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const facts, memory = 20_000, 12 << 20
-	b, sent := start(t, setUp{surfaceCore, false}, graphiti.Options{}, ""), 0
-	gateway, text := b.Gateway(), strings.Repeat("tea ", 300)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b := start(t, setUp{surfaceCore, false}, graphiti.Options{}, "")
+	text := strings.Repeat("tea ", 300)
+	server := pages.Serve(t, b.Gateway(), func(r *http.Request, _ []byte) string {
 		group, edges := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v1/groups/"), "/edges")
 		if !edges {
-			gateway.ServeHTTP(w, r)
-			return
+			return ""
 		}
 		at, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
 		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
@@ -296,11 +296,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 		if at < facts {
 			next = fmt.Sprintf(`"%d"`, at)
 		}
-		n, err := fmt.Fprintf(w, `{"edges":[%s],"next_cursor":%s}`, strings.Join(edge, ","), next)
-		assert.NoError(t, err)
-		sent += n
-	}))
-	t.Cleanup(server.Close)
+		return fmt.Sprintf(`{"edges":[%s],"next_cursor":%s}`, strings.Join(edge, ","), next)
+	})
 	b.config.Block = abi.Raw(fmt.Sprintf(`{"url":%q,"surface":"core"}`, server.URL))
 	s := serveWithin(t, b, host.Limits{MemoryBytes: memory})
 	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r",
@@ -308,5 +305,5 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "fact", inventory.Kinds[2].Kind)
 	assert.EqualValues(t, facts, inventory.Kinds[2].Count)
-	assert.Greater(t, sent, 2*memory)
+	server.MoreThan(t, memory)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	"github.com/memhost/memhost/internal/testkit/pages"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
@@ -148,27 +149,23 @@ func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 // TestAResetNeedsNoMoreMemoryThanAPage: the pages of sessions that it deletes come to twice the guest's memory.
 func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const sessions, memory = 1000, 12 << 20
-	f, gone, sent := fake.New(fake.Options{Mood: quick}), 0, 0
+	gone := 0
 	metadata := strings.Repeat("x", 30<<10)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := pages.Serve(t, fake.New(fake.Options{Mood: quick}), func(r *http.Request, _ []byte) string {
 		switch {
 		case gone < sessions && strings.HasSuffix(r.URL.Path, "/sessions/list"):
 			var items []string
 			for i := range pageSize {
 				items = append(items, fmt.Sprintf(`{"id":"s%d","metadata":{"note":%q}}`, gone+i, metadata))
 			}
-			n, err := fmt.Fprintf(w, `{"items":[%s],"total":%d,"page":1,"size":100,"pages":%d}`,
+			return fmt.Sprintf(`{"items":[%s],"total":%d,"page":1,"size":100,"pages":%d}`,
 				strings.Join(items, ","), sessions-gone, (sessions-gone)/pageSize)
-			assert.NoError(t, err)
-			sent += n
 		case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/sessions/"):
 			gone++
-			w.WriteHeader(http.StatusAccepted)
-		default:
-			f.ServeHTTP(w, r)
+			return "{}"
 		}
-	}))
-	t.Cleanup(server.Close)
+		return ""
+	})
 	s := slotAt(t, server.URL, "", host.Options{Limits: host.Limits{MemoryBytes: memory}}, nil)
 	_, err := s.SetupScope(t.Context(), scope)
 	require.NoError(t, err)
@@ -176,7 +173,7 @@ func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, receipt.Status)
 	assert.EqualValues(t, sessions, *receipt.Removed["session"])
-	assert.Greater(t, sent, 2*memory)
+	server.MoreThan(t, memory)
 }
 
 func TestADefaultServerIsPendingAndNeverAPass(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/mem0"
 	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/pages"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -69,13 +70,11 @@ func slotWithin(t testing.TB, name, url, more string, limits host.Limits) *host.
 // TestAnInventoryNeedsNoMoreMemoryThanAPage: the platform's pages come to twice the guest's memory.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const rows, memory = inventoryPages * pageMax, 12 << 20
-	platform, sent := &mem0.Platform{Token: key}, 0
 	text := strings.Repeat("tea ", 2000)
-	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := pages.Serve(t, &mem0.Platform{Token: key}, func(r *http.Request, body []byte) string {
 		at, err := strconv.Atoi(r.URL.Query().Get("page"))
 		if r.URL.Path != "/v3/memories/" || err != nil || r.URL.Query().Get("page_size") != strconv.Itoa(pageMax) {
-			platform.ServeHTTP(w, r)
-			return
+			return ""
 		}
 		var asked struct {
 			Filters struct {
@@ -85,7 +84,7 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 				} `json:"AND"`
 			}
 		}
-		assert.NoError(t, json.NewDecoder(r.Body).Decode(&asked))
+		assert.NoError(t, json.Unmarshal(body, &asked))
 		run := ""
 		for _, condition := range asked.Filters.And {
 			run += condition.Run
@@ -94,17 +93,15 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 		for i := range pageMax {
 			items = append(items, fmt.Sprintf(`{"id":"%d","memory":%q,"run_id":%q}`, at*pageMax+i, text, run))
 		}
-		n, err := fmt.Fprintf(w, `{"count":%d,"results":[%s]}`, rows, strings.Join(items, ","))
-		assert.NoError(t, err)
-		sent += n
-	}))
-	s := slotWithin(t, "mem0", url, `,"api":"platform"`, host.Limits{MemoryBytes: memory})
+		return fmt.Sprintf(`{"count":%d,"results":[%s]}`, rows, strings.Join(items, ","))
+	})
+	s := slotWithin(t, "mem0", server.URL, `,"api":"platform"`, host.Limits{MemoryBytes: memory})
 	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: abi.MemoryScope{RunID: "r",
 		PersonaID: "p"}})
 	require.NoError(t, err)
 	assert.True(t, inventory.Complete)
 	assert.EqualValues(t, rows, inventory.Kinds[0].Count)
-	assert.Greater(t, sent, 2*memory)
+	server.MoreThan(t, memory)
 }
 
 func TestConformance(t *testing.T) {

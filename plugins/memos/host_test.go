@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/memos"
 	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/pages"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -92,30 +93,24 @@ func slotWithin(t *testing.T, config host.ProviderConfig, limits host.Limits) *h
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const rows, memory = 4000, 16 << 20
 	vector := strings.Repeat("0.12345678,", 800) + "1"
-	fake, sent := memos.New(memos.Options{Flavour: memos.Community}), 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
+	fake := memos.New(memos.Options{Flavour: memos.Community})
+	server := pages.Serve(t, fake, func(r *http.Request, body []byte) string {
 		var asked struct {
 			Cube string `json:"mem_cube_id"`
 			Page int    `json:"page"`
 			Size int    `json:"page_size"`
 		}
 		if r.URL.Path != "/product/get_memory" || json.Unmarshal(body, &asked) != nil || asked.Size != inventorySize {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			fake.ServeHTTP(w, r)
-			return
+			return ""
 		}
 		var items []string
 		for i := range asked.Size {
 			items = append(items, fmt.Sprintf(`{"id":"m-%d","memory":"tea","metadata":{"memory_type":"LongTermMemory","status":"activated","user_id":%q,"embedding":[%s]}}`,
 				asked.Page*asked.Size+i, asked.Cube, vector))
 		}
-		n, err := fmt.Fprintf(w, `{"code":200,"message":"","data":{"text_mem":[{"cube_id":%q,"total_nodes":%d,"memories":[%s]}]}}`, asked.Cube, rows, strings.Join(items, ","))
-		assert.NoError(t, err)
-		sent += n
-	}))
-	t.Cleanup(server.Close)
+		return fmt.Sprintf(`{"code":200,"message":"","data":{"text_mem":[{"cube_id":%q,"total_nodes":%d,"memories":[%s]}]}}`,
+			asked.Cube, rows, strings.Join(items, ","))
+	})
 	s := slotWithin(t, provider(t, server.URL, `"add_mode":"sync/fast"`), host.Limits{MemoryBytes: memory})
 	_, err := s.RecordEvent(t.Context(), said("e-1", "Tea at nine."))
 	require.NoError(t, err)
@@ -124,7 +119,7 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	assert.True(t, inventory.Complete)
 	require.Len(t, inventory.Kinds, 1)
 	assert.EqualValues(t, rows, inventory.Kinds[0].Count)
-	assert.Greater(t, sent, 2*memory)
+	server.MoreThan(t, memory)
 }
 
 // TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by
