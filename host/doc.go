@@ -16,8 +16,8 @@
 // internal/tape records and plays. Package extism is a second engine, which a program passes in Options.
 //
 // Reading order: options.go, clock.go, host.go, module.go (bytes to Module), provider.go (Module and configuration),
-// slot.go, operation.go (one operation), powers.go, network.go and intercept.go (what its guest asks), scope.go,
-// readonly.go and mode.go, contract.go (the slot's outer border), read.go, ledger.go, delivery.go, write.go, change.go,
-// reset.go, readiness.go and background.go (the contract), smoke.go, manifest.go, verify.go and swap.go, recording.go
-// and replay.go.
+// slot.go, operation.go (one operation), powers.go, statewrites.go, network.go and intercept.go (what its guest asks),
+// scope.go, readonly.go and mode.go, contract.go (the slot's outer border), answers.go (checks of answers), read.go,
+// items.go, listing.go, ledger.go, delivery.go, lookup.go, write.go, change.go, reset.go, readiness.go, pending.go and
+// background.go (the contract), smoke.go, manifest.go, verify.go and swap.go, recording.go and replay.go.
 package host
