@@ -140,26 +140,7 @@ func ofPerson(sessionKey, senderID string) bool {
 // bare continue.
 func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	unchanged := []byte(resultContinue)
-	var p beforeParams
-	if err := json.Unmarshal(params, &p); err != nil {
-		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
-		return unchanged
-	}
-	if h.o.Problem != nil || !ofPerson(p.Meta.SessionKey, p.Context.Inbound.SenderID) {
-		return unchanged
-	}
-	message, err := lastUserMessage(params)
-	if err != nil {
-		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
-		return unchanged
-	}
-	if message == nil || strings.TrimSpace(message.text) == "" {
-		return unchanged
-	}
-	if who := p.speaker(); !h.allowed(h.scopeOf(who), who) {
-		return unchanged
-	}
-	found := h.contextOf(ctx, &p, params, message.text)
+	message, found := h.contextFor(ctx, params)
 	if found == "" {
 		return unchanged
 	}
@@ -167,6 +148,7 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	result := resultModify(request)
 	if len(result) > maxAnswer {
 		// PicoClaw puts its own tool definitions back in any case, with a warning.
+		var err error
 		if request, err = withoutTools(request); err == nil {
 			result = resultModify(request)
 		}
@@ -177,6 +159,30 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 		return unchanged
 	}
 	return result
+}
+
+// contextFor is the context of a request, and the message that it belongs to; "" is none.
+func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMessage, string) {
+	var p beforeParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		return nil, ""
+	}
+	if h.o.Problem != nil || !ofPerson(p.Meta.SessionKey, p.Context.Inbound.SenderID) {
+		return nil, ""
+	}
+	message, err := lastUserMessage(params)
+	if err != nil {
+		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		return nil, ""
+	}
+	if message == nil || strings.TrimSpace(message.text) == "" {
+		return nil, ""
+	}
+	if who := p.speaker(); !h.allowed(h.scopeOf(who), who) {
+		return nil, ""
+	}
+	return message, h.contextOf(ctx, &p, params, message.text)
 }
 
 // contextOf retrieves once for a turn.

@@ -125,17 +125,32 @@ func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	end, delivered := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(delivered)
-		if h.o.Problem == nil {
-			h.o.Box.Run(ctx, end, h.o.Slot)
-		}
+		h.deliver(ctx, end)
 	}()
 	err := h.readAll(ctx, in)
 	close(end)
-	linger := time.AfterFunc(h.o.Linger, cancel)
-	defer linger.Stop()
 	<-delivered
-	h.sayWhatWaits()
 	return err
+}
+
+// deliver delivers turns until ctx ends. When end is closed it goes on for at most Options.Linger.
+func (h *Hook) deliver(ctx context.Context, end <-chan struct{}) {
+	if h.o.Problem != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-end:
+			linger := time.AfterFunc(h.o.Linger, cancel)
+			defer linger.Stop()
+			<-ctx.Done()
+		case <-ctx.Done():
+		}
+	}()
+	h.o.Box.Run(ctx, end, h.o.Slot)
+	h.sayWhatWaits()
 }
 
 // readAll answers line after line until the input or ctx ends, and every call that was begun.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 )
 
-// userMessage is the last user message of a request. params[start:end] is its content, a JSON text.
+// userMessage is the last user message of a request. params[start:end] is its content, a JSON text; index is its place
+// in the list of messages.
 type userMessage struct {
 	params     []byte
 	start, end int
+	index      int
 	text       string
 }
 
@@ -24,6 +26,7 @@ func lastUserMessage(params []byte) (*userMessage, error) {
 		return nil, errors.Join(errForm, err)
 	}
 	var last *span
+	index, count := 0, 0
 	err = eachElement(list.of(params), func(e span) error {
 		var m struct {
 			Role string `json:"role"`
@@ -32,8 +35,9 @@ func lastUserMessage(params []byte) (*userMessage, error) {
 			return err
 		}
 		if m.Role == "user" {
-			last = &span{list.start + e.start, list.start + e.end}
+			last, index = &span{list.start + e.start, list.start + e.end}, count
 		}
+		count++
 		return nil
 	})
 	if err != nil {
@@ -46,7 +50,7 @@ func lastUserMessage(params []byte) (*userMessage, error) {
 	if err != nil || content == nil || params[content.start] != '"' {
 		return nil, err
 	}
-	m := &userMessage{params: params, start: content.start, end: content.end}
+	m := &userMessage{params: params, start: content.start, end: content.end, index: index}
 	return m, json.Unmarshal(content.of(params), &m.text)
 }
 
