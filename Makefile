@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-python test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,7 @@ test: tools ## all tests that need Go alone, with the race detector where a C co
 	@began=$$(date +%s); code=0; : >bin/tests.txt; \
 	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./... || code=1; \
 	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./...) || code=1; \
+	(cd integrations/picoclaw && ../../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./...) || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
 		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
 
@@ -61,6 +62,9 @@ test-lab: ## examples/lab/mem0.yaml with the real mem0, on a small made-up pack 
 
 test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11; installs it into a cache folder; LIVE=1: with the real mem0, too)
 	@integrations/nanobot/test $(if $(LIVE),-m 'live or not live')
+
+test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
+	@integrations/python/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
 	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp' ./testenv/mcpclients/
@@ -107,6 +111,8 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C tools vet ./...
 	$(GO) -C tools vet -tags page ./pagetest
 	$(GO) -C tools mod tidy -diff
+	$(GO) -C integrations/picoclaw vet ./...
+	$(GO) -C integrations/picoclaw mod tidy -diff
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
 lint: ## golangci-lint, built from its module

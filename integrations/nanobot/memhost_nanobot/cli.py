@@ -9,11 +9,12 @@ from datetime import datetime
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from memhost_client.outbox import Outbox
+from memhost_client.sender import Sender
+from memhost_client.slot import Slot, SlotError
+
 from . import native, points
 from .config import ConfigError, Settings, load
-from .outbox import Outbox
-from .sender import Sender
-from .slot import Slot, SlotError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,7 +78,11 @@ def _queue(settings: Settings, send: bool, retry: bool) -> int:
         print(f"{outbox.retry_aside()} events are back in the queue")
     if send:
         sender = Sender(
-            outbox, Slot(settings.server, settings.token(os.environ)), send_timeout=settings.send_timeout_ms / 1000, say=lambda level, text: print(text)
+            outbox,
+            Slot(settings.server, settings.token(os.environ)),
+            send_timeout=settings.send_timeout_ms / 1000,
+            say=lambda level, text: print(text),
+            queue="memhost-nanobot queue",
         )
         sender.deliver()
     for table in ("waiting", "aside"):

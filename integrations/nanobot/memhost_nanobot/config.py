@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
+from memhost_client.slot import base_url
+
 FILE = "memhost.json"
 PREFIX = "NANOBOT_MEMHOST_"
 
@@ -178,8 +180,3 @@ def _check_template(key: str, template: str) -> None:
     for name in names:
         if name not in _TEMPLATE_FIELDS:
             raise ConfigError(f"{key}: unknown field {{{name}}}; there are {', '.join('{' + f + '}' for f in _TEMPLATE_FIELDS)}")
-
-
-def base_url(server: str) -> str:
-    """The slot's address as a URL without a slash at its end: HOST:PORT is http."""
-    return (server if "://" in server else "http://" + server).rstrip("/")

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from loguru import logger
+from memhost_client.outbox import Full, Outbox
+from memhost_client.sender import Sender
+from memhost_client.slot import Context, Slot, SlotError
 
 from . import native
 from .config import Settings
-from .outbox import Full, Outbox
 from .scope import Access, access
-from .sender import Sender
-from .slot import Context, Slot, SlotError
 from .turn import Ask, NotRecorded, Turn, events, strip
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Memory:
         self._turns: OrderedDict[str, Turn] = OrderedDict()
         self.slot = Slot(settings.server, settings.token(os.environ))
         self.outbox = Outbox(settings.queue, max_events=settings.queue_max_events, max_bytes=settings.queue_max_bytes, say=lambda text: say("error", text))
-        self.sender = Sender(self.outbox, self.slot, send_timeout=settings.send_timeout_ms / 1000, say=say)
+        self.sender = Sender(self.outbox, self.slot, send_timeout=settings.send_timeout_ms / 1000, say=say, queue="memhost-nanobot queue")
         self._writes: set[threading.Thread] = set()
         # What an earlier process left behind.
         self.sender.wake()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from memhost_client.slot import SlotError
 from nanobot.agent.tools.base import Tool, ToolResult
 from nanobot.agent.tools.context import RequestContext, ToolContext, current_request_context
 from nanobot.bus.runtime_events import SessionTurnPersisted, SessionTurnStarted
@@ -15,7 +16,6 @@ from nanobot.runtime_context import RuntimeContextBlock, RuntimeContextProvider,
 from . import points
 from .config import ConfigError, Settings, load
 from .memory import Memory, say
-from .slot import SlotError
 from .turn import SEARCH, SOURCE
 
 # Tokens of a search's result: Nanobot puts what is over 16,000 characters into a file and shows the model a preview.

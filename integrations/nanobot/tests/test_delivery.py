@@ -9,16 +9,16 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import FakeSlot, problem
-
-from memhost_nanobot.outbox import Full, Outbox
-from memhost_nanobot.sender import Sender
-from memhost_nanobot.slot import Slot, SlotError
+from memhost_client.outbox import Full, Outbox
+from memhost_client.sender import Sender
+from memhost_client.slot import Slot, SlotError
 
 
 def event(number: int, user: str = "ann", text: str = "x") -> dict[str, Any]:
@@ -64,7 +64,7 @@ def put(box: Outbox, *numbers: int, user: str = "ann") -> None:
 
 def sender(box: Outbox, slot: FakeSlot | str, told: Told | None = None, clock: Callable[[], float] | None = None) -> Sender:
     url = slot if isinstance(slot, str) else slot.url
-    return Sender(box, Slot(url), send_timeout=5, say=told or Told(), **({"clock": clock} if clock else {}))
+    return Sender(box, Slot(url), send_timeout=5, say=told or Told(), clock=clock or time.monotonic)
 
 
 def nowhere() -> str:
@@ -304,7 +304,7 @@ def test_while_one_process_sends_another_does_not(tmp_path: Path, slot: FakeSlot
     box = outbox(tmp_path)
     put(box, 1)
     code = (
-        "import sys, pathlib\nfrom memhost_nanobot.outbox import Outbox\n"
+        "import sys, pathlib\nfrom memhost_client.outbox import Outbox\n"
         "with Outbox(pathlib.Path(sys.argv[1]), max_events=9, max_bytes=9999).sending() as ours:\n    print(ours, flush=True)\n    sys.stdin.read()\n"
     )
     other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -320,7 +320,7 @@ def test_while_one_process_sends_another_does_not(tmp_path: Path, slot: FakeSlot
 
 def test_a_process_that_is_killed_after_put_has_lost_nothing(tmp_path: Path, slot: FakeSlot) -> None:
     code = (
-        "import sys, os, json, pathlib\nfrom memhost_nanobot.outbox import Outbox\n"
+        "import sys, os, json, pathlib\nfrom memhost_client.outbox import Outbox\n"
         "box = Outbox(pathlib.Path(sys.argv[1]), max_events=9, max_bytes=9999)\n"
         "for e in json.loads(sys.argv[2]):\n    box.put('ann', e)\nos._exit(9)\n"
     )

@@ -27,12 +27,20 @@ _OTHER_SENDS = 2.0
 
 
 class Sender:
-    """Delivers from an outbox to a slot. say takes a level (debug, info, warning, error) and a text."""
+    """Delivers from an outbox to a slot. say takes a level (debug, info, warning, error) and a text; queue is how a person looks at what was set aside."""
 
     def __init__(
-        self, outbox: Outbox, slot: Slot, *, send_timeout: float, say: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        outbox: Outbox,
+        slot: Slot,
+        *,
+        send_timeout: float,
+        say: Callable[[str, str], None],
+        clock: Callable[[], float] = time.monotonic,
+        queue: str = "see Outbox.listing and retry_aside",
     ) -> None:
         self._outbox, self._slot, self._timeout, self._say, self._clock = outbox, slot, send_timeout, say, clock
+        self._queue = queue
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._woken = False
@@ -127,7 +135,7 @@ class Sender:
         if receipt.status == "skipped_read_only" and event.attempts:
             # It was said while the slot was to record; that it is read-only now is an accident of the outage.
             self._outbox.set_aside(event, "skipped_read_only: the slot was read-only when the event could be delivered")
-            self._say("warning", f"event {event.event_id} met a read-only slot after an outage and is set aside (memhost-nanobot queue --retry)")
+            self._say("warning", f"event {event.event_id} met a read-only slot after an outage and is set aside ({self._queue})")
         else:
             self._outbox.done(event)
             self._say("debug", f"event {event.event_id}: {receipt.status}" + (", there already" if receipt.duplicate else ""))
@@ -147,14 +155,14 @@ class Sender:
         error = SlotError(receipt.status, said, retryable=True, retry_after=receipt.retry_after or 0.0)
         if receipt.retry_after is None and event.attempts + 1 >= _UNCERTAIN_MOST:
             self._outbox.set_aside(event, str(error))
-            self._say("error", f"{error}. It is set aside after {_UNCERTAIN_MOST} attempts (memhost-nanobot queue)")
+            self._say("error", f"{error}. It is set aside after {_UNCERTAIN_MOST} attempts ({self._queue})")
             return
         self._failed(event, error)
 
     def _failed(self, event: Waiting, error: SlotError) -> None:
         if error.code in _REFUSED or (error.code in _GIVE_UP and event.attempts + 1 >= _GIVE_UP_AFTER):
             self._outbox.set_aside(event, str(error))
-            self._say("error", f"event {event.event_id} is not recorded, the slot refuses it: {error}. It is set aside (memhost-nanobot queue)")
+            self._say("error", f"event {event.event_id} is not recorded, the slot refuses it: {error}. It is set aside ({self._queue})")
             return
         self._outbox.failed(event, str(error))
         # No slot, or one that lets nobody in, concerns every scope; a backend's trouble may concern one.

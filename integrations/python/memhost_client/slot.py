@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from .config import base_url
-
 _MAX_ANSWER = 64 << 20
+
+
+def base_url(server: str) -> str:
+    """The slot's address as a URL without a slash at its end: HOST:PORT is http."""
+    return (server if "://" in server else "http://" + server).rstrip("/")
 
 
 class SlotError(Exception):
