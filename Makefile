@@ -7,7 +7,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-python test-mcp test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 
 test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
 	@integrations/python/test
+
+test-typescript: ## the TypeScript client: types, and a conversation with the real memhost (installs Node.js 22 into a cache folder)
+	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
 	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp' ./testenv/mcpclients/
