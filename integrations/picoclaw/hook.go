@@ -6,12 +6,13 @@
 //	var _ agent.LLMInterceptor = (*memory)(nil)
 //	var _ agent.RuntimeEventObserver = (*memory)(nil)
 //
-//	agent.RegisterBuiltinHook("memhost", func(_ context.Context, spec config.BuiltinHookConfig) (any, error) {
-//		var c picoclaw.Config
-//		if err := json.Unmarshal(spec.Config, &c); err != nil {
+//	agent.RegisterBuiltinHook("memhost", func(context.Context, config.BuiltinHookConfig) (any, error) {
+//		slot, err := picoclaw.Dial("127.0.0.1:7077", "")
+//		if err != nil {
 //			return nil, err
 //		}
-//		return c.Open[...](...)
+//		return picoclaw.New[agent.LLMHookRequest, agent.LLMHookResponse, agent.HookDecision, events.Event](
+//			picoclaw.Options{Slot: slot, Outbox: folder, Scope: scope})
 //	})
 //
 // PicoClaw's module is in no registry, so that its types are parameters here. They are those of commit
