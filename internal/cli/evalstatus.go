@@ -56,7 +56,9 @@ func (a *app) evalStatus(folder string, r *rundir.Run) error {
 			}
 			switch line.Kind {
 			case journal.KindRecord:
-				records++
+				if line.Record.Error == nil { // an event that failed is recorded again by a resumption
+					records++
+				}
 			case journal.KindProbe:
 				if line.Probe.Read == 1 {
 					probes++
