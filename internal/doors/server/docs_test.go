@@ -63,4 +63,8 @@ func TestTheBareAddressLeadsSomewhere(t *testing.T) {
 	}
 	require.Equal(t, 405, ask(s.Handler(), "POST", "/", "{}").Code)
 	require.NotContains(t, ask(s.Handler(), "GET", "/x", "").Body.String(), "did you mean /?")
+	for path, want := range map[string]string{"/v1/reset": "/v1/scopes/reset", "/v1/query": "/v1/native-query",
+		"/v2/events": "/v1/events", "/mcp": "`memhost run --mcp=http` serves it"} {
+		require.Contains(t, ask(s.Handler(), "GET", path, "").Body.String(), want, path)
+	}
 }

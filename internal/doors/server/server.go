@@ -224,10 +224,31 @@ func (s *Server) admit(next http.Handler) http.Handler {
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q",
 		r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
-	if near := abi.Nearest(r.URL.Path, s.paths); near != "" && near != "/" {
+	if r.URL.Path == "/mcp" { // it would be among the mounts
+		e.Hint = "MCP over HTTP is off: `memhost run --mcp=http` serves it"
+	} else if near := s.nearestPath(r.URL.Path); near != "" {
 		e.Hint = "did you mean " + near + "? " + e.Hint
 	}
 	refuse(w, e, http.StatusNotFound)
+}
+
+// nearestPath is what a path that is not there was probably meant to be: one that is spelt alike, or one that ends in
+// the same word, as /v1/scopes/reset does for /v1/reset.
+func (s *Server) nearestPath(path string) string {
+	if near := abi.Nearest(path, s.paths); near != "" && near != "/" {
+		return near
+	}
+	word := path[strings.LastIndexByte(path, '/')+1:]
+	const shortest = 4 // letters
+	if len(word) < shortest {
+		return ""
+	}
+	for _, known := range s.paths {
+		if strings.HasSuffix(known, word) {
+			return known
+		}
+	}
+	return ""
 }
 
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
