@@ -7,6 +7,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -203,6 +208,94 @@ func TestALinkWorksOnce(t *testing.T) {
 	other.own = s.url + "/"
 	other.run(t, chromedp.Navigate(string(link)),
 		chromedp.Poll(`document.querySelector("main input[type=password]") !== null`, nil))
+}
+
+// TestTheViewsLookAsInTheDocumentation compares each view, roughly, with its picture in docs/page, which UPDATE=1 makes
+// anew: both as 30 by 20 grey fields, so that fonts, times and digests do not count.
+func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
+	s := demoSlot(t)
+	b := open(t, 1200, 800, false)
+	for _, view := range []string{"now", "ask", "turns", "modules"} {
+		var text []byte
+		actions := append(b.at(s, view), chromedp.Reload(), shown())
+		if view == "ask" {
+			actions = append(actions, chromedp.Click("main form button"), chromedp.Poll(answered, nil))
+		}
+		b.run(t, append(actions, chromedp.CaptureScreenshot(&text))...)
+		shot, err := png.Decode(bytes.NewReader(text))
+		require.NoError(t, err)
+		file := filepath.Join("..", "..", "docs", "page", view+".png")
+		if os.Getenv("UPDATE") != "" {
+			var small bytes.Buffer
+			require.NoError(t, png.Encode(&small, scaled(shot, 600, 400)))
+			require.NoError(t, os.WriteFile(file, small.Bytes(), 0o644))
+		}
+		kept, err := os.ReadFile(file)
+		require.NoError(t, err)
+		want, err := png.Decode(bytes.NewReader(kept))
+		require.NoError(t, err)
+		var off float64
+		one, two := scaled(shot, 30, 20), scaled(want, 30, 20)
+		for i := range one.Pix {
+			off += math.Abs(float64(one.Pix[i])-float64(two.Pix[i])) / 255 / float64(len(one.Pix))
+		}
+		t.Logf("%s: %.4f off", view, off)
+		assert.LessOrEqual(t, off, 0.02, view)
+	}
+}
+
+// scaled is a picture as width by height grey fields, each the mean of what it covers.
+func scaled(from image.Image, width, height int) *image.Gray {
+	to, size := image.NewGray(image.Rect(0, 0, width, height)), from.Bounds().Size()
+	for i := range to.Pix {
+		x, y := i%width, i/width
+		var sum, n int
+		for row := y * size.Y / height; row < (y+1)*size.Y/height; row++ {
+			for column := x * size.X / width; column < (x+1)*size.X/width; column++ {
+				sum += int(color.GrayModel.Convert(from.At(column, row)).(color.Gray).Y)
+				n++
+			}
+		}
+		to.Pix[i] = uint8(sum / n)
+	}
+	return to
+}
+
+// TestAnOpenPageCostsAnAgentNothing asks in turns with the page open, and without, and compares the medians of each
+// pair. The figure wanted is 1.02; ROUNDS more than 20 and an idle machine show it, and what fails here is twice that off.
+func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
+	s := demoSlot(t)
+	b := open(t, 1300, 900, false)
+	b.own = s.url + "/"
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ROUNDS"), "10"))
+	require.NoError(t, err)
+	live := chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil)
+	ask := func() float64 {
+		var took []float64
+		for range 300 {
+			began := time.Now()
+			r, err := http.Post(s.url+"/v1/retrieve", "application/json", strings.NewReader(
+				`{"query":"tea?","session_id":"s","scope":{"run_id":"demo","persona_id":"jonas"}}`))
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+			took = append(took, float64(time.Since(began).Microseconds())/1000)
+		}
+		slices.Sort(took)
+		return took[len(took)/2]
+	}
+	ask() // warm
+	var ratios []float64
+	for range rounds {
+		b.run(t, append(b.at(s, "now"), chromedp.Reload(), shown(), live)...)
+		with := ask()
+		b.run(t, chromedp.Navigate("about:blank"))
+		ratios = append(ratios, with/ask())
+	}
+	slices.Sort(ratios)
+	t.Logf("with the page open an agent's call takes %.3f x at p50 (%d pairs, %.3f to %.3f)",
+		ratios[len(ratios)/2], rounds, ratios[0], ratios[len(ratios)-1])
+	assert.LessOrEqual(t, ratios[len(ratios)/2], 1.2)
 }
 
 // TestOtherScriptsAreShown records Chinese and Arabic, and wants each text in its own direction.

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/text/convert"
+)
+
+const askHelp = `Asks several providers one question about one conversation, and shows what an agent would get from each, side by side. Each provider gets a slot of its own in a
+throw-away folder with a namespace of its own, records the conversation, is asked, and erases what it recorded; a slot that runs is not touched. A provider's block,
+secrets and backend are those of the configuration. FILE is what memhost record reads. With --html the whole contexts are also written as one page.`
+
+type askFlags struct {
+	scopeFlags
+	providers          []string
+	conversation, html string
+	start              string
+	maxTokens          int64
+	wait               time.Duration
+}
+
+func (a *app) askCommand() *cobra.Command {
+	var f askFlags
+	cmd := &cobra.Command{
+		Use: "ask QUESTION", Short: "Ask several providers about a conversation", Long: askHelp, Args: cobra.ExactArgs(1),
+		Example: `  memhost ask "Which tea do I like?" --providers full_history,simple_rag --conversation chat.jsonl --html tea.html`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.askEach(cmd.Context(), &f, args[0]) },
+	}
+	f.add(cmd.Flags())
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.providers, "providers", nil, "who is asked, with commas between")
+	fs.StringVar(&f.conversation, "conversation", "", "the file that each records first")
+	fs.StringVar(&f.start, "start", "", "when the conversation began (RFC 3339), for messages without a time")
+	fs.StringVar(&f.html, "html", "", "a file for the whole contexts as a page")
+	fs.Int64Var(&f.maxTokens, "max-tokens", 1500, "the most tokens of a context")
+	fs.DurationVar(&f.wait, "wait", time.Minute, "how long a backend may take until memory is ready")
+	return cmd
+}
+
+// askedProvider is what one provider gave.
+type askedProvider struct {
+	Provider  string     `json:"provider"`
+	Context   string     `json:"context"`
+	Tokens    int64      `json:"tokens"`
+	LatencyMS float64    `json:"latency_ms"`
+	Recorded  int        `json:"recorded"`
+	Error     *abi.Error `json:"error,omitempty"`
+}
+
+func (x *askedProvider) cost() string {
+	if x.Error != nil {
+		return "code " + string(x.Error.Code)
+	}
+	return fmt.Sprintf("%d tokens, %.1f ms", x.Tokens, x.LatencyMS)
+}
+
+// Lines are the context, or what went wrong.
+func (x *askedProvider) lines(most int) []string {
+	text := x.Context
+	switch {
+	case x.Error != nil:
+		text = x.Error.Message
+	case text == "":
+		return []string{"(nothing)"}
+	}
+	var list []string
+	for _, line := range strings.Split(printable(text), "\n") {
+		if line != "" && !strings.HasPrefix(line, "<memory-context") && line != "</memory-context>" {
+			list = append(list, line)
+		}
+	}
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most], fmt.Sprintf("... %d more lines, which --html shows", more))
+	}
+	return list
+}
+
+func (a *app) askEach(ctx context.Context, f *askFlags, question string) error {
+	if len(f.providers) == 0 || f.conversation == "" {
+		return usageError("ask: --providers and --conversation are required", "`memhost providers` lists providers")
+	}
+	if err := f.complete(a); err != nil {
+		return err
+	}
+	o := convert.Options{Format: convert.FormatAuto, SessionID: "conversation", Step: time.Minute, RunID: f.run,
+		UserID: f.user, AgentID: f.agent}
+	if f.start != "" {
+		t, err := abi.ParseTime(f.start)
+		if err != nil {
+			return usageError("--start: "+abi.AsError(err).Message, "")
+		}
+		o.Start = t
+	}
+	var all []*askedProvider
+	var failed error
+	for _, name := range f.providers {
+		x := &askedProvider{Provider: name}
+		if err := a.askOne(ctx, f, o, question, x); err != nil {
+			x.Error, failed = abi.AsError(err), &doneError{exitFailed}
+		}
+		all = append(all, x)
+	}
+	if f.html != "" {
+		page, err := askPage(question, all)
+		if err == nil {
+			err = os.WriteFile(f.html, page, 0o600)
+		}
+		if err != nil {
+			return fileError(f.html, err)
+		}
+	}
+	if a.out.json {
+		if err := a.out.object(map[string]any{"question": question, "answers": all}); err != nil {
+			return err
+		}
+		return failed
+	}
+	a.out.paragraph(question)
+	var cells []column
+	for _, x := range all {
+		const most = 24
+		cells = append(cells, column{head: x.Provider, lines: x.lines(most), foot: x.cost()})
+	}
+	a.out.columns(cells)
+	return failed
+}
+
+// askOne fills in what one provider gives, in a folder that is removed again.
+func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, question string, x *askedProvider) error {
+	dir, err := os.MkdirTemp("", "memhost-ask-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	options, err := a.configOptions()
+	if err != nil {
+		return err
+	}
+	m, err := a.openModule(x.Provider, false)
+	if err != nil {
+		return err
+	}
+	word := config.WordBackend
+	if decl := m.serves(x.Provider); decl != nil && decl.Kind == abi.KindControl {
+		word = config.WordCondition
+	}
+	for name, value := range map[string]string{"data": dir, "listen": "127.0.0.1:0", "page": "off", "smoke": "never",
+		"namespace": filepath.Base(dir)} {
+		options.Flags[name] = value
+	}
+	c, err := reread(options, word, x.Provider)
+	if err != nil {
+		return err
+	}
+	quiet := *a.out
+	quiet.stderr, quiet.errTTY = io.Discard, false
+	slot, err := a.start(ctx, c, options, "", &steps{out: &quiet, quiet: true})
+	if err != nil {
+		return err
+	}
+	defer slot.close()
+	d, err := client.New(slot.url, "")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	scope := f.scope()
+	defer func() { _, _ = d.ResetScope(context.WithoutCancel(ctx), scope) }() // the namespace is never used again
+	inputs, _, err := a.openInputs([]string{f.conversation}, o, false)
+	if err != nil {
+		return err
+	}
+	defer closeInputs(inputs)
+	r := &recorder{slot: d, batch: batchSize(ctx, d), retries: 1, sleep: a.Sleep, out: &quiet,
+		progress: quiet.progress(-1, ""), sum: newSummary()}
+	for _, in := range inputs {
+		if err := r.file(ctx, ctx, in, o, false); err != nil {
+			return err
+		}
+	}
+	if len(r.sum.Failures) > 0 { // an answer about a part of the conversation would compare badly
+		return r.sum.Failures[0].Error
+	}
+	x.Recorded = r.sum.Recorded + r.sum.NotRetained
+	if can, err := d.Capabilities(ctx); err == nil && strings.Contains(strings.Join(can.Capabilities, " "), abi.OpReadiness) {
+		if _, err := d.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: f.wait.Milliseconds()}); err != nil {
+			return err
+		}
+	}
+	q := &abi.RetrieveRequest{Query: question, Scope: scope, SessionID: "ask"}
+	q.Budget.MaxTokens = &f.maxTokens
+	result, err := d.Retrieve(ctx, q)
+	if err != nil {
+		return err
+	}
+	x.Context = result.FormattedContext
+	if t := result.Trace; t != nil {
+		x.LatencyMS = t.LatencyMS
+		if t.TokenCount != nil {
+			x.Tokens = *t.TokenCount
+		}
+	}
+	return nil
+}
+
+//go:embed ask.html
+var askTemplate string
+
+// askPage is the answers as one page without scripts.
+func askPage(question string, all []*askedProvider) ([]byte, error) {
+	t, err := template.New("ask").Funcs(template.FuncMap{
+		"cost": (*askedProvider).cost}).Parse(askTemplate)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	err = t.Execute(&page, map[string]any{"Question": question, "All": all})
+	return page.Bytes(), err
+}
