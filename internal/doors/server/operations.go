@@ -16,7 +16,10 @@ const (
 	// maxReaders is how many streams of operations are open at a time.
 	maxReaders = 16
 	// readerLines is how many lines wait for a slow reader before lines are left out.
-	readerLines = 256
+	readerLines = 4096
+	// linesEvery is how long a stream rests after it was written to: a busy slot wakes a browser 4 times a second, not
+	// with each operation. A line after a rest is sent at once.
+	linesEvery = 250 * time.Millisecond
 	// aliveEvery is how long a stream says nothing at most.
 	aliveEvery = 15 * time.Second
 )
@@ -111,9 +114,13 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	connection := http.NewResponseController(w)
-	send := func(line *wire.OperationLine) bool {
+	send := func(lines ...*wire.OperationLine) bool {
+		var text []byte
+		for _, line := range lines {
+			text = append(append(text, abi.Marshal(line)...), '\n')
+		}
 		_ = connection.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
-		_, err := w.Write(append(abi.Marshal(line), '\n'))
+		_, err := w.Write(text)
 		return err == nil && connection.Flush() == nil
 	}
 	note := func(kind string, missed int64) *wire.OperationLine {
@@ -121,17 +128,26 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 	}
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
+	waiting := reader.lines
+	var rested <-chan time.Time
 	for ok := send(note(wire.LineAlive, 0)); ok; {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-s.ending:
 			return
-		case line := <-reader.lines:
-			ok = send(line)
-			if n := reader.missed.Swap(0); ok && n > 0 {
-				ok = send(note(wire.LineMissed, n))
+		case line := <-waiting:
+			lines := []*wire.OperationLine{line}
+			for range len(reader.lines) {
+				lines = append(lines, <-reader.lines)
 			}
+			if n := reader.missed.Swap(0); n > 0 {
+				lines = append(lines, note(wire.LineMissed, n))
+			}
+			ok = send(lines...)
+			waiting, rested = nil, time.After(linesEvery)
+		case <-rested:
+			waiting, rested = reader.lines, nil
 		case <-alive.C:
 			ok = send(note(wire.LineAlive, 0))
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,13 +72,13 @@ func TestASlowReaderIsToldWhatItMissed(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); s.Handler().ServeHTTP(w, r) }()
 	require.Contains(t, <-w.wrote, wire.LineAlive) // the handler hangs in this write
-	for range 300 {
+	for range 4140 {
 		operations.Observe(host.Observation{Operation: abi.OpRetrieve})
 	}
 	w.goOn <- struct{}{}
-	require.Contains(t, <-w.wrote, wire.LineOperation)
-	w.goOn <- struct{}{}
-	require.Contains(t, <-w.wrote, `"missed":44`)
+	together := <-w.wrote
+	require.Equal(t, 4096, strings.Count(together, `"operation":"retrieve"`), "what waited is one write")
+	require.Contains(t, together, `"missed":44`)
 	stop()
 	close(w.goOn)
 	for {
