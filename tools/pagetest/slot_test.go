@@ -177,6 +177,20 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	b.clean(t)
 }
 
+func TestAScopeIsErasedAfterAQuestion(t *testing.T) {
+	s := demoSlot(t)
+	b := open(t, 1300, 900, false)
+	erased := chromedp.Poll(`document.querySelector("main").textContent.includes("Erased: ")`, nil)
+	var text string
+	b.run(t, append(b.at(s, "turns"), chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-no"),
+		chromedp.Click("#confirm-no"), chromedp.Text("main", &text))...)
+	assert.Contains(t, text, "Generation 1, 44 events")
+	b.run(t, chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
+		erased, chromedp.Text("main", &text))
+	assert.Contains(t, text, "Generation 2, 0 events")
+	b.clean(t)
+}
+
 func TestAReadingPageOffersNoChange(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--page", "read")
 	b := open(t, 1300, 900, false)
@@ -184,6 +198,8 @@ func TestAReadingPageOffersNoChange(t *testing.T) {
 	b.run(t, append(b.at(s, "now"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Exchange")
 	assert.NotContains(t, text, "Make read-only")
+	b.run(t, append(b.at(s, "turns"), chromedp.Text("main", &text))...)
+	assert.NotContains(t, text, "Erase")
 }
 
 // TestALinkWorksOnce opens the link of a slot with a token twice.
@@ -262,8 +278,7 @@ func scaled(from image.Image, width, height int) *image.Gray {
 }
 
 // TestAnOpenPageCostsAnAgentNothing asks in turns with the page open, and without, and compares the medians of each
-// pair. The figure wanted is 1.02; What fails here is far off, since other work of the machine
-// counts.
+// pair. The figure wanted is 1.02; what fails here is far off, since other work of the machine counts.
 func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)

@@ -58,8 +58,8 @@ function form(m) {
       `    ${chosen.name}:${lines.length === 0 ? " {}" : ""}`, ...lines.map((l) => `      ${l}`),
       ...(secrets.length === 0 ? [] : ["secrets:", ...secrets])].join("\n") + "\n";
   };
-  const asked = el("form", { oninput: print, onsubmit: (e) => e.preventDefault() }, el("label", {}, "Provider", provider),
-    keys.map((k) => k.node));
+  const asked = el("form", { oninput: print, onsubmit: (e) => e.preventDefault() },
+    el("label", {}, "Provider", provider), keys.map((k) => k.node));
   print();
   return el("div", {}, asked, el("p", {}, "For memhost.yaml. Keys that are empty have their default:"), yaml);
 }

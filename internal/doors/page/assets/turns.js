@@ -1,5 +1,5 @@
 // Turns: a scope's events with their outcome, a page at a time, and where memory came from.
-import { el, json, problem, state, table, time, words } from "./dom.js";
+import { confirm, el, facts, json, problem, state, table, time, words } from "./dom.js";
 import { get, post } from "./api.js";
 import { asked, choice, every, nameOf } from "./scopes.js";
 
@@ -59,11 +59,27 @@ export async function turns(place, slot, wanted) {
     }
     where.scrollIntoView();
   };
+  // erase resets the scope, once a person has read what that does.
+  const erase = async () => {
+    const name = nameOf(scope.value());
+    if (!await confirm("Erase this scope's memory?", `All that the backend has of ${name} is erased, and nothing ` +
+      "brings it back. What the backend cannot remove is told afterwards.", "Erase it")) return;
+    where.replaceChildren("erasing");
+    try {
+      const r = await post("/v1/scopes/reset", asked(scope.value()));
+      await again();
+      where.replaceChildren(el("h2", {}, "Erased: ", words(name)), facts([["status", state(r.status)],
+        ["generation", r.new_generation], ["remains", r.remains]]));
+    } catch (e) {
+      where.replaceChildren(problem(e));
+    }
+  };
   const again = () => { at = ""; before.length = 0; where.replaceChildren(); return read(); };
   filter.addEventListener("change", again);
   scope.select.addEventListener("change", again);
   place.append(el("h2", {}, "Turns"), el("form", { onsubmit: (e) => e.preventDefault() }, scope.node, el("label", {},
-    "State", filter)), list, where);
+    "State", filter), slot.settings.mode === "on" ? el("button", { type: "button", onclick: erase },
+    "Erase this scope's memory") : null), list, where);
   await again();
   if (wanted.get("event") && scope.value() &&
     nameOf(scope.value()) === wanted.get("scope")) await trace(wanted.get("event"));
