@@ -52,8 +52,8 @@ func serve(t *testing.T, dir, listen string, more ...string) *slot {
 	t.Helper()
 	program, err := memhost()
 	require.NoError(t, err)
-	s := &slot{url: "http://" + listen, dir: dir, process: exec.Command(program, append([]string{"run", "--data", dir, "--listen",
-		listen}, more...)...)}
+	s := &slot{url: "http://" + listen, dir: dir, process: exec.Command(program, append([]string{"run", "--data", dir,
+		"--listen", listen}, more...)...)}
 	s.process.Env = append(os.Environ(), "HOME="+dir)
 	out, err := os.CreateTemp(t.TempDir(), "said-*")
 	require.NoError(t, err)
@@ -93,8 +93,8 @@ func (b *browser) at(s *slot, view string) []chromedp.Action {
 
 // shown waits until the view is there.
 func shown() chromedp.Action {
-	return chromedp.Poll(`document.querySelector("main h2") !== null && !document.getElementById("main").hasAttribute("aria-busy")`,
-		nil)
+	return chromedp.Poll(`document.querySelector("main h2") !== null &&
+		!document.getElementById("main").hasAttribute("aria-busy")`, nil)
 }
 
 const answered = `document.querySelector("main pre") !== null`
@@ -106,7 +106,8 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 		dark          bool
 	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}} {
 		b := open(t, c.width, c.height, c.dark)
-		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation", "modules": "Configure it"} {
+		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation",
+			"modules": "Configure it"} {
 			name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
 			var text string
 			var overflow, fetched int
@@ -116,7 +117,7 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 				actions = append(actions, chromedp.Click("main form button"), chromedp.Poll(answered, nil))
 			}
 			b.run(t, append(actions, chromedp.Text("main", &text),
-				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow),
+				chromedp.Evaluate(overflowing, &overflow),
 				chromedp.Evaluate(jsonBytes, &fetched), chromedp.FullScreenshot(&shot, 100))...)
 			assert.LessOrEqual(t, fetched, 1_000_000, "%s: bytes of JSON", name)
 			t.Logf("%s: %d bytes of JSON", name, fetched)
@@ -129,6 +130,9 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 		b.clean(t)
 	}
 }
+
+// overflowing is by how many pixels the page is wider than the window.
+const overflowing = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
 // jsonBytes is how much the page has fetched since it was loaded, without the stream.
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
@@ -327,9 +331,9 @@ func TestOtherScriptsAreShown(t *testing.T) {
 	var overflow int
 	var directions []string
 	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), chromedp.Poll(answered, nil),
-		chromedp.Text("main", &text), chromedp.Evaluate(`[...document.querySelectorAll("p bdi, td bdi, select, option")].map(e =>
+		chromedp.Text("main", &text), chromedp.Evaluate(`[...document.querySelectorAll("td bdi, option")].map(e =>
 			e.textContent.slice(0, 12) + getComputedStyle(e).direction)`, &directions),
-		chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &overflow))...)
+		chromedp.Evaluate(overflowing, &overflow))...)
 	assert.Contains(t, text, "我住在上海，养了一只猫。")
 	assert.Contains(t, text, "أسكن في القاهرة ولي قطة.")
 	assert.LessOrEqual(t, overflow, 0)
@@ -415,7 +419,8 @@ func TestTheSlotsPageIsAccessible(t *testing.T) {
 			var found string
 			b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...),
 				chromedp.Evaluate(script, nil),
-				chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+				chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations
+					.filter(v => v.impact === "serious" || v.impact === "critical")
 					.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`,
 					&found, await))...)
 			var violations []string
@@ -456,8 +461,8 @@ func TestThePageSurvivesAKillOfTheSlot(t *testing.T) {
 func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
 	for i, text := range injections() {
-		body, err := json.Marshal(map[string]any{"event_id": text, "run_id": injections()[i%3], "user_id": text[:min(len(text), 8)] + "u",
-			"session_id": text, "turn_id": text, "timestamp": "2026-03-02T09:00:00Z",
+		body, err := json.Marshal(map[string]any{"event_id": text, "run_id": injections()[i%3],
+			"user_id": text[:min(len(text), 8)] + "u", "session_id": text, "turn_id": text, "timestamp": "2026-03-02T09:00:00Z",
 			"messages": []map[string]any{{"role": "user", "name": text, "content": text}}})
 		require.NoError(t, err)
 		r, err := http.Post(s.url+"/v1/events", "application/json", bytes.NewReader(body))
@@ -468,12 +473,15 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var hurt bool
 	var scopes int
-	b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main select").options.length`, &scopes))...)
+	b.run(t, append(b.at(s, "ask"),
+		chromedp.Evaluate(`document.querySelector("main select").options.length`, &scopes))...)
 	assert.Greater(t, scopes, 1)
 	for i := range scopes {
-		choose := chromedp.Evaluate(fmt.Sprintf(`{ const s = document.querySelector("main select"); s.selectedIndex = %d; s.dispatchEvent(new Event("change")); }`, i), nil)
+		choose := chromedp.Evaluate(fmt.Sprintf(`{ const s = document.querySelector("main select");
+			s.selectedIndex = %d; s.dispatchEvent(new Event("change")); }`, i), nil)
 		b.run(t, append(b.at(s, "ask"), chromedp.Reload(), shown(), choose, chromedp.Click("main form button"),
-			chromedp.Poll(answered, nil), chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil))...)
+			chromedp.Poll(answered, nil),
+			chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil))...)
 		b.run(t, append(b.at(s, "turns"), chromedp.Reload(), shown(), choose)...)
 	}
 	b.run(t, append(b.at(s, "now"), chromedp.Evaluate(`window.hurt !== undefined`, &hurt))...)
