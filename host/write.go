@@ -362,6 +362,16 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	return err
 }
 
+// repeatable marks an error of set-up as retryable where the backend failed (5xx). Set-up makes nothing twice, and the
+// write that waits for it was not sent, so both may be tried again.
+func repeatable(err error) error {
+	e := *abi.AsError(err)
+	if e.Native != nil && e.Native.Status != nil && *e.Native.Status >= 500 {
+		e.Retryable = true
+	}
+	return &e
+}
+
 // setUp enters setup_scope and keeps what it says. When read-only did not admit it, it only checks. The caller holds
 // the scope's turn.
 func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt,
@@ -374,7 +384,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 	}
 	receipt = new(abi.SetupReceipt)
 	if err = o.enter(ctx, new(abi.Empty), receipt); err != nil {
-		return nil, err
+		return nil, repeatable(err)
 	}
 	if !receipt.Ready {
 		return nil, abi.NewError(abi.CodeUnavailable,

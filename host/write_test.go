@@ -295,3 +295,12 @@ func TestRequestsThatAreWrongNameTheField(t *testing.T) {
 	_, err := s.Retrieve(ctx, q)
 	requireCode(t, err, abi.CodeInvalidArgument, "scope.backend_namespace")
 }
+
+func TestAServersFailureInSetUpMayBeTriedAgain(t *testing.T) {
+	for status, want := range map[int64]bool{500: true, 502: true, 422: false} {
+		failed := abi.NewError(abi.CodeBackend, "peer: the backend failed")
+		failed.Native = &abi.NativeError{Status: &status}
+		assert.Equal(t, want, abi.AsError(repeatable(failed)).Retryable, status)
+	}
+	assert.False(t, abi.AsError(repeatable(abi.NewError(abi.CodeConflict, "renamed"))).Retryable)
+}
