@@ -584,3 +584,17 @@ func TestTwoReplaysOfACassetteRunHaveTheSameMetrics(t *testing.T) {
 		options(t, p))
 	assert.ErrorContains(t, err, "has no cassettes")
 }
+
+func TestARunUnderTwoProfilesSaysSo(t *testing.T) {
+	for profile, want := range map[string]int{"best": 0, "best, source-design": 1} {
+		of := &scorer{reader: &reader{timeline: new(timeline)}, run: &rundir.Run{Lab: new(lab.Lab)}}
+		notes := of.notes(&Metrics{Keys: Keys{Profile: profile}})
+		found := 0
+		for _, note := range notes {
+			if strings.Contains(note, "different profiles ("+profile+")") {
+				found++
+			}
+		}
+		assert.Equal(t, want, found, notes)
+	}
+}

@@ -360,3 +360,28 @@ func TestPromptsCarryNoForgedMessages(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(text, "</memory-context>"), "check S12: nothing closes the element")
 	assert.Equal(t, 1, strings.Count(text, "<memory-context"))
 }
+
+// TestATurnOfWhichNothingWasKeptIsNamed: with strict_payload each consolidation has an entry, so something is kept.
+func TestATurnOfWhichNothingWasKeptIsNamed(t *testing.T) {
+	b := bring(t, `"update_policy":"manual","strict_payload":false`)
+	for _, c := range []struct {
+		session, saved string
+		kept           bool
+	}{
+		{"s1", `{"history_entry":" ","memory_update":""}`, false},
+		{"s2", `{"history_entry":"[2026-01-12 09:00] A greeting.","memory_update":""}`, true},
+		{"s3", `{"memory_update":"Likes oolong."}`, true},
+		{"s4", `{"memory_update":"Likes oolong."}`, false},
+	} {
+		said := b.Turn(c.session, "Hello?")
+		b.Record(said)
+		b.Fail(save(c.saved))
+		_, err := b.Mutate("consolidate", `{"session_id":"`+c.session+`","archive_all":true}`)
+		require.NoError(t, err)
+		empty := []string{said.EventID}
+		if c.kept {
+			empty = []string{}
+		}
+		assert.Equal(t, empty, b.Ready(said.EventID).EventIDs.Empty, c.saved)
+	}
+}

@@ -58,6 +58,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	tokens := m.TokensOf(messages)
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
+		m.Yielded(messages, s.Pointer, false)
 		s.Done(end, tokens)
 		return true, nil
 	}
@@ -71,16 +72,20 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 			conversation, hasEntry: true}
 	}
 	events := nanobot.EventsOf(messages)
+	kept := false
 	if p.hasUpdate {
 		text := nanobot.Clip(p.update, int(m.settings.memoryChars))
 		if text != p.update {
 			m.Log(abi.LogWarn, "rolling_summary: memory_update was cut to max_memory_chars")
 		}
+		kept = text != file.text
 		m.replace(file, text, events)
 	}
 	if p.hasEntry && strings.TrimSpace(p.entry) != "" {
+		kept = true
 		m.remember(entry{text: p.entry, session: s.ID, events: events})
 	}
+	m.Yielded(messages, s.Pointer, kept)
 	s.Done(end, tokens)
 	return true, nil
 }
