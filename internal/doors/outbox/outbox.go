@@ -204,16 +204,6 @@ func (b *Box) write(name string, text []byte) error {
 	return wholefile.WriteDurable(filepath.Join(b.dir, name), text, 0o600)
 }
 
-// syncFolder makes a new name durable. Not every system can do that to a folder; those that cannot do it by themselves.
-func syncFolder(dir string) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	_ = f.Sync()
-	_ = f.Close()
-}
-
 // errGone: another process has delivered the event.
 var errGone = errors.New("gone")
 

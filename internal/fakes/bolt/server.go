@@ -204,16 +204,6 @@ func (s *Server) Stop() {
 	s.serving.Wait()
 }
 
-// Drop cuts every connection and goes on listening.
-func (s *Server) Drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for conn, cancel := range s.open {
-		cancel()
-		_ = conn.Close()
-	}
-}
-
 func (s *Server) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
