@@ -96,6 +96,10 @@ func retired(provider string, block map[string]any) []retiredKey {
 			case name == "async_mode" && len(path) == 1:
 				add(path, "is called add_mode: write add_mode: async for "+`"async"`+", and sync/fast or sync/fine for "+`"sync"`)
 				return
+			case name == "use_multi_db" && len(path) == 1:
+				add(path, "cannot hold: whether MemOS's scopes share a database is said where the server is started "+
+					"(MOS_NEO4J_SHARED_DB); remove it, and name the store in graph_store")
+				return
 			case name == "mode" && len(path) == 1 && text != "mixture":
 				add(path, "is two keys: how turns are added is add_mode (async, sync/fast or sync/fine), "+
 					"how memory is searched is "+
