@@ -80,6 +80,8 @@ async def test_another_session_knows_and_the_stored_one_is_clean(make: Make, slo
 async def test_providers_are_swapped_while_the_agent_runs(make: Make, slot: RunningSlot) -> None:
     talker = make()
     for turn, provider in enumerate(("no_memory", "full_history", "bm25", "full_history")):
+        # A turn that is still on its way when the provider is swapped is the next provider's.
+        assert talker.memory.sender.settle(Scope(RUN, "ann").key, 30) == 0
         slot.command("swap", provider)
         for n in range(6):
             text = f"{provider} likes tea number {n}"
