@@ -49,7 +49,7 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 
-HOSTILE := Hostile|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
+HOSTILE := Hostile|Indent|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)
 	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/doors/server ./internal/engine/... ./internal/state ./plugins/conditions/full_history
 
