@@ -23,7 +23,7 @@ func testOrigin(t testing.TB, raw string) *origin {
 
 func TestOriginIsSchemeHostPortAndPathAndNothingElse(t *testing.T) {
 	wrong := map[string]string{
-		"ftp://h/":               "none of http, https",
+		"ftp://h/":               "one of http, https",
 		"http:///x":              "names no host",
 		"http://user:pw@host/":   "holds credentials",
 		"http://host/?q=1":       "has a query or a fragment",
@@ -47,8 +47,8 @@ func TestOriginIsSchemeHostPortAndPathAndNothingElse(t *testing.T) {
 
 func TestAddressOfADatabase(t *testing.T) {
 	for raw, want := range map[string]string{
-		"http://h:7687":           "none of bolt, bolt+s, bolt+ssc, neo4j, neo4j+s, neo4j+ssc",
-		"bolt+unix:///tmp/socket": "none of bolt",
+		"http://h:7687":           "one of bolt, bolt+s, bolt+ssc, neo4j, neo4j+s, neo4j+ssc",
+		"bolt+unix:///tmp/socket": "one of bolt",
 		"bolt://":                 "names no host",
 		"bolt://neo4j:pw@h":       "holds credentials",
 		"neo4j://h?policy=x":      "has a query",
