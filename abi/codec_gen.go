@@ -5,6 +5,185 @@ package abi
 import "github.com/memhost/memhost/abi/wirejson"
 
 // Encode writes x as one JSON object.
+func (x *RunArchive) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("retention_ms", x.RetentionMS, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *RunArchive) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = RunArchive{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "retention_ms":
+			o.err = readInt(&x.RetentionMS, d, m)
+		default:
+			o.unknown(d, m, "retention_ms")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ArchiveStats) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeBoolField("on", x.On, e)
+	writeIntField("retention_ms", x.RetentionMS, e)
+	writeIntField("events", x.Events, e)
+	writeIntField("segments", x.Segments, e)
+	writeIntField("segment_bytes", x.SegmentBytes, e)
+	writeIntField("text_bytes", x.TextBytes, e)
+	writeIntField("open_events", x.OpenEvents, e)
+	writeIntField("open_bytes", x.OpenBytes, e)
+	writeSomeString("oldest", &x.Oldest, e)
+	writeSomeString("newest", &x.Newest, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ArchiveStats) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ArchiveStats{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "on":
+			o.err = readBool(&x.On, d, m)
+		case "retention_ms":
+			o.err = readInt(&x.RetentionMS, d, m)
+		case "events":
+			o.err = readInt(&x.Events, d, m)
+		case "segments":
+			o.err = readInt(&x.Segments, d, m)
+		case "segment_bytes":
+			o.err = readInt(&x.SegmentBytes, d, m)
+		case "text_bytes":
+			o.err = readInt(&x.TextBytes, d, m)
+		case "open_events":
+			o.err = readInt(&x.OpenEvents, d, m)
+		case "open_bytes":
+			o.err = readInt(&x.OpenBytes, d, m)
+		case "oldest":
+			o.err = readString(&x.Oldest, d, m)
+		case "newest":
+			o.err = readString(&x.Newest, d, m)
+		default:
+			o.unknown(d, m, "on retention_ms events segments segment_bytes text_bytes open_events open_bytes oldest newest")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ArchiveRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeSome("after", x.After, e, writeInt)
+	writeSome("limit", x.Limit, e, writeInt)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ArchiveRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ArchiveRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "after":
+			o.err = readInt(&x.After, d, m)
+		case "limit":
+			o.err = readInt(&x.Limit, d, m)
+		default:
+			o.unknown(d, m, "after limit")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ArchivePage) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("events")
+	writeStructs(x.Events, e, (*MemoryEvent).Encode)
+	writeIntField("last", x.Last, e)
+	writeBoolField("more", x.More, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ArchivePage) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ArchivePage{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "events":
+			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
+		case "last":
+			o.err = readInt(&x.Last, d, m)
+		case "more":
+			o.err = readBool(&x.More, d, m)
+		default:
+			o.unknown(d, m, "events last more")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ArchiveReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("added", x.Added, e)
+	writeIntField("present", x.Present, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ArchiveReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ArchiveReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "added":
+			o.err = readInt(&x.Added, d, m)
+		case "present":
+			o.err = readInt(&x.Present, d, m)
+		default:
+			o.unknown(d, m, "added present")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ArchiveCheck) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("segments", x.Segments, e)
+	writeIntField("events", x.Events, e)
+	e.FieldStart("problems")
+	writeSlice(x.Problems, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ArchiveCheck) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ArchiveCheck{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "segments":
+			o.err = readInt(&x.Segments, d, m)
+		case "events":
+			o.err = readInt(&x.Events, d, m)
+		case "problems":
+			o.err = readSlice(&x.Problems, d, m, readString)
+		default:
+			o.unknown(d, m, "segments events problems")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *batchError) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
@@ -1943,6 +2122,10 @@ func (x *RunManifest) Encode(e *wirejson.Encoder) {
 	writeStringField("durability", &x.Durability, e)
 	writeStringField("clock", &x.Clock, e)
 	writeBoolField("feedback_enabled", x.FeedbackEnabled, e)
+	if x.Archive != nil {
+		e.FieldStart("archive")
+		writeStructPtr(x.Archive, e, (*RunArchive).Encode)
+	}
 	writeSomeSlice("warnings", x.Warnings, e, writeString)
 	writeSomeString("seed", &x.Seed, e)
 	writeSomeString("replicate", &x.Replicate, e)
@@ -2010,6 +2193,8 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Clock, d, m)
 		case "feedback_enabled":
 			o.err = readBool(&x.FeedbackEnabled, d, m)
+		case "archive":
+			o.err = readPtr(&x.Archive, d, m, (*RunArchive).Decode)
 		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		case "seed":
@@ -2041,7 +2226,7 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 		case "scopes_left_out":
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled warnings seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled archive warnings seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
 		}
 	}
 	return o.err

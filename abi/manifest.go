@@ -248,6 +248,8 @@ type RunManifest struct {
 	Clock string `json:"clock"`
 	// FeedbackEnabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.
 	FeedbackEnabled bool `json:"feedback_enabled"`
+	// Archive is absent where the slot keeps none.
+	Archive *RunArchive `json:"archive,omitempty"`
 	// Warnings are of the configuration. Each begins with a stable code and a colon: "test_sessions_empty: ...".
 	Warnings []string `json:"warnings,omitempty"`
 	// Seed, Replicate and Labels are as the harness gave them; the host does not use them.

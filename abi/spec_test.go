@@ -61,7 +61,9 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 		require.True(t, has(name), "%s is not in ABI.md", name)
 	}
 	ofTheDoors := map[string]bool{"RunManifest": true, "RunModule": true, "RunStep": true, "ScopeMapping": true,
-		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true}
+		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true,
+		"RunArchive": true, "ArchiveStats": true, "ArchiveRequest": true, "ArchivePage": true, "ArchiveReceipt": true,
+		"ArchiveCheck": true}
 	for name, x := range typesByName() {
 		typ := reflect.TypeOf(x).Elem()
 		if typ.Kind() != reflect.Struct {

@@ -221,6 +221,17 @@ func (x *ReadinessRequest) Validate() error {
 	return nil
 }
 
+// Validate checks that after and limit are 0 or more.
+func (x *ArchiveRequest) Validate() error {
+	switch {
+	case x.After < 0:
+		return invalid("after", "negative")
+	case x.Limit < 0:
+		return invalid("limit", "negative")
+	}
+	return nil
+}
+
 // Validate checks the scope.
 func (x *InventoryRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {

@@ -101,6 +101,7 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 		}
 		return e
 	}
+	o.archiveDoubted(ctx, fresh)
 	if e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach {
 		return o.doubted(e)
 	}
@@ -110,11 +111,23 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 	return nil
 }
 
+// archiveDoubted archives events of which something may have arrived: perhaps nobody records them again.
+func (o *operation) archiveDoubted(ctx context.Context, fresh []pendingWrite) {
+	events := make([]*abi.MemoryEvent, len(fresh))
+	for i, w := range fresh {
+		events[i] = w.event
+	}
+	if err := o.commitArchived(ctx, new(state.Batch), events...); err != nil {
+		o.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
+	}
+}
+
 // notDelivered judges one event of a batch that the guest answered with an error.
 func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Error) *abi.Error {
 	e := o.provider.plugin.Failed(o.Op, failure)
 	switch {
 	case o.inDoubt(e):
+		o.accepted = append(o.accepted, w.event)
 		return o.doubted(e)
 	case o.Noted:
 		dropLedger(b, o.state.Space(), w.event.EventID)
@@ -178,7 +191,7 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 		entry := o.provider.found(w.event.EventID, known, found)
 		var b state.Batch
 		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
-		if err := o.slot.host.commit(ctx, &b); err != nil {
+		if err := o.commitArchived(ctx, &b, w.event); err != nil {
 			return nil, false, err
 		}
 		return entry.receipt, false, nil

@@ -35,6 +35,9 @@ type Host struct {
 	sweepMu sync.Mutex
 	sweptTo []byte // where the next write goes on looking for old receipts
 
+	archive     archive
+	archiveAdds sync.Mutex // one ArchiveAdd at a time
+
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
 }
@@ -77,6 +80,18 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		}
 	}()
 	h.store = store
+	if o.Archive && (o.Cassette != nil || playing != nil) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
+			"holds every event itself")
+	}
+	if err = h.openArchive(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			h.archive.close()
+		}
+	}()
 	if err = h.useTape(playing); err != nil {
 		return nil, err
 	}
@@ -90,6 +105,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 
 // Close releases the data folder. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
+	h.archive.close()
 	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
 		return abi.AsError(err)
 	}

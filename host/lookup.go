@@ -83,7 +83,7 @@ func (o *operation) lookUp(ctx context.Context, w *pendingWrite) (known *ledgerE
 		known = o.provider.found(w.event.EventID, perhaps, found)
 		var b state.Batch
 		putLedger(&b, o.scope, space, w.event.EventID, known)
-		return known, o.slot.host.commit(ctx, &b)
+		return known, o.commitArchived(ctx, &b, w.event)
 	case foundPartial:
 		w.resume = &abi.Resume{Missing: found.Missing, Markers: []string{}}
 	case foundUnknown:

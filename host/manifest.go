@@ -24,6 +24,9 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 				MS: step.MS})
 		}
 	}
+	if h.archive.on {
+		m.Archive = &abi.RunArchive{RetentionMS: h.archive.retention.Milliseconds()}
+	}
 	m.Warnings = p.config.Warnings()
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }

@@ -30,6 +30,8 @@ type operation struct {
 	items int64
 	// stamped is when the operation began by the host's clock, if that was read.
 	stamped string
+	// accepted are events that go into the archive with the next commit.
+	accepted []*abi.MemoryEvent
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -119,11 +121,12 @@ func (o *operation) commit(ctx context.Context) error {
 			return stateError(err)
 		}
 	}
-	if t.Batch.Len() > 0 {
-		if err := o.slot.host.commit(ctx, &t.Batch); err != nil {
+	if t.Batch.Len() > 0 || len(o.accepted) > 0 {
+		if err := o.commitArchived(ctx, &t.Batch, o.accepted...); err != nil {
 			return err
 		}
 	}
+	o.accepted = nil
 	o.releaseWrites()
 	o.state = opstate.New(o.slot.host.store, t.Space())
 	return nil

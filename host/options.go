@@ -24,6 +24,10 @@ type Options struct {
 	// means forever. A forgotten event is looked up in the backend if the provider can do that; otherwise it counts as
 	// new.
 	LedgerRetention time.Duration
+	// Archive keeps every accepted event word for word in the data folder, out of reach of every provider. Default: off.
+	Archive bool
+	// ArchiveRetention is how long the archive keeps an event, by when it was archived; 0, the default, means for ever.
+	ArchiveRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Observe is called with every operation when it ends, for metrics. It must be quick and safe for concurrent use.

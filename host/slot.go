@@ -17,6 +17,8 @@ type Slot struct {
 	loads   int64
 	mode    readOnlyMode
 	drains  sync.WaitGroup
+	// noArchive: what is recorded is a trial, which nobody said.
+	noArchive bool
 }
 
 var _ Contract = (*Slot)(nil)

@@ -122,7 +122,7 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 
 // trial is a slot with a provider behind it that does not serve yet, under the modes that hold.
 func (s *Slot) trial(ctx context.Context, p *Provider) (*Slot, error) {
-	trial := &Slot{host: s.host}
+	trial := &Slot{host: s.host, noArchive: true}
 	if err := trial.loadMode(ctx); err != nil {
 		return nil, err
 	}

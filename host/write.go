@@ -262,10 +262,12 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 				return o.undecided(ctx, fresh, answers, breach)
 			}
 			answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, breach) // the ledger has it as sent
+			o.accepted = append(o.accepted, w.event)
 			received[i].Receipt = nil
 			continue
 		}
 		o.own(r.Receipt, w.event)
+		o.accepted = append(o.accepted, w.event)
 		putLedger(batch, o.scope, o.state.Space(), w.event.EventID,
 			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
 	}

@@ -176,7 +176,8 @@ func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 			StateWriteBytes: c.Limits.StateWriteBytes,
 			StateBytes:      c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS),
 			ModeWait: milliseconds(c.Limits.ModeWaitMS)},
-		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS)}
+		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS),
+		Archive:         c.Memory.Archive, ArchiveRetention: milliseconds(c.Data.ArchiveRetentionMS)}
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(),
 			a.retrieveCommand(), a.askCommand(), a.healthCommand(), a.setupCommand(), a.resetCommand(), a.modeCommand(), a.swapCommand(),
 			a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(), a.mutateCommand(),
-			a.ledgerCommand(), a.dreamCommand(), a.exportCommand(), a.importCommand()}},
+			a.ledgerCommand(), a.dreamCommand(), a.exportCommand(), a.importCommand(), a.archiveCommand()}},
 		{"agents", "Plug into an agent:", []*cobra.Command{a.hookCommand()}},
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(),

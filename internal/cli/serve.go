@@ -153,7 +153,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	}
 	// 5. the door
 	step = "serve"
-	o := server.Options{Slot: v.slot, Swapper: a.swapper(v.slot, c, options), Token: token,
+	o := server.Options{Slot: v.slot, Archive: v.host, Swapper: a.swapper(v.slot, c, options), Token: token,
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
 		Operations: operations,

@@ -79,6 +79,8 @@ type Memory struct {
 	Feedback bool `koanf:"feedback"`
 	// LookupExisting looks an event that the data folder does not know up in a backend that knows the scope.
 	LookupExisting bool `koanf:"lookup_existing"`
+	// Archive keeps every recorded event word for word, out of every provider's reach.
+	Archive bool `koanf:"archive"`
 }
 
 // Scope is the configured scope. AgentID is "" for none.
@@ -118,6 +120,7 @@ type Data struct {
 	Durability         string `koanf:"durability"`
 	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
 	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
+	ArchiveRetentionMS int64  `koanf:"archive_retention_ms"`
 }
 
 // Run is what the harness says of a run, for the run manifest.

@@ -99,6 +99,8 @@ func keys() []key {
 		{path: "memory.lookup_existing", kind: aTruth, def: true,
 			doc: "Looks up what a new data folder does not know in a backend that had the scope before, so that nothing is " +
 				"doubled."},
+		{path: "memory.archive", kind: aTruth, def: false, doc: "Keeps every recorded event word for word in the data " +
+			"folder, out of every provider's reach, for moving to another memory."},
 		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
 		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
 		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. " +
@@ -129,6 +131,8 @@ func keys() []key {
 			doc: "How much a module may keep for one scope."},
 		{path: "data.ledger_retention_ms", kind: anInteger, def: 0, min: 0, max: 3650 * day,
 			doc: "How long receipts of delivered events are kept; 0 means forever."},
+		{path: "data.archive_retention_ms", kind: anInteger, def: 0, min: 0, max: 36500 * day,
+			doc: "How long the archive keeps an event; 0 means forever."},
 		{path: "run.seed", kind: aText, flag: "seed", def: "", max: maxID,
 			doc: "The seed of the run, for the run manifest; the slot does not use it."},
 		{path: "run.replicate", kind: aText, flag: "replicate", def: "", max: maxID,

@@ -6,6 +6,11 @@ package server
 func typeComments() map[string]string {
 	return map[string]string{
 		"AdapterMode":       "AdapterMode turns the read-only mode on or off.",
+		"ArchiveCheck":      "ArchiveCheck is what a check of the whole archive found. An archive without problems is sound.",
+		"ArchivePage":       "ArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with two providers may occur twice.",
+		"ArchiveReceipt":    "ArchiveReceipt answers an EventBatch that is added to the archive. Present counts the events that it had.",
+		"ArchiveRequest":    "ArchiveRequest asks for a page of archived events.",
+		"ArchiveStats":      "ArchiveStats says what the archive holds. All sizes are in bytes.",
 		"BackendHealth":     "BackendHealth answers health.",
 		"BackendReadiness":  "BackendReadiness answers readiness and wait_until_ready.",
 		"BackgroundDecl":    "BackgroundDecl asks the host to call an export at an interval, in ms.",
@@ -80,6 +85,7 @@ func typeComments() map[string]string {
 		"RetrieveRequest":   "RetrieveRequest asks for the memory that helps with Query.",
 		"RetrieveResult":    "RetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.",
 		"RouteDecl":         "RouteDecl is one native call that a module may make.",
+		"RunArchive":        "RunArchive says in a run manifest that the slot keeps an archive.",
 		"RunManifest":       "RunManifest records what served a run: which module, which configuration, since when.",
 		"RunModule":         "RunModule identifies a module's bytes.",
 		"RunStep":           "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
@@ -112,6 +118,20 @@ func fieldComments() map[string]map[string]string {
 	return map[string]map[string]string{
 		"AdapterMode": {
 			"scope": "scope limits the mode to one scope. Nil means the whole slot.",
+		},
+		"ArchivePage": {
+			"last": "last is the number of the last event of the page.",
+			"more": "more is false where the archive ends.",
+		},
+		"ArchiveRequest": {
+			"after": "after is the Last of the page before; 0 begins at the oldest event.",
+			"limit": "limit is a number of events; 0 means 1000, which is also the most.",
+		},
+		"ArchiveStats": {
+			"oldest":      "oldest and Newest are when the first and the last event were archived. Absent in an empty archive.",
+			"on":          "on tells whether the slot keeps what is recorded from now on.",
+			"open_events": "open_events are not sealed yet; OpenBytes is what they take.",
+			"segments":    "segments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.",
 		},
 		"BackendHealth": {
 			"consistency_model":  "consistency_model is immediate, eventual or async_derived.",
@@ -341,7 +361,11 @@ func fieldComments() map[string]map[string]string {
 			"side_effects": "side_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
 			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
 		},
+		"RunArchive": {
+			"retention_ms": "retention_ms is how long an event is kept, in ms; 0 means for ever.",
+		},
 		"RunManifest": {
+			"archive":          "archive is absent where the slot keeps none.",
 			"backend":          "Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.",
 			"capabilities":     "capabilities hold the native memory types, ingest modes and query modes, too.",
 			"clock":            "clock is real, or virtual while a cassette is recorded or replayed.",

@@ -29,7 +29,8 @@ func table() []string {
 		"GET /v1/operations", "GET /v1/modules", "GET /v1/mode", "PUT /v1/mode",
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/mutations", "POST /v1/provenance",
-		"POST /v1/native-query", "POST /v1/swap", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
+		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
+		"POST /v1/archive/events", "GET /v1/archive/check", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
 }
 
@@ -211,7 +212,8 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathInventory: new(abi.InventoryRequest), wire.PathFeedback: new(abi.MemoryFeedback),
 		wire.PathMutations:  new(abi.NativeMutation),
 		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
-		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest)}
+		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest),
+		wire.PathArchivePage: new(abi.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch)}
 	for path, item := range doc.Paths {
 		for _, op := range item {
 			example := op.RequestBody.Content[wire.MediaJSON].Example

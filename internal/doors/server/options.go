@@ -23,6 +23,8 @@ const ReasonTokenRequired = "token_required"
 type Options struct {
 	// Slot is what is served. Required.
 	Slot host.Contract
+	// Archive is the slot's archive. Default: none.
+	Archive host.Archive
 	// Swapper carries out POST /v1/swap. Default: none, swapping is unsupported.
 	Swapper Swapper
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the

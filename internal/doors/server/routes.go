@@ -39,6 +39,7 @@ const (
 	tagScopes     = "scopes"
 	tagSlot       = "slot"
 	tagCapability = "capabilities"
+	tagArchive    = "archive"
 	tagProcess    = "process"
 )
 
@@ -46,7 +47,7 @@ const (
 func (s *Server) routes() []route {
 	var all []route
 	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.slotRoutes(),
-		s.capabilityRoutes(), s.processRoutes()} {
+		s.capabilityRoutes(), s.archiveRoutes(), s.processRoutes()} {
 		all = append(all, part...)
 	}
 	return all

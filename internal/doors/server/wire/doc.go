@@ -25,6 +25,11 @@ const (
 	PathOperations   = "/v1/operations"
 	PathModules      = "/v1/modules"
 
+	PathArchive       = "/v1/archive"
+	PathArchivePage   = "/v1/archive/page"
+	PathArchiveEvents = "/v1/archive/events"
+	PathArchiveCheck  = "/v1/archive/check"
+
 	PathLive    = "/healthz"
 	PathReady   = "/readyz"
 	PathMetrics = "/metrics"
@@ -55,4 +60,8 @@ const (
 	OpListScopes   = "list_scopes"
 	OpListEvents   = "list_events"
 	OpListModules  = "list_modules"
+	OpArchiveStats = "archive_stats"
+	OpArchivePage  = "archive_page"
+	OpArchiveAdd   = "archive_add"
+	OpArchiveCheck = "archive_check"
 )

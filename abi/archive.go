@@ -1,0 +1,56 @@
+package abi
+
+// RunArchive says in a run manifest that the slot keeps an archive.
+type RunArchive struct {
+	// RetentionMS is how long an event is kept, in ms; 0 means for ever.
+	RetentionMS int64 `json:"retention_ms"`
+}
+
+// ArchiveStats says what the archive holds. All sizes are in bytes.
+type ArchiveStats struct {
+	// On tells whether the slot keeps what is recorded from now on.
+	On          bool  `json:"on"`
+	RetentionMS int64 `json:"retention_ms"`
+	Events      int64 `json:"events"`
+	// Segments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.
+	Segments     int64 `json:"segments"`
+	SegmentBytes int64 `json:"segment_bytes"`
+	TextBytes    int64 `json:"text_bytes"`
+	// OpenEvents are not sealed yet; OpenBytes is what they take.
+	OpenEvents int64 `json:"open_events"`
+	OpenBytes  int64 `json:"open_bytes"`
+	// Oldest and Newest are when the first and the last event were archived. Absent in an empty archive.
+	Oldest string `json:"oldest,omitempty"`
+	Newest string `json:"newest,omitempty"`
+}
+
+// ArchiveRequest asks for a page of archived events.
+type ArchiveRequest struct {
+	// After is the Last of the page before; 0 begins at the oldest event.
+	After int64 `json:"after,omitempty"`
+	// Limit is a number of events; 0 means 1000, which is also the most.
+	Limit int64 `json:"limit,omitempty"`
+}
+
+// ArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with
+// two providers may occur twice.
+type ArchivePage struct {
+	Events []MemoryEvent `json:"events"`
+	// Last is the number of the last event of the page.
+	Last int64 `json:"last"`
+	// More is false where the archive ends.
+	More bool `json:"more"`
+}
+
+// ArchiveReceipt answers an EventBatch that is added to the archive. Present counts the events that it had.
+type ArchiveReceipt struct {
+	Added   int64 `json:"added"`
+	Present int64 `json:"present"`
+}
+
+// ArchiveCheck is what a check of the whole archive found. An archive without problems is sound.
+type ArchiveCheck struct {
+	Segments int64    `json:"segments"`
+	Events   int64    `json:"events"`
+	Problems []string `json:"problems"`
+}

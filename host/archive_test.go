@@ -1,0 +1,259 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state/segments"
+)
+
+// allArchived reads the archive page by page.
+func allArchived(t testing.TB, h *Host, limit int64) []abi.MemoryEvent {
+	t.Helper()
+	var all []abi.MemoryEvent
+	for request := new(abi.ArchiveRequest); ; {
+		request.Limit = limit
+		page, err := h.ArchivePage(context.Background(), request)
+		require.NoError(t, err)
+		all = append(all, page.Events...)
+		request.After = page.Last
+		if !page.More {
+			return all
+		}
+	}
+}
+
+func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h := open(t, Options{DataDir: dir, Archive: true})
+	c := probeConfig(`{}`)
+	c.TestSessions = []string{"test-*"}
+	s := openSlot(t, h, c)
+	first := event("e1", "echo <b>Grüße</b> & \"quotes\"  ")
+	first.Metadata = map[string]abi.Raw{"z": abi.Raw(`1.50`), "a": abi.Raw(`"<&>"`)}
+	_, err := s.RecordEvent(ctx, first)
+	require.NoError(t, err)
+	_, err = s.RecordEvent(ctx, first) // a duplicate
+	require.NoError(t, err)
+	test := event("e2", "echo x")
+	test.SessionID = "test-1"
+	_, err = s.RecordEvent(ctx, test)
+	require.NoError(t, err)
+	_, err = s.RecordEvent(ctx, event("e3", "fail invalid_argument no"))
+	require.Error(t, err)
+	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	_, err = s.RecordEvent(ctx, event("e4", "echo x"))
+	require.NoError(t, err)
+
+	all := allArchived(t, h, 0)
+	require.Len(t, all, 1, "no duplicate, test session, refused event, nor what met the wall")
+	require.Equal(t, string(abi.Marshal(first)), string(abi.Marshal(&all[0])))
+	m, err := s.Manifest(ctx)
+	require.NoError(t, err)
+	require.NotNil(t, m.Archive)
+}
+
+func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
+	h := open(t, Options{})
+	s := openSlot(t, h, probeConfig(`{}`))
+	told(t, s, "e1", "echo x")
+	stats, err := h.ArchiveStats(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveStats{}, stats)
+	_, err = h.ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("e", "x")}})
+	requireCode(t, err, abi.CodeUnsupported, "keeps no archive", "memory.archive")
+	m, err := s.Manifest(context.Background())
+	require.NoError(t, err)
+	require.Nil(t, m.Archive)
+}
+
+// segmentFiles are the archive's files.
+func segmentFiles(t testing.TB, h *Host) []string {
+	t.Helper()
+	files, err := segments.Strays(h.archive.dir, nil)
+	require.NoError(t, err)
+	return files
+}
+
+// fill adds events of about a KiB.
+func fill(t testing.TB, h *Host, from, to int) {
+	t.Helper()
+	for from < to {
+		batch := new(abi.EventBatch)
+		for ; from < to && len(batch.Events) < archiveAddEvents; from++ {
+			text := fmt.Sprintf("%d %s", from, strings.Repeat("lorem ipsum ", 80))
+			batch.Events = append(batch.Events, *event(fmt.Sprint("e", from), text))
+		}
+		receipt, err := h.ArchiveAdd(context.Background(), batch)
+		require.NoError(t, err)
+		require.EqualValues(t, len(batch.Events), receipt.Added)
+	}
+}
+
+func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
+	const events = 12_000 // about 14 MiB
+	ctx := context.Background()
+	dir := t.TempDir()
+	h, err := New(ctx, Options{DataDir: dir, Archive: true})
+	require.NoError(t, err)
+	fill(t, h, 0, events)
+	require.NoError(t, h.archive.tend(ctx))
+	stats, err := h.ArchiveStats(ctx)
+	require.NoError(t, err)
+	require.Less(t, stats.Segments, int64(3+16), "small segments are merged")
+	require.EqualValues(t, events, stats.Events)
+	require.Less(t, stats.OpenBytes, int64(sealBytes))
+	require.Less(t, stats.SegmentBytes, stats.TextBytes/10)
+	require.NoError(t, h.Close(ctx))
+
+	// A crash left a file behind.
+	stray := filepath.Join(dir, "archive", "00000000000000099999-abcdef012345.zst")
+	require.NoError(t, os.WriteFile(stray, []byte("half"), 0o600))
+	h = open(t, Options{DataDir: dir, Archive: true})
+	require.NoFileExists(t, stray)
+	for _, limit := range []int64{0, 777} {
+		all := allArchived(t, h, limit)
+		require.Len(t, all, events)
+		for i := range all {
+			require.Equal(t, fmt.Sprint("e", i), all[i].EventID)
+		}
+	}
+	check, err := h.ArchiveCheck(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
+	again, err := h.ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e5", "other text"),
+		*event("new", "x"), *event("new", "x")}})
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
+}
+
+func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h := open(t, Options{DataDir: dir, Archive: true})
+	fill(t, h, 0, 8000)
+	require.NoError(t, h.archive.tend(ctx))
+	list, err := h.archive.segments(ctx)
+	require.NoError(t, err)
+	require.Greater(t, len(list), 2)
+	path := filepath.Join(dir, "archive", list[0].Name())
+	packed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, packed[:len(packed)/2], 0o600))
+
+	check, err := h.ArchiveCheck(ctx)
+	require.NoError(t, err)
+	require.Len(t, check.Problems, 1)
+	require.Contains(t, check.Problems[0], "were sealed")
+	require.Contains(t, check.Problems[0], "events are lost")
+	_, err = h.ArchivePage(ctx, &abi.ArchiveRequest{})
+	requireCode(t, err, abi.CodeUnavailable, "were sealed", "memory itself is not touched")
+	page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{After: list[0].Last})
+	require.NoError(t, err, "the rest can be read")
+	require.NotEmpty(t, page.Events)
+	requireUsable(t, openSlot(t, h, probeConfig(`{}`)), "e1")
+}
+
+func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
+	ctx := context.Background()
+	clock := new(fakeClock)
+	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
+	fill(t, h, 0, 4500) // a segment and some
+	require.NoError(t, h.archive.tend(ctx))
+	clock.add(20 * time.Hour)
+	fill(t, h, 4500, 4600)
+	clock.add(5 * time.Hour)
+	require.NoError(t, h.archive.tend(ctx))
+	all := allArchived(t, h, 0)
+	require.Len(t, all, 100)
+	require.Equal(t, "e4500", all[0].EventID)
+	require.Empty(t, segmentFiles(t, h), "the file is gone")
+}
+
+func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T) {
+	const scopes, each = 4, 80
+	h := open(t, Options{Archive: true, Durability: "process"})
+	s := openSlot(t, h, probeConfig(`{}`))
+	var wait sync.WaitGroup
+	done := make(chan struct{})
+	for n := range scopes {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for i := range each {
+				e := event(fmt.Sprint(i), "echo "+strings.Repeat("long ", 1000))
+				e.UserID = fmt.Sprint("p", n)
+				if _, err := s.RecordEvent(context.Background(), e); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	read := make(chan []abi.MemoryEvent)
+	go func() { // reads along
+		var all []abi.MemoryEvent
+		request := new(abi.ArchiveRequest)
+		for ended := false; ; {
+			page, err := h.ArchivePage(context.Background(), request)
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			all, request.After = append(all, page.Events...), page.Last
+			if !page.More && ended {
+				break
+			}
+			select {
+			case <-done:
+				ended = true
+			default:
+			}
+		}
+		read <- all
+	}()
+	wait.Wait()
+	close(done)
+	next := map[string]int{}
+	for _, e := range <-read {
+		require.Equal(t, fmt.Sprint(next[e.UserID]), e.EventID, "a reader that reads along misses and doubles nothing")
+		next[e.UserID]++
+	}
+	require.Len(t, next, scopes)
+	for _, n := range next {
+		require.Equal(t, each, n)
+	}
+}
+
+func TestAnEventWhoseOutcomeIsNotKnownIsArchived(t *testing.T) {
+	s, backend, _ := scriptedSlot(t, Options{Archive: true})
+	backend.set(func() { backend.post = func(string) int { return 0 } })
+	_, err := s.RecordEvent(context.Background(), event("e1", "deliver a"))
+	require.Error(t, err)
+	all := allArchived(t, s.host, 0)
+	require.Len(t, all, 1)
+}
+
+func BenchmarkRecordWithArchive(b *testing.B) {
+	for _, on := range []bool{false, true} {
+		b.Run(fmt.Sprint("archive=", on), func(b *testing.B) {
+			s := openSlot(b, open(b, Options{Archive: on, Durability: "process"}), probeConfig(`{}`))
+			n := 0
+			for b.Loop() {
+				n++
+				_, err := s.RecordEvent(context.Background(), event(fmt.Sprint(n), "append turns My cat is called Zorvex."))
+				require.NoError(b, err)
+			}
+		})
+	}
+}

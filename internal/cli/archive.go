@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+const archiveHelp = `The archive keeps every recorded event word for word in the data folder (memory.archive: true; it is off by default). No provider reads it and no retrieval comes from it. It is for moving to
+another memory, and for a copy of what was said. Test sessions, and what met the read-only wall, are not in it.
+
+Another memory is filled from it with export and record:
+
+  memhost archive export all.jsonl
+  memhost swap --backend graphiti
+  memhost record all.jsonl`
+
+func (a *app) archiveCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "archive", Short: "Export, import and check the archive of recorded events",
+		Long: archiveHelp}
+	cmd.AddCommand(a.archiveStats(), a.archiveExport(), a.archiveImport(), a.archiveVerify())
+	return cmd
+}
+
+// withArchive runs a verb on the archive of the slot, or of a data folder that nobody owns. The provider is not needed.
+func (a *app) withArchive(ctx context.Context, verb func(ctx context.Context, archive host.Archive) error) error {
+	ctx, stop := a.untilInterrupted(ctx)
+	defer stop()
+	if server := a.serverNamed(); server != "" {
+		d, err := a.dial(server)
+		if err != nil {
+			return err
+		}
+		defer d.close()
+		return onArchive(ctx, d, verb)
+	}
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		d, err := a.running(ctx, c)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			defer d.close()
+			return onArchive(ctx, d, verb)
+		}
+		h, err := host.New(ctx, a.hostOptions(c, a.logger(hclog.Error)))
+		if err == nil {
+			err = verb(ctx, h)
+			closed := h.Close(context.WithoutCancel(ctx))
+			if err == nil {
+				err = closed
+			}
+			return err
+		}
+		if abi.AsError(err).Reason != reasonOwned || try == folderTries || ctx.Err() != nil {
+			return err
+		}
+		a.Sleep(ctx, folderPause)
+	}
+}
+
+// onArchive runs a verb on the archive of a running slot.
+func onArchive(ctx context.Context, d *door, verb func(ctx context.Context, archive host.Archive) error) error {
+	archive, ok := d.Contract.(host.Archive)
+	if !ok {
+		return abi.NewError(abi.CodeUnsupported, "this slot has no archive")
+	}
+	return verb(ctx, archive)
+}
+
+func (a *app) archiveStats() *cobra.Command {
+	return &cobra.Command{Use: "stats", Short: "Tell what the archive holds", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				stats, err := archive.ArchiveStats(ctx)
+				if err != nil {
+					return err
+				}
+				if a.out.json {
+					return a.out.value(stats)
+				}
+				a.out.print("%s\n", archiveText(stats))
+				return nil
+			})
+		}}
+}
+
+func archiveText(s *abi.ArchiveStats) string {
+	word := "on"
+	if !s.On {
+		word = "off: nothing is added (memory.archive: true turns it on)"
+	}
+	text := "archive: " + word
+	if s.Events == 0 {
+		return text + "\nit is empty"
+	}
+	text += fmt.Sprintf("\n%s, archived from %s to %s\n%s sealed in %s (%s bytes compressed, %s as text), %s bytes open",
+		grouped(s.Events)+" events", s.Oldest, s.Newest, grouped(s.Events-s.OpenEvents)+" events",
+		count(int(s.Segments), "segment"), grouped(s.SegmentBytes), grouped(s.TextBytes), grouped(s.OpenBytes))
+	return text
+}
+
+// grouped writes a number with commas.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	var b strings.Builder
+	for i, digit := range text {
+		if i > 0 && (len(text)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
+}
+
+func (a *app) archiveVerify() *cobra.Command {
+	return &cobra.Command{Use: "verify", Short: "Check the archive", Args: cobra.NoArgs,
+		Long: "Reads all of the archive and compares every sealed file with its digest. Exit code 1 when something " +
+			"is damaged.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				check, err := archive.ArchiveCheck(ctx)
+				if err != nil {
+					return err
+				}
+				if len(check.Problems) > 0 {
+					lines := make([]string, len(check.Problems))
+					for i, problem := range check.Problems {
+						lines[i] = printable(problem)
+					}
+					return abi.NewError(abi.CodeUnavailable, strings.Join(lines, "\n")).WithReason("archive").
+						WithHint("memory itself is not touched; a backup of the data folder has the archive whole")
+				}
+				if a.out.json {
+					return a.out.value(check)
+				}
+				a.out.print("the archive is sound: %s, %s\n", count(int(check.Events), "event"),
+					count(int(check.Segments), "segment"))
+				return nil
+			})
+		}}
+}

@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+const archiveExportHelp = `Writes archived events, one on each line: what memhost record and memhost archive import read. Each event is written once, also when it was recorded
+with several providers. Without a file it writes to standard output.
+
+With --recipient the file is encrypted for the holder of an age key (age1...; several may be given), see https://age-encryption.org.`
+
+func (a *app) archiveExport() *cobra.Command {
+	var run, user string
+	var recipients []string
+	cmd := &cobra.Command{Use: "export [FILE|-]", Short: "Write archived events to a file",
+		Args: cobra.MaximumNArgs(1), Long: archiveExportHelp,
+		Example: "  memhost archive export all.jsonl\n  memhost archive export ann.age --user ann --recipient age1...",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, err := ageRecipients(recipients)
+			if err != nil {
+				return err
+			}
+			wanted := func(e *abi.MemoryEvent) bool {
+				return (run == "" || e.RunID == run) && (user == "" || e.UserID == user)
+			}
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				if len(args) == 0 || args[0] == "-" {
+					n, err := exportArchive(ctx, archive, a.out.stdout, keys, wanted)
+					if err == nil {
+						a.out.note("%s", count(n, "event"))
+					}
+					return err
+				}
+				n, err := exportArchiveTo(ctx, archive, args[0], keys, wanted)
+				if err != nil {
+					return err
+				}
+				if a.out.json {
+					return a.out.object(map[string]int{"events": n})
+				}
+				a.out.print("%s written to %s\n", count(n, "event"), args[0])
+				return nil
+			})
+		}}
+	cmd.Flags().Var((*idFlag)(&run), "run", "only events of this run")
+	cmd.Flags().Var((*idFlag)(&user), "user", "only events of this user")
+	personaIsUser(cmd.Flags())
+	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt for this age key (age1...)")
+	return cmd
+}
+
+func ageRecipients(texts []string) ([]age.Recipient, error) {
+	var keys []age.Recipient
+	for _, text := range texts {
+		key, err := age.ParseX25519Recipient(text)
+		if err != nil {
+			return nil, usageError(fmt.Sprintf("--recipient: %q is not the public key of an age identity", text),
+				"want age1..., as age-keygen prints it")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// exportArchiveTo writes a file in one step: what was there before stays until all is written.
+func exportArchiveTo(ctx context.Context, archive host.Archive, path string, keys []age.Recipient,
+	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp") // readable by its owner only
+	if err != nil {
+		return 0, writeError(path, err)
+	}
+	n, err = exportArchive(ctx, archive, f, keys, wanted)
+	closed := f.Close()
+	if err == nil && closed != nil {
+		err = writeError(path, closed)
+	}
+	if err == nil {
+		if failed := os.Rename(f.Name(), path); failed != nil {
+			err = writeError(path, failed)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return n, err
+}
+
+func writeError(path string, err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("writing %s: %s", path, err), err).WithReason("write")
+}
+
+// exportArchive writes events as JSON lines, each once.
+func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys []age.Recipient,
+	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
+	sealed := io.WriteCloser(nopCloser{w})
+	if len(keys) > 0 {
+		if sealed, err = age.Encrypt(w, keys...); err != nil {
+			return 0, err
+		}
+	}
+	out := bufio.NewWriterSize(sealed, 1<<16)
+	written := map[[16]byte]bool{}
+	for request := new(abi.ArchiveRequest); ; {
+		page, err := archive.ArchivePage(ctx, request)
+		if err != nil {
+			return n, err
+		}
+		for i := range page.Events {
+			e := &page.Events[i]
+			id := [16]byte(hashOf(e.RunID, e.UserID, e.AgentID, e.EventID))
+			if !wanted(e) || written[id] {
+				continue
+			}
+			written[id] = true
+			n++
+			if _, err := out.Write(append(abi.Marshal(e), '\n')); err != nil {
+				return n, writeError("the export", err)
+			}
+		}
+		if !page.More {
+			break
+		}
+		request.After = page.Last
+	}
+	if err := errors.Join(out.Flush(), sealed.Close()); err != nil {
+		return n, writeError("the export", err)
+	}
+	return n, nil
+}
+
+// hashOf hashes parts with their lengths.
+func hashOf(parts ...string) []byte {
+	h := sha256.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return h.Sum(nil)[:16]
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+const archiveImportHelp = `Adds the events of an export to the archive, those that it does not have. Memory is not touched: memhost record does that.
+
+The file is read through before anything is added. One that was encrypted needs --identity with the file of the age key. With - it is read from standard input.`
+
+func (a *app) archiveImport() *cobra.Command {
+	var identity string
+	cmd := &cobra.Command{Use: "import FILE|-", Short: "Add the events of an export to the archive",
+		Args: cobra.ExactArgs(1), Long: archiveImportHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			identities, err := ageIdentities(identity)
+			if err != nil {
+				return err
+			}
+			path, done, err := a.spooled(args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			events := 0
+			err = readExport(path, identities, func(*abi.MemoryEvent) error { events++; return nil })
+			if err != nil {
+				return err
+			}
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				sum := new(abi.ArchiveReceipt)
+				if events > 0 {
+					if err := importArchive(ctx, archive, path, identities, sum); err != nil {
+						return err
+					}
+				}
+				if a.out.json {
+					return a.out.value(sum)
+				}
+				a.out.print("%s added, %d already there\n", count(int(sum.Added), "event"), sum.Present)
+				return nil
+			})
+		}}
+	cmd.Flags().StringVar(&identity, "identity", "", "the file of the age key for which the export was encrypted")
+	return cmd
+}
+
+// spooled is a file to read twice: the one named, or what came on standard input.
+func (a *app) spooled(name string) (path string, done func(), err error) {
+	if name != "-" {
+		return name, func() {}, nil
+	}
+	f, err := os.CreateTemp("", "memhost-import.*.tmp")
+	if err != nil {
+		return "", nil, writeError("a temporary file", err)
+	}
+	done = func() { _ = os.Remove(f.Name()) }
+	_, err = io.Copy(f, a.Stdin)
+	if err = errors.Join(err, f.Close()); err != nil {
+		done()
+		return "", nil, writeError("a temporary file", err)
+	}
+	return f.Name(), done, nil
+}
+
+func ageIdentities(path string) ([]age.Identity, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError("--identity: "+err.Error(), "")
+	}
+	defer func() { _ = f.Close() }()
+	identities, err := age.ParseIdentities(f)
+	if err != nil {
+		return nil, usageError("--identity: "+path+" is not the file of an age key", "age-keygen writes one")
+	}
+	return identities, nil
+}
+
+// importBytes bounds the events of one call.
+const importBytes, importEvents = 4 << 20, 500
+
+func importArchive(ctx context.Context, archive host.Archive, path string, identities []age.Identity,
+	sum *abi.ArchiveReceipt) error {
+	batch, size := new(abi.EventBatch), 0
+	flush := func() error {
+		if len(batch.Events) == 0 {
+			return nil
+		}
+		receipt, err := archive.ArchiveAdd(ctx, batch)
+		if err != nil {
+			return err
+		}
+		sum.Added += receipt.Added
+		sum.Present += receipt.Present
+		batch, size = new(abi.EventBatch), 0
+		return nil
+	}
+	err := readExport(path, identities, func(e *abi.MemoryEvent) error {
+		n := len(abi.Marshal(e))
+		if len(batch.Events) == importEvents || size+n > importBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		batch.Events, size = append(batch.Events, *e), size+n
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// ageMark begins an encrypted file.
+const ageMark = "age-encryption.org/"
+
+// readExport visits the events of an export.
+//
+// Errors: invalid_argument for a file that is encrypted for another key, was cut off or edited, or has a line that is
+// not an event.
+func readExport(path string, identities []age.Identity, visit func(*abi.MemoryEvent) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return usageError(err.Error(), "")
+	}
+	defer func() { _ = f.Close() }()
+	var in io.Reader = bufio.NewReader(f)
+	mark, _ := in.(*bufio.Reader).Peek(len(ageMark))
+	switch encrypted := string(mark) == ageMark; {
+	case encrypted && len(identities) == 0:
+		return usageError(path+" is encrypted", "name the file of its key: --identity key.txt; nothing was added")
+	case encrypted:
+		if in, err = age.Decrypt(in, identities...); err != nil {
+			return usageError(path+" cannot be decrypted with this identity: "+firstLine(err.Error()),
+				"nothing was added")
+		}
+	}
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return usageError(fmt.Sprintf("%s: line %d: the file was cut off or edited: %s", path, number, err),
+				"nothing of this call was added")
+		}
+		ended := err != nil
+		if text := strings.TrimSpace(string(line)); text != "" {
+			event := new(abi.MemoryEvent)
+			wrong := abi.UnmarshalStrict([]byte(text), event)
+			if wrong == nil {
+				wrong = event.Validate()
+			}
+			if wrong != nil {
+				return usageError(fmt.Sprintf("%s: line %d: %s", path, number, abi.AsError(wrong).Message),
+					"want events as memhost archive export writes them; conversations in other forms go to "+
+						"memhost record")
+			}
+			if err := visit(event); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return nil
+		}
+	}
+}

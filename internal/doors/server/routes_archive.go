@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// archiveRoutes are for the person who runs the slot: an agent needs none of them.
+func (s *Server) archiveRoutes() []route {
+	unsupported := []abi.Code{abi.CodeUnsupported}
+	return []route{
+		{method: http.MethodGet, path: wire.PathArchive, operation: wire.OpArchiveStats, tag: tagArchive, local: true,
+			codes: unsupported, summary: "Tell what the archive holds",
+			about: "The archive keeps recorded events word for word. It is no memory: no retrieval comes from it.",
+			answer: &abi.ArchiveStats{On: true, Events: 4213, Segments: 1, SegmentBytes: 310_000, TextBytes: 1_500_000,
+				OpenEvents: 13, OpenBytes: 5_000, Oldest: "2026-03-01T09:00:02Z", Newest: "2026-03-08T17:30:00Z"},
+			handler: ask(s, wire.OpArchiveStats, func(ctx context.Context) (*abi.ArchiveStats, error) {
+				a, err := s.archive()
+				if err != nil {
+					return nil, err
+				}
+				return a.ArchiveStats(ctx)
+			})},
+		{method: http.MethodPost, path: wire.PathArchivePage, operation: wire.OpArchivePage, tag: tagArchive,
+			local: true, codes: unsupported, summary: "Read archived events",
+			about: "Page by page, in the order in which they were accepted: after is the last of the page before. " +
+				"An event that was recorded with two providers may occur twice.",
+			request: &abi.ArchiveRequest{After: 2000, Limit: 1000},
+			answer:  &abi.ArchivePage{Events: []abi.MemoryEvent{*exampleEvent()}, Last: 2001},
+			handler: call(s, wire.OpArchivePage, func(ctx context.Context, q *abi.ArchiveRequest) (*abi.ArchivePage,
+				error) {
+				a, err := s.archive()
+				if err != nil {
+					return nil, err
+				}
+				return a.ArchivePage(ctx, q)
+			})},
+		{method: http.MethodPost, path: wire.PathArchiveEvents, operation: wire.OpArchiveAdd, tag: tagArchive,
+			local: true, codes: unsupported, summary: "Add events to the archive",
+			about: "Up to 1000, all of them or none. Those that the archive has are counted and left out. Memory is " +
+				"not touched.",
+			request: &abi.EventBatch{Events: []abi.MemoryEvent{*exampleEvent()}},
+			answer:  &abi.ArchiveReceipt{Added: 1},
+			handler: call(s, wire.OpArchiveAdd, func(ctx context.Context, q *abi.EventBatch) (*abi.ArchiveReceipt,
+				error) {
+				a, err := s.archive()
+				if err != nil {
+					return nil, err
+				}
+				return a.ArchiveAdd(ctx, q)
+			})},
+		{method: http.MethodGet, path: wire.PathArchiveCheck, operation: wire.OpArchiveCheck, tag: tagArchive,
+			local: true, codes: unsupported, summary: "Check the archive",
+			about:  "Reads all of it, and compares every sealed file with its digest.",
+			answer: &abi.ArchiveCheck{Segments: 1, Events: 4213, Problems: []string{}},
+			handler: ask(s, wire.OpArchiveCheck, func(ctx context.Context) (*abi.ArchiveCheck, error) {
+				a, err := s.archive()
+				if err != nil {
+					return nil, err
+				}
+				return a.ArchiveCheck(ctx)
+			})},
+	}
+}
+
+// archive is the slot's archive, for a caller who may name any scope: it holds them all.
+func (s *Server) archive() (host.Archive, error) {
+	switch {
+	case s.options.Archive == nil:
+		return nil, abi.NewError(abi.CodeUnsupported, "this slot has no archive").WithReason("archive_off")
+	case s.options.Scopes.Only != nil:
+		return nil, abi.NewError(abi.CodeDenied, "this door serves the configured scope only, and the archive is of "+
+			"all scopes").WithReason("scope").WithHint("stop the slot and use `memhost archive` on its data folder, or " +
+			"set memory.scopes to any")
+	}
+	return s.options.Archive, nil
+}
