@@ -18,7 +18,7 @@ another memory, and for a copy of what was said. Test sessions, and what met the
 Another memory is filled from it with export and record:
 
   memhost archive export all.jsonl
-  memhost swap --backend graphiti
+  memhost swap graphiti
   memhost record all.jsonl`
 
 func (a *app) archiveCommand() *cobra.Command {
