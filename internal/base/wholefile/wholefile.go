@@ -1,5 +1,6 @@
 // Package wholefile writes a file in one step: who opens it sees the content before or all of the new one, and a
-// process that is killed leaves one of the two.
+// process that is killed leaves one of the two. A link stays, and the file that it names is replaced. What is no file,
+// such as /dev/null or a pipe, is written to as it is.
 package wholefile
 
 import (
@@ -40,6 +41,16 @@ func bytesOf(content []byte) func(io.Writer) error {
 
 // replace writes a temporary file in the same folder, NAME.*.tmp, and renames it.
 func replace(path string, mode fs.FileMode, durable bool, fill func(io.Writer) error) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(f), f.Close())
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err

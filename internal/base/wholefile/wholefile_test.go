@@ -55,3 +55,19 @@ func TestAFailureLeavesTheFileBefore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, entries, 2, "no temporary file is left")
 }
+
+func TestALinkStaysAndItsFileIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, []byte("before"), 0o600))
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	require.NoError(t, wholefile.Write(link, []byte("after"), 0o600))
+	found, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "after", string(found))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	assert.Equal(t, fs.ModeSymlink, info.Mode().Type())
+}
