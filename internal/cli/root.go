@@ -210,7 +210,7 @@ func (a *app) logger(quiet hclog.Level) hclog.Logger {
 	if c := a.loaded; c != nil {
 		format = c.Log.Format
 		kind := c.Source("log.level").Kind
-		if kind != config.KindDefault && !(a.ownLogLevel && kind == config.KindFile) {
+		if kind != config.KindDefault && (!a.ownLogLevel || kind != config.KindFile) {
 			level = c.Log.Level
 		}
 	}

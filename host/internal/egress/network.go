@@ -179,11 +179,11 @@ type Answer struct {
 type Effect int
 
 const (
-	// EffectNone: the call was not sent, or the backend refused it as a whole.
+	// EffectNone says that the call was not sent, or the backend refused it as a whole.
 	EffectNone Effect = iota
-	// EffectUnknown: no answer came, or one that does not tell.
+	// EffectUnknown says that no answer came, or one that does not tell.
 	EffectUnknown
-	// EffectDone: the backend accepted the call.
+	// EffectDone says that the backend accepted the call.
 	EffectDone
 )
 

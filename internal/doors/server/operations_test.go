@@ -67,7 +67,7 @@ func TestASlowReaderIsToldWhatItMissed(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Operations = operations })
 	w := &blockingWriter{header: http.Header{}, wrote: make(chan string), goOn: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:7077"+wire.PathOperations, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:7077"+wire.PathOperations, nil)
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() { defer close(done); s.Handler().ServeHTTP(w, r) }()
@@ -114,7 +114,7 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 	defer leave()
 	for range 16 {
 		w := &blockingWriter{header: http.Header{}, wrote: make(chan string), goOn: make(chan struct{})}
-		r, err := http.NewRequestWithContext(gone, "GET", "http://127.0.0.1:7077"+wire.PathOperations, nil)
+		r, err := http.NewRequestWithContext(gone, http.MethodGet, "http://127.0.0.1:7077"+wire.PathOperations, nil)
 		require.NoError(t, err)
 		go s.Handler().ServeHTTP(w, r)
 		<-w.wrote
