@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state/segments"
+	"github.com/memhost/memhost/plugins"
 )
 
 // allArchived reads the archive page by page.
@@ -184,7 +185,8 @@ func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
 func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T) {
 	const scopes, each = 4, 80
 	h := open(t, Options{Archive: true, Durability: "process"})
-	s := openSlot(t, h, probeConfig(`{}`))
+	m, _ := plugins.Find("full_history")
+	s := openSlot(t, h, ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{}`)})
 	var wait sync.WaitGroup
 	done := make(chan struct{})
 	for n := range scopes {

@@ -87,9 +87,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err = h.openArchive(ctx); err != nil {
 		return nil, err
 	}
+	opened := h // h is nil where an error is returned
 	defer func() {
 		if err != nil {
-			h.archive.close()
+			opened.archive.close()
 		}
 	}()
 	if err = h.useTape(playing); err != nil {

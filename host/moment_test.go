@@ -120,7 +120,11 @@ func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 	s = netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
 		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		calls++
-		soon, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		patience := time.Minute
+		if calls == 4 {
+			patience = 300 * time.Millisecond // this write waits for the scope's turn, which the read has
+		}
+		soon, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		text := fmt.Sprintf("put k %d; put l %[1]d", calls)
 		_, err := s.RecordEvent(soon, event(fmt.Sprintf("e%d", calls), text))
