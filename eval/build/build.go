@@ -1,4 +1,5 @@
-// Package build makes packs from the files that data sets are published as. The data are the user's: none are shipped.
+// Package build makes packs from the files that data sets are published as. The user supplies the data; none are
+// shipped.
 //
 // Each builder is one file, reads its source as a stream, one conversation at a time, and mends nothing silently: what
 // it repairs or leaves out is counted in the pack (pack.Repair), with the place in the source.
@@ -69,7 +70,7 @@ type Request struct {
 	Sources []string
 	Options map[string]string
 	Licence string // default: the builder's
-	// Progress is told of how much of the sources has been read, in bytes; nil: nobody.
+	// Progress is called with how much of the sources has been read, in bytes; nil: no calls.
 	Progress func(done, total int64)
 }
 

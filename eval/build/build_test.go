@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// built builds a pack of sources in testdata, opens it, and wants lint to find nothing fatal.
+// built builds a pack of sources in testdata, opens it, and requires that lint finds nothing fatal.
 func built(t *testing.T, name string, options map[string]string, sources ...string) *pack.Pack {
 	t.Helper()
 	b, err := Find(name)

@@ -141,8 +141,8 @@ func (e *CutOff) Error() string {
 
 // Read reads a journal line by line and checks the chain.
 //
-// Errors: *CutOff at an unterminated last line; invalid_argument where a line is no line, or does not follow the one
-// before it.
+// Errors: *CutOff at an unterminated last line; invalid_argument where a line cannot be read, or does not follow the
+// one before it.
 func Read(path string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		f, err := os.Open(path)

@@ -155,7 +155,7 @@ type CanaryCheck struct {
 	Error   *abi.Error `json:"error,omitempty"`
 }
 
-// Answer is what the agent under evaluation said. Requests and answers stand verbatim in blobs/.
+// Answer is what the agent under evaluation said. Requests and answers are kept verbatim in blobs/.
 type Answer struct {
 	ProbeID       string `json:"probe_id"`
 	Budget        int64  `json:"budget"`

@@ -129,7 +129,7 @@ Answer the user's question in at most two sentences. Use what the memory above s
 
 Question: {{query}}{{options}}`
 
-// DefaultRubric is what a judge is told.
+// DefaultRubric is the judge's instruction.
 const DefaultRubric = `You compare an answer with the expected one. Answer with one word.
 yes: the answer says the same as the expected answer, in any words.
 no: it says something else, leaves it open, or says that it does not know.`
@@ -182,7 +182,7 @@ func Parse(text []byte) (*Lab, error) {
 	return l, l.Validate()
 }
 
-// shorthand lets a provider stand in the list by its name alone, where it needs no block.
+// shorthand allows a provider to be listed by its name alone if it needs no block.
 func shorthand(tree any) (map[string]any, error) {
 	root, ok := tree.(map[string]any)
 	if !ok {

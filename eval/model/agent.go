@@ -88,7 +88,7 @@ func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 		options).Replace(a.template)
 }
 
-// checkTemplate wants context and question in the template: without the first every memory would be the same.
+// checkTemplate requires context and question in the template: without the first every memory would be the same.
 func checkTemplate(template string) error {
 	for _, placeholder := range []string{"{{context}}", "{{query}}"} {
 		if !strings.Contains(template, placeholder) {

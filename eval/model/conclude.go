@@ -58,7 +58,7 @@ type Agreement struct {
 	Kappa *float64 `json:"kappa"`
 }
 
-// enoughLabels is how many labelled answers a correction wants; with fewer it rests on made items.
+// enoughLabels is how many labelled answers a correction needs; with fewer it uses made-up items.
 const enoughLabels = 100
 
 // rated are the judge's verdicts of one provider at one budget, of one label or of all.

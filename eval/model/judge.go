@@ -64,7 +64,7 @@ const (
 	SortRefusal    Sort = "wrong_refusal"
 )
 
-// Right tells whether a calibration item should be accepted.
+// Right reports whether a calibration item should be accepted.
 func (s Sort) Right() bool { return strings.HasPrefix(string(s), "right") }
 
 // judged is one text for the judge.
@@ -74,11 +74,11 @@ type judged struct {
 }
 
 // RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on
-// where an earlier call stopped. tell gets the progress.
+// where an earlier call stopped. tell receives the progress.
 //
 // Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
 // the endpoint is gone, after which
-// another call goes on. What the endpoint says to a single text that is no verdict is kept as a line: that text is
+// another call goes on. An answer to a single text that is not a verdict is kept as a line: that text is
 // missing, not wrong.
 func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
 	tell func(done, total int)) error {

@@ -22,7 +22,8 @@ import (
 // LabelsFile keeps people's labels in a run's folder: a line for each answer and person.
 const LabelsFile = "labels.jsonl"
 
-// Labelled is one person's verdict on one answer. Equal answers to one probe are one text, whoever gave them.
+// Labelled is one person's verdict on one answer. Equal answers to one probe are one text, whichever provider gave
+// them.
 type Labelled struct {
 	Text  string `json:"text"` // as in Judgement
 	By    string `json:"by"`
@@ -111,7 +112,7 @@ func guarded(text string) string {
 }
 
 // TakeLabels reads a filled sheet and keeps its labels in the run's folder, in place of what the same person said
-// before. It returns how many rows had a label, and how many had none.
+// before. It returns how many rows had a label, and how many had no label.
 //
 // Errors: invalid_argument with the row for another sheet's item, and for a label that is neither yes nor no.
 func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by string) (labelled, empty int,

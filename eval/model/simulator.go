@@ -50,7 +50,7 @@ func newSimulator(l *lab.Lab, getenv func(string) string) (*Simulator, error) {
 	return s, err
 }
 
-// simulatorPrompt is what a model is told that plays the user.
+// simulatorPrompt is the instruction for a model that plays the user.
 const simulatorPrompt = `You play a person who talks to an assistant. Stay with what you asked: %s
 Your situation: %s
 Say the next thing that this person would say, in one or two sentences. Do not tell the assistant what it should remember of you.`

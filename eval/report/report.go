@@ -5,7 +5,8 @@
 // that script and the style by their hashes and nothing else, so that no request leaves the file and no injected script
 // runs.
 //
-// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), markdown.go; page.html, page.css and page.js.
+// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), markdown.go;
+// page.html, page.css and page.js.
 package report
 
 import (

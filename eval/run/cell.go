@@ -347,7 +347,7 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 	return nil
 }
 
-// undecided tells whether recording an event again can change what is known of it.
+// undecided reports whether recording an event again can change what is known of it.
 func undecided(s abi.WriteStatus) bool { return s == abi.StatusUncertain || s == abi.StatusPartial }
 
 // retries is how often a call that failed for now is made again.
@@ -362,7 +362,7 @@ func pauseAfter(ctx context.Context, e *abi.Error) error {
 	return pause.For(ctx, wait)
 }
 
-// gone tells whether an error would stop every other request too, until somebody intervenes.
+// gone reports whether an error would stop every other request too, until somebody intervenes.
 func gone(code abi.Code) bool {
 	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
 }

@@ -23,7 +23,7 @@ type Cost struct {
 	ModelCalls int `json:"model_calls"`
 }
 
-// Plan counts what a lab will do with a pack. remote tells whether a provider has a backend.
+// Plan counts what a lab will do with a pack. remote reports whether a provider has a backend.
 //
 // Errors: those of reading the pack.
 func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, error) {

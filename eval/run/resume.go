@@ -36,7 +36,7 @@ func (p *persona) stillThere(ctx context.Context) error {
 		WithHint("put the backend's data back and resume; or remove " + p.dir + ": then the cell begins anew")
 }
 
-// certain tells whether an inventory counts everything, while nothing changes.
+// certain reports whether an inventory counts everything, while nothing changes.
 func certain(i *abi.Inventory) bool { return i != nil && i.Complete && i.Quiescent }
 
 // lost says what a memory lacks of what the journal knows; empty where it lacks nothing for certain. Events recorded

@@ -28,9 +28,9 @@ type Options struct {
 	Host   host.Options
 	Logger hclog.Logger
 	Now    func() time.Time
-	// Progress is told after each step of a cell; it must be quick and safe for concurrent use. Nil: nobody.
+	// Progress is called after each step of a cell; it must be quick and safe for concurrent use. Nil: no calls.
 	Progress func(Progress)
-	// Local tells that a provider calls no backend, so that its calls cost nothing; nil: none is local.
+	// Local says that a provider calls no backend, so that its calls cost nothing; nil: none is local.
 	Local func(p *lab.Provider) bool
 	// Dir is the base of relative names in the lab file.
 	Dir string

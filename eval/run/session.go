@@ -173,7 +173,7 @@ func (t *testSession) ask(ctx context.Context, probe *pack.Probe) error {
 	return nil
 }
 
-// sampled tells whether a probe is among the share whose reads are compared: decided by its id and the seed.
+// sampled reports whether a probe is among the share whose reads are compared: decided by its id and the seed.
 func (t *testSession) sampled(probe string) bool {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00stability\x00%s", t.Lab.Seed, probe))
 	return float64(sum[0])/256 < t.Lab.Stability

@@ -35,7 +35,7 @@ func (s Store) Put(text []byte) (string, error) {
 	return name, nil
 }
 
-// Text reads a text by its SHA-256; no name is no text.
+// Text reads a text by its SHA-256; an empty name gives an empty text.
 func (s Store) Text(sha256 string) ([]byte, error) {
 	if len(sha256) < 2 {
 		return nil, nil

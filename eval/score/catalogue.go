@@ -18,15 +18,15 @@ type metric struct {
 	chance func(*probe) float64
 }
 
-// comparable tells whether a verdict can be given on it: a share whose denominator no provider can change.
+// comparable reports whether a verdict can be given on it: a share whose denominator no provider can change.
 func (m *metric) comparable() bool {
 	return m.Unit == "share" && m.Better != "" && m.Group != "stability"
 }
 
-// ofRanking tells whether an order of events is all that it needs.
+// ofRanking reports whether an order of events is all that it needs.
 func (m *metric) ofRanking() bool { return m.Group == "retrieval" && m.Attribution }
 
-// metrics is every metric, in the order of tables. auroc is the only one that is no mean over probes.
+// metrics is every metric, in the order of tables. auroc is the only one that is not a mean over probes.
 var metrics = func() []metric {
 	list := []metric{
 		{Entry: Entry{Name: "recall@tokens", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
@@ -148,7 +148,7 @@ var place = func() map[string]int {
 	return m
 }()
 
-// Known tells whether a metric has this name, as the lab's primary comparison may name it.
+// Known reports whether a metric has this name, as the lab's primary comparison may name it.
 //
 // Errors: invalid_argument, with the nearest name as a hint.
 func Known(name string) error {

@@ -360,7 +360,7 @@ func (w *walk) count(p *probe, l *journal.Probe) {
 	w.timing.retrievals = append(w.timing.retrievals, latency{l.Budget, l.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS})
 }
 
-// saysShown tells whether a journal holds an item that says where it is shown. Inside a JSON string the words would
+// saysShown reports whether a journal holds an item that says where it is shown. Inside a JSON string the words would
 // have backslashes.
 func saysShown(path string) (bool, error) {
 	f, err := os.Open(path)

@@ -96,7 +96,7 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 	return failures, nil
 }
 
-// judge fills in the metrics and says how bad it is: 0 is no failure.
+// judge fills in the metrics and says how bad it is: 0 means no failure.
 func (f *Failure) judge(r *reading) float64 {
 	if r.err != "" {
 		return 4

@@ -30,7 +30,7 @@ type column struct {
 	located bool
 }
 
-// asks tells whether the column was asked with a budget.
+// asks reports whether the column was asked with a budget.
 func (c *column) asks(budget int64) bool {
 	return c.budgets == nil || slices.Contains(c.budgets, budget)
 }
@@ -238,7 +238,7 @@ func (c *column) random(budget int64, s slice, name string) *rand.Rand {
 	return stats.Random(c.seed, fmt.Sprintf("%s/%d/%s=%s/%s", c.Label, budget, s.kind, s.name, name))
 }
 
-// unattributed tells whether the column returned items and none of them can be attributed.
+// unattributed reports whether the column returned items and none of them can be attributed.
 func (c *column) unattributed() bool { return c.FanOut.Items > 0 && c.FanOut.Few == 0 }
 
 // scored is the top score of one probe.

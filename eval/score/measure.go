@@ -305,7 +305,7 @@ func (m *measuring) answer() {
 	}
 }
 
-// validity tells whether the present value is shown, and which earlier ones are, flagged or not.
+// validity reports whether the present value is shown, and which earlier ones are, flagged or not.
 func (m *measuring) validity() {
 	if !m.hasStale() {
 		return
@@ -391,12 +391,12 @@ func (m *measuring) staleShown(s stale) (first int, unflagged bool) {
 	return first, unflagged
 }
 
-// flags are the signs that something no longer holds, as formatters print them around an item. The last is no sign in
-// prose.
+// flags are the signs that something no longer holds, as formatters print them around an item. The last is not a sign
+// in prose.
 var flags = []string{"superseded", "invalid", "expired", "outdated", "obsolete", "no longer", "until "}
 
-// flagged tells whether the line or lines around a place of the context say that what is there no longer holds: one of
-// the words above outside the item's own, or the day on which the item became invalid.
+// flagged reports whether the line or lines around a place of the context say that what is there no longer holds: one
+// of the words above outside the item's own, or the day on which the item became invalid.
 func (m *measuring) flagged(at int) bool {
 	from, to := at, at
 	var own *item

@@ -108,7 +108,7 @@ func (r *references) draw(p *probe, history []said, budget int64) []said {
 	return list
 }
 
-// fit is the beginning of a list, up to the budget; 0 is no limit.
+// fit is the beginning of a list, up to the budget; 0 means no limit.
 func (r *references) fit(list []said, budget int64) []said {
 	if budget == 0 {
 		return list

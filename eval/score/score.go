@@ -125,7 +125,7 @@ func allBudgets(l *lab.Lab) []int64 {
 	return list
 }
 
-// ascending sorts budgets; 0, which is no limit, comes last.
+// ascending sorts budgets; 0, which means no limit, comes last.
 func ascending(budgets []int64) []int64 {
 	list := slices.Clone(budgets)
 	slices.SortFunc(list, func(a, b int64) int {

@@ -106,7 +106,7 @@ func (f *folded) index(words string, from int) int {
 	return -1
 }
 
-// joined tells whether the last character of a and the first of b belong to one word.
+// joined reports whether the last character of a and the first of b belong to one word.
 func joined(a, b string) bool {
 	last, _ := utf8.DecodeLastRuneInString(a)
 	first, _ := utf8.DecodeRuneInString(b)
@@ -120,7 +120,7 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// alone tells whether a character is a word of its own, as in scripts that are written without blanks.
+// alone reports whether a character is a word of its own, as in scripts that are written without blanks.
 func alone(r rune) bool {
 	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
@@ -182,7 +182,7 @@ func hashWord(text string) uint64 {
 	return hash
 }
 
-// contentWords are the distinct words of a text that are no stop words, in the order in which they first occur.
+// contentWords are the distinct words of a text that are not stop words, in the order in which they first occur.
 func contentWords(text string) []uint64 {
 	var list []uint64
 	seen := map[uint64]bool{}

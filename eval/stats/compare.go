@@ -58,8 +58,8 @@ const (
 	// Better and Worse: the difference is detected, and missing probes cannot turn it.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// NoDifference: none was detected. It does not say that there is none; Comparison.Detectable says how small it
-	// could have been.
+	// NoDifference: no difference was detected. It does not say that there is none; Comparison.Detectable says how small
+	// it could have been.
 	NoDifference Verdict = "no detectable difference"
 	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
 	CannotDecide Verdict = "cannot decide"
