@@ -36,7 +36,7 @@ type Options struct {
 	// Scope is whose memory it is. Its ids may hold PlaceProject and PlacePerson. Nothing that is said in a
 	// conversation leads to another scope.
 	Scope abi.MemoryScope
-	// Person stands for PlacePerson. Dir is the folder that the agent was started in; "" means that of the payload.
+	// Person replaces PlacePerson. Dir is the folder that the agent was started in; "" means that of the payload.
 	Person, Dir string
 	// Budget bounds the context.
 	Budget abi.ContextBudget
@@ -305,7 +305,7 @@ func (h *hook) record(s *session, stop *payload) answer {
 	return answer{}
 }
 
-// event is a turn as memory takes it. Its id follows from what it holds, so that a turn told twice is one event.
+// event is a turn as memory takes it. Its id follows from what it holds, so that a turn reported twice is one event.
 func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
 	first := &prompts[0]
 	e := &abi.MemoryEvent{RunID: first.Scope.RunID, UserID: first.Scope.PersonaID, AgentID: first.Scope.AgentID,

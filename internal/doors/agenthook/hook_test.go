@@ -22,7 +22,7 @@ import (
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/ann\">\n- likes oolong tea\n</memory-context>"
 
-// slot answers every question with text, and keeps what it was asked and told. fail, where it is set, comes first.
+// slot answers every question with text, and keeps what it was asked and sent. fail, where it is set, comes first.
 type slot struct {
 	mu        sync.Mutex
 	text      string
@@ -124,7 +124,7 @@ func stop(session, answer string) string {
 		`"last_assistant_message":%q,"background_tasks":[],"session_crons":[]}`, session, answer)
 }
 
-// words are what the slot was told, as "role: text" lines, one string for each event.
+// words are what the slot received, as "role: text" lines, one string for each event.
 func (a *agent) words() (events []string) {
 	for _, e := range a.slot.told {
 		var lines []string

@@ -68,8 +68,8 @@ func readPayload(text []byte) (*payload, error) {
 // messages of other sessions and agents.
 var envelopes = []string{"task-notification", "teammate-message", "cross-session-message"}
 
-// ofPerson tells whether a person wrote a prompt. A prompt that only mentions an envelope, or has text around it, is a
-// person's.
+// ofPerson reports whether a person wrote a prompt. A prompt that only mentions an envelope, or has text around it, is
+// a person's.
 func ofPerson(prompt string) bool {
 	text := strings.TrimSpace(prompt)
 	if text == "" || text == "/loop" || strings.HasPrefix(text, "/loop ") {

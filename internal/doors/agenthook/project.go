@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// What stands in --run, --user and --agent for something that a hook finds out.
+// Placeholders in --run, --user and --agent for something that a hook finds out.
 const (
 	PlaceProject = "{project}"
 	PlacePerson  = "{person}"

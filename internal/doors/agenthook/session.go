@@ -36,7 +36,7 @@ type prompt struct {
 	file string // the name of its file
 }
 
-// notes are what a session's hooks tell each other besides prompts. They are a help: without them nothing is lost.
+// notes are what a session's hooks pass to each other besides prompts. Without them nothing is lost.
 type notes struct {
 	// Project is that of the session's first hook: a later one may run in another folder.
 	Project string `json:"project,omitempty"`
@@ -54,7 +54,7 @@ const (
 	// promptSuffix ends the name of a file with a prompt, notesFile is the name of the file with notes.
 	promptSuffix = ".prompt.json"
 	notesFile    = "notes.json"
-	// together is within what time two equal prompts are one, told by two hooks: the agent's settings may have memhost
+	// together is within what time two equal prompts are one, reported by two hooks: the agent's settings may have memhost
 	// twice.
 	together = 2 * time.Second
 	// forgotten is after what time a session that did not end is taken for ended.
@@ -120,7 +120,7 @@ func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) 
 	return prompts[:n], slices.DeleteFunc(files, func(name string) bool { return name >= after })
 }
 
-// toldBefore tells whether an equal prompt came just before.
+// toldBefore reports whether an equal prompt came just before.
 func toldBefore(prompts []prompt, p *prompt) bool {
 	for i := range prompts {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)

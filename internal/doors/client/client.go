@@ -103,7 +103,7 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// redacted is base as it may stand in an error.
+// redacted is base in the form that an error may show.
 func redacted(base string) string {
 	if i := strings.LastIndex(base, "@"); i >= 0 {
 		return "..." + base[i:]
@@ -143,7 +143,7 @@ func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*abi.RunMa
 	return post[abi.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
 }
 
-// OfSlot tells whether an error is of the slot as a whole, so that no other event would fare better.
+// OfSlot reports whether an error is of the slot as a whole, so that no other event would fare better.
 func OfSlot(e *abi.Error) bool {
 	switch e.Code {
 	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:

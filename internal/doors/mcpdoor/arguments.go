@@ -119,7 +119,7 @@ func (a arguments) truth(name string) (bool, error) {
 	return b, nil
 }
 
-// fixed is what the operator has fixed under a name that an argument might have; ok tells whether the name is one of
+// fixed is what the operator has fixed under a name that an argument might have; ok reports whether the name is one of
 // those.
 func (d *Door) fixed(name string) (value string, ok bool) {
 	s := d.options.Scope
@@ -146,7 +146,7 @@ func (d *Door) checkScope(name, value string) *abi.Error {
 	return nil
 }
 
-// checkScopeJSON is checkScope for an argument: a string, or an object of such as scope. known tells whether the
+// checkScopeJSON is checkScope for an argument: a string, or an object of such as scope. known reports whether the
 // argument is about the scope at all; what it says then is what holds anyway.
 func (d *Door) checkScopeJSON(name string, value json.RawMessage) (known bool, _ *abi.Error) {
 	if strings.EqualFold(name, "scope") {

@@ -65,14 +65,14 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// describe lists the tools as they are in a state. A client on a stream is told that they have changed.
+// describe lists the tools as they are in a state. A client on a stream is notified that they have changed.
 func (d *Door) describe(s state) {
 	for _, t := range d.tools {
 		d.server.AddTool(t.definition(s), d.handler(t))
 	}
 }
 
-// note takes in what an answer has told about the slot.
+// note keeps what an answer says about the slot.
 func (d *Door) note(change func(s *state)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

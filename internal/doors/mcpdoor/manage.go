@@ -21,7 +21,7 @@ type parts struct {
 
 // status says what is known within Options.StatusWait, even where the slot or its provider hangs.
 //
-// Errors: timeout when the slot has not even told its mode; the slot's own.
+// Errors: timeout when not even the slot's mode is known; the slot's own.
 func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, error) {
 	within, done := context.WithTimeout(ctx, d.options.StatusWait)
 	defer done()

@@ -35,7 +35,7 @@ type Options struct {
 	Slot Slot
 	// Scope is the one scope of the door. Required.
 	Scope abi.MemoryScope
-	// AgentID labels what is recorded; with memory.agent_scoped it stands in Scope, too.
+	// AgentID labels what is recorded; with memory.agent_scoped it is in Scope, too.
 	AgentID string
 	// Session is the session id of everything that is recorded and asked. Default: a new one for this door.
 	Session string
@@ -48,7 +48,7 @@ type Options struct {
 	// NativeTools names the provider's own queries and mutations that a client has as tools; "*" is all of them. What the
 	// provider that serves does not declare is no tool.
 	NativeTools []string
-	// OneClient says that the door serves one client on a stream that lasts, which is told when the descriptions of
+	// OneClient says that the door serves one client on a lasting stream, which is notified when the descriptions of
 	// tools change.
 	OneClient bool
 	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a
@@ -64,7 +64,7 @@ type Options struct {
 	ListWait time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Version is told to clients.
+	// Version is sent to clients.
 	Version string
 	// Logger receives a debug line for each request. Arguments and answers are never logged. Default: none.
 	Logger hclog.Logger

@@ -21,7 +21,7 @@ const lineLimit = 16 << 20
 // ServeStdio serves one client on a stream of lines, until in ends or ctx does. Requests that have been read by then
 // have patience to be answered; nothing but the protocol is written to out.
 //
-// A client that ends its stream right behind a request (a script, or one that is told to go) would else lose the
+// A client that ends its stream right after a request (a script, or one that is told to stop) would otherwise lose the
 // answer: the SDK cancels what is under way when its reader ends. So the end of in is kept from it until every answer
 // is written.
 func (d *Door) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
@@ -41,7 +41,7 @@ func (d *Door) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pati
 
 // lines is a transport, and its one connection: a JSON-RPC message a line.
 //
-// The SDK's own ends the session at a line that is no message. This one answers that line with an error and goes on.
+// The SDK's own ends the session at an invalid message. This one answers the line with an error and goes on.
 type lines struct {
 	patience time.Duration
 	stop     <-chan struct{} // no more is read
@@ -157,7 +157,7 @@ func (l *lines) parse(line []byte) (messages []jsonrpc.Message) {
 	return messages
 }
 
-// complain answers a line that is no message. It has no id to answer to.
+// complain answers an invalid message, which has no id to answer to.
 func (l *lines) complain(code int64, message string) {
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil,
 		"error": map[string]any{"code": code, "message": message}})

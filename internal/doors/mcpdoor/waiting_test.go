@@ -123,7 +123,7 @@ func TestAStatusOfASlotThatNeverAnswersIsATimeout(t *testing.T) {
 	assert.Contains(t, e.Message, "the slot has not answered within 1ms")
 }
 
-// waiting is a slot whose searches wait for the end of their caller's patience, which they tell.
+// waiting is a slot whose searches wait until the caller's deadline, which they report.
 func waiting() (o mcpdoor.Options, began, ended chan struct{}) {
 	began, ended = make(chan struct{}), make(chan struct{})
 	s := newSlot()

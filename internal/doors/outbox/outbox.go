@@ -1,12 +1,13 @@
 // Package outbox keeps events on disk until a slot has taken them.
 //
-// Who speaks for an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the
+// The helper of an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the
 // Box deliver in the background: a slot that is down, slow or not there yet costs the agent nothing, and a process that
 // is killed loses nothing that Add has taken.
 //
 // A Box is a folder with one file for each event, so that several processes may share it. No process locks another out:
 // each sends the oldest event of a scope first and goes on when that one has arrived, and the slot's ledger answers a
-// repeated event with its first receipt. So every event arrives once, and those of a scope in order, whoever sends it.
+// repeated event with its first receipt. So every event arrives once, and those of a scope in order, whichever process
+// sends it.
 package outbox
 
 import (
@@ -40,7 +41,7 @@ type Slot interface {
 
 // Options configure a Box. The zero value of a field means its default.
 type Options struct {
-	// Logger is told what waits, what was delivered late and what was put aside. Default: none.
+	// Logger reports what waits, what was delivered late and what was put aside. Default: no log.
 	Logger hclog.Logger
 	// Most is how many events may wait. The oldest are kept: Add refuses what comes beyond. Default: 10,000.
 	Most int
@@ -162,7 +163,7 @@ func digest(event *abi.MemoryEvent) string {
 }
 
 // Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id
-// of its own gets an event_id that is the same whenever the turn is told.
+// of its own gets an event_id that is the same whenever the turn is reported.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -233,7 +234,7 @@ func (b *Box) read(name string) (*abi.MemoryEvent, error) {
 	return event, event.Validate()
 }
 
-// remove takes an event out. That another process did so already is no error.
+// remove takes an event out. If another process did so already, that is not an error.
 func (b *Box) remove(name string) error {
 	if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return folderError(b.dir, err)

@@ -296,7 +296,7 @@ func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 		require.NoError(rt, err)
 		boxes := make([]*outbox.Box, 3)
 		reopen := func(i int) {
-			// a clock that stands still
+			// a clock that does not move
 			b, err := outbox.Open(dir, outbox.Options{Now: func() time.Time { return time.Unix(1, 0) }})
 			require.NoError(rt, err)
 			boxes[i] = b

@@ -52,7 +52,7 @@ type Page struct {
 	sessions map[[sha256.Size]byte]time.Time
 }
 
-// New makes the page. token says whether the slot wants one.
+// New makes the page. token says whether the slot requires one.
 func New(mode string, token bool) *Page {
 	return &Page{mode: mode, token: token, now: time.Now, codes: map[[sha256.Size]byte]time.Time{},
 		sessions: map[[sha256.Size]byte]time.Time{}}
@@ -72,8 +72,8 @@ func (p *Page) Link(slot string) string {
 	return link + "#code=" + code
 }
 
-// Admits tells whether key is that of a session, and whether the session may send a request: that of a page that offers
-// no change may not make one.
+// Admits reports whether key is that of a session, and whether the session may send a request: that of a page that
+// offers no change may not make one.
 func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -102,8 +102,8 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	return event
 }
 
-// eventID is the same for the same turn, however often it is told. PicoClaw's own ids count from 1 in each process; the
-// time tells them apart.
+// eventID is the same for the same turn, however often it is reported. PicoClaw's own ids count from 1 in each process;
+// the time tells them apart.
 func eventID(e *runtimeEvent, p *turnPayload, steered []string) string {
 	parts := []string{e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent}
 	return "picoclaw-" + outbox.Digest(append(parts, steered...)...)

@@ -24,8 +24,8 @@ type turn struct {
 	first int
 }
 
-// turns are those under way. A turn whose end is never told (it was dropped, or not observed) goes when maxTurns newer
-// ones have come.
+// turns are those under way. A turn whose end is never reported (dropped, or not observed) is removed when maxTurns
+// newer ones have come.
 type turns struct {
 	mu    sync.Mutex
 	byKey map[turnKey]*turn
@@ -77,7 +77,7 @@ func (t *turns) saw(key turnKey, users []string) {
 }
 
 // steered are the messages that were sent while a turn was running, each once: PicoClaw puts them into the turn, often
-// twice, and the turn's end tells of message, the first one, alone. Results of sub-agents are among them and are left
+// twice, and the turn's end has only the first one, message. Results of sub-agents are among them and are left
 // out.
 //
 // With the requests [A], [A B B R], where R is such a result, and message A it is [B].
@@ -130,7 +130,7 @@ const (
 // sideQuestion is the session of a /btw, which has no key, no turn and no event.
 const sideQuestion = "btw"
 
-// ofPerson tells whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls
+// ofPerson reports whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls
 // its human so.
 func ofPerson(sessionKey, senderID string) bool {
 	return !strings.HasPrefix(sessionKey, subTurnPrefix) && sessionKey != heartbeat && senderID != heartbeat
@@ -198,7 +198,7 @@ func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, qu
 	return t.context
 }
 
-// speaker is who speaks in a request, and where.
+// speaker is the person who speaks in a request, and where.
 func (p *beforeParams) speaker() speaker {
 	in := &p.Context.Inbound
 	return speaker{agent: p.Meta.AgentID, session: p.Meta.SessionKey, channel: in.Channel, sender: in.SenderID}

@@ -88,7 +88,7 @@ func New(o Options) *Hook {
 	return h
 }
 
-// speaker is who speaks, and where, in PicoClaw's words.
+// speaker is the person who speaks, and where, in PicoClaw's words.
 type speaker struct{ agent, session, channel, sender string }
 
 // scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written: "{sender_id}"

@@ -138,7 +138,7 @@ func eachElement(list []byte, do func(e span) error) error {
 	return nil
 }
 
-// next is where the decoder's next value stands.
+// next is the position of the decoder's next value.
 func next(d *json.Decoder) (span, error) {
 	var raw json.RawMessage
 	if err := d.Decode(&raw); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// person is who speaks, as PicoClaw tells people apart. The command line's human is {cli, cron}.
+// person is the speaker, as PicoClaw distinguishes people. The command line's human is {cli, cron}.
 type person struct {
 	Channel  string `json:"channel"`
 	SenderID string `json:"sender_id"`
@@ -41,7 +41,7 @@ func newPeople(dir string, log hclog.Logger) *people {
 		told: map[person]bool{}}
 }
 
-// admits tells whether a person may use a memory. Each refusal of a person is logged once.
+// admits reports whether a person may use a memory. Each refusal of a person is logged once.
 func (p *people) admits(scope abi.MemoryScope, who person) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +75,8 @@ func (p *people) admits(scope abi.MemoryScope, who person) bool {
 	return false
 }
 
-// alone tells whether nobody but the owner has asked for a memory. A scheduled job speaks for nobody: its answer may go
-// to a chat of somebody who was refused.
+// alone reports whether nobody but the owner has asked for a memory. A scheduled job speaks for nobody: its answer may
+// go to a chat of somebody who was refused.
 func (p *people) alone(scope abi.MemoryScope) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,12 +124,12 @@ func (p *people) file(scope abi.MemoryScope, ending string) string {
 // asyncPrefix begins the sender of a sub-agent's result.
 const asyncPrefix = "async:"
 
-// ofJob tells whether nobody speaks, though there is context: a scheduled job, or a sub-agent's result.
+// ofJob reports whether nobody speaks, though there is context: a scheduled job, or a sub-agent's result.
 func (s speaker) ofJob() bool {
 	return strings.HasPrefix(s.session, cronPrefix) || strings.HasPrefix(s.sender, asyncPrefix)
 }
 
-// allowed tells whether a speaker may use the memory of a scope.
+// allowed reports whether a speaker may use the memory of a scope.
 func (h *Hook) allowed(scope abi.MemoryScope, s speaker) bool {
 	switch {
 	case h.o.Shared:

@@ -398,7 +398,7 @@ func TestWhatPicoClawWroteItselfIsNotRecordedAsAPersonsWords(t *testing.T) {
 	require.Equal(t, [][]string{{"Where?", "In the cellar."}}, contents(s))
 }
 
-// contents are the texts of each event that the slot was told.
+// contents are the texts of each event that the slot received.
 func contents(s *slot) (events [][]string) {
 	for _, e := range s.told {
 		var texts []string

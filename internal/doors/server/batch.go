@@ -13,7 +13,7 @@ import (
 // batch is an EventBatch as it arrived: the events that can be delivered, and an answer for each that cannot.
 type batch struct {
 	abi.EventBatch
-	// place is where each of Events stood in the request.
+	// place is the index in the request of each of Events.
 	place []int
 	// refused holds the answers by place.
 	refused map[int]abi.ReceiptOrError

@@ -17,9 +17,9 @@ import (
 // guard decides who may ask, before anything of a body is read.
 //
 // Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the
-// slot listens off loopback. Against the first stand the checks of Host (a page whose name was rebound to 127.0.0.1
+// slot listens off loopback. The first are kept out by the checks of Host (a page whose name was rebound to 127.0.0.1
 // still sends its own name), of Origin and Sec-Fetch-Site (a page of another origin says so), and the demand for
-// application/json, which a form cannot send. Against the second stands the token.
+// application/json, which a form cannot send. The second are kept out by the token.
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
 	digest *[sha256.Size]byte
@@ -40,13 +40,13 @@ func newGuard(token string) (guard, error) {
 	return guard{digest: &digest, length: len(token)}, nil
 }
 
-// isToken tells whether s is a b64token of RFC 6750.
+// isToken reports whether s is a b64token of RFC 6750.
 func isToken(s string) bool {
 	body := strings.TrimRight(s, "=")
 	return body != "" && isOf(body, "-._~+/")
 }
 
-// isOf tells whether s is made of ASCII letters, digits and the signs.
+// isOf reports whether s is made of ASCII letters, digits and the signs.
 func isOf(s, signs string) bool {
 	for _, r := range s {
 		switch {
@@ -60,7 +60,7 @@ func isOf(s, signs string) bool {
 
 // check returns why r is refused, or nil.
 func (g guard) check(r *http.Request) *abi.Error {
-	// With a token the slot may stand behind a proxy under any name, and a rebound page does not know the token.
+	// With a token the slot may be behind a proxy under any name, and a rebound page does not know the token.
 	if g.digest == nil {
 		if e := checkHost(r); e != nil {
 			return e
@@ -75,12 +75,12 @@ func (g guard) check(r *http.Request) *abi.Error {
 	return g.checkToken(r)
 }
 
-// isPage tells whether r asks for the page itself, which holds nothing of memory and gives keys for codes only.
+// isPage reports whether r asks for the page itself, which holds nothing of memory and gives keys for codes only.
 func (g guard) isPage(r *http.Request) bool {
 	return g.page != nil && strings.HasPrefix(r.URL.Path, wire.PathPage)
 }
 
-// isFront tells whether r asks for the bare address, which leads to the page.
+// isFront reports whether r asks for the bare address, which leads to the page.
 func (g guard) isFront(r *http.Request) bool { return g.page != nil && r.URL.Path == "/" }
 
 func checkHost(r *http.Request) *abi.Error {
@@ -104,7 +104,7 @@ func checkOrigin(r *http.Request) *abi.Error {
 				"pages but its own", origin)).WithReason("origin").WithHint(foreignPageHint)
 		}
 	}
-	// Requests without Origin, as for an image or a script, are told by this header. Following a link to a page is
+	// Requests without Origin, as for an image or a script, are recognised by this header. Following a link to a page is
 	// harmless.
 	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI &&
 		r.URL.Path != wire.PathPage
@@ -115,7 +115,7 @@ func checkOrigin(r *http.Request) *abi.Error {
 	return nil
 }
 
-// isOwnOrigin tells whether origin is the one that r was sent to, or loopback with the port where r arrived.
+// isOwnOrigin reports whether origin is the one that r was sent to, or loopback with the port where r arrived.
 func isOwnOrigin(origin string, r *http.Request) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.User != nil {
@@ -198,7 +198,7 @@ func needsToken(loopback bool, address string, length int) error {
 		"-hex 32; or listen on 127.0.0.1")
 }
 
-// isLoopbackListen tells whether the configured address is on loopback. No host means every address.
+// isLoopbackListen reports whether the configured address is on loopback. No host means every address.
 func isLoopbackListen(listen string) (bool, error) {
 	name, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -209,7 +209,7 @@ func isLoopbackListen(listen string) (bool, error) {
 	return isLoopback(name), nil
 }
 
-// isLoopbackAddr tells whether only this machine can reach a.
+// isLoopbackAddr reports whether only this machine can reach a.
 func isLoopbackAddr(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.TCPAddr:
@@ -221,7 +221,7 @@ func isLoopbackAddr(a net.Addr) bool {
 	}
 }
 
-// isLoopback tells whether a name or address, without port, is this machine by itself: no lookup is made, or a name
+// isLoopback reports whether a name or address, without port, is this machine by itself: no lookup is made, or a name
 // could be anybody's to answer.
 func isLoopback(name string) bool {
 	if strings.EqualFold(name, "localhost") {

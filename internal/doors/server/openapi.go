@@ -159,7 +159,7 @@ func joined(codes []abi.Code) string {
 	return strings.Join(words, ", ")
 }
 
-// problemResponse describes a status. A route says for itself which codes it stands for.
+// problemResponse describes a status. Each route says which codes the status covers.
 func problemResponse(status int, code abi.Code, problem *huma.Schema) *huma.Response {
 	e := abi.NewError(code, "what went wrong, beginning with the path of the field where there is one")
 	e.Operation = abi.OpRetrieve

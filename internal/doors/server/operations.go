@@ -24,7 +24,7 @@ const (
 	aliveEvery = 15 * time.Second
 )
 
-// Operations passes on what the host tells of operations and steps to the streams at GET /v1/operations. It never waits
+// Operations passes the host's reports of operations and steps on to the streams at GET /v1/operations. It never waits
 // for a reader, and costs one atomic load while nobody reads. Make one with NewOperations; it is safe for concurrent
 // use.
 type Operations struct {

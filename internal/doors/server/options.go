@@ -53,11 +53,11 @@ type Options struct {
 	Shutdown time.Duration
 	// Logger receives a debug line per request, and errors. Bodies and tokens are never logged. Default: none.
 	Logger hclog.Logger
-	// Version is told at /healthz and in the OpenAPI document.
+	// Version is shown at /healthz and in the OpenAPI document.
 	Version string
 	// Metrics are served at /metrics. Default: new ones, which only count requests.
 	Metrics *Metrics
-	// Mounts are further handlers by path, as "/mcp". They stand behind the same checks of Host, Origin and token.
+	// Mounts are further handlers by path, as "/mcp". They are behind the same checks of Host, Origin and token.
 	Mounts map[string]http.Handler
 }
 
@@ -98,7 +98,7 @@ func (o Options) withDefaults() (Options, error) {
 // Page is a page that uses the door (package page).
 type Page interface {
 	http.Handler
-	// Admits tells whether key, which a request shows in place of the token, is one that the page gave out, and whether
+	// Admits reports whether key, which a request shows in place of the token, is one that the page gave out, and whether
 	// it may send the request.
 	Admits(key, method, route string) (known, allowed bool)
 }

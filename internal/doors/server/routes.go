@@ -169,14 +169,14 @@ func (s *Server) slotRoutes() []route {
 	}
 }
 
-// decodeMode wants to be told whether the wall goes up: a body that leaves it open must not take it down.
+// decodeMode requires read_only in the body: a body without it must not end the read-only mode.
 func decodeMode(body []byte) (*abi.AdapterMode, error) {
 	q := new(abi.AdapterMode)
 	if err := decode(body, q); err != nil {
 		return nil, err
 	}
 	said := false
-	// null, which is no object, says nothing
+	// null, which is not an object, says nothing
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error {
 		said = said || name == "read_only" && d.Next() == wirejson.Bool
 		return d.Skip()

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// listRoutes are those that tell what went through the slot, from its own ledger. They are for people and tools that
+// listRoutes are those that show what went through the slot, from its own ledger. They are for people and tools that
 // look at it: the MCP door has none of them.
 func (s *Server) listRoutes() []route {
 	unsupported := []abi.Code{abi.CodeUnsupported}

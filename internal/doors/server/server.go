@@ -33,7 +33,7 @@ type Server struct {
 	paths   []string
 	// document is made when it is first asked for: most slots never are, and it takes longer than all the rest of New.
 	document func() (*document, error)
-	// stopping is set once Serve has been told to stop: the door answers on, but is no longer ready.
+	// stopping is set once Serve has been told to stop: the door still answers, but is no longer ready.
 	stopping atomic.Bool
 	// ending is closed then: streams end, which would never end by themselves.
 	ending chan struct{}
@@ -117,8 +117,8 @@ func (s *Server) router() http.Handler {
 	return m
 }
 
-// front is what is at the door's bare address: a browser goes on to the page, or to the list of the routes where there is none; others get a few lines of
-// text.
+// front is what is at the door's bare address: a browser goes on to the page, or to the list of the routes where there
+// is none; others get a few lines of text.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -194,7 +194,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or wants the
+// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or needs the
 // connection dropped: then it returns false, and the client must not take what it got for a whole answer.
 func (s *Server) recovered(w middleware.WrapResponseWriter, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -291,7 +291,7 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// isRequestID tells whether a caller's own id may go into log and answer.
+// isRequestID reports whether a caller's own id may go into log and answer.
 func isRequestID(id string) bool {
 	return id != "" && len(id) <= 64 && isOf(id, "-_.")
 }
