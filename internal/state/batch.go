@@ -10,8 +10,8 @@ import (
 // use.
 //
 // Preconditions (the expected versions of puts, and ExpectRecord) are checked against the state before the batch, all
-// of them, wherever they stand in it. Who writes a key twice in one batch passes an expected version only with the
-// first put. The writes then happen in the order of the calls.
+// of them, wherever they are in it. A caller that writes a key twice in one batch passes an expected version only with
+// the first put. The writes then happen in the order of the calls.
 //
 // The slices passed in must not change until Commit returns. A Batch is not safe for concurrent use.
 type Batch struct {

@@ -11,7 +11,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// What a caller can tell apart with errors.Is.
+// Errors that a caller can distinguish with errors.Is.
 var (
 	// ErrConflict: a precondition of the batch was not met; nothing was applied. Error.Conflict names it.
 	ErrConflict = errors.New("precondition not met")

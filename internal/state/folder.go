@@ -69,7 +69,7 @@ func Open(dir string, opts Options) (*Bolt, error) {
 	return s, nil
 }
 
-// prepareFolder makes the folder and tells whether a data file is in it.
+// prepareFolder makes the folder and reports whether a data file is in it.
 func prepareFolder(dir, path string) (exists bool, err error) {
 	if dir == "" {
 		return false, invalid("the data folder has an empty name")
@@ -112,7 +112,7 @@ func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB
 	return db, file, err
 }
 
-// cleanFile stands beside a data file that was closed, and names its size and time of change then.
+// cleanFile is beside a data file that was closed, and has its size and modification time at that moment.
 const cleanFile = ".clean"
 
 // stamp is what cleanFile holds; "" when the data file cannot be seen.
@@ -124,7 +124,7 @@ func stamp(path string) string {
 	return fmt.Sprintf("%d %d\n", info.Size(), info.ModTime().UnixNano())
 }
 
-// closedCleanly tells whether nobody has written to a data file since Close.
+// closedCleanly reports whether nobody has written to a data file since Close.
 func closedCleanly(path string) bool {
 	text, err := os.ReadFile(path + cleanFile)
 	return err == nil && string(text) == stamp(path)

@@ -18,7 +18,7 @@ import (
 // The length before a log's name keeps "a" apart from "ab"; lognames finds the logs of a prefix, and the end of a log,
 // at once. A log's entries are always 1 to last. Versions come from the sequence of bucket kv, which only grows.
 //
-// Every value but the schema is sealed: a CRC-32C of its key and payload stands before the payload, so that a damaged
+// Every value but the schema is sealed: a CRC-32C of its key and payload precedes the payload, so that a damaged
 // byte is an error and never a wrong answer.
 const (
 	bucketKV     = "kv"

@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// Options says how Open works. The zero value is what a slot wants.
+// Options says how Open works. The zero value suits a slot.
 type Options struct {
 	// Durability is what an acknowledged commit survives; the zero value means DurabilityPower.
 	Durability Durability

@@ -69,7 +69,7 @@ func ReadSlot(dir string) (SlotInfo, error) {
 	return info, nil
 }
 
-// RemoveSlot removes slot.json; a missing file is no error. The owner calls it before Close.
+// RemoveSlot removes slot.json; a missing file is not an error. The owner calls it before Close.
 func RemoveSlot(dir string) error {
 	err := os.Remove(filepath.Join(dir, SlotFile))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

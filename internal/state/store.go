@@ -35,7 +35,7 @@ const DefaultLimit = 1000
 // Byte slices that it returns are the caller's own. A reading sees one moment of the store; two readings may see two.
 // The errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
 type Store interface {
-	// Get returns a key's value. Version 0 means absent: that is no error.
+	// Get returns a key's value. Version 0 means absent: that is not an error.
 	Get(ctx context.Context, space Space, key string) (Value, error)
 	// List returns a page of a space's keys in ascending byte order.
 	List(ctx context.Context, space Space, q ListQuery) (Page, error)

@@ -125,7 +125,7 @@ func Read(dir string, info Info) ([]byte, error) {
 	return text, nil
 }
 
-// Remove takes a segment's file away; that it is gone is no error.
+// Remove deletes a segment's file; that it is already gone is not an error.
 func Remove(dir string, info Info) error {
 	err := os.Remove(filepath.Join(dir, info.Name()))
 	if errors.Is(err, fs.ErrNotExist) {
