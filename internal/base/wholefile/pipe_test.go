@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// A device such as /dev/null must never be replaced: who runs as root could. A pipe stands for it here.
+// A device such as /dev/null must never be replaced: a process of root could do so. Here a pipe takes its place.
 func TestWhatIsNoFileIsWrittenToAndStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
