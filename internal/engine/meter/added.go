@@ -2,13 +2,13 @@ package meter
 
 import "github.com/memhost/memhost/internal/engine/wasmbin"
 
-// Rewrite adds one function behind the module's own, which gets new units from the host. In line, wherever a site needs
+// Rewrite adds one function after the module's own, which gets new units from the host. In line, wherever a site needs
 // it, the call of the import would take some 45 bytes of compiled code that is rarely run (wazero 1.12).
 
 // bytesPerUnit of instructions in bulk, as a shift.
 const bytesPerUnit = 3
 
-// addedTypes stand behind the module's own: of the import, and of the function.
+// addedTypes follow the module's own: of the import, and of the function.
 var addedTypes = [][]byte{
 	{0x60, 0, 1, byte(wasmbin.I64)},
 	{0x60, 0, 0},

@@ -18,7 +18,7 @@ const (
 	// returns.
 	beforeCall = 32
 	atExit     = 16
-	// importUnits stand for a call of an import; what it took is told by the clock.
+	// importUnits is the charge of a call of an import; the clock measures the time it took.
 	importUnits = 64
 )
 
@@ -224,7 +224,7 @@ type label struct {
 	due int
 	// before is what was due at the if, for its other arm.
 	before int
-	// site is where in out the loop's charge stands, 0 if the loop is dead.
+	// site is the position in out of the loop's charge, 0 if the loop is dead.
 	site int
 }
 
@@ -405,7 +405,7 @@ func (m *writer) global(op wasmbin.Opcode) {
 	m.out = m.appendLeft(m.out, op)
 }
 
-// site charges what is due, and returns where in out the charge stands.
+// site charges what is due, and returns the position of the charge in out.
 func (m *writer) site() int {
 	m.global(wasmbin.OpGlobalGet)
 	at := m.charge()

@@ -19,13 +19,18 @@
 // remainder which does not depend on what its loops do:
 //
 //   - Every loop header is a site, so no path without a site goes twice through the same code of one call.
-//   - A site charges the heaviest path from the sites before it. Where such a path would exceed stretch units, another site is added.
-//   - A function that could come to be active twice (a cycle in the graph of calls, where call_indirect may reach what any element segment or ref.func names
-//     under its type), or that is large, or has a path of more than inlined units, has a site at its entry. Before calling one at most beforeCall units are uncharged, and
-//     its own entry charges them; it returns with at most atExit units uncharged, so unwinding a deep stack is bounded by its depth times atExit.
-//   - Other functions are charged to their callers like instructions. They call each other in no cycle, so the remainder is bounded by the size of the module.
-//   - memory.fill, copy and init and their like for tables charge their length before they begin. memory.grow, table.grow and calls of imports, save those that RewriteWith is told of, set the count to
-//     zero, so that the next site looks at the clock whatever they took.
+//   - A site charges the heaviest path from the sites before it. Where such a path would exceed stretch units, another
+//     site is added.
+//   - A function that could come to be active twice (a cycle in the graph of calls, where call_indirect may reach what
+//     any element segment or ref.func names under its type), or that is large, or has a path of more than inlined
+//     units, has a site at its entry. Before calling one at most beforeCall units are uncharged, and its own entry
+//     charges them; it returns with at most atExit units uncharged, so unwinding a deep stack is bounded by its depth
+//     times atExit.
+//   - Other functions are charged to their callers like instructions. They call each other in no cycle, so the
+//     remainder is bounded by the size of the module.
+//   - memory.fill, copy and init and their like for tables charge their length before they begin. memory.grow,
+//     table.grow and calls of imports, except those that RewriteWith is given, set the count to zero, so that the next
+//     site looks at the clock whatever they took.
 //
 // An import must not call back into the module, nor put functions of others into its tables; a module that imports a
 // table or a global of functions could do so, and each of its call_indirect counts as a call of an import.

@@ -7,7 +7,7 @@ import (
 )
 
 // graph is who may call whom. Its nodes are the functions of the original by their index, imports included, and behind
-// them one node for each type, which stands for everything that a call_indirect of that type may reach.
+// them one node for each type, which represents everything that a call_indirect of that type may reach.
 type graph struct {
 	functions int
 	types     []int          // the node of each type
@@ -133,7 +133,7 @@ func (g *graph) sort() {
 	}
 }
 
-// recursive tells whether a function may be active twice.
+// recursive reports whether a function may be active twice.
 func (g *graph) recursive(f int) bool {
 	return len(g.order[g.component[f]]) > 1 || slices.Contains(g.edges[f], int32(f))
 }

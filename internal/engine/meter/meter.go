@@ -70,8 +70,8 @@ func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, err
 	if err := w.count(); err != nil {
 		return nil, err
 	}
-	// 2. Read who names which function, and who calls whom. 3. Write every section anew, the code last, because its
-	// sites depend on all that. Custom sections but the names are left out: what they say of offsets no longer holds.
+	// 2. Read which functions are named where, and which call which. 3. Write every section anew, the code last, because
+	// its sites depend on all that. Custom sections but the names are left out: what they say of offsets no longer holds.
 	contents := map[wasmbin.SectionID][]byte{}
 	for _, id := range writeOrder {
 		if contents[id], err = w.section(id); err != nil {
@@ -254,7 +254,7 @@ func (w *rewriter) constant(r *wasmbin.Reader, out []byte) ([]byte, error) {
 	}
 }
 
-// within refuses an index that the original does not have: behind its own indices stand those that were added.
+// within refuses an index that the original does not have: the added ones follow its own indices.
 func within(r *wasmbin.Reader, what string, index, count uint32) error {
 	if index >= count {
 		return r.Errorf("%s %d, but the module has %d", what, index, count)

@@ -240,7 +240,7 @@ func (g *generator) statement(depth int) {
 	}
 }
 
-// fields writes accesses to one address, which stands in a local, with what may lie between them.
+// fields writes accesses to one address, which is in a local, with what may be between them.
 func (g *generator) fields() {
 	local := g.local()
 	if g.traps && g.IntN(3) == 0 {
@@ -410,8 +410,8 @@ func showLeft(t *testing.T, metered []byte) []byte {
 	return out
 }
 
-// checkRandom wants a random module to come to the same with few units at a time as unmetered, and the charge to be no
-// less than the work.
+// checkRandom requires that a random module with few units at a time gives the same as unmetered, and the charge to be
+// no less than the work.
 func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bool) {
 	original := randomModule(seed)
 	metered, err := Rewrite(original)
@@ -479,7 +479,7 @@ func damage(r *rand.Rand, wasm []byte) []byte {
 	return b
 }
 
-// checkDamaged wants no panic, and a metered module to be valid only if the original is.
+// checkDamaged requires that nothing panics, and that a metered module is valid only if the original is.
 func checkDamaged(t *testing.T, r wazero.Runtime, wasm []byte) (accepted bool) {
 	metered, err := Rewrite(wasm)
 	if err != nil {

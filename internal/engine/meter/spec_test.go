@@ -94,7 +94,7 @@ func newSpecRun(t *testing.T, rewrite bool, folder string) *specRun {
 	return r
 }
 
-// do goes through one command and tells what came of it.
+// do runs one command and reports its outcome.
 func (r *specRun) do(t *testing.T, c, next *specCommand) (types []api.ValueType, results []uint64, said string) {
 	ctx := context.Background()
 	switch c.Type {

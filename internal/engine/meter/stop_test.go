@@ -91,7 +91,7 @@ func endless(t *testing.T) map[string][]byte {
 	return ways
 }
 
-// TestEveryWayToGoOnForEverIsStopped has one processor for Go's scheduler and another goroutine that wants garbage
+// TestEveryWayToGoOnForEverIsStopped has one processor for Go's scheduler and another goroutine that needs garbage
 // collected meanwhile: if the guest held on to the processor, that would not return before the guest does, which is
 // never.
 func TestEveryWayToGoOnForEverIsStopped(t *testing.T) {

@@ -5,7 +5,7 @@ import "bytes"
 // Opcode is an instruction: its byte, or its prefix byte and the number behind it (0xfc08 is memory.init).
 type Opcode uint32
 
-// Opcodes that a reader of code has to tell apart, as WebAssembly 2.0 numbers them.
+// Opcodes that a reader of code has to distinguish, as WebAssembly 2.0 numbers them.
 const (
 	OpUnreachable  Opcode = 0x00
 	OpNop          Opcode = 0x01
@@ -85,7 +85,7 @@ type Instruction struct {
 //
 // Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several
 // memories, exceptions, relaxed SIMD, typed
-// references). Which of the instructions of 2.0 may stand where is not checked.
+// references). Whether an instruction of 2.0 may occur at its place is not checked.
 func (r *Reader) Instruction(in *Instruction) error {
 	in.Index, in.Typed = 0, false
 	if len(in.Labels) > 0 { // a store of a pointer at each instruction would cost more than reading it

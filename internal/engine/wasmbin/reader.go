@@ -21,7 +21,7 @@ func (r *Reader) Rest() int { return len(r.data) - r.pos }
 // Pos is the number of bytes read.
 func (r *Reader) Pos() int { return r.pos }
 
-// Since gives the bytes read since the reader stood at pos.
+// Since gives the bytes read since the reader was at pos.
 func (r *Reader) Since(pos int) []byte { return r.data[pos:r.pos:r.pos] }
 
 // Errorf is an error at the reader's place.

@@ -31,7 +31,7 @@ const (
 )
 
 // sectionOrder lists the sections as they must follow one another; custom
-// sections may stand anywhere.
+// sections may be anywhere.
 const sectionOrder = "\x01\x02\x03\x04\x05\x0d\x06\x07\x08\x09\x0c\x0a\x0b"
 
 // String names the section as the specification does ("export"), or gives its
@@ -52,7 +52,7 @@ type Section struct {
 	ID SectionID
 	// Name is a custom section's name; empty for every other section.
 	Name string
-	// Offset is where the section's id byte stands in the module.
+	// Offset is the position of the section's id byte in the module.
 	Offset int
 	// Raw is the whole section with id and size, byte for byte as found.
 	Raw []byte
@@ -205,7 +205,7 @@ func SetCustom(b []byte, name string, payload []byte) ([]byte, error) {
 }
 
 // StripCustom returns a copy of the module without the custom sections of these
-// names; a name that is not there is no error.
+// names; a name that is not there is not an error.
 //
 // Errors: as Sections.
 func StripCustom(b []byte, names ...string) ([]byte, error) {

@@ -108,7 +108,7 @@ type Limits struct {
 	Shared bool
 }
 
-// Import is one thing that the module wants from its host.
+// Import is one thing that the module needs from its host.
 type Import struct {
 	Module, Name string
 	Kind         Kind
