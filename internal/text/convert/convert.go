@@ -33,7 +33,7 @@ func Formats() []Format { return []Format{FormatAuto, FormatEvents, FormatMessag
 type Options struct {
 	// Format is FormatAuto when empty.
 	Format Format
-	// RunID, UserID, AgentID and SessionID stand in where a line names none. What a line says itself is never changed.
+	// RunID, UserID, AgentID and SessionID are used where a line names none. What a line says itself is never changed.
 	RunID, UserID, AgentID, SessionID string
 	// Start is the time of a session's first turn, and Step what lies between two (default one minute), where messages
 	// carry no time of their own. A zero Start makes such messages an error: a time taken from the clock would differ
@@ -42,7 +42,7 @@ type Options struct {
 	Step  time.Duration
 	// MaxLine bounds a line, in bytes; default 16 MiB, which is also what a slot accepts.
 	MaxLine int
-	// SkipAttachments leaves out the parts of a message that are no text (images, sound, files), which are an error
+	// SkipAttachments leaves out the parts of a message that are not text (images, sound, files), which are an error
 	// otherwise. Item.Attachments counts them.
 	SkipAttachments bool
 }

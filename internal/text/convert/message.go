@@ -29,7 +29,7 @@ type message struct {
 	attachments int
 }
 
-// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that stand beside messages and say nothing of
+// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that are beside messages and say nothing about
 // the conversation.
 func ignoredOfRequest() []string {
 	return []string{"id", "object", "model", "tools", "tool_choice", "functions", "function_call",

@@ -27,7 +27,7 @@ type Reader struct {
 	failed   error
 }
 
-// NewReader reads from in. JSON that stands over many lines is read like lines, too: a list of events or conversations,
+// NewReader reads from in. JSON that takes several lines is read like lines, too: a list of events or conversations,
 // a list of messages, one of them.
 //
 // Errors: invalid_argument for options that cannot be.
@@ -111,7 +111,7 @@ func (r *Reader) read(line []byte) ([]Item, error) {
 	return r.readConversation(line)
 }
 
-// readList reads the elements of a list as if each stood on a line.
+// readList reads the elements of a list as if each were on a line.
 func (r *Reader) readList(list []json.RawMessage) ([]Item, error) {
 	var items []Item
 	for i, value := range list {

@@ -13,20 +13,20 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// lookAhead is how many bytes of a stream are looked at to tell its shape.
+// lookAhead is how many bytes of a stream are read to find out its shape.
 const lookAhead = 64 << 10
 
-// source gives the JSON values of a stream one by one, each as if it stood on a line.
+// source gives the JSON values of a stream one by one, as if each were on a line.
 type source interface {
 	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a
 	// *LineError behind which nothing can be read, or what the stream says.
 	next() ([]byte, error)
-	// line is where the last value stands: the line it begins on, from 1.
+	// line is the line on which the last value begins, from 1.
 	line() int
 }
 
 // newSource tells the shape of a stream by its beginning: JSON Lines, or one JSON value over many lines, which is a
-// list of what would stand on lines or one of them.
+// list of what would be on lines, or one of them.
 //
 // Errors: *LineError for what is of another kind as a whole.
 func newSource(in io.Reader, o Options) (source, error) {
@@ -67,8 +67,8 @@ func overManyLines(start []byte, whole bool) bool {
 	return strings.ContainsRune("[{,", rune(first[len(first)-1])) && !json.Valid(first) && readsOn(start)
 }
 
-// readsOn tells whether what has been looked at is one value as far as it goes. Lines of which the first is broken are
-// not.
+// readsOn reports whether what has been looked at is one value as far as it goes. Lines of which the first is broken
+// are not.
 func readsOn(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
 	for {
@@ -83,7 +83,7 @@ func readsOn(start []byte) bool {
 	}
 }
 
-// isListOfLines tells a list whose first element could stand on a line: an event, a conversation, or a list of
+// isListOfLines reports a list whose first element could be on a line: an event, a conversation, or a list of
 // messages.
 func isListOfLines(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
@@ -125,7 +125,8 @@ func foreign(start []byte) error {
 	return abi.NewError(abi.CodeInvalidArgument, what+", not JSON: no line of it can be recorded").WithHint(wantedShape)
 }
 
-// beginsJSON tells whether a line may be JSON, or the first line of JSON over several: `[` of a list, no `[link](page.md)`.
+// beginsJSON reports whether a line may be JSON, or the first line of JSON over several: `[` of a list, no
+// `[link](page.md)`.
 func beginsJSON(line []byte) bool {
 	if len(line) == 0 || line[0] != '{' && line[0] != '[' {
 		return false
@@ -180,7 +181,7 @@ func foreignObject(start []byte) error {
 		WithHint(wantedShape + "; `jq -c` makes them of others")
 }
 
-// values reads one JSON value that stands over many lines. The elements of a list come one by one, unless they are the
+// values reads one JSON value that takes several lines. The elements of a list come one by one, unless they are the
 // messages of one conversation.
 type values struct {
 	in     *lineCounter
@@ -330,9 +331,9 @@ func isMessage(value []byte) bool {
 	return role && !event && !messages
 }
 
-// gather puts messages that stand on a line each into one conversation.
+// gather puts messages on one line each into one conversation.
 //
-// Errors: *LineError for a line that is none, and for messages that name sessions of their own.
+// Errors: *LineError for an invalid line, and for messages that name sessions of their own.
 func (r *Reader) gather(first []byte) ([]byte, int, error) {
 	line := r.lines.line()
 	list := append([]byte("["), first...)

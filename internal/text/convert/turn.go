@@ -18,7 +18,7 @@ type sessionKey struct{ run, user, session string }
 
 // session counts what was read of a session so far.
 type session struct {
-	// lines and turns are where the next conversation stands: the turns of one line are numbered of their own, so that
+	// lines and turns are the position of the next conversation: the turns of one line are numbered of their own, so that
 	// a conversation that has grown since keeps the ids of the turns it had.
 	lines, turns int
 }
@@ -87,7 +87,7 @@ func ofLine(err error, first int) error {
 	return &e
 }
 
-// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what stands before the
+// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what is before the
 // first belongs to the first turn.
 func cutTurns(messages []message) [][]message {
 	var turns [][]message

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Find returns what stands at a pointer; false where nothing does, or where it is no pointer. The empty pointer is the
-// whole value.
+// Find returns the value at a pointer; false where there is none, or where the pointer is invalid. The empty pointer is
+// the whole value.
 func Find(value any, pointer string) (any, bool) {
 	if pointer == "" {
 		return value, true
@@ -38,7 +38,7 @@ func Find(value any, pointer string) (any, bool) {
 }
 
 // Set puts a value where a pointer leads, by keys of objects alone; objects that are missing on the way are made.
-// False, and nothing is changed, where something that is no object stands in the way, or where the pointer is empty or
+// False, and nothing is changed, where something that is not an object is in the way, or where the pointer is empty or
 // none.
 func Set(object map[string]any, pointer string, value any) bool {
 	if !strings.HasPrefix(pointer, "/") {

@@ -1,4 +1,4 @@
-// Package plainjson is encoding/json without the escapes that HTML wants: what is written stays as people read it.
+// Package plainjson is encoding/json without the escapes for HTML: what is written stays readable for people.
 package plainjson
 
 import (

@@ -156,7 +156,7 @@ func (t *talk) addChatGPT(m *chatgptMessage, at time.Time) {
 // mark is a place in ChatGPT's text where a page shows a source or a widget: letters of the private use area.
 var mark = regexp.MustCompile("\ue200[^\ue201]*\ue201")
 
-// chatgptWords joins the parts of a message; parts that are no text, and files that it names, become attachments.
+// chatgptWords joins the parts of a message; parts that are not text, and files that it names, become attachments.
 // Without texts only the attachments are returned.
 func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
 	var words []string

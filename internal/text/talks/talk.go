@@ -20,7 +20,7 @@ type talk struct {
 	counts  Counts
 }
 
-// say adds a message. Blanks around it go, credentials are replaced, and an empty one is no message.
+// say adds a message. Blanks around it are removed, credentials are replaced, and an empty text adds no message.
 func (t *talk) say(role abi.Role, text string, at time.Time) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -32,7 +32,7 @@ func (t *talk) say(role abi.Role, text string, at time.Time) {
 	t.working = false
 }
 
-// attached is the line that names an attachment; kind stands in for a missing name.
+// attached is the line that names an attachment; kind replaces a missing name.
 func (t *talk) attached(name, kind string) string {
 	t.counts.Attachments++
 	if name = strings.Join(strings.Fields(name), " "); name == "" {

@@ -156,7 +156,7 @@ func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
 	if err != nil {
 		return Bytes4{}.Fit(text, max)
 	}
-	// Fewer than max: the end was reached, though bytes may be less, since no token stands for some characters, DEL among
+	// Fewer than max: the end was reached, though bytes may be less, since some characters have no token, DEL among
 	// them.
 	if (bytes >= len(text) || count < max) && utf8.Valid(text) {
 		return len(text), count

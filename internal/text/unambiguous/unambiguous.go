@@ -34,7 +34,7 @@ func Check(text []byte) error {
 }
 
 // HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a
-// backslash stands in strings alone.
+// backslash occurs in strings only.
 func HalfPair(text []byte) int {
 	for i := 0; ; {
 		next := bytes.IndexByte(text[i:], '\\')
