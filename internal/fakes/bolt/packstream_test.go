@@ -104,7 +104,7 @@ func TestBytesThatAreNoValueAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzUnpack wants no panic, and whatever is read to be written so that it is read as the same again.
+// FuzzUnpack requires that nothing panics, and that whatever is read can be written and read again as the same.
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("\xb3\x49\xca\x67\xc2\xd3\x98\x00\x00"))
 	f.Add([]byte("\xa1\x84mode\x81r"))

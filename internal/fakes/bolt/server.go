@@ -41,7 +41,7 @@ type Query struct {
 	Timeout time.Duration
 	// User is who logged on; empty for nobody.
 	User string
-	// Bookmarks are the transactions that the client wants to see.
+	// Bookmarks are the transactions that the client needs to see.
 	Bookmarks []string
 }
 
@@ -53,11 +53,11 @@ type Statement struct {
 	Answer func(context.Context, Query) Answer
 }
 
-// Answer is what comes of a statement. Values are those that Pack takes.
+// Answer is the result of a statement. Values are those that Pack takes.
 type Answer struct {
 	Columns []string
 	Rows    [][]any
-	// PackedRows are whole rows, packed, in place of Rows: a benchmark does not want to measure Pack.
+	// PackedRows are whole rows, packed, in place of Rows: for a benchmark, which is not to measure Pack.
 	PackedRows []Packed
 	// Counters are named as in nodes-created.
 	Counters map[string]int64

@@ -41,7 +41,7 @@ const maxMessage = 64 << 20
 
 var errBye = errors.New("the client said goodbye, or the session is over")
 
-// state is where a session stands.
+// state is how far a session has got.
 type state int
 
 const (

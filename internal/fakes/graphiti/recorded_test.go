@@ -34,7 +34,7 @@ type exchange struct {
 	}
 }
 
-// own are ids of the recording and what stands for them here.
+// own are ids of the recording and what replaces them here.
 type own map[string]string
 
 func (o own) in(text string) string {
@@ -176,7 +176,7 @@ func handle(kind string, item any) string {
 	return fmt.Sprint(o["name"], o["group_id"])
 }
 
-// learn keeps which of our ids stand for recorded ones.
+// learn keeps which of our ids replace recorded ones.
 func learn(ids own, theirs, ours any) {
 	mine := lists(ours)
 	for kind, list := range lists(theirs) {

@@ -99,7 +99,7 @@ func (s *Server) work(w *workspace) {
 	}
 }
 
-// open tells whether the gate lets a work unit through. Summaries are not gated.
+// open reports whether the gate lets a work unit through. Summaries are not gated.
 func (s *Server) open(u unit, rows []*row) bool {
 	mood := s.options.Mood
 	if mood.Flush || u.sender == "" {

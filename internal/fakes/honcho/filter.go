@@ -124,7 +124,7 @@ func operate(op string, have, want any, bad **answer) bool {
 	return false
 }
 
-// meetsMetadata is typed containment. A value "*" matches every row; a range over text that is no number is a 500.
+// meetsMetadata is typed containment. A value "*" matches every row; a range over text that is not a number is a 500.
 func meetsMetadata(have, want any, bad **answer) bool {
 	h, _ := have.(map[string]any)
 	w, isObject := want.(map[string]any)

@@ -136,7 +136,7 @@ func (q *request) putWorkspace() answer {
 	return ok(w.json())
 }
 
-// stale tells whether the API believes in a workspace that is gone.
+// stale reports whether the API believes in a workspace that is gone.
 func (q *request) stale(id string) bool {
 	g, cached := q.gone[id]
 	return cached && q.workspaces[id] == nil && q.now.Before(g.at.Add(q.options.Mood.CacheTTL))

@@ -174,7 +174,7 @@ func (x *session) join(peer string) *member {
 	return m
 }
 
-// observes tells whether the deriver works on what a peer says in a session.
+// observes reports whether the deriver works on what a peer says in a session.
 func (w *workspace) observes(x *session, p *peer) bool {
 	for _, m := range x.members {
 		if m.peer == p.id && m.observeMe != nil {

@@ -36,7 +36,7 @@ func members(raw json.RawMessage) ([]member, error) {
 	return list, nil
 }
 
-// condition tells whether a row fits. missing values are nil.
+// condition reports whether a row fits. missing values are nil.
 type condition func(r *row) (bool, error)
 
 // readFilters makes mem0's filters a condition: top-level keys are ANDed, AND's conditions are merged into them, last

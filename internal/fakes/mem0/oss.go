@@ -121,7 +121,7 @@ func (s *OSS) Rows() []map[string]any {
 	return items
 }
 
-// problem is an answer that is no success.
+// problem is an answer that is not a success.
 type problem struct {
 	status int
 	body   any // a string is plain text
@@ -245,7 +245,7 @@ func (s *OSS) answer(r *http.Request, body []byte) (any, error) {
 	return handle()
 }
 
-// role is who asks. A Bearer wins over an X-API-Key, right or wrong.
+// role is that of the caller. A Bearer takes precedence over an X-API-Key, right or wrong.
 func (s *OSS) role(r *http.Request) (string, error) {
 	if s.options.AdminKey == "" {
 		return "admin", nil

@@ -98,7 +98,7 @@ func faultsOf(name string) mem0.Faults {
 	return mem0.Faults{}
 }
 
-// before are the writes that stand behind an exchange and are not in the recording.
+// before are the writes that an exchange relies on and that are not in the recording.
 func before(name string) (bodies []string) {
 	add := func(user, run, text, more string) {
 		bodies = append(bodies, fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"user_id":%q,"run_id":%q%s}`,
@@ -244,7 +244,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string, headers map[st
 	return answer, w.Code
 }
 
-// learn keeps which of the fake's ids stands for which recorded one.
+// learn keeps which of the fake's ids replaces which recorded one.
 func learn(ids map[string]string, recorded, answer any) {
 	r, a := resultsOf(recorded), resultsOf(answer)
 	for i := range min(len(r), len(a)) {
@@ -291,7 +291,7 @@ func same(t *testing.T, e exchange, answer any) {
 	}
 }
 
-// cut tells whether the recording shows only a part of a list, with a note in the place of the rest.
+// cut reports whether the recording shows only a part of a list, with a note in the place of the rest.
 func cut(answer any) bool {
 	object, _ := answer.(map[string]any)
 	results, _ := object["results"].([]any)

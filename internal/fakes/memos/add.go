@@ -271,7 +271,7 @@ func (b batch) said() []turn {
 	return slices.DeleteFunc(slices.Clone(b.turns), func(t turn) bool { return t.role == "system" })
 }
 
-// store puts nodes into the graph. On Neo4j a nested value in any of them loses them all, and nobody is told.
+// store puts nodes into the graph. On Neo4j a nested value in any of them loses them all, and no error is reported.
 func (s *Server) store(b batch, made []*node) {
 	if s.faults.DatabaseDown {
 		return

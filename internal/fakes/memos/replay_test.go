@@ -242,7 +242,7 @@ func optional(path string) bool {
 	return strings.Contains(path, ".memories[]") || strings.Contains(path, ".data[]")
 }
 
-// emptyIn tells whether an answer's data lists nothing.
+// emptyIn reports whether an answer's data lists nothing.
 func emptyIn(v map[string]any) bool {
 	groups, isGroups := v["data"].(map[string]any)
 	if !isGroups {

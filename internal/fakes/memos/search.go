@@ -45,7 +45,7 @@ func (s *Server) search(in object) (string, any, *problem) {
 	return message, data, nil
 }
 
-// searchCube is one cube's groups. With the database or the embedder down they are empty, and nobody is told.
+// searchCube is one cube's groups. With the database or the embedder down they are empty, and no error is reported.
 func (s *Server) searchCube(in object, cube, mode string, f filter) map[string]any {
 	all := s.rank(in, bucket(cube), f)
 	if mode == "mixture" && !s.options.NoRedis {
@@ -156,7 +156,7 @@ func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
 	return groups
 }
 
-// ofType tells whether search_memory_type lets a memory through.
+// ofType reports whether search_memory_type lets a memory through.
 func ofType(n *node, wanted string) bool { return wanted == "" || wanted == "All" || n.kind == wanted }
 
 // found is an item of a search.
@@ -165,7 +165,7 @@ func (s *Server) found(r ranked, mode string) object {
 	meta["relativity"] = r.near
 	switch mode {
 	case "fine":
-		// A new item, of which only owner, status and the moment of the search are told.
+		// A new item, of which only owner, status and the moment of the search are given.
 		id = s.newID()
 		for key := range meta {
 			meta[key] = nil

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// problem is an answer that is no success: {code, message, data: null}, and for 422 a detail.
+// problem is an answer that is not a success: {code, message, data: null}, and for 422 a detail.
 type problem struct {
 	status  int
 	message string
