@@ -77,7 +77,7 @@ func short(v any) string {
 	return string(text)
 }
 
-// sameInstant tells whether two texts are spellings of one time.
+// sameInstant reports whether two texts are spellings of one time.
 func sameInstant(a, b string) bool {
 	if a == b {
 		return true
@@ -91,7 +91,7 @@ func sameInstant(a, b string) bool {
 // backend: MemOS takes the store's (float32) or its own (float64), whichever comes first.
 func sameNumber(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b)) }
 
-// sameScore tells whether two rows have a score, and the same.
+// sameScore reports whether two rows have a score, and the same.
 func sameScore(a, b any) bool {
 	x, ok1 := a.(float64)
 	y, ok2 := b.(float64)

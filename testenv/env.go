@@ -45,7 +45,7 @@ type Env struct {
 
 // Options of New; the zero value works silently with the stub.
 type Options struct {
-	// Out is told what is being done. nil: nobody.
+	// Out receives messages about what is being done. nil: none.
 	Out io.Writer
 	// Endpoint is an OpenAI-compatible endpoint to use instead of the stub.
 	Endpoint *Endpoint
@@ -64,7 +64,7 @@ type Options struct {
 
 // Endpoint is an OpenAI-compatible endpoint.
 type Endpoint struct {
-	// BaseURL ends in /v1, as OpenAI's clients want it.
+	// BaseURL ends in /v1, as OpenAI's clients need it.
 	BaseURL string
 	APIKey  string
 	// Model for chats and EmbeddingModel, with its Dimensions.

@@ -30,8 +30,8 @@ type Graphiti struct {
 	rest   *process
 }
 
-// graphitiDimensions is the length of embeddings that both servers are told to use: with equal ones they can share a
-// database.
+// graphitiDimensions is the length of embeddings that both servers are configured to use: with equal ones they can
+// share a database.
 const graphitiDimensions = 1024
 
 // graphitiConfig is the MCP server's configuration: its own defaults but for the addresses, and no entity types.

@@ -60,7 +60,7 @@ func turn(id, at, said string) *abi.MemoryEvent {
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
 }
 
-// tell records events one after the other, each when the one before is ready, and asks a question.
+// tell records events one by one, each when the one before is ready, and asks a question.
 func tell(t *testing.T, config host.ProviderConfig, question string,
 	events ...*abi.MemoryEvent) (result *abi.RetrieveResult) {
 	t.Helper()

@@ -44,7 +44,7 @@ public class RunNeo4j {
 }
 `
 
-// neo4jFlags are what Neo4j wants of Java 17; the heap is enough for tests.
+// neo4jFlags are what Neo4j needs from Java 17; the heap is enough for tests.
 var neo4jFlags = []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED",
 	"--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED"}
 

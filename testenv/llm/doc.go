@@ -7,7 +7,7 @@
 // answer. It is no model: what the rules do not know is kept as it was said.
 //
 // In the order of reading: Server takes a request, logs it, applies a fault if one is set (fault.go) and asks the rules
-// (rules.go, then one file per backend) or the embedder (embed.go). The language rules stand in language.go.
+// (rules.go, then one file per backend) or the embedder (embed.go). The language rules are in language.go.
 //
 //	POST /v1/chat/completions   tools, response_format json_schema and json_object, stream
 //	POST /v1/responses          text.format json_schema (Graphiti's REST service)

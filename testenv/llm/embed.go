@@ -10,9 +10,9 @@ import (
 // Embed maps a text to a unit vector: signed feature hashing of its content words.
 //
 // Latin words are lower-cased and stemmed, function words are dropped (unless there is nothing else), Chinese, Japanese
-// and Korean text gives its characters and pairs, other symbols stand for themselves. Two texts that share a word have
+// and Korean text gives its characters and pairs, other symbols count as themselves. Two texts that share a word have
 // a cosine well above zero, unrelated ones are near zero, and no vector is zero: a text without any token gets a fixed
-// one. As with OpenAI's models, a longer vector may be shortened: everything stands in its first 1024 numbers (Graphiti
+// one. As with OpenAI's models, a longer vector may be shortened: everything is in its first 1024 numbers (Graphiti
 // cuts to its own dimension, and a zero vector kills the worker of its REST service).
 func Embed(text string, dimensions int) []float32 {
 	vector := make([]float32, dimensions)

@@ -147,7 +147,7 @@ func matches(wanted, kind, purpose string) bool {
 	return wanted == "" || wanted == kind || wanted == purpose || strings.HasPrefix(purpose, wanted+".")
 }
 
-// spoilExchange does what a fault of the first group does. It tells whether the request is answered by that.
+// spoilExchange does what a fault of the first group does. It reports whether the request is answered by that.
 func (a *activeFault) spoilExchange(ctx context.Context, w http.ResponseWriter) bool {
 	switch a.Mode {
 	case Down:

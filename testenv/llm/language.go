@@ -69,7 +69,7 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.So, r)
 }
 
-// abbreviation tells whether the full stop after before ends no sentence.
+// abbreviation reports whether the full stop after before ends no sentence.
 func abbreviation(before, after string) bool {
 	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
 	switch strings.ToLower(word) {
@@ -83,7 +83,7 @@ func abbreviation(before, after string) bool {
 	return word != "" && unicode.IsDigit(firstRune(word)) && unicode.IsLower(next)
 }
 
-// IsQuestion tells whether a sentence asks.
+// IsQuestion reports whether a sentence asks.
 func IsQuestion(sentence string) bool {
 	s := strings.TrimRight(sentence, "\"'”’)» \t\n")
 	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？")
@@ -127,8 +127,8 @@ func ReadAll(speaker, text string) []Statement {
 	return out
 }
 
-// Replaces tells whether the newer statement makes the older one out of date: it says that something changed, and both
-// speak of one topic.
+// Replaces reports whether the newer statement makes the older one out of date: it says that something changed, and
+// both speak of one topic.
 func (s Statement) Replaces(older Statement) bool {
 	if !s.Change || s.Text == older.Text {
 		return false
@@ -149,7 +149,7 @@ type readingRule struct {
 	pattern    *regexp.Regexp
 }
 
-// adverbs may stand between "I" and the verb.
+// adverbs may come between "I" and the verb.
 const adverbs = `(?:(?:now|always|never|really|still|only|usually|normally|also|just|no longer|do not|don't|don’t|currently|mostly|have|had|would|'ve|'d) )*`
 
 var readingRules = []readingRule{

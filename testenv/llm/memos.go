@@ -7,7 +7,7 @@ import (
 )
 
 // MemOS 2.0.33 (memos/templates): one user message, no tools, no schema; the answer is read from text. A word of the
-// demanded output tells the calls apart, and the payload stands at the end between two marks, which are Chinese where
+// demanded output distinguishes the calls, and the payload is at the end between two marks, which are Chinese where
 // the conversation is.
 var memosRules = []promptRule{
 	memosRule("memos.feedback_keyword", `"if_keyword_replace"`, func(string) string {
@@ -51,7 +51,7 @@ func memosRule(purpose, mark string, answer func(text string) string) promptRule
 		answer: func(_ *Prompt, text string) Answer { return Answer{Text: answer(text)} }}
 }
 
-// payload is what stands between the first pair of marks that a text has.
+// payload is the text between the first pair of marks.
 func payload(text string, marks ...[2]string) string {
 	for _, m := range marks {
 		if inside, ok := between(text, m[0], m[1]); ok {
@@ -97,7 +97,7 @@ func memosValue(s Statement) string {
 	return s.Fact + end
 }
 
-// customTags are the tags that a caller wants, as the extraction prompt lists them.
+// customTags are the tags that a caller asks for, as the extraction prompt lists them.
 func customTags(text string) []string {
 	inside, ok := between(text, "Output tags can refer to the following tags:\n", "\n")
 	if !ok {

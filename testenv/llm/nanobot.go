@@ -10,7 +10,7 @@ import (
 // Nanobot's memories (the conditions rolling_summary, layered_memory, ledger_memory): consolidation by the tool
 // save_memory, archive by marked lines, Dream by edit tools, extraction into ledger events.
 //
-// What the rules rely on, for those who write the prompts: messages stand on lines "[time] ROLE: text"; everything
+// What the rules rely on, for authors of prompts: messages are on lines "[time] ROLE: text"; everything
 // before the first such line is what is already known (for save_memory: the present memory); Dream shows each file
 // under a heading line that names it (SOUL.md, USER.md, MEMORY.md) and the history under a heading with "History"; the
 // archive instruction contains "(nothing)"; the ledger's contains "event_type" and "predicate".
@@ -405,7 +405,7 @@ func nanobotJudge(_ *Prompt, text string) Answer {
 
 var branchLine = regexp.MustCompile(`"name":"([^"]+)","persona":"([^"]+)"`)
 
-// nanobotPersona names the branch whose persona stands in the conversation, or no branch.
+// nanobotPersona names the branch whose persona is in the conversation, or no branch.
 func nanobotPersona(p *Prompt, _ string) Answer {
 	known, turns := splitKnown(p.Last("user"))
 	for _, branch := range branchLine.FindAllStringSubmatch(known, -1) {

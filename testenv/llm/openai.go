@@ -56,7 +56,7 @@ func (p *Prompt) Last(role string) string {
 	return ""
 }
 
-// Has tells whether a tool is offered.
+// Has reports whether a tool is offered.
 func (p *Prompt) Has(tool string) bool {
 	for _, t := range p.Tools {
 		if t == tool {

@@ -44,7 +44,7 @@ func Reply(p *Prompt) (purpose string, answer Answer) {
 
 // Turn is a message as a prompt shows it.
 type Turn struct {
-	// Role is user, assistant, system or tool; "" where the line does not tell.
+	// Role is user, assistant, system or tool; "" where the line does not say.
 	Role string
 	// Speaker is the name before the colon; the role where there is no other name.
 	Speaker string
@@ -150,7 +150,7 @@ func between(text, from, to string) (string, bool) {
 	return text[:end], true
 }
 
-// tagged gives what stands between <name> and </name>. The first pair counts: prompts repeat their tags in examples
+// tagged gives the text between <name> and </name>. The first pair counts: prompts repeat their tags in examples
 // further down.
 func tagged(text, name string) string {
 	_, after, ok := strings.Cut(text, "<"+name+">")

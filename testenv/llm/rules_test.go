@@ -230,7 +230,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// schemaRule tells whether a rule answers by this schema's name.
+// schemaRule reports whether a rule answers by this schema's name.
 func schemaRule(name string) bool {
 	for _, r := range graphitiRules {
 		if r.match(&Prompt{SchemaName: name, JSON: true}, "") {

@@ -196,7 +196,7 @@ func conversation(t *testing.T, d *driven) {
 	assert.Equal(t, map[string][4]bool{"memory_search": {true, false, true, false},
 		"memory_status": {true, false, true, false}, "memory_add": {}}, hints)
 
-	// An empty memory is no error, and no invalid contents.
+	// An empty memory is not an error, and not invalid contents.
 	assert.Equal(t, "Memory has nothing on this.", d.call("memory_search", `{"query":"tea"}`).Content[0].Text)
 	var read struct{ Contents []struct{ Text string } }
 	d.do(`{"do":"read","uri":"memhost://context"}`, &read)
