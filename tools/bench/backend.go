@@ -177,7 +177,7 @@ func (c *client) again(ctx context.Context, url string, calls []nativeCall, read
 	return nil
 }
 
-// parse does the least that somebody does who wants to know what a backend answered. Of an event stream it takes the
+// parse does the least that is needed to know what a backend answered. Of an event stream it takes the
 // first event.
 func parse(body []byte) error {
 	if _, data, ok := bytes.Cut(body, []byte("data: ")); ok && !bytes.HasPrefix(body, []byte("{")) {

@@ -52,7 +52,7 @@ func (e *env) bareGuest(ctx context.Context, config wazero.RuntimeConfig, wasm [
 		nil
 }
 
-// ask runs one operation. The answer is copied, as whoever wants to keep it has to.
+// ask runs one operation. The answer is copied, as a caller that keeps it must do.
 func (g *bare) ask(ctx context.Context, op string, request []byte) error {
 	g.stack[0] = uint64(len(request))
 	if err := g.buffer.CallWithStack(ctx, g.stack[:]); err != nil {

@@ -22,7 +22,7 @@ type chart struct {
 	series      []series
 }
 
-// axis has a text for each tick. Where every is 0 and the scale is no logarithm, the library chooses where they stand.
+// axis has a text for each tick. Where every is 0 and the scale is not logarithmic, the library places them.
 type axis struct {
 	label string
 	log   bool
@@ -81,7 +81,7 @@ func drawn(r *Result) []chart {
 	return list
 }
 
-// seriesOf gathers the figures that stand in a plot.
+// seriesOf gathers the figures of a plot.
 func seriesOf(r *Result, name string) []series {
 	var list []series
 	for i := range r.Rows {
@@ -121,7 +121,7 @@ func plots(r *Result, folder string) error {
 	return nil
 }
 
-// colours can be told apart by most people.
+// colours are distinguishable for most people.
 var colours = []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
 	{0xcc, 0x79, 0xa7, 255}, {0x56, 0xb4, 0xe9, 255}, {0x55, 0x55, 0x55, 255}}
 

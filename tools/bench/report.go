@@ -10,7 +10,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// Line is a line of the table, as text. What, Bar and Verdict stand in the first line of a row only.
+// Line is a line of the table, as text. What, Bar and Verdict are in the first line of a row only.
 type Line struct {
 	What, Bar string
 	// By is who, Value their figure, Ratio ours divided by it. Allocs is per operation.

@@ -1,4 +1,4 @@
-// Command bench measures what memhost costs. Every row stands beside its baselines, measured in turns in one run, so
+// Command bench measures what memhost costs. Every row is shown beside its baselines, measured in turns in one run, so
 // that whatever else the machine does slows all of them alike. Run it in the checkout's folder:
 //
 //	go -C tools build -o ../bin/bench ./bench && bin/bench -out bin/bench.txt
@@ -28,7 +28,7 @@ type Row struct {
 	ID   string
 	What string
 	Unit Unit
-	// By lists who is measured, ours first.
+	// By lists the contestants, ours first.
 	By   []string
 	Bars []Bar
 	// Points places figures in plots, by who.

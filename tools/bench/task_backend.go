@@ -62,7 +62,7 @@ var backendCases = []backendCase{
 		}, query: "seats on trips", retrieveOnly: true},
 }
 
-// Who is measured before a backend.
+// The contestants in front of a backend.
 const (
 	byProcess = "memhost, durability process"
 	byPower   = "memhost, durability power"
@@ -189,7 +189,7 @@ func (c backendCase) fill(ctx context.Context, s *host.Slot, prefix string) erro
 	return c.ask(ctx, s)
 }
 
-// ask retrieves, and wants something.
+// ask retrieves, and requires a result.
 func (c backendCase) ask(ctx context.Context, s *host.Slot) error {
 	result, err := s.Retrieve(ctx, ask(c.query))
 	if err == nil && result.FormattedContext == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/testguest"
 )
 
-// Who is measured.
+// The contestants.
 const (
 	byMemhost      = "memhost"
 	byWazero       = "bare wazero"

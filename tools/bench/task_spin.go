@@ -12,7 +12,7 @@ import (
 
 // spinTask has a guest that spins until its deadline while another caller makes 1,000 calls a second. Late is how long
 // after its deadline the spin came back; the others' answers are counted from when a call was due, so that a stall
-// counts for every call that it delays. The baseline is nobody who spins: what the machine and its timers do by
+// counts for every call that it delays. The baseline is without a spinning guest: what the machine and its timers do by
 // themselves.
 func spinTask() task {
 	const id, nobody = "spin", "nobody spins"

@@ -38,7 +38,7 @@ var memhost = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// run runs the program in a folder and wants it to succeed.
+// run runs the program in a folder, where it must succeed.
 func run(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	program, err := memhost()
@@ -127,7 +127,7 @@ func (b *browser) event(event any) {
 	}
 }
 
-// clean wants that nothing went wrong and nothing left the file.
+// clean checks that nothing went wrong and nothing left the file.
 func (b *browser) clean(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()

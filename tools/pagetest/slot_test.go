@@ -138,8 +138,8 @@ const overflowing = `document.documentElement.scrollWidth - document.documentEle
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
 	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
 
-// TestTheFirstViewIsThereAtOnce wants the quickest of five within 200 ms: other work of the machine counts against the
-// others.
+// TestTheFirstViewIsThereAtOnce requires the quickest of five within 200 ms: other work of the machine counts against
+// the others.
 func TestTheFirstViewIsThereAtOnce(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
@@ -282,7 +282,7 @@ func scaled(from image.Image, width, height int) *image.Gray {
 }
 
 // TestAnOpenPageCostsAnAgentNothing asks in turns with the page open, and without, and compares the medians of each
-// pair. The figure wanted is 1.02; what fails here is far off, since other work of the machine counts.
+// pair. The bound is 1.02; the test fails only far above it, since other work of the machine counts.
 func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
@@ -318,7 +318,7 @@ func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	assert.LessOrEqual(t, ratios[len(ratios)/2], 1.2)
 }
 
-// TestOtherScriptsAreShown records Chinese and Arabic, and wants each text in its own direction.
+// TestOtherScriptsAreShown records Chinese and Arabic, and checks that each text has its own direction.
 func TestOtherScriptsAreShown(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
 	for i, text := range []string{"我住在上海，养了一只猫。", "أسكن في القاهرة ولي قطة."} {
