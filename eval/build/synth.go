@@ -49,7 +49,7 @@ var synthAttributes = []synthAttribute{
 		"Which chair does the user sit on at %s?"},
 }
 
-// synthSmallTalk are distractors: %s is a name that nobody asks for.
+// synthSmallTalk are distractors: %s is a name that no probe asks for.
 var synthSmallTalk = []string{
 	"Did you see the weather today? %s said it will rain until Friday.",
 	"I am reading a book by %s, it is slow but I like it.",

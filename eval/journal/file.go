@@ -190,7 +190,7 @@ func strict(text []byte, into *Line) error {
 	return d.Decode(into)
 }
 
-// Verify reads a journal and holds it to the head that was sealed elsewhere. It returns the number of lines.
+// Verify reads a journal and checks it against the head that was sealed elsewhere. It returns the number of lines.
 //
 // Errors: those of Read; invalid_argument for another head.
 func Verify(path, head string) (lines int64, err error) {

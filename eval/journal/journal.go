@@ -80,7 +80,7 @@ type Dropped struct {
 type Record struct {
 	EventID string          `json:"event_id"`
 	Status  abi.WriteStatus `json:"status,omitempty"`
-	// Duplicate is true where a resumed run recorded the event again: its latency is nobody's.
+	// Duplicate is true where a resumed run recorded the event again: its latency measures no provider.
 	Duplicate bool `json:"duplicate,omitempty"`
 	// Again is how often the event was recorded again because its receipt was uncertain or partial. Status and Warnings
 	// are of the last receipt, LatencyMS and IO of the first.
@@ -114,7 +114,8 @@ type Inventory struct {
 	Error     *abi.Error     `json:"error,omitempty"`
 }
 
-// Resumed is when an inventory was taken after an interruption: it is held to what the journal says of the memory.
+// Resumed is when an inventory was taken after an interruption: it is compared with what the journal says about the
+// memory.
 const Resumed = "resumed"
 
 // Wall is a change of the read-only mode.
@@ -140,7 +141,7 @@ type Probe struct {
 	LatencyMS     float64        `json:"latency_ms"`
 }
 
-// Canary is a write that was tried behind the wall.
+// Canary is a write that was tried while the slot was read-only.
 type Canary struct {
 	EventID string          `json:"event_id"`
 	Text    string          `json:"text"` // what a later retrieval must not show
@@ -189,7 +190,7 @@ type Freshness struct {
 	// time, too: it is an upper bound.
 	AfterMS float64 `json:"after_ms"`
 	Reads   int     `json:"reads"`
-	// Duplicate is true where a resumed run recorded it again: its time is nobody's.
+	// Duplicate is true where a resumed run recorded it again: its time measures no provider.
 	Duplicate bool       `json:"duplicate,omitempty"`
 	Error     *abi.Error `json:"error,omitempty"`
 }

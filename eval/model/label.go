@@ -167,7 +167,7 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 	return labelled, empty, rundir.WriteFile(filepath.Join(folder, LabelsFile), text)
 }
 
-// ReadLabels reads what people said of a run's answers; nothing where nobody said anything.
+// ReadLabels reads people's verdicts on a run's answers; nothing where there are none.
 func ReadLabels(folder string) ([]Labelled, error) {
 	path := filepath.Join(folder, LabelsFile)
 	f, err := os.Open(path)

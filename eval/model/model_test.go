@@ -140,7 +140,7 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 	assert.Zero(t, v.Providers[0].Rate.FalseAccepts)
 	assert.Zero(t, v.Providers[0].Rate.FalseRejects)
 
-	// The same call again asks nothing anew, also after a line that was cut off.
+	// The same call asks nothing a second time, even after a line that was cut off.
 	path := filepath.Join(folder, JudgementsFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)

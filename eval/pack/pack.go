@@ -142,7 +142,7 @@ type Probe struct {
 // Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves:
 // [[A, B], [C]] is (A or B) and C.
 type Gold struct {
-	// Answerable is false for a question whose answer nobody said: it is outside every denominator of recall.
+	// Answerable is false for a question whose answer was never said: it is outside every denominator of recall.
 	Answerable bool       `json:"answerable"`
 	Answers    [][]string `json:"answers,omitempty"`
 	// Evidence groups hold event ids of the same persona, recorded at or before after_session.

@@ -42,7 +42,7 @@ func latency(t *score.Timings) table {
 	return list
 }
 
-// fresh is how soon what was acknowledged could be retrieved. Where nobody measured, it has no rows.
+// fresh is how soon what was acknowledged could be retrieved. Without measurements it has no rows.
 func fresh(t *score.Timings) table {
 	list := table{Title: "Acknowledged until retrievable, in ms",
 		Head: []string{"memory", "events", "shown", "failed", "p50", "max"},

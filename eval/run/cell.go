@@ -217,7 +217,7 @@ type persona struct {
 	done  *personaDone // of an earlier process
 	// looked: the inventory was held to what an earlier process left.
 	looked bool
-	// canary is the last write that was tried behind the wall and has not been looked for yet.
+	// canary is the last write that was tried while the slot was read-only and has not been looked for yet.
 	canary *canary
 }
 
@@ -335,7 +335,7 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 			r.Status, r.Warnings, after = again.Status, codes(again.Warnings), again.RetryAfterMS
 			continue
 		}
-		// An error says nothing of what was sent before: the event is as uncertain as it was.
+		// An error says nothing about what was sent before: the event is as uncertain as it was.
 		e := abi.AsError(err)
 		if !e.Retryable {
 			return nil
@@ -404,7 +404,7 @@ func digest(text []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// codes are warnings by their stable codes: the words behind the colon may hold figures of the clock.
+// codes are warnings by their stable codes: the words after the colon may have measured times.
 func codes(warnings []string) []string {
 	var list []string
 	for _, w := range warnings {

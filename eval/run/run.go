@@ -36,7 +36,7 @@ type Options struct {
 	Dir string
 	// Faults counts the pack's fatal faults, where it is run all the same.
 	Faults int
-	// Agent answers probes; nil: nobody does.
+	// Agent answers probes; nil: none.
 	Agent Agent
 
 	tapes string // a run whose cassettes answer, in place of hosts; see Replay
@@ -52,7 +52,7 @@ type Progress struct {
 	Note string
 }
 
-// Agent answers a probe with a context, after the retrieval behind the wall.
+// Agent answers a probe with a context, after the retrieval, while the slot is read-only.
 type Agent interface {
 	// Turns is how many answers a whole conversation has.
 	Turns() int
@@ -89,7 +89,7 @@ func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) 
 	return r, r.Save(folder)
 }
 
-// runner is a run while it goes on.
+// runner is a run in progress.
 type runner struct {
 	*rundir.Run
 	folder  string

@@ -279,7 +279,7 @@ func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, te
 	return nil
 }
 
-// canary is a write that was tried behind the wall.
+// canary is a write that was tried while the slot was read-only.
 type canary struct{ eventID, name, text string }
 
 // newCanary makes the canary of a test session: a first-person fact with a made-up name, the same in every cell.
@@ -298,7 +298,7 @@ func (t *testSession) remembered() *canary {
 	return t.newCanary()
 }
 
-// tryCanary writes behind the wall. The write must be skipped.
+// tryCanary writes while the slot is read-only. The write must be skipped.
 func (t *testSession) tryCanary(ctx context.Context) error {
 	if t.done.canary != nil {
 		return nil

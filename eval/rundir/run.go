@@ -1,4 +1,4 @@
-// Package rundir is the folder of an evaluation's run, as the runner writes it and everybody else reads it.
+// Package rundir is the folder of an evaluation's run, as the runner writes it and the other packages read it.
 //
 //	RUN/run.json                     Run: lab, pack, cells, and the heads of their journals once they are complete
 //	RUN/cells/LABEL/REPLICATE/       manifest.json (sealed before the first event), trace.jsonl (package journal), data/

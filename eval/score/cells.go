@@ -325,7 +325,7 @@ func jaccard(a, b map[string]bool) float64 {
 	return float64(both) / float64(all)
 }
 
-// count counts what a retrieval says of itself.
+// count counts what a retrieval says about itself.
 func (w *walk) count(p *probe, l *journal.Probe) {
 	for i := range l.Evidence {
 		n := len(l.Evidence[i].SourceEventIDs)

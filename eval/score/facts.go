@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 )
 
-// facts are what a reader needs to know of a run beside its figures.
+// facts are what a reader needs to know about a run beside its figures.
 func (s *scorer) facts() Run {
 	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256,
 		Complete: true}

@@ -26,7 +26,7 @@ type Metrics struct {
 	SelfTest SelfTest `json:"self_test"`
 	// LeakControl is a leak that was planted in front of the detector of Column.Isolation.
 	LeakControl LeakControl `json:"leak_control"`
-	// Audit is what a person found of the gold keys, with the figures as they are without it. Nil: nobody looked.
+	// Audit is what a person found about the gold keys, with the figures without it. Nil: there was no audit.
 	Audit *Audited `json:"audit,omitempty"`
 	// Notes say what a reader must know before any figure, such as that text was answered by a stub.
 	Notes []string `json:"notes"`
@@ -203,8 +203,8 @@ type Wall struct {
 	Clean        int `json:"clean"`
 	Breached     int `json:"breached"`
 	Inconclusive int `json:"inconclusive"`
-	// CanariesTried were written behind the wall; CanariesSkipped were answered as they must be; CanariesFound came up
-	// later.
+	// CanariesTried were written while the slot was read-only; CanariesSkipped were answered as they must be;
+	// CanariesFound came up later.
 	CanariesTried   int `json:"canaries_tried"`
 	CanariesSkipped int `json:"canaries_skipped"`
 	CanariesChecked int `json:"canaries_checked"`

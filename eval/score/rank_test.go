@@ -64,7 +64,7 @@ func TestItemsOfManySourcesAreNotAttributed(t *testing.T) {
 	assert.Nil(t, attributed([]string{"a", "b", "c", "d"}))
 }
 
-// Chance is held to the mean over random orders.
+// Chance is compared with the mean over random orders.
 func TestChanceIsWhatRandomOrderScores(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ const maxSubmitted = 4 << 20
 const submissionSeed = 1
 
 // Submission scores a ranking of events that another program made from the same pack. Only ranking metrics come of it,
-// and nobody checked how it was made: the run is marked foreign. Probes that it does not rank are missing.
+// and how it was made is not checked: the run is marked foreign. Probes that it does not rank are missing.
 //
 // Errors: invalid_argument with the line, for another pack, probes and events that the pack does not have, events from
 // after the probe, and what is there twice.
