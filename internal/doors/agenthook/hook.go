@@ -325,7 +325,7 @@ func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
 	return e
 }
 
-// recordForgotten records what sessions left behind that ended without a word, as when their agent was killed.
+// recordForgotten records what is left of sessions that ended without notice, as when their agent was killed.
 func (h *hook) recordForgotten() {
 	for _, s := range oldSessions(h.Folder, h.Now) {
 		if s.dir == h.session.dir || h.record(s, nil) != (answer{}) {

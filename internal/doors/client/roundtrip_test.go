@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// journey is a slot behind the door with a client before it, and what crossed between the two.
+// journey is a slot with the door and a client in front of it, and what crossed between the two.
 type journey struct {
 	*client.Client
 	answer  any

@@ -15,7 +15,7 @@ import (
 )
 
 // An event_id of the door holds the event's time, so that a call that is repeated with it is the same event: to the
-// slot, which refuses an id with other content, and also when this process has been started anew in between.
+// slot, which refuses an id with other content, even if this process has been restarted in between.
 const (
 	eventPrefix = "mcp-"
 	eventTime   = "20060102T150405.000Z"

@@ -59,7 +59,7 @@ func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 }
 
 // ask asks for the parts of a status one after another, and gives those that came before ctx ended. A slot that does
-// not heed the end of ctx is not waited for.
+// not stop at the end of ctx is not waited for.
 func (d *Door) ask(ctx context.Context) (parts, error) {
 	var mu sync.Mutex
 	var known parts

@@ -49,7 +49,7 @@ func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	return result, nil
 }
 
-// itemsOf says of each item where it comes from. What it says is in the context.
+// itemsOf gives the origin of each item. What it says is in the context.
 func itemsOf(evidence []abi.Evidence) []map[string]any {
 	items := make([]map[string]any, 0, len(evidence))
 	for i := range evidence {

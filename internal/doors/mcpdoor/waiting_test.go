@@ -76,7 +76,7 @@ func TestItemsThatHaveNoRoomAreCounted(t *testing.T) {
 	assert.Equal(t, 1000.0, float64(len(fields["items"].([]any)))+fields["items_left_out"].(float64))
 }
 
-// hanging is a slot whose operation named answers only when the test ends, and does not heed its caller.
+// hanging is a slot whose operation named answers only when the test ends, even if its caller gives up.
 func hanging(t *testing.T, operation string) *slot {
 	s := newSlot()
 	s.answers[abi.OpHealth] = &abi.BackendHealth{Status: "ok", BackendName: "probe"}

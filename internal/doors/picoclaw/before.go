@@ -34,7 +34,7 @@ type turns struct {
 
 const maxTurns = 1024
 
-// at gives the turn of a call. A first call with another question begins it anew.
+// at gives the turn of a call. A first call with another question starts it again.
 func (t *turns) at(key turnKey, iteration int, query string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ type Options struct {
 	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
 	Box *outbox.Box
 	// Scope is the scope of this hook. In its ids, {channel}, {sender_id}, {agent} and {session} are replaced by what
-	// PicoClaw says of the speaker; nothing that is said in a conversation leads to another scope.
+	// PicoClaw says about the speaker; nothing that is said in a conversation can select another scope.
 	Scope abi.MemoryScope
 	// Shared lets several people use one memory. Without it a memory is for the first person who speaks, and everybody
 	// else has none.
@@ -44,7 +44,7 @@ type Options struct {
 	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means
 	// 4 s; PicoClaw's own default is 5 s.
 	Timeout time.Duration
-	// Linger is how long the hook goes on delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills
+	// Linger is how long the hook keeps delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills
 	// a hook after 2 s.
 	Linger time.Duration
 	// Problem is why there is no memory: a configuration that cannot be used. The hook serves all the same, since an

@@ -22,7 +22,7 @@ type person struct {
 }
 
 // people keeps each memory for one person: the first one who speaks owns it, and everybody else has no memory. The
-// owner of a scope is in a file of its own, so that a hook that is started anew knows it.
+// owner of a scope is in a file of its own, so that a restarted hook knows it.
 //
 //	people/<digest of the scope>.json    {"channel":"telegram","sender_id":"42"}
 //	people/<digest of the scope>.others  is there once somebody else was refused
@@ -94,7 +94,8 @@ func (p *people) claim(scope abi.MemoryScope, who person) (owner person, err err
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return owner, err
 	}
-	// A file under another name is linked to its place, so that of two hooks one claims, and nobody reads half of it.
+	// A file under another name is linked to its place, so that of two hooks only one claims it, and a half-written file
+	// is never read.
 	temp, err := os.CreateTemp(p.dir, "claim-")
 	if err != nil {
 		return owner, err

@@ -50,7 +50,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-// hurry gives the client of r a time to send its body, also when nobody reads it, since the server waits for the rest
+// hurry gives the client of r a time to send its body, even when nothing reads it, since the server waits for the rest
 // of a body before it takes the connection's next request. The time ends with the body, because from then on the server
 // reads on to see whether the client is still there. Where deadlines are not supported there is no connection that
 // could be slow.

@@ -6,15 +6,15 @@
 //	s, err := server.New(server.Options{Slot: slot, Metrics: metrics})
 //	err = s.Serve(ctx, listener)
 //
-// The door decodes, asks the slot, and encodes: what a request means is the host's to say. Bodies go through the codecs
+// The door decodes, asks the slot, and encodes: the host decides what a request means. Bodies go through the codecs
 // of package abi, so an unknown field or bytes that are not UTF-8 are refused here as everywhere. Every answer that is
-// no success is a problem document (package wire) with the AdapterError's fields.
+// not a success is a problem document (package wire) with the AdapterError's fields.
 //
 // The status of an error follows from its code (abi.Code.HTTPStatus). Three statuses say more than the code alone,
 // which is invalid_argument for the first two and timeout for the third: 405 (this path has other methods), 415 (the
 // body does not say application/json, or is compressed) and 408 (the body did not arrive in time).
 //
-// Of huma the door uses what describes: its registry makes the schemas from the Go types and its OpenAPI type the
+// Of huma the door uses the describing part: its registry makes the schemas from the Go types and its OpenAPI type the
 // document. Its handling of requests is left out, because every default of it would have to be undone (1 MiB bodies,
 // $schema in answers, silent repair of invalid UTF-8, an error form of its own).
 //

@@ -18,7 +18,7 @@ import (
 //
 // Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the
 // slot listens off loopback. The first are kept out by the checks of Host (a page whose name was rebound to 127.0.0.1
-// still sends its own name), of Origin and Sec-Fetch-Site (a page of another origin says so), and the demand for
+// still sends its own name), of Origin and Sec-Fetch-Site (which reveal a page of another origin), and the demand for
 // application/json, which a form cannot send. The second are kept out by the token.
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.

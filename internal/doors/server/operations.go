@@ -20,7 +20,7 @@ const (
 	// linesEvery is how long a stream rests after it was written to: a busy slot wakes a browser 4 times a second, not
 	// with each operation. A line after a rest is sent at once.
 	linesEvery = 250 * time.Millisecond
-	// aliveEvery is how long a stream says nothing at most.
+	// aliveEvery is how long a stream is silent at most.
 	aliveEvery = 15 * time.Second
 )
 

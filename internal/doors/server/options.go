@@ -105,7 +105,7 @@ type Page interface {
 
 // Swapper exchanges the provider behind the slot. Config and module are found and checked by it.
 type Swapper interface {
-	// Swap returns the manifest of the new provider. When it fails the old one serves on, and the error says so.
+	// Swap returns the manifest of the new provider. When it fails, the old one keeps serving, and the error says so.
 	Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
 }
 

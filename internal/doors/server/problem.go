@@ -30,7 +30,7 @@ func write(w http.ResponseWriter, contentType string, status int, body []byte) {
 	_, _ = w.Write(body) // a client that has gone gets nothing, and nobody is left to tell
 }
 
-// fail answers a call of an operation that came to an error.
+// fail answers a call of an operation that ended with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err error) {
 	var stated *statusError
 	if errors.As(err, &stated) {
@@ -69,7 +69,7 @@ func inOperation(op string, e *abi.Error) *abi.Error {
 	return &named
 }
 
-// internalError says no more than where to look.
+// internalError says only where to look.
 func internalError(r *http.Request) *abi.Error {
 	return abi.NewError(abi.CodeInternal, "something went wrong inside the slot").WithHint("the slot's log has the " +
 		"details under request_id " + requestID(r))

@@ -77,8 +77,8 @@ func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 // servingKey is the key of the context that ends when the server cuts calls off.
 type servingKey struct{}
 
-// detached is the context of a call that goes on when its caller has gone, until it is done or the server cuts it off.
-// release must be called.
+// detached is the context of a call that continues after its caller has gone, until it is done or the server cuts it
+// off. release must be called.
 //
 // A write that has begun is finished: half of it would be uncertain, and an agent that ends right after its last turn
 // cannot wait for a backend that thinks. The operation's own deadline holds.

@@ -35,7 +35,7 @@ type Server struct {
 	document func() (*document, error)
 	// stopping is set once Serve has been told to stop: the door still answers, but is no longer ready.
 	stopping atomic.Bool
-	// ending is closed then: streams end, which would never end by themselves.
+	// ending is closed then, to end streams, which would never end by themselves.
 	ending chan struct{}
 	// calls counts requests under way.
 	calls atomic.Int64
