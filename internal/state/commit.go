@@ -271,7 +271,7 @@ func (s *Bolt) commitError(id int, err error) error {
 	return e
 }
 
-// rollback gives a write transaction up. Its lock must come free, or nobody may enter bbolt again.
+// rollback gives a write transaction up. Its lock must be released, or bbolt is blocked for good.
 func (s *Bolt) rollback(tx *bbolt.Tx) {
 	err := guard(tx.Rollback)
 	if err != nil && !errors.Is(err, berrors.ErrTxClosed) {

@@ -73,7 +73,7 @@ type Quota struct {
 	Used, Needed, Limit int64
 }
 
-// Error is the message, and the hint behind a semicolon.
+// Error is the message, and the hint after a semicolon.
 func (e *Error) Error() string {
 	if e.Hint == "" {
 		return "state: " + e.Message

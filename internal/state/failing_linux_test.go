@@ -94,7 +94,7 @@ func TestFailedSyncIsToldByTheNextCommit(t *testing.T) {
 	require.NoError(t, put(), "synced at last")
 }
 
-// TestFileSizeLimit: a process whose files may not grow goes on reading, and writes again when they may.
+// TestFileSizeLimit: a process whose files may not grow can still read, and writes again when they may.
 func TestFileSizeLimit(t *testing.T) {
 	_, out := helper(t, "limit "+t.TempDir())
 	require.True(t, out.Scan())

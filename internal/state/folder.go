@@ -124,13 +124,13 @@ func stamp(path string) string {
 	return fmt.Sprintf("%d %d\n", info.Size(), info.ModTime().UnixNano())
 }
 
-// closedCleanly reports whether nobody has written to a data file since Close.
+// closedCleanly reports whether a data file is unchanged since Close.
 func closedCleanly(path string) bool {
 	text, err := os.ReadFile(path + cleanFile)
 	return err == nil && string(text) == stamp(path)
 }
 
-// checkFile looks at an existing data file before it is opened for writing.
+// checkFile checks an existing data file before it is opened for writing.
 func checkFile(dir, path string, opts Options) error {
 	db, file, err := openBolt(path, opts.LockTimeout, bbolt.Options{ReadOnly: true, NoStatistics: true})
 	if err != nil {

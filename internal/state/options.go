@@ -35,7 +35,7 @@ const (
 	// leave the file damaged as a whole: without a sync between them the operating system writes pages in any order, so
 	// that the page which says where everything lies can reach the disk before what it points to, and bbolt uses freed
 	// pages again before the next sync. Open, or a read, notices such damage (ErrDamaged); nothing repairs it. Use it
-	// where state can be made anew: tests, benchmarks, runs that would be repeated anyway.
+	// where state can be made again: tests, benchmarks, runs that would be repeated anyway.
 	DurabilityProcess Durability = "process"
 )
 

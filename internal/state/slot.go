@@ -23,7 +23,7 @@ type SlotInfo struct {
 	StartedAt time.Time `json:"started_at"`
 	// TokenRequired tells a client that it needs the operator's bearer token.
 	TokenRequired bool `json:"token_required"`
-	// Child tells that the slot is one that an MCP child opened for itself: it ends with its client, and another child
+	// Child says that the slot is one that an MCP child opened for itself: it ends with its client, and another child
 	// may take its place.
 	Child bool `json:"child,omitempty"`
 	// Folder is the data folder and Config the configuration file, both absolute; Config is "" for none. Provider is

@@ -76,7 +76,7 @@ type Value struct {
 type ListQuery struct {
 	// Prefix selects keys; empty selects all.
 	Prefix string
-	// After continues behind a key (exclusive), which need not exist. Empty starts at the first.
+	// After continues after a key (exclusive), which need not exist. Empty starts at the first.
 	After string
 	// Limit is a number of keys; 0 means DefaultLimit.
 	Limit int
@@ -90,7 +90,7 @@ type ListQuery struct {
 // Page is a part of a list.
 type Page struct {
 	Items []Item
-	// More is true when there are further keys behind the last item.
+	// More is true when there are further keys after the last item.
 	More bool
 }
 
@@ -123,7 +123,7 @@ type Entries struct {
 	Items []Entry
 	// Last is the sequence number of the log's last entry, read in the same moment; 0 when there is none.
 	Last int64
-	// More is true when there are further entries behind the last item, in the direction of reading.
+	// More is true when there are further entries after the last item, in the direction of reading.
 	More bool
 }
 

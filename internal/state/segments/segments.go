@@ -1,6 +1,6 @@
 // Package segments keeps the sealed part of a data folder's archive: one file for each run of entries, compressed and
 // never written to again. What a file must look like is in its Info, which the caller keeps elsewhere (in the store),
-// so that a file that was cut off, edited, exchanged or removed is noticed.
+// so that a file that was cut off, edited, replaced or removed is detected.
 //
 // A file is one zstd frame. Unpacked it has an entry on each line, as its Info counts them:
 //
@@ -41,7 +41,7 @@ type Info struct {
 const extension = ".zst"
 
 // Name is the segment's file name: the number of its first entry, so that names sort as entries do, and the beginning
-// of its digest, so that a segment that is written anew has another name.
+// of its digest, so that a segment that is written again has another name.
 func (i Info) Name() string { return fmt.Sprintf("%020d-%.12s%s", i.First, i.SHA256, extension) }
 
 // Write packs text into a file of the folder, synced, and completes info with sizes and digest. A file of the same name
