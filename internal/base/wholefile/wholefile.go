@@ -1,6 +1,6 @@
-// Package wholefile writes a file in one step: who opens it sees the content before or all of the new one, and a
-// process that is killed leaves one of the two. A link stays, and the file that it names is replaced. What is no file,
-// such as /dev/null or a pipe, is written to as it is.
+// Package wholefile writes a file in one step: a reader sees the content before or all of the new one, and a
+// process that is killed leaves one of the two. A link stays, and the file that it names is replaced. Anything that is
+// not a regular file, such as /dev/null or a pipe, is written to as it is.
 package wholefile
 
 import (
