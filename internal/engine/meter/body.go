@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// The account of a path, in units. Smaller figures look at the clock more evenly and cost more sites.
+// The account of a path, in units. With smaller figures the clock is read more evenly, at the price of more sites.
 const (
 	// stretch is the most that a path may run up before a site charges it (a call of a function that is charged to its
 	// caller may exceed it by inlined).
@@ -262,7 +262,7 @@ func (m *writer) write() error {
 	return nil
 }
 
-// instruction writes one instruction, raw as the original has it, with the sites that belong before and behind it.
+// instruction writes one instruction, raw as the original has it, with the sites that belong before and after it.
 func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
 	if w := weight(in.Op); m.due != dead && w > 0 {
 		if m.due+w > stretch {
@@ -431,7 +431,7 @@ func (m *writer) ask() {
 	m.out = append(wasmbin.AppendU32(append(m.out, byte(wasmbin.OpCall)), m.refill()), byte(wasmbin.OpEnd))
 }
 
-// askSoon makes the next site look at the clock.
+// askSoon makes the next site read the clock.
 func (m *writer) askSoon() {
 	m.out = append(m.out, byte(wasmbin.OpI64Const), 0)
 	m.global(wasmbin.OpGlobalSet)

@@ -15,7 +15,7 @@
 // # What holds
 //
 // A unit is about one instruction (a division counts as some, reads of locals and constants as none; see weight).
-// Between two looks at the clock a guest runs no more than the units that were handed out, a bulk operation, and a
+// Between two readings of the clock a guest runs no more than the units that were handed out, a bulk operation, and a
 // remainder which does not depend on what its loops do:
 //
 //   - Every loop header is a site, so no path without a site goes twice through the same code of one call.

@@ -29,7 +29,7 @@ type cost struct {
 	unchecked bool
 	// units are the most that are uncharged when it returns.
 	units int
-	// imported: it may be code of others, which took nobody knows how long. An import that is quick is not meant.
+	// imported: it may be foreign code, whose time is unknown. An import that is quick does not count.
 	imported bool
 }
 

@@ -52,7 +52,7 @@ func read(t testing.TB, path string) []byte {
 type engine struct {
 	wazero.Runtime
 	looks int
-	// more gives the units at each look; nil: none, so that every site asks.
+	// more gives the units at each reading of the clock; nil: none, so that every site asks.
 	more func() int64
 }
 

@@ -44,7 +44,7 @@ func Rewrite(wasm []byte) ([]byte, error) {
 }
 
 // RewriteWith is Rewrite for a module that has imports of which the host knows that they return within some hundred
-// nanoseconds. A call of one is charged like instructions; after a call of any other the next site looks at the clock.
+// nanoseconds. A call of one is charged like instructions; after a call of any other the next site reads the clock.
 func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, error) {
 	w := &rewriter{quick: quick, sections: map[wasmbin.SectionID]*wasmbin.Section{}, referenced: map[uint32]bool{}}
 	// 1. Read the outer structure.
@@ -133,7 +133,7 @@ func (w *rewriter) count() error {
 	return nil
 }
 
-// shift gives a function's index behind the added import.
+// shift gives a function's index after the added import.
 func (w *rewriter) shift(function uint32) uint32 {
 	if function >= w.imported {
 		return function + 1

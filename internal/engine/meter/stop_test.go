@@ -132,7 +132,7 @@ func TestEveryWayToGoOnForEverIsStopped(t *testing.T) {
 	}
 }
 
-// looksOf runs a module that ends, giving units at each look, and tells how often it looked.
+// looksOf runs a module that ends, giving units at each reading of the clock, and returns the number of readings.
 func looksOf(t *testing.T, a *assembly, units int64, imports func()) int {
 	t.Helper()
 	metered, err := Rewrite(a.bytes())

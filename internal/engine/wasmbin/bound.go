@@ -164,7 +164,7 @@ func (r *Reader) skipLocals() error {
 	return nil
 }
 
-// appendLimits appends a section of tables, each behind its type, or of memories, which have none.
+// appendLimits appends a section of tables, each after its type, or of memories, which have none.
 func appendLimits(out []byte, id SectionID, limits []Limits, types []ValueType) []byte {
 	content := AppendU32(nil, uint32(len(limits)))
 	for i, l := range limits {

@@ -2,7 +2,7 @@ package wasmbin
 
 import "bytes"
 
-// Opcode is an instruction: its byte, or its prefix byte and the number behind it (0xfc08 is memory.init).
+// Opcode is an instruction: its byte, or its prefix byte and the number after it (0xfc08 is memory.init).
 type Opcode uint32
 
 // Opcodes that a reader of code has to distinguish, as WebAssembly 2.0 numbers them.
