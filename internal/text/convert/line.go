@@ -22,7 +22,7 @@ func (l *lineReader) line() int { return l.number }
 // next returns a line without its end and without blanks around it; it may be empty. The bytes are valid until the next
 // call.
 //
-// Errors: errLineTooLong for a line of more than max bytes, which has been passed over; io.EOF behind the last line;
+// Errors: errLineTooLong for a line of more than max bytes, which has been passed over; io.EOF after the last line;
 // what the stream says.
 func (l *lineReader) next() ([]byte, error) {
 	part, err := l.in.ReadSlice('\n')

@@ -41,7 +41,7 @@ func NewReader(in io.Reader, o Options) (*Reader, error) {
 
 // Next returns the next event, complete and valid.
 //
-// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the line behind it;
+// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the next line;
 // io.EOF at the end; what the
 // stream says, for good.
 func (r *Reader) Next() (Item, error) {

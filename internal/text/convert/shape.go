@@ -19,7 +19,7 @@ const lookAhead = 64 << 10
 // source gives the JSON values of a stream one by one, as if each were on a line.
 type source interface {
 	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a
-	// *LineError behind which nothing can be read, or what the stream says.
+	// *LineError after which nothing can be read, or the stream's own.
 	next() ([]byte, error)
 	// line is the line on which the last value begins, from 1.
 	line() int
@@ -54,7 +54,7 @@ func beginning(in *bufio.Reader) (start []byte, whole bool) {
 	return start, false
 }
 
-// overManyLines tells a value that goes on behind its first line from one that is a line.
+// overManyLines distinguishes a value that continues after its first line from one that is a line.
 func overManyLines(start []byte, whole bool) bool {
 	if len(start) == 0 || start[0] != '[' && start[0] != '{' {
 		return false
@@ -259,7 +259,7 @@ func (v *values) read() ([]byte, error) {
 	return compact.Bytes(), nil
 }
 
-// broken says where a value that cannot be read breaks off. Nothing can be read behind it.
+// broken says where a value that cannot be read breaks off. Nothing can be read after it.
 func (v *values) broken(err error) error {
 	v.ended = true
 	var syntax *json.SyntaxError

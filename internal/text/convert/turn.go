@@ -43,7 +43,7 @@ func (s *session) advance(turns int) {
 	s.turns += turns
 }
 
-// pass counts a line that could not be read as one turn: the lines behind it keep their ids when it has been mended.
+// pass counts a line that could not be read as one turn: the lines after it keep their ids when it has been corrected.
 func (s *session) pass() { s.advance(1) }
 
 // events cuts the conversation into turns and makes an event of each.

@@ -164,7 +164,7 @@ func isPrompt(text string) bool {
 	return text != ""
 }
 
-// replacedEntries are the messages behind a prompt that the person took back: of the prompts that follow one message
+// replacedEntries are the messages after a prompt that the person took back: of the prompts that follow one message
 // only the last counts. Other forks stay, since several tools that run at once make such, too.
 func replacedEntries(entries []claudeCodeEntry) map[string]bool {
 	last := map[string]string{} // parent -> its last prompt

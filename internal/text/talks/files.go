@@ -276,7 +276,7 @@ func newLines(in io.Reader) *lines { return &lines{in: bufio.NewReaderSize(in, 6
 // next reads the next line that is not blank into v. A last line without its end that is no JSON is still being
 // written, or was when its program stopped: it is passed over.
 //
-// Errors: io.EOF behind the last line; *brokenError for a line that is no JSON object, or too long.
+// Errors: io.EOF after the last line; *brokenError for a line that is not a JSON object, or too long.
 func (l *lines) next(v any) error {
 	for {
 		line, whole, err := l.read()

@@ -96,7 +96,7 @@ type Reader struct {
 type talkReader interface {
 	// next returns the next talk.
 	//
-	// Errors: io.EOF behind the last one; *abi.Error for one talk that cannot be read, after which the next one can;
+	// Errors: io.EOF after the last one; *abi.Error for one talk that cannot be read, after which the next one can;
 	// *brokenError for a file that cannot be read on.
 	next() (*talk, error)
 }
@@ -161,8 +161,8 @@ func (r *Reader) Close() error {
 
 // Next returns the next event. Item.Line is the place of its talk in its file, from 1.
 //
-// Errors: io.EOF behind the last one; *convert.LineError for a talk, or the rest of a file, that cannot be read: its
-// message names the file, and the next call goes on behind it.
+// Errors: io.EOF after the last one; *convert.LineError for a talk, or the rest of a file, that cannot be read: its
+// message names the file, and the next call continues after it.
 func (r *Reader) Next() (convert.Item, error) {
 	for len(r.ready) == 0 {
 		if r.current == nil {

@@ -1,6 +1,6 @@
 // Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which
 // some readers take the first value and some the last; two names that differ only in case, which some readers, Go's own
-// among them, take for one; and half of a surrogate pair, in whose place Go puts U+FFFD without a word. In each case
+// among them, take for one; and half of a surrogate pair, which Go silently replaces with U+FFFD. In each case
 // two ids, and so two scopes, could become one, and what was said could change on its way.
 package unambiguous
 

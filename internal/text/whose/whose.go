@@ -16,7 +16,7 @@ const (
 )
 
 // Rename gives a request in the names that the contract has: user_id in events and conversations, persona_id in scopes.
-// It looks at the object itself, at its scope and at its events. hint says what was renamed, and is "" where nothing
+// It reads the object itself, its scope and its events. hint says what was renamed, and is "" where nothing
 // was; body comes back as it is then.
 //
 //	{"query": "tea?", "scope": {"run_id": "r", "user_id": "ann"}}
@@ -76,7 +76,7 @@ func isEvent(object map[string]json.RawMessage) bool {
 	return object["messages"] != nil || object["event_id"] != nil
 }
 
-// isScope tells a request that is a scope: it says nothing else.
+// isScope reports a request that is only a scope.
 func isScope(object map[string]json.RawMessage) bool {
 	for key := range object {
 		switch key {
