@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Options describe a server. The zero value lets everybody in.
+// Options describe a server. The zero value allows every client.
 type Options struct {
 	// User and Password, when Password is set, are what a client must log on with. User is neo4j by default.
 	User, Password string
@@ -39,7 +39,7 @@ type Query struct {
 	Mode string
 	// Timeout is the transaction's; 0 for none.
 	Timeout time.Duration
-	// User is who logged on; empty for nobody.
+	// User is the name of the user who logged on; empty for none.
 	User string
 	// Bookmarks are the transactions that the client needs to see.
 	Bookmarks []string

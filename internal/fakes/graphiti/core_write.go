@@ -73,7 +73,7 @@ func (c *call) typed() bool {
 	return true
 }
 
-// coreEpisode is what a request says of one episode.
+// coreEpisode is what a request says about one episode.
 type coreEpisode struct {
 	name, body, source, about, uuid string
 	at                              time.Time

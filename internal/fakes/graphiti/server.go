@@ -70,7 +70,7 @@ type job struct {
 	due                                       time.Time
 }
 
-// queue is worked off in order. A dead one goes on taking jobs.
+// queue is processed in order. A dead one still accepts jobs.
 type queue struct {
 	jobs []job
 	dead bool

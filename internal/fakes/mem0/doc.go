@@ -2,7 +2,7 @@
 // does, Platform as the hosted one.
 //
 // Both rank by the words that texts share and extract facts by rule: each statement of a user is a fact, questions are
-// not. What they answer depends on what was stored. OSS is held to exchanges recorded from the real server
+// not. What they answer depends on what was stored. OSS is checked against exchanges recorded from the real server
 // (testdata/exchanges.jsonl); Platform is built from mem0's documents alone.
 //
 // In the order of reading: OSS takes a request (oss.go) and stores, extracts (extract.go), filters (filter.go) and

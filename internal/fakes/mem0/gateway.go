@@ -111,7 +111,7 @@ func (s *OSS) listFiltered(body []byte) (any, error) {
 	return map[string]any{"results": items}, nil
 }
 
-// lastMessages is GET /messages. The extractor of this fake looks at no earlier message; what counts is that a scope's
+// lastMessages is GET /messages. The extractor of this fake reads no earlier message; what counts is that a scope's
 // are kept and removed.
 func (s *OSS) lastMessages(r *http.Request) (any, error) {
 	ids, err := idsOf(r.URL.Query())

@@ -14,7 +14,7 @@ import (
 
 // Options of an OSS server. The zero value takes any key and has an HNSW index, as a fresh server with AUTH_DISABLED.
 type Options struct {
-	// AdminKey is the ADMIN_API_KEY; "" lets everybody in.
+	// AdminKey is the ADMIN_API_KEY; "" allows every caller.
 	AdminKey string
 	// Bearer maps JWTs to roles: admin or user.
 	Bearer map[string]string

@@ -16,7 +16,7 @@ import (
 // Platform is the hosted platform, as mem0's documents describe it: adds are jobs, each of which takes some looks to
 // come to its end. Its fields are set before it serves, or in Change.
 type Platform struct {
-	// Token is the key; "" lets everybody in.
+	// Token is the key; "" allows every caller.
 	Token string
 	// Looks is how often a job must be asked for until it is done; 0: it is done at the first look.
 	Looks int
@@ -274,7 +274,7 @@ func (p *Platform) look(id string) (any, error) {
 	return nil, sorry(404, "Event not found")
 }
 
-// work goes on with a job: it has no clock, so it does that when somebody looks.
+// work goes on with a job: it has no clock, so it does that when it is asked.
 func (p *Platform) work(j *platformJob) {
 	switch {
 	case j.completed != "" || p.NeverEnd:

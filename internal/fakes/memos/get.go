@@ -89,7 +89,7 @@ func (s *Server) getAll(in object) (string, any, *problem) {
 	return "Memories retrieved successfully", []any{object{"cube_id": cube, "memories": items}}, nil
 }
 
-// byID knows no cubes. An unknown id, and a database that is down, are 200 and null.
+// byID ignores cubes. An unknown id, and a database that is down, are 200 and null.
 func (s *Server) byID(id string) (string, any, *problem) {
 	if i := s.index(id); i >= 0 && !s.faults.DatabaseDown {
 		n := s.nodes[i]

@@ -1,8 +1,8 @@
 // Package memos is a fake MemOS: an http.Handler with the /product routes that memhost uses, in the flavours of its two
 // Neo4j graph stores, and with their faults.
 //
-// It is held to exchanges recorded from MemoryOS 2.0.33 (replay_test.go). Memories are extracted by rules and ranked by
-// hashed bags of words: it says nothing about the quality of the real one.
+// It is checked against exchanges recorded from MemoryOS 2.0.33 (replay_test.go). Memories are extracted by rules and
+// ranked by hashed bags of words: it says nothing about the quality of the real one.
 package memos
 
 import (
@@ -18,9 +18,9 @@ type Flavour int
 
 const (
 	// Neo4j keeps vectors in the graph: filters restrict before ranking, sources come back as JSON text within JSON
-	// text, and a batch with a tool trajectory, a skill or a nested label is lost without a word.
+	// text, and a batch with a tool trajectory, a skill or a nested label is lost silently.
 	Neo4j Flavour = iota
-	// Community keeps vectors in Qdrant: filters apply behind the vector search, sources are objects, every type is
+	// Community keeps vectors in Qdrant: filters apply after the vector search, sources are objects, every type is
 	// stored.
 	Community
 )
@@ -106,7 +106,7 @@ func (s *Server) LoseData() {
 	s.nodes, s.tasks = nil, nil
 }
 
-// Intercept lets answer look at every request first; when it returns true it has answered. Nil ends it.
+// Intercept gives answer every request first; when it returns true it has answered. Nil ends it.
 func (s *Server) Intercept(answer func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func groupOf(kind string) string {
 	return "text_mem"
 }
 
-// driverError is what the graph driver says when nobody listens.
+// driverError is what the graph driver says when no database listens.
 const driverError = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish " +
 	"connection to ResolvedIPv4Address(('127.0.0.1', 7687)) (reason [Errno 111] Connection refused)"
 

@@ -18,7 +18,7 @@ type problem struct {
 
 func bad(message string) *problem { return &problem{status: 400, message: message} }
 
-// invalid is what pydantic says of a field.
+// invalid is what pydantic says about a field.
 func invalid(path, field, kind, text string) *problem {
 	return &problem{status: 422, message: "Parameter validation error on POST " + path + ": [body -> " + field + "] " +
 		text + " (type: " + kind + ")",

@@ -112,7 +112,7 @@ func (s *Server) allStatus() (string, any, *problem) {
 		object{"scheduler_summary": sum(waiting), "all_tasks_summary": sum(2 * waiting)}, nil
 }
 
-// wait answers at once: the fake never blocks. Without Redis it says idle whatever goes on.
+// wait answers at once: the fake never blocks. Without Redis it always says idle.
 func (s *Server) wait(user string) any {
 	running := 0
 	for _, t := range s.tasks {
