@@ -35,7 +35,7 @@ type Env struct {
 	port         int
 	startTimeout time.Duration
 	lasting      bool
-	// progress is how often an installation says that it goes on.
+	// progress is how often an installation says that it is still running.
 	progress time.Duration
 
 	mu      sync.Mutex
@@ -254,7 +254,7 @@ func (e *Env) servicePort(n int) (int, error) {
 	return e.port + n, l.Close()
 }
 
-// freePort asks the system for a port that nobody listens on at present.
+// freePort asks the system for a port on which no program listens at present.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

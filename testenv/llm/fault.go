@@ -37,7 +37,7 @@ const (
 	FinishError   Mode = "finish_error"
 	ContentFilter Mode = "content_filter"
 	NoChoice      Mode = "no_choice"
-	// WrongTool calls a tool that nobody offered. NoTool answers in prose where a tool was asked for. ToolAnswer calls
+	// WrongTool calls a tool that was not offered. NoTool answers in prose where a tool was asked for. ToolAnswer calls
 	// one where a text was.
 	WrongTool  Mode = "wrong_tool"
 	NoTool     Mode = "no_tool"

@@ -168,7 +168,7 @@ func graphitiResolveEdge(p *Prompt, text string) Answer {
 	return Answer{Text: toJSON(map[string]any{"duplicate_facts": duplicates, "contradicted_facts": contradicted})}
 }
 
-// graphitiSummaries says of each entity what the statements say that name it.
+// graphitiSummaries gives for each entity what the statements that name it say.
 func graphitiSummaries(p *Prompt, text string) Answer {
 	statements := episodeStatements(tagged(text, "MESSAGES"))
 	list := []any{}

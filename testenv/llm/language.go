@@ -189,7 +189,7 @@ var (
 	change      = regexp.MustCompile(`(?i)\b(?:now|no longer|any ?more|instead|moved to|switched|given up|gave up|from now on|from here on|as of today|replaced|not .+ but)\b|现在|不再|改|搬到`)
 )
 
-// thirdPerson says a first-person sentence of its speaker by name: the first "I" or "my", and the verb behind it.
+// thirdPerson says a first-person sentence of its speaker by name: the first "I" or "my", and the verb after it.
 func thirdPerson(speaker, text string) string {
 	for _, p := range []struct{ from, to string }{{"I'm ", " is "}, {"I’m ", " is "}, {"I am ", " is "},
 		{"I've ", " has "}, {"I’ve ", " has "}, {"I have ", " has "}, {"I ", " "}, {"My ", "'s "}, {"我的", "'s "},

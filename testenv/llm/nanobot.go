@@ -382,8 +382,8 @@ func ledgerEvent(l memoryLineOf) map[string]any {
 
 var (
 	possessed = regexp.MustCompile(`(?i)^(?:and )?my ([\p{L}\p{N} '-]+?) (is called|are called|is|are) ([^,;:]+)$`)
-	// aside is an object that is no thing, but goes on with what the speaker does. A short one is of a longer sentence,
-	// which says more.
+	// aside is an object that is not a thing, but continues with what the speaker does. A short one is of a longer
+	// sentence, which says more.
 	aside = regexp.MustCompile(`(?i)[:;]|\b(?:I|I'm|I've|my|me|mine)\b|^(?:a )?bit |^to |我|^有|^点|^吃的|，`)
 )
 

@@ -17,7 +17,7 @@ type promptRule struct {
 	answer  func(p *Prompt, text string) Answer
 }
 
-// rules in the order of asking: those that look at tools and schemas first, since they cannot be mistaken.
+// rules in the order of asking: first those that go by tools and schemas, which are unmistakable.
 var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules, evalRules)
 
 // Reply answers a prompt: the purpose that the first matching rule has, and its answer. A prompt that no rule knows has
@@ -55,7 +55,7 @@ type Turn struct {
 
 // The forms in which the prompts show a message: "[2026-01-12 08:42] USER [tools: a]: text" (Nanobot), "user:
 // [2026-01-12T08:42:00Z]: text" (MemOS), "mara(user): text" (Graphiti), "2026-01-12 08:42:00 mara: text" (Honcho),
-// "user: text" (mem0). A line of another form goes on with the message before it.
+// "user: text" (mem0). A line of another form continues the message before it.
 var turnForms = []*regexp.Regexp{
 	regexp.MustCompile(`^\[(?P<time>[0-9?][^\]]*)\] (?P<speaker>[A-Z]+)(?: \[tools: [^\]]*\])?: ?(?P<text>.*)$`),
 	regexp.MustCompile(`^(?P<role>user|assistant|system|tool): \[(?P<time>[^\]]+)\]: ?(?P<text>.*)$`),

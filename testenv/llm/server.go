@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Fingerprint marks every chat completion, so that nobody takes it for a model's.
+// Fingerprint marks every chat completion, so that it is not taken for a model's.
 const Fingerprint = "memhost-stub"
 
 // Server answers as an OpenAI-compatible endpoint; it is an http.Handler. Use New.
@@ -132,7 +132,7 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// ClearLog starts the counts anew.
+// ClearLog resets the counts.
 func (s *Server) ClearLog() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
