@@ -4,8 +4,8 @@
 //	go -C tools build -o ../bin/bench ./bench && bin/bench -out bin/bench.txt
 //
 // A row (row.go) says what is measured, by whom, and which bar is set. A task (task_*.go) measures one or more rows;
-// run.go goes through all tasks round by round, and each round sets everything up anew. What only package host can see,
-// its own Go benchmark measures once a round (inside.go). The intervals and medians are those of benchstat
+// run.go goes through all tasks round by round, and each round sets everything up again. What only package host can
+// see, its own Go benchmark measures once a round (inside.go). The intervals and medians are those of benchstat
 // (golang.org/x/perf/benchmath); report.go prints them, and writes the rounds as Go benchmark results, so that
 // benchstat compares two runs. docs.go and plot.go write docs/performance.md.
 package main

@@ -28,7 +28,7 @@ type backendCase struct {
 	turns int
 	say   func(i int) string
 	query string
-	// retrieveOnly: a record only queues, and says nothing of the plugin.
+	// retrieveOnly: a record only queues, and says nothing about the plugin.
 	retrieveOnly bool
 }
 

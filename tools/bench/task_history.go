@@ -25,7 +25,7 @@ func (e *env) fullHistory(ctx context.Context, o host.Options) (*host.Slot, erro
 	return e.slot(ctx, o, host.ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin"})
 }
 
-// commitTask records into full_history, which asks nobody: what is left is the module, the ledger and the disk.
+// commitTask records into full_history, which calls no backend: what is left is the module, the ledger and the disk.
 func commitTask() task {
 	const id, synced = "commit", "4 KB written and synced"
 	rows := []Row{{ID: id + "/power", What: "full_history: record, durability power", Unit: Nanoseconds,

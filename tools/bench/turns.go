@@ -122,7 +122,7 @@ func quantile(list []float64, q float64) float64 {
 	return list[min(len(list)-1, int(q*float64(len(list))))]
 }
 
-// inTurns is a task whose contestants are set up anew in each round.
+// inTurns is a task whose contestants are set up again in each round.
 func inTurns(name string, p pace, rows []Row, setUp func(ctx context.Context, e *env) ([]contestant, error)) task {
 	return task{name: name, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
 		list, err := setUp(ctx, e)
