@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -110,6 +111,10 @@ func foreign(start []byte) error {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")),
 		bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
 		what = "is compressed: unpack it first"
+	case bytes.HasPrefix(start, []byte("\xFF\xFE")), bytes.HasPrefix(start, []byte("\xFE\xFF")):
+		what = "is UTF-16 (`iconv -f UTF-16 -t UTF-8` makes UTF-8 of it)"
+	case bytes.IndexByte(first, 0) >= 0:
+		what = "is a binary file"
 	case start[0] == '<':
 		what = "is XML or HTML"
 	default:
@@ -135,9 +140,11 @@ func beginsJSON(line []byte) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte("{}[]\""), rest[0]) >= 0 || json.Valid(line)
 }
 
-const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..., "messages": [...]}, or of conversations, {"messages": [{"role": ..., "content": ...}]}`
+const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..., "messages": [...]}, or of ` +
+	`conversations, {"messages": [{"role": ..., "content": ...}]}`
 
-// foreignObject refuses a stream whose first object has nothing that an event, a conversation or a message has.
+// foreignObject refuses a stream whose first object has nothing that an event, a conversation or a message has. An
+// object of one key may be a line that went wrong: such a stream is refused when the key comes again.
 func foreignObject(start []byte) error {
 	d := json.NewDecoder(bytes.NewReader(start))
 	for depth := 0; depth < 3; depth++ {
@@ -167,17 +174,22 @@ func foreignObject(start []byte) error {
 	}
 	own := []string{"event_id", "turn_id", "run_id", "user_id", "persona_id", "session_id", "messages", "role",
 		"content", "tool_calls", "start"}
-	if len(keys) < 2 || slices.ContainsFunc(keys, func(key string) bool {
+	once := len(keys) == 1 && bytes.Count(start, []byte(strconv.Quote(keys[0]))) == 1
+	if len(keys) == 0 || once || slices.ContainsFunc(keys, func(key string) bool {
 		return slices.Contains(own, key) || abi.Nearest(key, own) != ""
 	}) {
 		return nil
+	}
+	what := "the keys "
+	if len(keys) == 1 {
+		what = "the key "
 	}
 	const most = 6
 	if len(keys) > most {
 		keys = append(keys[:most], "...")
 	}
-	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with the keys %s: nothing of "+
-		"it can be recorded as it is", strings.Join(keys, ", "))).
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with %s: nothing of "+
+		"it can be recorded as it is", what+strings.Join(keys, ", "))).
 		WithHint(wantedShape + "; `jq -c` makes them of others")
 }
 
