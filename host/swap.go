@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/internal/egress"
 )
 
 // Open loads a provider and puts it behind a new slot.
@@ -161,8 +162,8 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 }
 
 // cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help. It does
-// not with refused credentials, at an address where something else answers, or with an unknown host name. answered is
-// the HTTP status of the last native call, 0 for none.
+// not with refused credentials, at an address where something else answers or that is always refused, or with an
+// unknown host name. answered is the HTTP status of the last native call, 0 for none.
 func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	why := strings.Join(health.Warnings, "; ")
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
@@ -179,6 +180,8 @@ func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 		e.Hint = fmt.Sprintf("something answers there, but not as %s does: is its URL right, the path included?", name)
 	case strings.Contains(why, "no such host"):
 		e.Retryable, e.Hint = false, "no machine has that name: is its URL right?"
+	case strings.Contains(why, egress.AlwaysRefused):
+		e.Retryable, e.Hint = false, "no module may reach that address: give the backend's own"
 	}
 	return e
 }

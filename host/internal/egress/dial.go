@@ -39,9 +39,10 @@ var carriers = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// errAddress is the refusal of an address that no plugin may reach, whatever name led there.
-var errAddress = errors.New("the address is link-local, a metadata service, multicast or unspecified, " +
-	"which are always refused")
+// AlwaysRefused says of which kind an address is that no plugin may reach, whatever name led there.
+const AlwaysRefused = "the address is link-local, a metadata service, multicast or unspecified, which are always refused"
+
+var errAddress = errors.New(AlwaysRefused)
 
 // refuseAddress checks an address and port, as net.Dialer.ControlContext.
 //
