@@ -59,7 +59,14 @@ func (c *checker) inOrder(m map[string]any, at []string) []string {
 	return names
 }
 
+// whichProvider answers a key called provider, which seems natural and does not exist.
+const whichProvider = "which provider serves is set by memory.backend or memory.condition"
+
 func (c *checker) unknownKey(n *node, name string, p []string) {
+	if name == "provider" {
+		c.add(p, "unknown key; %s", whichProvider)
+		return
+	}
 	if abi.Nearest(name, n.order) == "" {
 		if other := elsewhere(name); other != "" {
 			c.add(p, "unknown key; the key %s stands elsewhere: %s", name, other)

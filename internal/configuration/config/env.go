@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,6 +224,9 @@ func unknownEnv(name string) string {
 	for i := range known {
 		known[i] = strings.TrimPrefix(known[i], envPrefix) // the common prefix says nothing about similarity
 	}
+	if strings.HasSuffix(name, envLevel+"PROVIDER") {
+		return "names no key of the configuration; " + whichProvider
+	}
 	if near := abi.Nearest(strings.TrimPrefix(name, envPrefix), known); near != "" {
 		return "names no key of the configuration, did you mean " + envPrefix + near + "?"
 	}
@@ -283,8 +287,14 @@ func (l *loader) readFlags() *layer {
 				known = append(known, k.path)
 			}
 			const none = "names no key of the configuration"
+			last := path[len(path)-1]
 			text := unknown(none, name, known)
-			if text == none {
+			switch other := elsewhere(last); {
+			case last == "provider":
+				text = none + "; " + whichProvider
+			case text == none && other != "":
+				text += fmt.Sprintf("; the key %s is %s", last, other)
+			case text == none:
 				text += "; `memhost config` shows them all"
 			}
 			l.problems.add(origin, nil, "%s", text)
