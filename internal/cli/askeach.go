@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,9 @@ func (a *app) askCommand() *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use: "ask QUESTION", Short: "Ask several providers about a conversation", Long: askHelp, Args: cobra.ExactArgs(1),
-		Example: `  memhost ask "Which tea do I like?" --providers full_history,simple_rag --conversation chat.jsonl --html tea.html`,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.askEach(cmd.Context(), &f, args[0]) },
+		Example: `  memhost ask "Which tea do I like?" --providers full_history,bm25 --conversation chat.jsonl \
+    --start 2026-03-02T09:00:00Z --html tea.html`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.askEach(cmd.Context(), &f, args[0]) },
 	}
 	f.add(cmd.Flags())
 	fs := cmd.Flags()
@@ -105,11 +107,15 @@ func (a *app) askEach(ctx context.Context, f *askFlags, question string) error {
 		}
 		o.Start = t
 	}
+	scopes, err := a.conversationScopes(f, o)
+	if err != nil {
+		return err
+	}
 	var all []*askedProvider
 	var failed error
 	for _, name := range f.providers {
 		x := &askedProvider{Provider: name}
-		if err := a.askOne(ctx, f, o, question, x); err != nil {
+		if err := a.askOne(ctx, f, o, scopes, question, x); err != nil {
 			x.Error, failed = abi.AsError(err), &doneError{exitFailed}
 		}
 		all = append(all, x)
@@ -139,8 +145,62 @@ func (a *app) askEach(ctx context.Context, f *askFlags, question string) error {
 	return failed
 }
 
-// askOne fills in what one provider gives, in a folder that is removed again.
-func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, question string, x *askedProvider) error {
+// conversationScopes are the scopes of the conversation's events, in the order of their first events.
+//
+// Errors: invalid_argument for a file that cannot be read whole, and for one without events of the scope that is asked.
+func (a *app) conversationScopes(f *askFlags, o convert.Options) ([]abi.MemoryScope, error) {
+	c, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	inputs, events, err := a.openInputs([]string{f.conversation}, o, false)
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Hint = strings.Replace(e.Hint, skipBadLines, "", 1) // which this command cannot
+		return nil, &e
+	}
+	defer closeInputs(inputs)
+	if inputs[0].file == nil {
+		return nil, usageError("--conversation: want a file, which every provider reads anew", "")
+	}
+	if events == 0 {
+		return nil, usageError(f.conversation+": has no events", "")
+	}
+	r, err := convert.NewReader(inputs[0].file, o)
+	if err != nil {
+		return nil, err
+	}
+	var scopes []abi.MemoryScope
+	for {
+		item, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		scope := abi.MemoryScope{RunID: item.Event.RunID, PersonaID: item.Event.UserID}
+		if c.Memory.AgentScoped {
+			scope.AgentID = item.Event.AgentID
+		}
+		if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	if slices.Contains(scopes, f.scope()) {
+		return scopes, nil
+	}
+	first, more := scopes[0], ""
+	if len(scopes) > 1 {
+		more = fmt.Sprintf(" and %d more", len(scopes)-1)
+	}
+	return nil, usageError(fmt.Sprintf("%s: no event is of run %q, user %q; there are those of run %q, user %q%s",
+		f.conversation, f.run, f.user, first.RunID, first.PersonaID, more), "say whose memory is asked, with --run and --user")
+}
+
+// askOne fills in what one provider gives, in a folder that is removed again. scopes are those of the conversation.
+func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes []abi.MemoryScope, question string,
+	x *askedProvider) error {
 	dir, err := os.MkdirTemp("", "memhost-ask-")
 	if err != nil {
 		return err
@@ -179,7 +239,11 @@ func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, questi
 	}
 	defer d.Close()
 	scope := f.scope()
-	defer func() { _, _ = d.ResetScope(context.WithoutCancel(ctx), scope) }() // the namespace is never used again
+	defer func() { // the namespace is never used again
+		for _, s := range scopes {
+			_, _ = d.ResetScope(context.WithoutCancel(ctx), s)
+		}
+	}()
 	inputs, _, err := a.openInputs([]string{f.conversation}, o, false)
 	if err != nil {
 		return err

@@ -266,6 +266,9 @@ func (in *input) close() {
 	}
 }
 
+// skipBadLines ends the hint about bad lines, for commands that can leave them out.
+const skipBadLines = ", or leave bad lines out with --keep-going"
+
 // maxBadLines bounds the bad lines that one message lists.
 const maxBadLines = 10
 
@@ -306,7 +309,7 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 		if more > 0 {
 			bad = append(bad, "... and "+count(more, "more bad line"))
 		}
-		hints = append(hints, "nothing was sent; mend the file, or leave bad lines out with --keep-going")
+		hints = append(hints, "nothing was sent; mend the file"+skipBadLines)
 		return 0, usageError(strings.Join(bad, "\n"), strings.Join(hints, "\n        "))
 	}
 	if _, err := in.file.Seek(0, io.SeekStart); err != nil {
