@@ -195,7 +195,8 @@ func (a *app) conversationScopes(f *askFlags, o convert.Options) ([]abi.MemorySc
 		more = fmt.Sprintf(" and %d more", len(scopes)-1)
 	}
 	return nil, usageError(fmt.Sprintf("%s: no event is of run %q, user %q; there are those of run %q, user %q%s",
-		f.conversation, f.run, f.user, first.RunID, first.PersonaID, more), "say whose memory is asked, with --run and --user")
+		f.conversation, f.run, f.user, first.RunID, first.PersonaID, more),
+		"say whose memory is asked, with --run and --user")
 }
 
 // askOne fills in what one provider gives, in a folder that is removed again. scopes are those of the conversation.
