@@ -252,7 +252,7 @@ func (a *app) demoRecord(ctx context.Context, c *client.Client, bar *output) err
 		return err
 	}
 	r.sum.Seconds = a.Now().Sub(began).Seconds()
-	a.out.note("%s %-11s %s", a.out.passed(), "record", r.sum.text())
+	a.out.note("%s %-16s %s", a.out.passed(), "record", r.sum.text())
 	if r.sum.Duplicates > 0 {
 		a.out.note("  an event is delivered once: what an earlier demo recorded is not doubled")
 	}
@@ -329,7 +329,7 @@ func (a *app) demoSwap(ctx context.Context, c *client.Client, p demoProvider) er
 	if err != nil {
 		return err
 	}
-	a.out.note("%s %-11s %s (%s), %.0f ms, no restart", a.out.passed(), "swap", m.Provider, m.ConditionKind,
+	a.out.note("%s %-16s %s (%s), %.0f ms, no restart", a.out.passed(), "swap", m.Provider, m.ConditionKind,
 		float64(a.Now().Sub(began).Microseconds())/1000)
 	return nil
 }
