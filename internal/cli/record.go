@@ -52,7 +52,8 @@ type recordFlags struct {
 func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use: "record [FILE...|-]", Short: "Record events or conversations", Long: recordHelp, Args: cobra.ArbitraryArgs,
+		Use: "record [FILE...|-]", SuggestFor: []string{"add"}, Short: "Record events or conversations",
+		Long: recordHelp, Args: cobra.ArbitraryArgs,
 		Example: "  memhost record --from chatgpt chatgpt-export.zip --user ann --dry-run\n" +
 			"  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday " +
 			"--start 2026-03-02T09:00:00+01:00\n" +

@@ -24,7 +24,8 @@ type retrieveFlags struct {
 func (a *app) retrieveCommand() *cobra.Command {
 	var f retrieveFlags
 	cmd := &cobra.Command{
-		Use: "retrieve QUERY", Short: "See what an agent would get", Long: retrieveHelp, Args: oneQuery,
+		Use: "retrieve QUERY", SuggestFor: []string{"search", "recall"},
+		Short: "See what an agent would get", Long: retrieveHelp, Args: oneQuery,
 		Example: `  memhost retrieve "What should I order to drink?" --run demo --user mara`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := f.request(a, cmd, args[0])

@@ -115,6 +115,9 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
+	if args[0] == "mcp" {
+		hint = "`memhost run --mcp` is what an MCP client starts"
+	}
 	return usageError("no command is called "+quote(args[0]), hint)
 }
 

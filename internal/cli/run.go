@@ -35,7 +35,7 @@ absolute path; without "config" the block counts that the configuration has for 
 func (a *app) runCommand() *cobra.Command {
 	dry := false
 	cmd := &cobra.Command{
-		Use: "run", Short: "Serve a slot", Long: runHelp, Args: cobra.NoArgs,
+		Use: "run", SuggestFor: []string{"serve", "start"}, Short: "Serve a slot", Long: runHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.mcp == mcpStdio {
 				return a.runMCP(cmd.Context(), dry)

@@ -25,6 +25,11 @@ func wrapUsage(cmd *cobra.Command, err error) error {
 	hint := "`" + cmd.CommandPath() + " --help` shows what it takes"
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
+		if !cmd.HasParent() {
+			if err := noSuchCommand(cmd, cmd.Flags().Args()); err != nil {
+				return err // which the flag belongs to
+			}
+		}
 		return unknownFlag(cmd, unknown, hint)
 	}
 	var value *pflag.InvalidValueError
