@@ -23,7 +23,7 @@ Another memory is filled from it with export and record:
 
 func (a *app) archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "archive", Short: "Export, import and check the archive of recorded events",
-		Long: archiveHelp}
+		Long: archiveHelp, Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.archiveStats(), a.archiveExport(), a.archiveImport(), a.archiveVerify())
 	return cmd
 }
