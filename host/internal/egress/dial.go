@@ -40,7 +40,8 @@ var carriers = []struct {
 }
 
 // AlwaysRefused says of which kind an address is that no plugin may reach, whatever name led there.
-const AlwaysRefused = "the address is link-local, a metadata service, multicast or unspecified, which are always refused"
+const AlwaysRefused = "the address is link-local, a metadata service, multicast or unspecified, " +
+	"which are always refused"
 
 var errAddress = errors.New(AlwaysRefused)
 
