@@ -1,0 +1,46 @@
+package registry
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/memhost/memhost/internal/base/wholefile"
+)
+
+// Cache is a folder of manifests and modules, each in a file sha256/HEX named by its digest. Empty: there is no cache.
+// What is read from it is held against its digest, so a damaged file counts as missing.
+type Cache string
+
+func (c Cache) path(of string) string {
+	return filepath.Join(string(c), filepath.FromSlash(strings.Replace(of, ":", "/", 1)))
+}
+
+// read gives the bytes with a digest, if the cache has them.
+func (c Cache) read(of string, limit int64) ([]byte, bool) {
+	if c == "" || !isDigest(of) {
+		return nil, false
+	}
+	f, err := os.Open(c.path(of))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit))
+	return b, err == nil && string(digest.FromBytes(b)) == of
+}
+
+// write keeps bytes that have been held against their digest. A cache that cannot be written to costs a download next
+// time, and is no error.
+func (c Cache) write(as string, b []byte) {
+	if c == "" {
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(c.path(as)), 0o700); err != nil {
+		return
+	}
+	_ = wholefile.Write(c.path(as), b, 0o600)
+}

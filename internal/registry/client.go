@@ -1,0 +1,272 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// maxManifest bounds the manifest that is read, in bytes.
+const maxManifest = 1 << 20
+
+// answerWait is how long a registry may take to begin its answer.
+const answerWait = 30 * time.Second
+
+// Client moves modules to and from registries. Credentials are Docker's: those of its config.json and of the credential
+// helpers that it names. Its zero value has no cache and no mirrors.
+type Client struct {
+	Cache Cache
+	// Mirrors lists, for a registry's HOST[:PORT], others that are asked before it, in this order. Names are the same
+	// on all of them.
+	Mirrors map[string][]string
+
+	transport http.RoundTripper // of tests; nil: the usual one
+}
+
+// Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken from
+// the cache if it is there, without a connection. A tag is always looked up.
+//
+// Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes than those
+// that were asked for, a redirect that is not followed).
+func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, error) {
+	if r.Digest != "" {
+		if wasm, ok := c.Cached(r); ok {
+			return wasm, r, nil
+		}
+	}
+	var failed error
+	for _, host := range append(slices.Clone(c.Mirrors[r.Host]), r.Host) {
+		wasm, pinned, err := c.pullFrom(ctx, host, r)
+		if err == nil {
+			return wasm, pinned, nil
+		}
+		failed = err // that of the registry itself, which is last
+	}
+	return nil, r, failed
+}
+
+// pullFrom is Pull from one registry or mirror.
+func (c *Client) pullFrom(ctx context.Context, host string, r Reference) ([]byte, Reference, error) {
+	at := r
+	at.Host = host
+	repo, err := c.repository(at)
+	if err != nil {
+		return nil, r, err
+	}
+	manifest, digest, err := fetchManifest(ctx, repo, at)
+	if err != nil {
+		return nil, r, err
+	}
+	pinned := r
+	pinned.Digest = digest
+	layer, err := layerOf(at, manifest)
+	if err != nil {
+		return nil, r, err
+	}
+	wasm, ok := c.Cache.read(string(layer.Digest), maxModule)
+	if !ok {
+		body, err := repo.Blobs().Fetch(ctx, layer)
+		if err != nil {
+			return nil, r, explain(at, "pull", err)
+		}
+		defer body.Close()
+		if wasm, err = verified(at, body, layer); err != nil {
+			return nil, r, err
+		}
+	}
+	c.Cache.write(string(layer.Digest), wasm)
+	c.Cache.write(digest, manifest) // last: whoever finds it finds the module
+	return wasm, pinned, nil
+}
+
+// Cached is Pull of a reference with a digest, without a connection.
+func (c *Client) Cached(r Reference) ([]byte, bool) {
+	manifest, ok := c.Cache.read(r.Digest, maxManifest)
+	if !ok {
+		return nil, false
+	}
+	layer, err := layerOf(r, manifest)
+	if err != nil {
+		return nil, false
+	}
+	return c.Cache.read(string(layer.Digest), maxModule)
+}
+
+// Push stores a module under a reference's tag, and gives the reference with the digest of its manifest.
+//
+// Errors: invalid_argument (the reference has a digest), unauthenticated, denied, unavailable, backend.
+func (c *Client) Push(ctx context.Context, r Reference, wasm []byte) (Reference, error) {
+	if r.Digest != "" {
+		return r, abi.NewError(abi.CodeInvalidArgument, r.String()+": a module is pushed to a tag, not to a digest")
+	}
+	repo, err := c.repository(r)
+	if err != nil {
+		return r, err
+	}
+	config, manifest, err := Pack(wasm)
+	if err != nil {
+		return r, err
+	}
+	for kind, blob := range map[string][]byte{LayerType: wasm, ConfigType: config} {
+		d := content.NewDescriptorFromBytes(kind, blob)
+		there, err := repo.Blobs().Exists(ctx, d)
+		if err != nil {
+			return r, explain(r, "push", err)
+		}
+		if there {
+			continue
+		}
+		if err := repo.Blobs().Push(ctx, d, bytes.NewReader(blob)); err != nil {
+			return r, explain(r, "push", err)
+		}
+	}
+	d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, manifest)
+	if err := repo.Manifests().PushReference(ctx, d, bytes.NewReader(manifest), r.Tag); err != nil {
+		return r, explain(r, "push", err)
+	}
+	r.Digest = string(d.Digest)
+	return r, nil
+}
+
+// fetchManifest gives the manifest that r names, and its digest, which is that of r where r has one.
+func fetchManifest(ctx context.Context, repo *remote.Repository, r Reference) ([]byte, string, error) {
+	named := r.Digest
+	if named == "" {
+		named = r.Tag
+	}
+	d, body, err := repo.Manifests().FetchReference(ctx, named)
+	if err != nil {
+		return nil, "", explain(r, "pull", err)
+	}
+	defer body.Close()
+	if d.Size > maxManifest {
+		return nil, "", abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s: its manifest has %d bytes, more than the %d that are read", r, d.Size, maxManifest))
+	}
+	manifest, err := verified(r, body, d)
+	if err != nil {
+		return nil, "", err
+	}
+	if r.Digest != "" && string(d.Digest) != r.Digest {
+		return nil, "", abi.NewError(abi.CodeBackend, fmt.Sprintf("%s: the registry sent the manifest %s", r, d.Digest))
+	}
+	return manifest, string(d.Digest), nil
+}
+
+// repository is a client of the registry for one name.
+func (c *Client) repository(r Reference) (*remote.Repository, error) {
+	repo, err := remote.NewRepository(r.Host + "/" + r.Name)
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, r.String()+": is no reference: "+err.Error(), err)
+	}
+	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "cannot read Docker's config.json: "+err.Error(), err)
+	}
+	base := c.transport
+	if base == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.ResponseHeaderTimeout = answerWait
+		base = t
+	}
+	repo.PlainHTTP = r.loopback()
+	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
+	// metadata service.
+	repo.Client = &auth.Client{
+		Client: &http.Client{
+			Transport:     &retry.Transport{Base: base, Policy: func() retry.Policy { return retries }},
+			CheckRedirect: checkRedirect,
+		},
+		Header:     http.Header{"User-Agent": {"memhost"}},
+		Credential: credentials.Credential(store),
+		Cache:      auth.NewCache(),
+	}
+	return repo, nil
+}
+
+var retries = &retry.GenericPolicy{Retryable: retry.DefaultPredicate, Backoff: retry.DefaultBackoff,
+	MinWait: 200 * time.Millisecond, MaxWait: 2 * time.Second, MaxRetry: 3}
+
+const maxRedirects = 5
+
+var blobPath = regexp.MustCompile(`^/v2/.+/blobs/sha256:[0-9a-f]{64}$`)
+
+// checkRedirect lets a registry send a reader of blobs to another host, as those do that keep blobs in an object store:
+// the blob is held against its digest, and credentials do not go there. Manifests and uploads stay with the registry,
+// and nothing goes from HTTPS to HTTP.
+func checkRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > maxRedirects:
+		return &redirectError{first.URL, next.URL, fmt.Sprintf("more than %d redirects", maxRedirects)}
+	case first.URL.Scheme == "https" && next.URL.Scheme != "https":
+		return &redirectError{first.URL, next.URL, "from HTTPS to another scheme"}
+	case next.URL.Host == first.URL.Host:
+		return nil
+	case first.Method != http.MethodGet && first.Method != http.MethodHead || !blobPath.MatchString(first.URL.Path):
+		return &redirectError{first.URL, next.URL, "only blobs may come from another host"}
+	}
+	return nil
+}
+
+// redirectError says that a redirect was not followed.
+type redirectError struct {
+	from, to *url.URL
+	why      string
+}
+
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("%s redirects to %s://%s: %s", e.from.Host, e.to.Scheme, e.to.Host, e.why)
+}
+
+// explain gives an error of a registry its code, and a hint.
+func explain(r Reference, verb string, err error) error {
+	wrap := func(code abi.Code, text, hint string) error {
+		return abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
+	}
+	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names works, too"
+	var redirect *redirectError
+	var answer *errcode.ErrorResponse
+	var network *url.Error
+	switch {
+	case errors.As(err, &redirect):
+		return wrap(abi.CodeBackend, redirect.Error(), "")
+	case errors.Is(err, errdef.ErrNotFound):
+		return wrap(abi.CodeNotFound, "the registry does not have it", "")
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return wrap(abi.CodeUnauthenticated, "the registry wants credentials, and there are none for it", login)
+	case errors.As(err, &answer):
+		switch answer.StatusCode {
+		case http.StatusUnauthorized:
+			return wrap(abi.CodeUnauthenticated, "the registry does not accept the credentials, or wants some", login)
+		case http.StatusForbidden:
+			return wrap(abi.CodeDenied, "the registry denies it to these credentials", login)
+		case http.StatusNotFound:
+			return wrap(abi.CodeNotFound, "the registry does not have it", "")
+		}
+		return wrap(abi.CodeBackend, answer.Error(), "")
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
+		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(),
+			"a module that was pulled before needs no registry when it is named with its digest: "+
+				Scheme+r.Host+"/"+r.Name+"@sha256:...")
+	}
+	return wrap(abi.CodeBackend, err.Error(), "")
+}
