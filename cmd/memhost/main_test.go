@@ -63,6 +63,8 @@ func TestScripts(t *testing.T) {
 				e.Setenv(name, value)
 			}
 			e.Setenv("PROGRAM", program)
+			e.Setenv("DOCKER_CONFIG", filepath.Join(e.WorkDir, "docker"))
+			e.Values["registry"] = &registryServer{}
 			e.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("SOURCE", source)
 			for name, wasm := range map[string][]byte{"guest.wasm": testguest.Echo(), "probe.wasm": testguest.Probe(),
@@ -74,7 +76,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitslot": waitSlot, "http": askHTTP,
-			"occupy": occupy, "exits": exits, "terminate": terminate},
+			"occupy": occupy, "exits": exits, "terminate": terminate,
+			"registry": serveRegistry},
 	})
 }
 

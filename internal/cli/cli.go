@@ -127,6 +127,9 @@ type app struct {
 	interrupted bool
 	cassette    string // of run
 	mcp         string // of run: "", mcpStdio or mcpHTTP
+	// pinned maps references to modules as they were named to the same with a digest, as *registry.Reference: in one
+	// process a tag means one module.
+	pinned sync.Map
 	// namedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
 	namedFileOnly bool
 	// ownLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/registry"
 )
 
 const configHelp = `Prints the effective configuration: defaults, then the file, then the environment, then flags, each laid over the one before. Of the native blocks only
@@ -48,7 +49,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 func (a *app) configSchema(args []string, plugin string) error {
 	modules := a.builtins()
 	if plugin != "" {
-		own, err := a.openModule(plugin, true)
+		own, err := a.openModule(plugin, !registry.IsReference(plugin))
 		if err != nil {
 			return err
 		}

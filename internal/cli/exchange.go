@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/registry"
 )
 
 const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the
@@ -21,7 +22,7 @@ old one serves on, and the error names the step. Without --block the slot's own 
 func (a *app) swapCommand() *cobra.Command {
 	var plugin, block string
 	cmd := &cobra.Command{
-		Use: "swap PROVIDER", Short: "Exchange the provider of a running slot", Long: swapHelp,
+		Use: "swap PROVIDER|oci://...", Short: "Exchange the provider of a running slot", Long: swapHelp,
 		Args:    cobra.ExactArgs(1),
 		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,7 +33,7 @@ func (a *app) swapCommand() *cobra.Command {
 			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.swap(ctx, d, r) })
 		},
 	}
-	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, or the name of a built-in one")
+	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
 	cmd.Flags().StringVar(&block, "block", "", "the provider's config block, a JSON object")
 	return cmd
 }
@@ -42,6 +43,13 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 	r := &wire.SwapRequest{Plugin: plugin, Config: abi.Raw(block)}
 	if block != "" && (!abi.ValidJSON([]byte(block)) || !strings.HasPrefix(strings.TrimSpace(block), "{")) {
 		return nil, usageError("--block: want a JSON object", "")
+	}
+	if plugin == "" && registry.IsReference(provider) {
+		only, err := a.onlyProvider(provider)
+		if err != nil {
+			return nil, err
+		}
+		provider, plugin, r.Plugin = only, provider, provider
 	}
 	if plugin == "" && isFile(provider) {
 		return nil, a.swapOfFile(provider)
@@ -61,6 +69,9 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 	if err != nil {
 		return nil, err
 	}
+	if registry.IsReference(plugin) {
+		r.Plugin = m.source // with the digest
+	}
 	decl := m.serves(provider)
 	if decl == nil {
 		return nil, usageError("swap: module "+m.name+" serves no provider "+quote(provider),
@@ -70,6 +81,20 @@ func (a *app) swapRequest(provider, plugin, block string) (*wire.SwapRequest, er
 		r.Backend, r.Condition = "", provider
 	}
 	return r, nil
+}
+
+// onlyProvider is the provider of a module in a registry that serves just one.
+func (a *app) onlyProvider(reference string) (string, error) {
+	m, err := a.openModule(reference, false)
+	if err != nil {
+		return "", err
+	}
+	list := providersIn(m)
+	if len(list) != 1 {
+		return "", usageError(fmt.Sprintf("swap: %s serves %d providers, want the name of one", reference, len(list)),
+			"memhost swap "+list[0].Name+" --plugin "+reference)
+	}
+	return list[0].Name, nil
 }
 
 // swapOfFile answers `memhost swap FILE`: PROVIDER is a name, and the file is --plugin's.

@@ -16,11 +16,11 @@ import (
 )
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
-built-in module, or a provider that one serves.`
+built-in module, or a provider that one serves; oci://... is a module in a registry.`
 
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect FILE|NAME", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp,
+		Use: "inspect FILE|NAME|oci://...", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := a.openModule(args[0], isFile(args[0]))

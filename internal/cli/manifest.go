@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/registry"
 )
 
 const manifestHelp = `Prints the run manifest of the slot: what serves, made of which module and configuration, since when, and what its scopes are called in the backend.
@@ -41,7 +42,7 @@ func (a *app) manifestCommand() *cobra.Command {
 		Example: "  memhost manifest verify data/manifest.json --plugin ./mem0.wasm --config memhost.yaml",
 		RunE:    func(_ *cobra.Command, args []string) error { return a.verifyManifest(args[0], plugin) },
 	}
-	verify.Flags().StringVar(&plugin, "plugin", "", "the module: a file, or the name of a built-in one")
+	verify.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
 	cmd.AddCommand(verify)
 	return cmd
 }
@@ -125,7 +126,7 @@ func (a *app) toVerify(m *abi.RunManifest, plugin string) (found *module, config
 	return found, config, nil
 }
 
-// isFile tells a module's file from the name of a built-in one.
+// isFile tells a module's file from the name of a built-in one and from a module in a registry.
 func isFile(plugin string) bool {
-	return strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm")
+	return !registry.IsReference(plugin) && (strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/registry"
 )
 
 // BuiltinModule is a module that this program carries.
@@ -84,6 +85,9 @@ func providersIn(m *module) []config.Provider {
 // providersOf lists the providers of the module that memory.plugin names.
 func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
 	m, err := a.openModule(plugin, file)
+	if err == nil {
+		err = a.lockModule(m)
+	}
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller names it
@@ -92,10 +96,14 @@ func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
 	return providersIn(m), nil
 }
 
-// openModule reads a module file, or finds a built-in module by its name or by that of a provider.
+// openModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by that of
+// a provider.
 func (a *app) openModule(plugin string, file bool) (*module, error) {
 	if file {
 		return readModule(plugin)
+	}
+	if registry.IsReference(plugin) {
+		return a.pullModule(plugin)
 	}
 	all := a.builtins()
 	if i := slices.IndexFunc(all, func(m *module) bool { return m.name == plugin }); i >= 0 {
@@ -130,13 +138,18 @@ func readModule(path string) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
+	return inspected(wasm, path)
+}
+
+// inspected is a module from a file or a registry, which source names.
+func inspected(wasm []byte, source string) (*module, error) {
 	info, err := host.Inspect(wasm, lookOnly(), engines()...)
 	if err != nil {
 		e := *abi.AsError(err)
-		e.Message = path + ": " + e.Message
+		e.Message = source + ": " + e.Message
 		return nil, &e
 	}
-	return &module{name: info.Manifest.Name, source: path, wasm: wasm, info: info}, nil
+	return &module{name: info.Manifest.Name, source: source, wasm: wasm, info: info}, nil
 }
 
 // readFile reads a regular file of at most limit bytes.

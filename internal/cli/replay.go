@@ -36,7 +36,7 @@ func (a *app) replayCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&plugins, "plugin", nil,
-		"the module: a file, or the name of a built-in one (repeatable)")
+		"the module: a file, oci://..., or the name of a built-in one (repeatable)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "replay what there is of a cassette that was cut off")
 	return cmd
 }

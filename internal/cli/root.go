@@ -65,7 +65,7 @@ func (a *app) root() *cobra.Command {
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(),
 			a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
-			a.packCommand()}},
+			a.packCommand(), a.pushCommand(), a.pullCommand()}},
 		{"measure", "Compare:", []*cobra.Command{a.evalCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/registry"
 )
 
 // swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how
@@ -100,6 +101,8 @@ func (a *app) swapModule(running *config.Config, name, plugin string) (*module, 
 	case plugin == "":
 	case isFile(plugin):
 		return swapFile(plugin)
+	case registry.IsReference(plugin):
+		return a.swapCached(plugin)
 	default:
 		return a.openModule(plugin, false)
 	}
@@ -132,4 +135,27 @@ func swapFile(path string) (*module, error) {
 		return nil, err
 	}
 	return &module{name: info.Manifest.Name, source: path, wasm: wasm, info: info}, nil
+}
+
+// swapCached finds a module that a request names by its digest. It has to be in the cache: a request must not make this
+// process open connections to addresses of its choice.
+func (a *app) swapCached(plugin string) (*module, error) {
+	r, err := registry.ParseReference(plugin)
+	if err != nil {
+		return nil, err
+	}
+	if r.Digest == "" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: "+plugin+" has no digest").
+			WithHint("`memhost pull " + plugin + "` prints it: oci://...@sha256:...")
+	}
+	client, err := a.registryClient()
+	if err != nil {
+		return nil, err
+	}
+	wasm, ok := client.Cached(r)
+	if !ok {
+		return nil, abi.NewError(abi.CodeNotFound, "plugin: "+plugin+" is not in the slot's cache of modules").
+			WithHint("run `memhost pull " + plugin + "` on the slot's computer, as the user that it runs as")
+	}
+	return inspected(wasm, plugin)
 }

@@ -240,7 +240,9 @@ func (e *redirectError) Error() string {
 // explain gives an error of a registry its code, and a hint.
 func explain(r Reference, verb string, err error) error {
 	wrap := func(code abi.Code, text, hint string) error {
-		return abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
+		e := abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
+		e.Retryable = code == abi.CodeUnavailable
+		return e
 	}
 	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names works, too"
 	var redirect *redirectError

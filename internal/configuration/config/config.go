@@ -53,8 +53,8 @@ type Config struct {
 
 // Memory configures the memory behind the slot.
 type Memory struct {
-	// Plugin is a module file or the name of a built-in module, as given; "" means the built-in one that serves the
-	// chosen provider. PluginFile tells which.
+	// Plugin is a module file, a module in a registry (oci://...) or the name of a built-in module, as given; "" means
+	// the built-in one that serves the chosen provider. PluginFile tells whether it is a file.
 	Plugin string `koanf:"plugin"`
 	// Profile is best or source-design.
 	Profile string `koanf:"profile"`
@@ -399,8 +399,8 @@ func (c *Config) Scope() abi.MemoryScope {
 		AgentID: s.AgentID}
 }
 
-// PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one;
-// otherwise it is the name of a built-in module. A path that the configuration file gives counts from that file's
+// PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one,
+// unless it begins with oci://; otherwise it is the name of a built-in module, or a module in a registry. A path that the configuration file gives counts from that file's
 // folder.
 func (c *Config) PluginFile() (path string, isFile bool) {
 	if !isPluginFile(c.Memory.Plugin) {
@@ -409,6 +409,10 @@ func (c *Config) PluginFile() (path string, isFile bool) {
 	return c.pluginPath, true
 }
 
+// registryScheme begins the name of a module in a registry.
+const registryScheme = "oci://"
+
 func isPluginFile(plugin string) bool {
-	return strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm")
+	return !strings.HasPrefix(plugin, registryScheme) &&
+		(strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"))
 }

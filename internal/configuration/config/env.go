@@ -18,7 +18,8 @@ const (
 
 // reservedEnv lists variables with our prefix that are not configuration.
 func reservedEnv() []string {
-	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK"}
+	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK",
+		"MEMHOST_MIRRORS"}
 }
 
 // envName is the variable that sets the key at path: MEMHOST_MEMORY__SCOPE__RUN_ID.

@@ -77,6 +77,16 @@ func (l *loader) findFile() (string, Origin) {
 	return "", Origin{}
 }
 
+// FileOf returns the path of the configuration file that Load would read, "" for none.
+func FileOf(o Options) string {
+	l := loader{Options: o}
+	name, _ := l.findFile()
+	if name == "" {
+		return ""
+	}
+	return l.resolve(l.Dir, name)
+}
+
 // readBounded reads a regular file of at most limit bytes.
 //
 // Errors: without the path, which the caller names as its user knows it.
