@@ -165,7 +165,8 @@ func (a *app) lockModule(m *module) error {
 	if err != nil {
 		return err
 	}
-	if pinned, err := l.Pin(registry.Reference{Host: r.Host, Name: r.Name, Tag: r.Tag}); err != nil || pinned.Digest != "" {
+	pinned, err := l.Pin(registry.Reference{Host: r.Host, Name: r.Name, Tag: r.Tag})
+	if err != nil || pinned.Digest != "" {
 		return err
 	}
 	l.Set(r)

@@ -41,11 +41,11 @@ type Client struct {
 	transport http.RoundTripper // of tests; nil: the usual one
 }
 
-// Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken from
-// the cache if it is there, without a connection. A tag is always looked up.
+// Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken
+// from the cache if it is there, without a connection. A tag is always looked up.
 //
-// Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes than those
-// that were asked for, a redirect that is not followed).
+// Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes
+// than those that were asked for, a redirect that is not followed).
 func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, error) {
 	if r.Digest != "" {
 		if wasm, ok := c.Cached(r); ok {
@@ -244,7 +244,8 @@ func explain(r Reference, verb string, err error) error {
 		e.Retryable = code == abi.CodeUnavailable
 		return e
 	}
-	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names works, too"
+	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names " +
+		"works, too"
 	var redirect *redirectError
 	var answer *errcode.ErrorResponse
 	var network *url.Error

@@ -9,12 +9,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	served "github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -231,10 +236,14 @@ func TestCredentialsAreThoseOfDocker(t *testing.T) {
 }
 
 func TestCredentialsComeFromDockersHelper(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the helper of this test is a shell script")
+	}
 	host := closed(t)
 	c := newClient(t)
 	folder := t.TempDir()
-	helper := "#!/bin/sh\nread -r server\necho '{\"ServerURL\":\"'$server'\",\"Username\":\"ada\",\"Secret\":\"secret\"}'\n"
+	helper := "#!/bin/sh\nread -r server\n" +
+		"echo '{\"ServerURL\":\"'$server'\",\"Username\":\"ada\",\"Secret\":\"secret\"}'\n"
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "docker-credential-ours"), []byte(helper), 0o700))
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"),
@@ -271,4 +280,30 @@ func TestMirrorsAreAskedFirst(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = c.Pull(t.Context(), r)
 	require.NoError(t, err, "what no mirror has comes from the registry")
+}
+
+func TestAnotherClientReadsOursAndTheReverse(t *testing.T) {
+	host := hostOf(t, emptyRegistry())
+	c := newClient(t)
+	at := pushed(t, c, host)
+	repo, err := remote.NewRepository(host + "/team/mem")
+	require.NoError(t, err)
+	repo.PlainHTTP = true
+	copied := memory.New()
+	d, err := oras.Copy(t.Context(), repo, "v1", copied, "", oras.DefaultCopyOptions)
+	require.NoError(t, err)
+	assert.Equal(t, at.Digest, string(d.Digest))
+
+	layer, err := oras.PushBytes(t.Context(), repo, LayerType, tiny)
+	require.NoError(t, err)
+	config, err := oras.PushBytes(t.Context(), repo, ConfigType, []byte("{}"))
+	require.NoError(t, err)
+	d, err = oras.PackManifest(t.Context(), repo, oras.PackManifestVersion1_1, "", oras.PackManifestOptions{
+		ConfigDescriptor: &config, Layers: []ocispec.Descriptor{layer}})
+	require.NoError(t, err)
+	require.NoError(t, repo.Tag(t.Context(), d, "theirs"))
+	wasm, pinned, err := newClient(t).Pull(t.Context(), parsed(t, "oci://"+host+"/team/mem:theirs"))
+	require.NoError(t, err)
+	assert.Equal(t, tiny, wasm)
+	assert.Equal(t, string(d.Digest), pinned.Digest)
 }
