@@ -59,6 +59,9 @@ type Options struct {
 	Limits host.Limits
 	// Progress is called with every clause as it ends.
 	Progress func(ClauseReport)
+	// Again makes Test check a clause that is not green once more, and the second verdict counts. It is for real servers,
+	// whose own passing faults are not the plugin's. The test's log has both runs.
+	Again bool
 }
 
 func (t Target) withDefaults() Target {

@@ -27,7 +27,7 @@ func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duratio
 	if b.Env != nil && b.Env.Stub != nil {
 		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
 	}
-	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir()})
+	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir(), Again: true})
 }
 
 // providerConfig is the host's configuration of a provider on this backend.

@@ -20,7 +20,7 @@ func TestLive_memos(t *testing.T) {
 			require.NoError(t, err)
 			for _, mode := range []string{"sync/fast", "sync/fine", "async"} {
 				t.Run("kit/"+mode, func(t *testing.T) {
-					conform(t, m.Backend(), "memos", 60*time.Second, map[string]any{"add_mode": mode})
+					conform(t, m.Backend(), "memos", 2*time.Minute, map[string]any{"add_mode": mode})
 				})
 			}
 			if graph == "neo4j-community" { // the other flavour loses a batch with a skill in it
