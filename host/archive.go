@@ -101,7 +101,7 @@ func (h *Host) openArchive(ctx context.Context) error {
 	if len(list) > 0 {
 		a.next = list[len(list)-1].Last + 1
 	}
-	err = h.eachRecord(ctx, tableArchive, nil, func(r state.KeyValue) error {
+	err = eachRecord(ctx, a.store, tableArchive, nil, func(r state.KeyValue) error {
 		a.next = max(a.next, int64(binary.BigEndian.Uint64(r.Key))+1)
 		a.openBytes += int64(len(r.Value))
 		return nil
@@ -109,22 +109,12 @@ func (h *Host) openArchive(ctx context.Context) error {
 	if err != nil || !a.on {
 		return err
 	}
-	if err := a.removeStrays(list); err != nil {
+	if err := segments.RemoveStrays(a.dir, list); err != nil {
 		return abi.WrapError(abi.CodeUnavailable, "archive: "+err.Error(), err).WithReason("archive")
 	}
 	a.wake, a.stop, a.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	go a.tendAll(a.stop)
 	return nil
-}
-
-func (a *archive) removeStrays(list []segments.Info) error {
-	strays, err := segments.Strays(a.dir, list)
-	for _, path := range strays {
-		if err == nil {
-			err = removeFile(path)
-		}
-	}
-	return err
 }
 
 // close ends the tending. The store is still open.
@@ -217,24 +207,16 @@ func (a *archive) settled() int64 {
 }
 
 // segments lists the catalogue in order.
-func (a *archive) segments(ctx context.Context) ([]segments.Info, error) {
-	var list []segments.Info
-	for after := []byte(nil); ; {
-		records, err := a.store.Records(ctx, tableSegments, nil, after, 0)
-		if err != nil {
-			return nil, stateError(err)
+func (a *archive) segments(ctx context.Context) (list []segments.Info, err error) {
+	err = eachRecord(ctx, a.store, tableSegments, nil, func(r state.KeyValue) error {
+		var info segments.Info
+		if json.Unmarshal(r.Value, &info) != nil {
+			return errArchive("the record of a segment cannot be read")
 		}
-		for _, r := range records {
-			var info segments.Info
-			if json.Unmarshal(r.Value, &info) != nil {
-				return nil, errArchive("the record of a segment cannot be read")
-			}
-			list, after = append(list, info), r.Key
-		}
-		if len(records) < state.DefaultLimit {
-			return list, nil
-		}
-	}
+		list = append(list, info)
+		return nil
+	})
+	return list, err
 }
 
 func errArchive(why string) *abi.Error {

@@ -3,13 +3,8 @@ package host
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
@@ -31,17 +26,8 @@ type Archive interface {
 
 var _ Archive = (*Host)(nil)
 
-// Names of the archive's operations, for errors.
-const (
-	opArchiveAdd = "archive_add"
-)
-
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+// opArchiveAdd names ArchiveAdd in errors.
+const opArchiveAdd = "archive_add"
 
 // ArchiveStats implements Archive.
 func (h *Host) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
@@ -66,7 +52,7 @@ func (h *Host) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
 		stats.TextBytes += info.TextBytes
 		note(info.Oldest, info.Newest)
 	}
-	err = h.eachRecord(ctx, tableArchive, nil, func(r state.KeyValue) error {
+	err = eachRecord(ctx, a.store, tableArchive, nil, func(r state.KeyValue) error {
 		var e archived
 		if json.Unmarshal(r.Value, &e) != nil {
 			return errArchive("an entry cannot be read")
@@ -98,15 +84,23 @@ func (h *Host) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*a
 		return nil, err
 	}
 	for _, e := range entries {
-		event := new(abi.MemoryEvent)
-		if err := abi.Unmarshal(e.Event, event); err != nil {
-			return nil, errArchive(fmt.Sprintf("entry %d is not an event", e.Seq))
+		event, err := e.event()
+		if err != nil {
+			return nil, err
 		}
 		page.Events = append(page.Events, *event)
 		page.Last = e.Seq
 	}
 	page.More = more
 	return page, nil
+}
+
+func (e *archived) event() (*abi.MemoryEvent, error) {
+	event := new(abi.MemoryEvent)
+	if err := abi.Unmarshal(e.Event, event); err != nil {
+		return nil, errArchive(fmt.Sprintf("entry %d is not an event", e.Seq))
+	}
+	return event, nil
 }
 
 // read returns up to limit entries with numbers beyond after, and whether there may be more.
@@ -175,13 +169,7 @@ func numberOf(line []byte) (n int64, ok bool) {
 type eventIdentity [16]byte
 
 func identityOf(e *abi.MemoryEvent) eventIdentity {
-	var b []byte
-	for _, part := range []string{e.RunID, e.UserID, e.AgentID, e.EventID} {
-		b = binary.AppendUvarint(b, uint64(len(part)))
-		b = append(b, part...)
-	}
-	sum := sha256.Sum256(b)
-	return eventIdentity(sum[:16])
+	return digestOf(e.RunID, e.UserID, e.AgentID, e.EventID)
 }
 
 // archiveAddEvents is how many events an ArchiveAdd takes at most.
@@ -276,9 +264,9 @@ func (a *archive) each(ctx context.Context, visit func(entry *archived, event *a
 			return err
 		}
 		for i := range entries {
-			event := new(abi.MemoryEvent)
-			if err := abi.Unmarshal(entries[i].Event, event); err != nil {
-				return errArchive(fmt.Sprintf("entry %d is not an event", entries[i].Seq))
+			event, err := entries[i].event()
+			if err != nil {
+				return err
 			}
 			if err := visit(&entries[i], event); err != nil {
 				return err
@@ -337,7 +325,7 @@ func (h *Host) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 			entry("segment "+info.Name(), line)
 		}
 	}
-	err = h.eachRecord(ctx, tableArchive, nil, func(r state.KeyValue) error {
+	err = eachRecord(ctx, a.store, tableArchive, nil, func(r state.KeyValue) error {
 		entry("not sealed yet", r.Value)
 		return nil
 	})

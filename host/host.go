@@ -130,12 +130,17 @@ func stateError(err error) error {
 	return abi.AsError(err)
 }
 
-// eachRecord walks the records of a table whose key begins with prefix.
 func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
+	visit func(state.KeyValue) error) error {
+	return eachRecord(ctx, h.store, table, prefix, visit)
+}
+
+// eachRecord walks the records of a table whose key begins with prefix.
+func eachRecord(ctx context.Context, store state.Store, table state.Table, prefix []byte,
 	visit func(state.KeyValue) error) error {
 	const page = 1000
 	for after := []byte(nil); ; {
-		records, err := h.store.Records(ctx, table, prefix, after, page)
+		records, err := store.Records(ctx, table, prefix, after, page)
 		if err != nil {
 			return stateError(err)
 		}

@@ -113,16 +113,20 @@ func generationSpace(key scopeKey, generation int64) state.Space {
 	return state.Space(sum[:16])
 }
 
-// key hashes the parts with their lengths, so that no two names look alike.
 func (n *scopeName) key() scopeKey {
+	return digestOf(n.provider, n.origin, n.namespace, n.runID, n.personaID, n.agentID)
+}
+
+// digestOf hashes the parts with their lengths, so that no two lists look alike.
+func digestOf(parts ...string) [16]byte {
 	var room [256]byte // on the stack, as long as it suffices
 	b := room[:0]
-	for _, part := range []string{n.provider, n.origin, n.namespace, n.runID, n.personaID, n.agentID} {
+	for _, part := range parts {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)
 	}
 	sum := sha256.Sum256(b)
-	return scopeKey(sum[:16])
+	return [16]byte(sum[:16])
 }
 
 // scopeOf checks a request's scope against the configuration and finds its state.

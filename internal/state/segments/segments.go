@@ -20,6 +20,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
 // Info is what a segment must be. All sizes are in bytes.
@@ -59,38 +61,7 @@ func Write(dir string, info Info, text []byte) (Info, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return info, err
 	}
-	return info, replace(dir, info.Name(), packed)
-}
-
-// replace writes a temporary file, syncs and renames it.
-func replace(dir, name string, content []byte) error {
-	f, err := os.CreateTemp(dir, name+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	return syncFolder(dir)
-}
-
-// syncFolder makes a rename survive a power loss, where the system can do that.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync() // Windows refuses it
-	return d.Close()
+	return info, wholefile.WriteDurable(filepath.Join(dir, info.Name()), packed, 0o600)
 }
 
 // Read unpacks a segment.
@@ -126,12 +97,22 @@ func Read(dir string, info Info) ([]byte, error) {
 }
 
 // Remove deletes a segment's file; that it is already gone is not an error.
-func Remove(dir string, info Info) error {
-	err := os.Remove(filepath.Join(dir, info.Name()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func Remove(dir string, info Info) error { return remove(filepath.Join(dir, info.Name())) }
+
+// RemoveStrays deletes the files of the folder that belong to none of the segments.
+func RemoveStrays(dir string, known []Info) error {
+	strays, err := Strays(dir, known)
+	for _, path := range strays {
+		err = errors.Join(err, remove(path))
 	}
 	return err
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Strays are the files of the folder that belong to none of the segments: a crash left them behind.
