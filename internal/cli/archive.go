@@ -44,29 +44,27 @@ func (a *app) withArchive(ctx context.Context, verb func(ctx context.Context, ar
 	if err != nil {
 		return err
 	}
-	for try := 0; ; try++ {
-		d, err := a.running(ctx, c)
-		if err != nil {
-			return err
+	var d *door
+	var h *host.Host
+	err = a.onceFree(ctx, folderTries, func() (err error) {
+		if d, err = a.running(ctx, c); d == nil && err == nil {
+			h, err = host.New(ctx, a.hostOptions(c, a.logger(hclog.Error)))
 		}
-		if d != nil {
-			defer d.close()
-			return onArchive(ctx, d, verb)
-		}
-		h, err := host.New(ctx, a.hostOptions(c, a.logger(hclog.Error)))
-		if err == nil {
-			err = verb(ctx, h)
-			closed := h.Close(context.WithoutCancel(ctx))
-			if err == nil {
-				err = closed
-			}
-			return err
-		}
-		if abi.AsError(err).Reason != reasonOwned || try == folderTries || ctx.Err() != nil {
-			return err
-		}
-		a.Sleep(ctx, folderPause)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case d != nil:
+		defer d.close()
+		return onArchive(ctx, d, verb)
 	}
+	err = verb(ctx, h)
+	closed := h.Close(context.WithoutCancel(ctx))
+	if err == nil {
+		err = closed
+	}
+	return err
 }
 
 // onArchive runs a verb on the archive of a running slot.

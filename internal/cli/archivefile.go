@@ -3,12 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"filippo.io/age"
@@ -16,6 +14,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/wholefile"
+	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
 const archiveExportHelp = `Writes archived events, one on each line: what memhost record and memhost archive import read. Each event is written once, also when it was recorded
@@ -76,25 +76,17 @@ func ageRecipients(texts []string) ([]age.Recipient, error) {
 	return keys, nil
 }
 
-// exportArchiveTo writes a file in one step: what was there before stays until all is written.
+// exportArchiveTo writes a file in one step: what was there before stays until all is written. Only its owner can read
+// it.
 func exportArchiveTo(ctx context.Context, archive host.Archive, path string, keys []age.Recipient,
 	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp") // readable by its owner only
-	if err != nil {
-		return 0, writeError(path, err)
-	}
-	n, err = exportArchive(ctx, archive, f, keys, wanted)
-	closed := f.Close()
-	if err == nil && closed != nil {
-		err = writeError(path, closed)
-	}
-	if err == nil {
-		if failed := os.Rename(f.Name(), path); failed != nil {
-			err = writeError(path, failed)
-		}
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	var failed error
+	err = wholefile.Stream(path, 0o600, func(w io.Writer) error {
+		n, failed = exportArchive(ctx, archive, w, keys, wanted)
+		return failed
+	})
+	if err != nil && failed == nil {
+		err = writeError(path, err)
 	}
 	return n, err
 }
@@ -117,7 +109,7 @@ func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys 
 		}
 	}
 	out := bufio.NewWriterSize(sealed, 1<<16)
-	written := map[[16]byte]bool{}
+	written := map[string]bool{}
 	for request := new(abi.ArchiveRequest); ; {
 		page, err := archive.ArchivePage(ctx, request)
 		if err != nil {
@@ -125,7 +117,7 @@ func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys 
 		}
 		for i := range page.Events {
 			e := &page.Events[i]
-			id := [16]byte(hashOf(e.RunID, e.UserID, e.AgentID, e.EventID))
+			id := outbox.Digest(e.RunID, e.UserID, e.AgentID, e.EventID)
 			if !wanted(e) || written[id] {
 				continue
 			}
@@ -144,15 +136,6 @@ func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys 
 		return n, writeError("the export", err)
 	}
 	return n, nil
-}
-
-// hashOf hashes parts with their lengths.
-func hashOf(parts ...string) []byte {
-	h := sha256.New()
-	for _, part := range parts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	return h.Sum(nil)[:16]
 }
 
 type nopCloser struct{ io.Writer }

@@ -261,7 +261,7 @@ func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes
 		return r.sum.Failures[0].Error
 	}
 	x.Recorded = r.sum.Recorded + r.sum.NotRetained
-	if can, err := d.Capabilities(ctx); err == nil && strings.Contains(strings.Join(can.Capabilities, " "), abi.OpReadiness) {
+	if can, err := d.Capabilities(ctx); err == nil && slices.Contains(can.Capabilities, abi.OpReadiness) {
 		if _, err := d.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: f.wait.Milliseconds()}); err != nil {
 			return err
 		}

@@ -47,19 +47,27 @@ func (a *app) connect(ctx context.Context) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
+	var d *door
+	err = a.onceFree(ctx, folderTries, func() (err error) {
+		if d, err = a.running(ctx, c); d == nil && err == nil {
+			d, err = a.openHere(ctx, c)
+		}
+		return err
+	})
+	return d, err
+}
+
+// onceFree tries something again, so many times, while another command has the data folder for a moment.
+func (a *app) onceFree(ctx context.Context, tries int, something func() error) error {
 	for try := 0; ; try++ {
-		d, err := a.running(ctx, c)
-		if d != nil || err != nil {
-			return d, err
-		}
-		d, err = a.openHere(ctx, c)
+		err := something()
 		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
-			return d, err
+			return err
 		}
-		if try == folderTries || ctx.Err() != nil {
+		if try == tries || ctx.Err() != nil {
 			owned := *abi.AsError(err)
 			owned.Retryable = true
-			return nil, &owned
+			return &owned
 		}
 		a.Sleep(ctx, folderPause)
 	}

@@ -135,31 +135,23 @@ func (m *mcpChild) reach(ctx context.Context) (_ *door, err error) {
 	if named := a.serverNamed(); named != "" {
 		return a.dialNamed(ctx, named)
 	}
-	for try := 0; ; try++ {
-		d, err := a.running(ctx, m.config)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
+	var d *door
+	// Another process may be opening the folder, perhaps another child.
+	err = a.onceFree(ctx, 10*folderTries, func() (err error) {
+		d, err = a.running(ctx, m.config)
+		switch {
+		case err != nil:
+		case d != nil:
 			m.follow = !d.child
-			return d, nil
-		}
-		if m.follow {
-			return nil, m.gone(abi.NewError(abi.CodeUnavailable,
+		case m.follow:
+			err = m.gone(abi.NewError(abi.CodeUnavailable,
 				"the slot of "+m.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
+		default:
+			d, err = m.open(ctx)
 		}
-		d, err = m.open(ctx)
-		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
-			return d, err
-		}
-		// Another process is opening the folder, perhaps another child.
-		if try == 10*folderTries || ctx.Err() != nil {
-			owned := *abi.AsError(err)
-			owned.Retryable = true
-			return nil, &owned
-		}
-		a.Sleep(ctx, folderPause)
-	}
+		return err
+	})
+	return d, err
 }
 
 // open serves a slot in this process, for other programs on this computer as well. Unless the configuration names an
