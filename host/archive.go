@@ -35,13 +35,18 @@ const (
 	tendEvery = time.Hour
 )
 
+// archiveTime is the form of the archive's times.
+const archiveTime = "2006-01-02T15:04:05.000Z07:00"
+
 // archived is one entry: an event, and when and with which provider it was accepted.
 type archived struct {
-	Seq       int64           `json:"seq"`
-	At        string          `json:"at"`
-	Provider  string          `json:"provider,omitempty"`
-	Namespace string          `json:"namespace,omitempty"`
-	Event     json.RawMessage `json:"event"`
+	Seq       int64  `json:"seq"`
+	At        string `json:"at"`
+	Provider  string `json:"provider,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Forgotten is when the event was forgotten: then nothing but number and times is left of the entry.
+	Forgotten string          `json:"forgotten,omitempty"`
+	Event     json.RawMessage `json:"event,omitempty"`
 }
 
 // archive is what a host keeps in memory of its archive.
@@ -155,7 +160,7 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 
 // add numbers entries and puts them into a batch. done tells whether the batch was committed.
 func (a *archive) add(b *state.Batch, entries []archived) (done func(committed bool), err error) {
-	at := a.now().UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	at := a.now().UTC().Format(archiveTime)
 	a.mu.Lock()
 	first := a.next
 	a.next += int64(len(entries))
@@ -284,26 +289,28 @@ func (a *archive) merge(ctx context.Context) error {
 		return nil
 	}
 	small := list[from:]
-	text := make([]byte, 0, size)
+	text, forgotten := make([]byte, 0, size), int64(0)
 	for _, info := range small {
 		part, err := segments.Read(a.dir, info)
 		if err != nil {
 			return nil // left as it is: a check names it
 		}
 		text = append(text, part...)
+		forgotten += info.Forgotten
 	}
-	return a.replace(ctx, small, text)
+	return a.replace(ctx, small, text, forgotten)
 }
 
-// replace puts one segment with text in the place of others, or none where text is empty.
-func (a *archive) replace(ctx context.Context, old []segments.Info, text []byte) (err error) {
+// replace puts one segment with text in the place of others, or none where text is empty. forgotten is how many of the
+// text's lines are of forgotten events.
+func (a *archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64) (err error) {
 	var b state.Batch
 	for _, info := range old {
 		b.DeleteRecord(tableSegments, numberKey(info.First))
 	}
 	if len(text) > 0 {
 		info := segments.Info{First: old[0].First, Last: old[len(old)-1].Last, Oldest: old[0].Oldest,
-			Newest: old[len(old)-1].Newest}
+			Newest: old[len(old)-1].Newest, Forgotten: forgotten}
 		if info, err = segments.Write(a.dir, info, text); err != nil {
 			return err
 		}
@@ -336,6 +343,9 @@ func (a *archive) seal(ctx context.Context) (bool, error) {
 	text := make([]byte, 0, size+int64(len(entries)))
 	for _, e := range entries {
 		text = append(append(text, e.line...), '\n')
+		if e.Forgotten != "" {
+			info.Forgotten++
+		}
 		b.DeleteRecord(tableArchive, numberKey(e.Seq))
 	}
 	if info, err = segments.Write(a.dir, info, text); err != nil {

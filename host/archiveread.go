@@ -47,7 +47,7 @@ func (h *Host) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
 	}
 	for _, info := range list {
 		stats.Segments++
-		stats.Events += info.Entries
+		stats.Events += info.Entries - info.Forgotten
 		stats.SegmentBytes += info.FileBytes
 		stats.TextBytes += info.TextBytes
 		note(info.Oldest, info.Newest)
@@ -57,10 +57,12 @@ func (h *Host) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
 		if json.Unmarshal(r.Value, &e) != nil {
 			return errArchive("an entry cannot be read")
 		}
-		stats.Events++
-		stats.OpenEvents++
 		stats.OpenBytes += int64(len(r.Value))
-		note(e.At, e.At)
+		if e.Forgotten == "" {
+			stats.Events++
+			stats.OpenEvents++
+			note(e.At, e.At)
+		}
 		return nil
 	})
 	if err != nil {
@@ -103,7 +105,7 @@ func (e *archived) event() (*abi.MemoryEvent, error) {
 	return event, nil
 }
 
-// read returns up to limit entries with numbers beyond after, and whether there may be more.
+// read returns up to limit entries with numbers beyond after that are not forgotten, and whether there may be more.
 func (a *archive) read(ctx context.Context, after int64, limit int) (entries []archived, more bool, err error) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
@@ -120,14 +122,21 @@ func (a *archive) read(ctx context.Context, after int64, limit int) (entries []a
 			return entries, true, err
 		}
 	}
-	open, _, err := a.open(ctx, after, a.settled(), archivePageBytes, limit)
-	for _, e := range open {
-		entries = append(entries, e.archived)
+	for {
+		open, _, err := a.open(ctx, after, a.settled(), archivePageBytes, limit)
+		for _, e := range open {
+			after = e.Seq
+			if e.Forgotten == "" {
+				entries = append(entries, e.archived)
+			}
+		}
+		if err != nil || len(entries) > 0 || len(open) == 0 {
+			return entries, len(entries) > 0, err
+		}
 	}
-	return entries, len(entries) > 0, err
 }
 
-// ofSegment reads entries of a segment. The one that was read last is kept unpacked.
+// ofSegment reads entries of a segment that are not forgotten. The one that was read last is kept unpacked.
 func (a *archive) ofSegment(info segments.Info, after int64, limit int) (entries []archived, err error) {
 	a.unpackedMu.Lock()
 	defer a.unpackedMu.Unlock()
@@ -145,6 +154,9 @@ func (a *archive) ofSegment(info segments.Info, after int64, limit int) (entries
 		var e archived
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, errArchive("segment " + info.Name() + ": a line cannot be read")
+		}
+		if e.Forgotten != "" {
+			continue
 		}
 		if entries = append(entries, e); len(entries) == limit {
 			break
@@ -298,11 +310,19 @@ func (h *Host) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 	entry := func(where string, line []byte) {
 		var e archived
 		event := new(abi.MemoryEvent)
+		readable := json.Unmarshal(line, &e) == nil
+		if readable && e.Forgotten == "" {
+			readable = abi.Unmarshal(e.Event, event) == nil
+		}
 		switch {
-		case json.Unmarshal(line, &e) != nil || abi.Unmarshal(e.Event, event) != nil:
+		case !readable:
 			problem("%s: entry after %d cannot be read", where, last)
 		case e.Seq <= last:
 			problem("%s: entry %d follows entry %d", where, e.Seq, last)
+		case e.Forgotten != "" && len(e.Event) > 0:
+			problem("%s: entry %d is marked as forgotten and still has its event", where, e.Seq)
+		case e.Forgotten != "":
+			last = e.Seq
 		case event.Validate() != nil:
 			problem("%s: entry %d is not a valid event", where, e.Seq)
 		default:

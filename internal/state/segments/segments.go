@@ -29,8 +29,10 @@ type Info struct {
 	// First and Last are the numbers of its first and last entry.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
-	// Entries is the number of lines; TextBytes is their size with the line ends.
+	// Entries is the number of lines; TextBytes is their size with the line ends. Forgotten of the lines are those of
+	// events that were forgotten: they have no text.
 	Entries   int64 `json:"entries"`
+	Forgotten int64 `json:"forgotten,omitempty"`
 	TextBytes int64 `json:"text_bytes"`
 	// FileBytes is the size of the file, SHA256 (hex) its digest.
 	FileBytes int64  `json:"file_bytes"`

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/segments"
+)
+
+// forget takes the events that match out of the archive, and returns them. In the place of each stays a line with its
+// number and times:
+//
+//	{"seq":17,"at":"2026-03-02T08:00:01.000Z","forgotten":"2026-04-01T10:00:00.000Z"}
+//
+// A segment that has one of them is written anew, with another digest and name. What was done before an error, or
+// before the process ended, stays done: forgetting the same again goes on.
+//
+// Errors: those of the store and the folder, and unavailable for a damaged segment: nobody can tell what it holds.
+func (a *archive) forget(ctx context.Context, matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent,
+	err error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	list, err := a.segments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.removeStrays(list); err != nil { // a segment that was to be removed when the process ended
+		return nil, err
+	}
+	a.forgetUnpacked()
+	defer a.forgetUnpacked()
+	at := a.now().UTC().Format(archiveTime)
+	for _, info := range list {
+		more, err := a.forgetInSegment(ctx, info, at, matches)
+		gone = append(gone, more...)
+		if err != nil {
+			return gone, err
+		}
+	}
+	more, err := a.forgetOpen(ctx, at, matches)
+	return append(gone, more...), err
+}
+
+// forgetUnpacked drops what is kept in memory of the archive's text.
+func (a *archive) forgetUnpacked() {
+	a.unpackedMu.Lock()
+	a.unpacked, a.text = segments.Info{}, nil
+	a.unpackedMu.Unlock()
+	a.mu.Lock()
+	a.known = nil
+	a.mu.Unlock()
+}
+
+// forgetInSegment is forget for one segment. The caller holds changing.
+func (a *archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
+	matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent, err error) {
+	text, err := segments.Read(a.dir, info)
+	if err != nil {
+		return nil, errArchive(err.Error())
+	}
+	kept, forgotten := make([]byte, 0, len(text)), info.Forgotten
+	for line := range bytes.Lines(text) {
+		left, event, err := forgetLine(line, at, matches)
+		if err != nil {
+			return nil, errArchive("segment " + info.Name() + ": " + err.Error())
+		}
+		if event != nil {
+			gone, forgotten = append(gone, event), forgotten+1
+			left = append(left, '\n')
+		}
+		kept = append(kept, left...)
+	}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	return gone, stateError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
+}
+
+// forgetOpen is forget for what is not sealed yet. The caller holds changing.
+func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool) (
+	gone []*abi.MemoryEvent, err error) {
+	var smaller int64
+	var b state.Batch
+	for after := []byte(nil); ; {
+		records, err := a.store.Records(ctx, tableArchive, nil, after, 0)
+		if err != nil {
+			return nil, stateError(err)
+		}
+		for _, r := range records {
+			left, event, err := forgetLine(r.Value, at, matches)
+			if err != nil {
+				return nil, errArchive(err.Error())
+			}
+			if event != nil {
+				gone = append(gone, event)
+				smaller += int64(len(r.Value) - len(left))
+				b.PutRecord(tableArchive, r.Key, left)
+			}
+			after = r.Key
+		}
+		if len(records) < state.DefaultLimit {
+			break
+		}
+	}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	a.moving.Lock()
+	defer a.moving.Unlock()
+	if _, err := a.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+		return nil, stateError(err)
+	}
+	a.mu.Lock()
+	a.openBytes -= smaller
+	a.mu.Unlock()
+	return gone, nil
+}
+
+// forgetLine is what a line becomes: itself where its event does not match, else its tombstone, with the event that is
+// gone.
+func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (left []byte, gone *abi.MemoryEvent,
+	err error) {
+	var e archived
+	if err := json.Unmarshal(line, &e); err != nil {
+		return nil, nil, err
+	}
+	if e.Forgotten != "" {
+		return line, nil, nil
+	}
+	event := new(abi.MemoryEvent)
+	if err := abi.Unmarshal(e.Event, event); err != nil {
+		return nil, nil, err
+	}
+	if !matches(event) {
+		return line, nil, nil
+	}
+	left, err = json.Marshal(&archived{Seq: e.Seq, At: e.At, Forgotten: at})
+	return left, event, err
+}
