@@ -32,6 +32,8 @@ type Bolt struct {
 
 	// stuck: bbolt panicked while it held locks; it must not be entered again.
 	stuck atomic.Bool
+	// scrubbing is held for reading by readers, and for writing while free pages are overwritten.
+	scrubbing sync.RWMutex
 	// broken: a write transaction panicked half-way; reads go on.
 	broken atomic.Pointer[Error]
 
@@ -307,6 +309,8 @@ func (s *Bolt) view(ctx context.Context, what string, fn func(*bbolt.Tx) error) 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("state: %s: %w", what, err)
 	}
+	s.scrubbing.RLock()
+	defer s.scrubbing.RUnlock()
 	tx, err := s.begin(false)
 	if err == nil {
 		err = guard(func() error { return fn(tx) })
