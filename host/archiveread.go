@@ -18,7 +18,8 @@ type Archive interface {
 	ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error)
 	// ArchivePage gives archived events in the order in which they were accepted.
 	ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error)
-	// ArchiveAdd adds events that the archive does not have. Memory is not touched.
+	// ArchiveAdd adds events that the archive does not have. Memory is not touched. What was forgotten is left out: it
+	// is neither added nor present.
 	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error)
 	// ArchiveCheck reads all of the archive and says what is damaged.
 	ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error)
@@ -216,7 +217,14 @@ func (h *Host) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi.Ar
 	var added []eventIdentity
 	for i := range batch.Events {
 		e := &batch.Events[i]
+		forgotten, err := h.wasForgotten(ctx, e)
+		if err != nil {
+			return nil, err
+		}
 		id := identityOf(e)
+		if forgotten {
+			continue
+		}
 		if known[id] {
 			receipt.Present++
 			continue

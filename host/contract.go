@@ -41,6 +41,10 @@ type Contract interface {
 	NativeQuery(ctx context.Context, request *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	NativeMutation(ctx context.Context, request *abi.NativeMutation) (*abi.MutationReceipt, error)
 	ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error)
+	// Forget removes some of a scope's memory, from the archive too, and keeps it from being recorded again. The
+	// receipt names what may remain. Where the provider lacks it the host does its part, and the receipt says partial
+	// or unsupported; by native_ids it is an error then. Refused while read-only. Asked again it goes on.
+	Forget(ctx context.Context, request *abi.ForgetRequest) (*abi.ForgetReceipt, error)
 }
 
 // through runs one operation of the contract at the slot's outer border: the recording and OnExchange get exactly what

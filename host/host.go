@@ -36,7 +36,8 @@ type Host struct {
 	sweptTo []byte // where the next write goes on looking for old receipts
 
 	archive     archive
-	archiveAdds sync.Mutex // one ArchiveAdd at a time
+	archiveAdds sync.Mutex  // one ArchiveAdd at a time
+	forgetful   atomic.Bool // something was forgotten (forget.go)
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
@@ -83,6 +84,9 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
 			"holds every event itself")
+	}
+	if err = h.readForgetful(ctx); err != nil {
+		return nil, err
 	}
 	if err = h.openArchive(ctx); err != nil {
 		return nil, err

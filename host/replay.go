@@ -192,6 +192,11 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 	if err := tape.Restore(ctx, p.host.store, o.Records); err != nil {
 		return stateError(err)
 	}
+	for _, r := range o.Records {
+		if r.Table == string(tableForgotten) {
+			p.host.forgetful.Store(true)
+		}
+	}
 	p.tape.Open(o)
 	switch o.Name {
 	case cassette.OpOpen, cassette.OpSwap:
@@ -336,6 +341,7 @@ func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, 
 		abi.OpNativeQuery:    replay((*Slot).NativeQuery),
 		abi.OpNativeMutation: replay((*Slot).NativeMutation),
 		abi.OpApplyFeedback:  replay((*Slot).ApplyFeedback),
+		abi.OpForget:         replay((*Slot).Forget),
 	}
 }
 

@@ -176,6 +176,14 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 			answers[i].Receipt = o.skipped(e, warnTest)
 			continue
 		}
+		forgotten, err := o.slot.host.wasForgotten(ctx, e)
+		if err != nil {
+			return nil, false, err
+		}
+		if forgotten {
+			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: errForgotten(o.Op, e.EventID)}
+			continue
+		}
 		hash, err := hashEvent(e)
 		if err != nil {
 			return nil, false, err

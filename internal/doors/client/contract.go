@@ -96,6 +96,11 @@ func (c *Client) ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback)
 	return post[abi.FeedbackReceipt](ctx, c, abi.OpApplyFeedback, wire.PathFeedback, request)
 }
 
+// Forget implements host.Contract.
+func (c *Client) Forget(ctx context.Context, request *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	return post[abi.ForgetReceipt](ctx, c, abi.OpForget, wire.PathForget, request)
+}
+
 // decodable is a pointer to an answer.
 type decodable[A any] interface {
 	*A

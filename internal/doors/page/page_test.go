@@ -126,7 +126,8 @@ func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 	assert.Equal(t, 200, ask(h, "GET", wire.PathMode, "", "Authorization", key).Code)
 	assert.Equal(t, 200, ask(h, "POST", wire.PathInventory, `{"scope":`+scope+`}`, "Authorization", key).Code)
 	for _, change := range []string{"PUT " + wire.PathMode, "POST " + wire.PathSwap, "POST " + wire.PathScopesReset,
-		"POST " + wire.PathEvents, "POST " + wire.PathMutations, "POST " + wire.PathFeedback, "POST " + wire.PathScopes} {
+		"POST " + wire.PathEvents, "POST " + wire.PathMutations, "POST " + wire.PathFeedback, "POST " + wire.PathForget,
+		"POST " + wire.PathScopes} {
 		method, path, _ := strings.Cut(change, " ")
 		assert.Equal(t, 403, ask(h, method, path, scope, "Authorization", key).Code, change)
 		assert.NotEqual(t, 403, ask(h, method, path, scope, "Authorization", "Bearer "+token).Code, change)

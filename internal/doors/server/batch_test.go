@@ -160,7 +160,7 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 	open, _ := newServer(t, new(servertest.Slot), only)
 	for path, field := range map[string]string{wire.PathScopes: "", wire.PathScopesReset: "",
 		wire.PathRetrieve: "scope", wire.PathFormat: "scope", wire.PathReadiness: "scope",
-		wire.PathInventory: "scope", wire.PathFeedback: "scope", wire.PathMutations: "scope",
+		wire.PathInventory: "scope", wire.PathFeedback: "scope", wire.PathForget: "scope", wire.PathMutations: "scope",
 		wire.PathProvenance: "scope", wire.PathNativeQuery: "scope", wire.PathMode: "scope"} {
 		method := "POST"
 		if path == wire.PathMode {

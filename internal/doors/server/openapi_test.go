@@ -28,7 +28,7 @@ func table() []string {
 		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/events/list",
 		"GET /v1/operations", "GET /v1/modules", "GET /v1/mode", "PUT /v1/mode",
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
-		"POST /v1/feedback", "POST /v1/mutations", "POST /v1/provenance",
+		"POST /v1/feedback", "POST /v1/forget", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
 		"POST /v1/archive/events", "GET /v1/archive/check", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
@@ -210,6 +210,7 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathScopes: new(abi.MemoryScope), wire.PathScopesReset: new(abi.MemoryScope),
 		wire.PathMode: new(abi.AdapterMode), wire.PathReadiness: new(abi.ReadinessRequest),
 		wire.PathInventory: new(abi.InventoryRequest), wire.PathFeedback: new(abi.MemoryFeedback),
+		wire.PathForget:     new(abi.ForgetRequest),
 		wire.PathMutations:  new(abi.NativeMutation),
 		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
 		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest),

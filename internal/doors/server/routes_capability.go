@@ -36,6 +36,16 @@ func (s *Server) capabilityRoutes() []route {
 			handler: scoped(s, abi.OpApplyFeedback, func(q *abi.MemoryFeedback) abi.MemoryScope {
 				return q.Scope
 			}, host.Contract.ApplyFeedback)},
+		{method: http.MethodPost, path: wire.PathForget, operation: abi.OpForget, tag: tagCapability,
+			codes: append(unsupported, abi.CodeReadOnly), summary: "Remove some of a scope's memory",
+			about: "By event_ids, by session_id, by from and to, or by native_ids: exactly one of the four. The " +
+				"archive loses it too, and recording it again is conflict, reason forgotten. Asked again it goes on.",
+			request: &abi.ForgetRequest{Scope: scope, EventIDs: []string{"e-17"}, Reason: "asked by the user"},
+			answer: &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"memory": {"mem_7"}},
+				DerivedMayRemain: []string{}},
+			handler: scoped(s, abi.OpForget, func(q *abi.ForgetRequest) abi.MemoryScope {
+				return q.Scope
+			}, host.Contract.Forget)},
 		{method: http.MethodPost, path: wire.PathMutations, operation: abi.OpNativeMutation, tag: tagCapability,
 			codes: unsupported, summary: "Ask for one of the provider's own changes",
 			request: &abi.NativeMutation{Scope: scope, Name: "delete_memory",

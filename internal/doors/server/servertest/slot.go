@@ -113,3 +113,8 @@ func (s *Slot) NativeMutation(ctx context.Context, request *abi.NativeMutation) 
 func (s *Slot) ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	return reply[abi.FeedbackReceipt](ctx, s, abi.OpApplyFeedback, request)
 }
+
+// Forget implements host.Contract.
+func (s *Slot) Forget(ctx context.Context, request *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	return reply[abi.ForgetReceipt](ctx, s, abi.OpForget, request)
+}

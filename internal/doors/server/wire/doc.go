@@ -18,6 +18,7 @@ const (
 	PathReadiness    = "/v1/readiness"
 	PathInventory    = "/v1/inventory"
 	PathFeedback     = "/v1/feedback"
+	PathForget       = "/v1/forget"
 	PathMutations    = "/v1/mutations"
 	PathProvenance   = "/v1/provenance"
 	PathNativeQuery  = "/v1/native-query"

@@ -1,0 +1,400 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Forgetting goes through these steps, each of which may be done again: the host notes what is forgotten, so that it is
+// not recorded again; the provider removes what it has; the archive and the ledger lose it. Whatever ends it on the
+// way, the same request goes on.
+
+// NativeArchived is the native type of the archive's entries in a ForgetReceipt's Removed.
+const NativeArchived = "archived_event"
+
+// forgetPause is how long the host waits before it asks a provider again that is still removing.
+const forgetPause = 200 * time.Millisecond
+
+// Forget implements Contract.
+func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	return run(ctx, s, abi.OpForget, r, func(ctx context.Context, o *operation, receipt *abi.ForgetReceipt) error {
+		sc, err := o.provider.scopeOf(r.Scope)
+		if err != nil {
+			return err
+		}
+		if len(r.NativeIDs) > 0 && !o.provider.has(abi.OpForget) {
+			return o.provider.unsupported(abi.OpForget) // only the provider knows its native ids
+		}
+		if !o.admit(sc) {
+			return s.mode.refusal("nothing is forgotten, and no native call was made")
+		}
+		defer o.done(sc)
+		if err := sc.takeTurn(ctx, o.Op); err != nil {
+			return err
+		}
+		defer sc.endTurn()
+		if err := o.at(ctx, sc); err != nil {
+			return err
+		}
+		return o.forget(ctx, r, receipt)
+	})
+}
+
+// forget is Forget in the scope's turn.
+func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
+	h := o.slot.host
+	if err := h.noteForgotten(ctx, r); err != nil {
+		return err
+	}
+	if err := o.forgetInProvider(ctx, r, receipt); err != nil {
+		e := *abi.AsError(err)
+		e.Hint = joinHints(e.Hint, "what was to be forgotten is not recorded again; ask again to remove what is left")
+		return &e
+	}
+	fromProvider := receipt.Status
+	if len(r.NativeIDs) == 0 {
+		ids, err := o.forgetInArchive(ctx, r, receipt)
+		if err != nil {
+			return err
+		}
+		if err := o.forgetDeliveries(ctx, r, ids, fromProvider == abi.ForgetDone, receipt); err != nil {
+			return err
+		}
+	}
+	if err := h.archive.scrub(ctx); err != nil {
+		remains(receipt, "bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
+		if receipt.Status == abi.ForgetDone {
+			receipt.Status = abi.ForgetPartial
+		}
+	}
+	receipt.Trace = o.trace(receipt.Trace)
+	return nil
+}
+
+// scrub overwrites what the store has released. Its store is never that of a tape.
+func (a *archive) scrub(ctx context.Context) error {
+	s, ok := a.store.(interface{ Scrub(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return s.Scrub(context.WithoutCancel(ctx))
+}
+
+// forgetInProvider enters the provider's forget until it no longer answers in_progress, or the operation's time is
+// over, and commits what the guest wrote. A provider without it is unsupported in the receipt: the host does its part.
+func (o *operation) forgetInProvider(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
+	*receipt = abi.ForgetReceipt{Status: abi.ForgetUnsupported}
+	if o.provider.has(abi.OpForget) {
+		wait := o.slot.host.waiting(o.provider.deadline(o.Op))
+		for {
+			*receipt = abi.ForgetReceipt{}
+			if err := o.enter(ctx, r, receipt); err != nil {
+				return err
+			}
+			if err := o.commit(ctx); err != nil {
+				return err
+			}
+			if receipt.Status != abi.ForgetInProgress || wait.left() < forgetPause || ctx.Err() != nil {
+				break
+			}
+			wait.pause(ctx, forgetPause)
+		}
+	}
+	if receipt.Removed == nil {
+		receipt.Removed = map[string][]string{}
+	}
+	if receipt.DerivedMayRemain == nil {
+		receipt.DerivedMayRemain = []string{}
+	}
+	if !o.provider.has(abi.OpForget) {
+		remains(receipt, "provider %s has no forget: what it holds stays until its scope is reset", o.provider.name)
+	}
+	for _, generation := range o.scope.record.Erasing {
+		remains(receipt, "generation %d of the scope, whose reset is not finished: reset the scope again", generation)
+	}
+	return nil
+}
+
+// remains adds to a receipt what is left and why.
+func remains(receipt *abi.ForgetReceipt, format string, about ...any) {
+	receipt.DerivedMayRemain = append(receipt.DerivedMayRemain, fmt.Sprintf(format, about...))
+}
+
+// forgetInArchive removes the request's events from the archive and returns the ids of all events that are known to be
+// meant.
+func (o *operation) forgetInArchive(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) ([]string,
+	error) {
+	ids := slices.Clone(r.EventIDs)
+	rule, err := ruleOf(r, o.slot.host.now())
+	if err != nil {
+		return nil, err
+	}
+	gone, err := o.slot.host.archive.forget(ctx, func(e *abi.MemoryEvent) bool {
+		ours := e.RunID == r.Scope.RunID && e.UserID == r.Scope.PersonaID &&
+			(r.Scope.AgentID == "" || e.AgentID == r.Scope.AgentID)
+		return ours && (slices.Contains(r.EventIDs, e.EventID) || rule != nil && rule.covers(e))
+	})
+	for _, e := range gone {
+		receipt.Removed[NativeArchived] = append(receipt.Removed[NativeArchived], e.EventID)
+		if !slices.Contains(ids, e.EventID) {
+			ids = append(ids, e.EventID)
+		}
+	}
+	if len(gone) > 0 && receipt.Status == abi.ForgetUnsupported {
+		receipt.Status = abi.ForgetPartial
+	}
+	return ids, err
+}
+
+// forgetDeliveries removes what the ledger keeps of events: after the provider has removed them all of it, else the
+// digest of their text. Of providers that had this person's memory and do not serve it says what they may still hold.
+func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, ids []string, done bool,
+	receipt *abi.ForgetReceipt) error {
+	h, space := o.slot.host, o.state.Space()
+	b := new(state.Batch)
+	for _, id := range ids {
+		if err := h.forgetDelivery(ctx, b, space, id, done); err != nil {
+			return err
+		}
+	}
+	if done {
+		if err := h.forgetByNativeIDs(ctx, b, space, receipt.Removed); err != nil {
+			return err
+		}
+	}
+	err := h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
+		var other scopeRecord
+		key := scopeKey(kv.Key)
+		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || other.RunID != r.Scope.RunID ||
+			other.PersonaID != r.Scope.PersonaID {
+			return nil
+		}
+		had, err := h.forgetElsewhere(ctx, b, generationSpace(key, other.Generation), ids, len(r.EventIDs) > 0)
+		if had && err == nil {
+			remains(receipt, "provider %s (namespace %q, agent %q) had events of this person and was not asked: let it "+
+				"serve and forget again, or remove them there", other.Provider, other.Namespace, other.AgentID)
+			if receipt.Status == abi.ForgetDone {
+				receipt.Status = abi.ForgetPartial
+			}
+		}
+		return err
+	})
+	if err != nil || b.Len() == 0 {
+		return err
+	}
+	return h.commit(ctx, b)
+}
+
+// forgetDelivery adds to a batch that the ledger forgets an event: all of it, or the digest of its text only. What the
+// provider still holds can be found by the rest.
+func (h *Host) forgetDelivery(ctx context.Context, b *state.Batch, space state.Space, id string, all bool) error {
+	if all {
+		dropLedger(b, space, id)
+		return nil
+	}
+	known, err := h.ledgerRecord(ctx, space, id)
+	if err != nil || known == nil {
+		return err
+	}
+	known.hash = contentHash{}
+	b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
+	return nil
+}
+
+// forgetByNativeIDs drops events of which the provider has removed everything that they came to: so events are found
+// that the request names by session or time.
+func (h *Host) forgetByNativeIDs(ctx context.Context, b *state.Batch, space state.Space,
+	removed map[string][]string) error {
+	gone := map[string]bool{}
+	for _, ids := range removed {
+		for _, id := range ids {
+			gone[id] = true
+		}
+	}
+	return h.eachRecord(ctx, tableLedger, space[:], func(r state.KeyValue) error {
+		e, err := decodeLedgerEntry(r.Value)
+		if err != nil || e.receipt == nil || len(e.receipt.NativeIDs) == 0 {
+			return err
+		}
+		left := slices.ContainsFunc(e.receipt.NativeIDs, func(id string) bool { return !gone[id] })
+		if !left {
+			dropLedger(b, space, string(r.Key[len(space):]))
+		}
+		return nil
+	})
+}
+
+// forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had tells whether the
+// scope has one of the events; where only some of the ids are known, whether it has any event.
+func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, ids []string, all bool) (had bool,
+	err error) {
+	for _, id := range ids {
+		known, err := h.ledgerRecord(ctx, space, id)
+		if err != nil {
+			return false, err
+		}
+		if known == nil {
+			continue
+		}
+		had = true
+		known.hash = contentHash{}
+		b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
+	}
+	if had || all {
+		return had, nil
+	}
+	any, err := h.store.Records(ctx, tableLedger, space[:], nil, 1)
+	return len(any) > 0, stateError(err)
+}
+
+// tableForgotten holds what was forgotten. It keeps no text and no digest of one.
+//
+//	person(16) 'e' event id       forgottenRule with at alone
+//	person(16) 'r' its own JSON   forgottenRule: events of a session, or of a range of time
+//
+// A person is the hash of run and persona, and of the agent where the request's scope has one. So what was forgotten
+// stays so with another provider, and in the scope's next generation.
+const tableForgotten state.Table = "forgotten"
+
+const (
+	forgottenEvent = 'e'
+	forgottenRules = 'r'
+)
+
+// forgottenRule says which events were forgotten.
+type forgottenRule struct {
+	// At is when; RFC 3339. An event of the session that happened later is a new one.
+	At      string `json:"at"`
+	Session string `json:"session,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+
+	at, from, to time.Time
+}
+
+// ruleOf is the rule of a request by session or time; nil for one by ids.
+func ruleOf(r *abi.ForgetRequest, now time.Time) (*forgottenRule, error) {
+	if r.SessionID == "" && r.From == "" {
+		return nil, nil
+	}
+	rule := &forgottenRule{At: now.UTC().Format(time.RFC3339Nano), Session: r.SessionID, From: r.From, To: r.To}
+	return rule, rule.parse()
+}
+
+// parse reads the times.
+func (r *forgottenRule) parse() (err error) {
+	if r.at, err = abi.ParseTime(r.At); err != nil || r.From == "" {
+		return err
+	}
+	if r.from, err = abi.ParseTime(r.From); err == nil {
+		r.to, err = abi.ParseTime(r.To)
+	}
+	return err
+}
+
+// covers tells whether the rule is about an event. One whose time cannot be read is not.
+func (r *forgottenRule) covers(e *abi.MemoryEvent) bool {
+	at, err := abi.ParseTime(e.Timestamp)
+	switch {
+	case err != nil:
+		return false
+	case r.Session != "":
+		return e.SessionID == r.Session && !at.After(r.at)
+	}
+	return r.From != "" && !at.Before(r.from) && !at.After(r.to)
+}
+
+// person is the first part of a key of tableForgotten. Without an agent it stands for all of the person's.
+func person(runID, personaID string, agent ...string) []byte {
+	key := (&scopeName{runID: runID, personaID: personaID}).key()
+	if len(agent) > 0 {
+		key = (&scopeName{provider: "agent", runID: runID, personaID: personaID, agentID: agent[0]}).key()
+	}
+	return key[:]
+}
+
+// noteForgotten keeps what a request forgets, before anything is removed.
+func (h *Host) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
+	whose := person(r.Scope.RunID, r.Scope.PersonaID)
+	if r.Scope.AgentID != "" {
+		whose = person(r.Scope.RunID, r.Scope.PersonaID, r.Scope.AgentID)
+	}
+	now := h.now()
+	var b state.Batch
+	for _, id := range r.EventIDs {
+		value, err := json.Marshal(&forgottenRule{At: now.UTC().Format(time.RFC3339Nano)})
+		if err != nil {
+			return err
+		}
+		b.PutRecord(tableForgotten, append(append(slices.Clone(whose), forgottenEvent), id...), value)
+	}
+	rule, err := ruleOf(r, now)
+	if err != nil {
+		return err
+	}
+	if rule != nil {
+		name, err := json.Marshal([]string{rule.Session, rule.From, rule.To})
+		if err != nil {
+			return err
+		}
+		value, err := json.Marshal(rule)
+		if err != nil {
+			return err
+		}
+		b.PutRecord(tableForgotten, append(append(slices.Clone(whose), forgottenRules), name...), value)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	h.forgetful.Store(true)
+	return h.commit(ctx, &b)
+}
+
+// readForgetful finds out whether anything was ever forgotten.
+func (h *Host) readForgetful(ctx context.Context) error {
+	any, err := h.store.Records(ctx, tableForgotten, nil, nil, 1)
+	h.forgetful.Store(len(any) > 0)
+	return stateError(err)
+}
+
+// wasForgotten tells whether an event was forgotten. Where nothing ever was it costs nothing.
+func (h *Host) wasForgotten(ctx context.Context, e *abi.MemoryEvent) (bool, error) {
+	if !h.forgetful.Load() {
+		return false, nil
+	}
+	for _, whose := range [][]byte{person(e.RunID, e.UserID), person(e.RunID, e.UserID, e.AgentID)} {
+		stored, err := h.store.Record(ctx, tableForgotten, append(append(slices.Clone(whose), forgottenEvent),
+			e.EventID...))
+		if err != nil || stored != nil {
+			return stored != nil, stateError(err)
+		}
+		covered := false
+		err = h.eachRecord(ctx, tableForgotten, append(slices.Clone(whose), forgottenRules), func(r state.KeyValue) error {
+			var rule forgottenRule
+			if json.Unmarshal(r.Value, &rule) != nil || rule.parse() != nil {
+				return abi.NewError(abi.CodeUnavailable, "state: a record of what was forgotten is damaged").
+					WithReason("state")
+			}
+			covered = covered || rule.covers(e)
+			return nil
+		})
+		if err != nil || covered {
+			return covered, err
+		}
+	}
+	return false, nil
+}
+
+// errForgotten is the answer to an event that was forgotten.
+func errForgotten(op, eventID string) *abi.Error {
+	e := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was forgotten: it is not recorded again", eventID)).
+		WithReason("forgotten").WithHint("leave it out; something new to remember has an event_id of its own")
+	e.Operation = op
+	return e
+}

@@ -1,0 +1,193 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/extism"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/testkit/testcache"
+)
+
+func forgetEvents(ids ...string) *abi.ForgetRequest {
+	return &abi.ForgetRequest{Scope: testScope, EventIDs: ids, Reason: "asked"}
+}
+
+func TestForgettingWithAProviderThatCannot(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
+		Engines: []Engine{extism.Engine()}})
+	require.NoError(t, err)
+	s, err := h.Open(ctx, probeConfig(`{}`))
+	require.NoError(t, err)
+	text, first := "zorvex", event("e1", "echo one")
+	first.Messages = append(first.Messages, abi.Message{Role: abi.RoleAssistant, Content: &text}) // the probe keeps none
+	_, err = s.RecordEvent(ctx, first)
+	require.NoError(t, err)
+	told(t, s, "e2", "echo two")
+	require.NotEmpty(t, dataHas(t, dir, "zorvex"))
+	r, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
+	require.NoError(t, err)
+	require.Equal(t, abi.ForgetPartial, r.Status)
+	require.Equal(t, map[string][]string{NativeArchived: {"e1"}}, r.Removed)
+	require.Len(t, r.DerivedMayRemain, 1)
+	require.Contains(t, r.DerivedMayRemain[0], "probe has no forget")
+	require.Equal(t, abi.OpForget, r.Trace.Operation)
+	require.Empty(t, dataHas(t, dir, "zorvex"))
+	kept, err := h.ledgerRecord(ctx, spaceOf(t, s), "e1")
+	require.NoError(t, err)
+	require.Equal(t, contentHash{}, kept.hash, "no digest of a text that could be guessed")
+
+	again, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
+	require.NoError(t, err)
+	require.Equal(t, abi.ForgetUnsupported, again.Status, "there is nothing more to remove")
+
+	refused := func(s *Slot) {
+		for _, id := range []string{"e1", "unknown"} {
+			_, err = s.RecordEvent(ctx, event(id, "echo one"))
+			requireCode(t, err, abi.CodeConflict, "was forgotten")
+			require.Equal(t, "forgotten", abi.AsError(err).Reason)
+		}
+	}
+	refused(s)
+	_, err = s.ResetScope(ctx, testScope)
+	require.NoError(t, err)
+	refused(s) // in the next generation
+	added, err := h.ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "echo one"),
+		*event("e2", "echo two"), *event("e3", "echo three")}})
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 1}, added)
+	require.NoError(t, s.Close(ctx))
+	require.NoError(t, h.Close(ctx))
+
+	h = open(t, Options{DataDir: dir, Archive: true})
+	s = openSlot(t, h, probeConfig(`{}`))
+	refused(s) // after a restart
+	other := event("e1", "echo one")
+	other.UserID = "somebody else"
+	_, err = s.RecordEvent(ctx, other)
+	require.NoError(t, err)
+}
+
+func TestForgettingASessionAndARangeOfTime(t *testing.T) {
+	ctx := context.Background()
+	h := open(t, Options{Archive: true})
+	s := openSlot(t, h, probeConfig(`{}`))
+	at := func(id, session, when string) *abi.MemoryEvent {
+		e := event(id, "echo x")
+		e.SessionID, e.Timestamp = session, when
+		return e
+	}
+	for _, e := range []*abi.MemoryEvent{at("e1", "a", "2026-01-01T10:00:00Z"), at("e2", "b", "2026-01-02T10:00:00Z"),
+		at("e3", "b", "2026-01-03T10:00:00Z")} {
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: "a", Reason: "x"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
+	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, From: "2026-01-02T12:00:00+02:00",
+		To: "2026-01-02T10:00:00Z", Reason: "x"}) // one moment, both ends are in it
+	require.NoError(t, err)
+	require.Equal(t, []string{"e2"}, r.Removed[NativeArchived])
+	for _, e := range []*abi.MemoryEvent{at("e1", "a", "2026-01-01T10:00:00Z"), at("new", "a", "2026-01-01T10:00:00Z"),
+		at("e2", "c", "2026-01-02T10:00:00Z")} {
+		_, err := s.RecordEvent(ctx, e)
+		requireCode(t, err, abi.CodeConflict, "was forgotten")
+	}
+	_, err = s.RecordEvent(ctx, at("later", "a", "2099-01-01T10:00:00Z"))
+	require.NoError(t, err, "the session goes on")
+	left := allArchived(t, h, 0)
+	require.Len(t, left, 2)
+	require.Equal(t, "e3", left[0].EventID)
+}
+
+func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testing.T) {
+	ctx := context.Background()
+	s := probeSlot(t, `{}`)
+	told(t, s, "e1", "echo one")
+	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, NativeIDs: []string{"m1"}, Reason: "x"})
+	requireCode(t, err, abi.CodeUnsupported, "has no forget")
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, Reason: "x"})
+	requireCode(t, err, abi.CodeInvalidArgument, "exactly one of")
+	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	_, err = s.Forget(ctx, forgetEvents("e1"))
+	requireCode(t, err, abi.CodeReadOnly, "nothing is forgotten")
+	records, err := s.host.store.Records(ctx, tableForgotten, nil, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, records)
+}
+
+func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
+	ctx := context.Background()
+	h := open(t, Options{})
+	before := probeConfig(`{}`)
+	before.Namespace = "before"
+	old := openSlot(t, h, before)
+	told(t, old, "e1", "echo one")
+	c := probeConfig(`{}`)
+	c.Namespace = "now"
+	s := openSlot(t, h, c)
+	r, err := s.Forget(ctx, forgetEvents("e1"))
+	require.NoError(t, err)
+	require.Len(t, r.DerivedMayRemain, 2)
+	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
+	kept, err := h.ledgerRecord(ctx, spaceOf(t, old), "e1")
+	require.NoError(t, err)
+	require.Equal(t, contentHash{}, kept.hash)
+	r, err = s.Forget(ctx, forgetEvents("e2"))
+	require.NoError(t, err)
+	require.Len(t, r.DerivedMayRemain, 1, "it never had that one")
+}
+
+func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
+	ctx := context.Background()
+	s := probeSlot(t, `{}`)
+	told(t, s, "e1", "echo one")
+	told(t, s, "e2", "echo two")
+	space := spaceOf(t, s)
+	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
+		e, err := s.host.ledgerRecord(ctx, space, id)
+		require.NoError(t, err)
+		e.receipt.NativeIDs = native
+		var b state.Batch
+		b.PutRecord(tableLedger, ledgerKey(space, id), e.encode())
+		require.NoError(t, s.host.commit(ctx, &b))
+	}
+	var b state.Batch
+	require.NoError(t, s.host.forgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
+	require.NoError(t, s.host.forgetDelivery(ctx, &b, space, "unknown", true))
+	require.NoError(t, s.host.commit(ctx, &b))
+	for id, left := range map[string]bool{"e1": false, "e2": true} {
+		e, err := s.host.ledgerRecord(ctx, space, id)
+		require.NoError(t, err)
+		require.Equal(t, left, e != nil, id)
+	}
+}
+
+// dataHas tells which files of a folder have a text.
+func dataHas(t *testing.T, dir, text string) (files []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		path := dir + "/" + e.Name()
+		if e.IsDir() {
+			files = append(files, dataHas(t, path, text)...)
+			continue
+		}
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if bytes.Contains(content, []byte(text)) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
