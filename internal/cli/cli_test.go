@@ -79,7 +79,7 @@ func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 		require.NotRegexp(t, `\.$`, cmd.Short, cmd.Name())
 	}
 	for _, name := range []string{"init", "run", "record", "retrieve", "health", "setup", "reset", "mode", "providers",
-		"inspect", "pack", "config", "version", "demo"} {
+		"inspect", "pack", "config", "version", "demo", "forget"} {
 		require.True(t, names[name], name)
 	}
 }

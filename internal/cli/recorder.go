@@ -258,6 +258,9 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 		case e == nil:
 			r.sum.add(answer.Receipt, item)
 			r.failedInRow = 0
+		case e.Code == abi.CodeConflict && e.Reason == "forgotten":
+			r.sum.LastLine, r.failedInRow = item.Line, 0
+			r.sum.Forgotten++
 		case e.Retryable:
 			if problem == nil {
 				problem = e

@@ -179,6 +179,20 @@ func TestAnEventThatFailsForGoodIsNamedAndTheOthersGoOn(t *testing.T) {
 	require.Equal(t, exitPartly, r.sum.exitCode(err))
 }
 
+func TestForgottenEventsAreLeftOutAndAreNoFailure(t *testing.T) {
+	lines, _ := eventLines(40)
+	slot := &fakeSlot{batches: true, answer: func(e *abi.MemoryEvent, _ int) (*abi.WriteReceipt, error) {
+		if e.EventID < "e030" {
+			return nil, abi.NewError(abi.CodeConflict, "event_id: was forgotten").WithReason("forgotten")
+		}
+		return nil, nil
+	}}
+	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
+	require.NoError(t, err)
+	require.Equal(t, "recorded 11 events, 29 forgotten and left out (0.0 s)", r.sum.text())
+	require.Equal(t, exitOK, r.sum.exitCode(err))
+}
+
 func TestManyFailuresInARowStop(t *testing.T) {
 	lines, _ := eventLines(100)
 	broken := func(*abi.MemoryEvent, int) (*abi.WriteReceipt, error) {

@@ -22,6 +22,8 @@ type recordSummary struct {
 	SkippedReadOnly int `json:"skipped_read_only"`
 	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
 	Uncertain int `json:"uncertain"`
+	// Forgotten were left out, since somebody had them forgotten.
+	Forgotten int `json:"forgotten,omitempty"`
 	Failed    int `json:"failed"`
 	// BadLines were left out.
 	BadLines int `json:"bad_lines"`
@@ -136,7 +138,7 @@ func (s *recordSummary) text() string {
 		what string
 	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"},
 		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: the slot is read-only"},
-		{s.Uncertain, "%d uncertain: record them again"}, {s.Failed, "%d failed"},
+		{s.Uncertain, "%d uncertain: record them again"}, {s.Forgotten, "%d forgotten and left out"}, {s.Failed, "%d failed"},
 		{s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf(p.what, p.n))

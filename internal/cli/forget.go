@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+)
+
+const forgetHelp = `Removes some of what a scope's memory holds: single events, a session, a range of time, or the provider's own items. The archive loses it too, and recording it again is refused
+(conflict, reason forgotten). On a terminal it asks first; elsewhere it wants --yes. Asked again it goes on.
+
+It prints what was removed, and what may remain and why: what the provider made of it, a provider that has no forget, one that had it before a swap.
+Backups, cassettes, logs and folders of runs are files of yours that it does not touch.
+
+The exit code is 0 when all is removed, 3 while it is in progress, and 1 when something remains.`
+
+// forgetFlags say what is to be forgotten.
+type forgetFlags struct {
+	events, native             []string
+	session, from, to, because string
+}
+
+func (a *app) forgetCommand() *cobra.Command {
+	var s scopeFlags
+	var f forgetFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "forget", Short: "Remove some of a scope's memory", Long: forgetHelp, Args: cobra.NoArgs,
+		Example: `  memhost forget --event e-17 --event e-18 --reason "asked by ann"
+  memhost forget --session s4 --yes
+  memhost forget --from 2026-03-01T00:00:00Z --to 2026-03-02T00:00:00Z --yes`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.complete(a); err != nil {
+				return err
+			}
+			r := &abi.ForgetRequest{Scope: s.scope(), EventIDs: f.events, SessionID: f.session, From: f.from, To: f.to,
+				NativeIDs: f.native, Reason: f.because}
+			if err := r.Validate(); err != nil {
+				return usageError(abi.AsError(err).Message, "say --event, --session, --from with --to, or --native-id")
+			}
+			if !yes && !isTerminal(a.Stdin) {
+				return usageError("forget removes "+forgotten(r)+" of run "+quote(s.run)+", user "+quote(s.user)+
+					" and cannot ask here", "say --yes if that is meant")
+			}
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				return a.forget(ctx, d, r, yes)
+			})
+		},
+	}
+	s.add(cmd.Flags())
+	cmd.Flags().StringArrayVar(&f.events, "event", nil, "an event id; repeatable")
+	cmd.Flags().StringVar(&f.session, "session", "", "all events of a session up to now")
+	cmd.Flags().StringVar(&f.from, "from", "", "with --to: events of that time, both ends included (RFC 3339)")
+	cmd.Flags().StringVar(&f.to, "to", "", "see --from")
+	cmd.Flags().StringArrayVar(&f.native, "native-id", nil, "an id of the provider's own; repeatable")
+	cmd.Flags().StringVar(&f.because, "reason", "", "why, for the provider's records")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// forgotten says in words what a request is about.
+func forgotten(r *abi.ForgetRequest) string {
+	switch {
+	case len(r.EventIDs) > 0:
+		return count(len(r.EventIDs), "event")
+	case r.SessionID != "":
+		return "session " + quote(r.SessionID)
+	case len(r.NativeIDs) > 0:
+		return count(len(r.NativeIDs), "native item")
+	}
+	return "what happened from " + r.From + " to " + r.To
+}
+
+func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes bool) error {
+	if !yes {
+		m, err := d.Manifest(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.where(),
+			quote(r.Scope.RunID), quote(r.Scope.PersonaID))
+		answer, err := a.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if answer != "yes" {
+			a.out.note("nothing was forgotten")
+			return &doneError{exitFailed}
+		}
+	}
+	receipt, err := d.Forget(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		if err := a.out.value(receipt); err != nil {
+			return err
+		}
+	} else {
+		a.showForgotten(receipt)
+	}
+	switch receipt.Status {
+	case abi.ForgetDone:
+		return nil
+	case abi.ForgetInProgress:
+		return &doneError{exitRetry}
+	}
+	return &doneError{exitFailed}
+}
+
+func (a *app) showForgotten(r *abi.ForgetReceipt) {
+	a.out.print("%s\n", r.Status)
+	for _, kind := range slices.Sorted(maps.Keys(r.Removed)) {
+		a.out.print("  removed: %s: %s\n", printable(kind), printable(strings.Join(r.Removed[kind], " ")))
+	}
+	for _, what := range r.DerivedMayRemain {
+		a.out.print("  may remain: %s\n", printable(what))
+	}
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+)
+
+// forgettingSlot answers forget with a receipt.
+type forgettingSlot struct {
+	host.Contract
+	receipt *abi.ForgetReceipt
+	asked   *abi.ForgetRequest
+}
+
+func (s *forgettingSlot) Manifest(context.Context) (*abi.RunManifest, error) {
+	return &abi.RunManifest{Provider: "probe"}, nil
+}
+
+func (s *forgettingSlot) Forget(_ context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	s.asked = r
+	return s.receipt, nil
+}
+
+func TestForgetAsksAndShowsWhatRemains(t *testing.T) {
+	r := &abi.ForgetRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "ann"}, SessionID: "s4"}
+	for answer, want := range map[string]string{
+		"no\n": "", "yes\n": "partial\n  removed: archived_event: e1 e2\n  may remain: a summary\n"} {
+		var stdout, stderr bytes.Buffer
+		system := System{Stdin: strings.NewReader(answer), Stdout: &stdout, Stderr: &stderr}
+		a := &app{System: system, out: newOutput(system)}
+		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: abi.ForgetPartial,
+			Removed: map[string][]string{"archived_event": {"e1", "e2"}}, DerivedMayRemain: []string{"a summary"}}}
+		err := a.forget(context.Background(), &door{Contract: slot}, r, false)
+		require.Equal(t, &doneError{exitFailed}, err)
+		require.Contains(t, stderr.String(), `Forget session "s4" in probe`)
+		require.Equal(t, want, stdout.String())
+		require.Equal(t, want != "", slot.asked != nil)
+	}
+}
+
+func TestTheExitCodeOfForgetSaysHowFarItCame(t *testing.T) {
+	for status, want := range map[abi.ForgetStatus]int{abi.ForgetDone: 0, abi.ForgetInProgress: exitRetry,
+		abi.ForgetPartial: exitFailed, abi.ForgetUnsupported: exitFailed} {
+		system := System{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+		a := &app{System: system, out: newOutput(system)}
+		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: status}}
+		err := a.forget(context.Background(), &door{Contract: slot}, &abi.ForgetRequest{EventIDs: []string{"e"}}, true)
+		if want == 0 {
+			require.NoError(t, err)
+			continue
+		}
+		require.Equal(t, &doneError{want}, err, status)
+	}
+}
