@@ -7,11 +7,11 @@ import (
 
 // findEvent looks an event up by its id: exact, since a turn and its receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	key, version, err := c.Get(eventKey(r.EventID))
+	key, _, err := c.Get(eventKey(r.EventID))
 	if err != nil {
 		return nil, err
 	}
-	if version == 0 {
+	if len(key) == 0 {
 		return &abi.FindEventAnswer{Found: "absent"}, nil
 	}
 	return &abi.FindEventAnswer{Found: "present", NativeIDs: []string{string(key)}}, nil

@@ -73,17 +73,18 @@ func (w *writer) add(e *abi.MemoryEvent, stored []byte) (*abi.WriteReceipt, erro
 	if err != nil {
 		return nil, err
 	}
-	if version != 0 {
+	if len(known) > 0 {
 		return w.repeated(e, string(known))
 	}
-	key := turnKey(at, w.held.turns+1)
+	key := turnKey(at, w.held.arrived+1)
 	if err := w.call.Put(key, stored, 0); err != nil {
 		return nil, err
 	}
-	if err := w.call.Put(index, []byte(key), 0); err != nil {
+	if err := w.call.Put(index, []byte(key), version); err != nil {
 		return nil, err
 	}
 	w.held.turns++
+	w.held.arrived++
 	w.held.bytes += int64(len(stored))
 	w.added = true
 	return w.receipt(e, key, 1), nil

@@ -13,10 +13,13 @@ import (
 //
 //	turn/<time>/<arrival>   the event as JSON; both numbers inverted, so that byte order is newest first
 //	event/<event id>        the key of its turn; event#<hash> for an id too long for a key
-//	count                   "<turns> <bytes of all of them>"
+//	                        empty after it was forgotten
+//	count                   "<turns> <bytes of all of them>", and after turns were forgotten " <turns that ever came>"
 const (
 	turnPrefix = "turn/"
 	countKey   = "count"
+	// turnKeyLength is that of all keys of turns.
+	turnKeyLength = 37
 )
 
 // turnKey is the key of a turn, which is its native id too. Arrival counts from 1.
@@ -46,6 +49,7 @@ func eventKey(id string) string {
 // tally is how much a scope holds.
 type tally struct {
 	turns, bytes int64
+	arrived      int64 // how many turns ever came, forgotten ones too
 	version      int64 // of the key; 0 before the first turn
 }
 
@@ -55,9 +59,16 @@ func readTally(c *sdk.Call) (tally, error) {
 		return tally{}, err
 	}
 	turns, bytes, _ := strings.Cut(string(value), " ")
+	bytes, arrived, _ := strings.Cut(bytes, " ")
+	if arrived == "" {
+		arrived = turns
+	}
 	n := tally{version: version}
 	if n.turns, err = strconv.ParseInt(turns, 10, 64); err == nil {
 		n.bytes, err = strconv.ParseInt(bytes, 10, 64)
+	}
+	if err == nil {
+		n.arrived, err = strconv.ParseInt(arrived, 10, 64)
 	}
 	if err != nil {
 		return tally{}, unreadable(countKey)
@@ -70,6 +81,9 @@ func (n tally) average() int64 { return n.bytes / max(1, n.turns) }
 
 func (n tally) write(c *sdk.Call) error {
 	value := sdk.Itoa(n.turns) + " " + sdk.Itoa(n.bytes)
+	if n.arrived != n.turns {
+		value += " " + sdk.Itoa(n.arrived)
+	}
 	return c.Put(countKey, []byte(value), n.version)
 }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// forget removes turns. A forgotten event's key stays, empty: what is deleted is everything that begins with a name, and
+// other ids may begin with this one.
+func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	held, err := readTally(c)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := meant(c, r)
+	if err != nil {
+		return nil, err
+	}
+	removed := []string{}
+	for _, key := range keys {
+		stored, version, err := c.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		if version == 0 {
+			continue
+		}
+		var e abi.MemoryEvent
+		if abi.Unmarshal(stored, &e) != nil {
+			return nil, unreadable(key)
+		}
+		if _, err := c.Delete(key); err != nil { // all keys of turns have the same length
+			return nil, err
+		}
+		if err := c.Put(eventKey(e.EventID), nil, sdk.AnyVersion); err != nil {
+			return nil, err
+		}
+		held.turns--
+		held.bytes -= int64(len(stored))
+		removed = append(removed, key)
+	}
+	if len(removed) > 0 {
+		if err := held.write(c); err != nil {
+			return nil, err
+		}
+	}
+	return &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": removed},
+		DerivedMayRemain: []string{}, Trace: &abi.Trace{BackendName: s.config.Provider,
+			NativeOperation: "state_delete"}}, nil
+}
+
+// meant lists the keys of the turns that a request names; some may hold nothing.
+func meant(c *sdk.Call, r *abi.ForgetRequest) (keys []string, err error) {
+	for _, id := range r.EventIDs {
+		key, _, err := c.Get(eventKey(id))
+		if err != nil {
+			return nil, err
+		}
+		if len(key) > 0 {
+			keys = append(keys, string(key))
+		}
+	}
+	for _, id := range r.NativeIDs {
+		if strings.HasPrefix(id, turnPrefix) && len(id) == turnKeyLength {
+			keys = append(keys, id)
+		}
+	}
+	if r.SessionID == "" && r.From == "" {
+		return keys, nil
+	}
+	query := abi.StateListRequest{Prefix: turnPrefix, Values: true}
+	err = c.Each(query, func(item sdk.Item) error {
+		var e abi.MemoryEvent
+		if abi.Unmarshal(item.Value, &e) != nil {
+			return unreadable(item.Key)
+		}
+		named, err := covers(r, &e)
+		if named {
+			keys = append(keys, item.Key)
+		}
+		return err
+	})
+	return keys, err
+}
+
+// covers tells whether a request by session or time means an event.
+func covers(r *abi.ForgetRequest, e *abi.MemoryEvent) (bool, error) {
+	if r.SessionID != "" {
+		return e.SessionID == r.SessionID, nil
+	}
+	from, err := abi.ParseTime(r.From)
+	if err != nil {
+		return false, err
+	}
+	to, err := abi.ParseTime(r.To)
+	if err != nil {
+		return false, err
+	}
+	at, err := abi.ParseTime(e.Timestamp)
+	return err == nil && !at.Before(from) && !at.After(to), nil
+}
