@@ -159,8 +159,13 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	h, space := o.slot.host, o.state.Space()
 	b := new(state.Batch)
 	for _, id := range ids {
-		if err := h.forgetDelivery(ctx, b, space, id, done); err != nil {
+		unseen, err := h.forgetDelivery(ctx, b, space, id, done)
+		if err != nil {
 			return err
+		}
+		if unseen {
+			remains(receipt, "event %s, which the provider may still be working off: forget it again later", id)
+			receipt.Status = abi.ForgetPartial
 		}
 	}
 	if done {
@@ -191,20 +196,23 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	return h.commit(ctx, b)
 }
 
-// forgetDelivery adds to a batch that the ledger forgets an event: all of it, or the digest of its text only. What the
-// provider still holds can be found by the rest.
-func (h *Host) forgetDelivery(ctx context.Context, b *state.Batch, space state.Space, id string, all bool) error {
-	if all {
-		dropLedger(b, space, id)
-		return nil
-	}
+// forgetDelivery adds to a batch that the ledger forgets an event: all of it where the provider is done with it, else
+// the digest of its text. What the provider still holds can be found by the rest. unseen: the provider is done, but the
+// event may have come to it, or be worked off by it, only afterwards.
+func (h *Host) forgetDelivery(ctx context.Context, b *state.Batch, space state.Space, id string, done bool) (
+	unseen bool, err error) {
 	known, err := h.ledgerRecord(ctx, space, id)
 	if err != nil || known == nil {
-		return err
+		return false, err
+	}
+	unseen = done && known.unseen()
+	if done && !unseen {
+		dropLedger(b, space, id)
+		return false, nil
 	}
 	known.hash = contentHash{}
 	b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
-	return nil
+	return unseen, nil
 }
 
 // forgetByNativeIDs drops events of which the provider has removed everything that they came to: so events are found
@@ -232,8 +240,8 @@ func (h *Host) forgetByNativeIDs(ctx context.Context, b *state.Batch, space stat
 
 // forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had tells whether the
 // scope has one of the events; where only some of the ids are known, whether it has any event.
-func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, ids []string, all bool) (had bool,
-	err error) {
+func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, ids []string, all bool) (
+	had bool, err error) {
 	for _, id := range ids {
 		known, err := h.ledgerRecord(ctx, space, id)
 		if err != nil {

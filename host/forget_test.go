@@ -163,9 +163,14 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	}
 	var b state.Batch
 	require.NoError(t, s.host.forgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
-	require.NoError(t, s.host.forgetDelivery(ctx, &b, space, "unknown", true))
+	told(t, s, "e3", "status queued")
+	for id, want := range map[string]bool{"unknown": false, "e3": true} {
+		unseen, err := s.host.forgetDelivery(ctx, &b, space, id, true)
+		require.NoError(t, err)
+		require.Equal(t, want, unseen, id)
+	}
 	require.NoError(t, s.host.commit(ctx, &b))
-	for id, left := range map[string]bool{"e1": false, "e2": true} {
+	for id, left := range map[string]bool{"e1": false, "e2": true, "e3": true} {
 		e, err := s.host.ledgerRecord(ctx, space, id)
 		require.NoError(t, err)
 		require.Equal(t, left, e != nil, id)

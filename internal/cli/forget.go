@@ -12,11 +12,12 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-const forgetHelp = `Removes some of what a scope's memory holds: single events, a session, a range of time, or the provider's own items. The archive loses it too, and recording it again is refused
-(conflict, reason forgotten). On a terminal it asks first; elsewhere it wants --yes. Asked again it goes on.
+const forgetHelp = `Removes some of what a scope's memory holds: single events, a session, a range of time, or the
+provider's own items. The archive loses it too, and recording it again is refused (conflict, reason forgotten). On a terminal it asks first;
+elsewhere it wants --yes. Asked again it goes on.
 
-It prints what was removed, and what may remain and why: what the provider made of it, a provider that has no forget, one that had it before a swap.
-Backups, cassettes, logs and folders of runs are files of yours that it does not touch.
+It prints what was removed, and what may remain and why: what the provider made of it, a provider that has no forget,
+one that had it before a swap. Backups, cassettes, logs and folders of runs are files of yours that it does not touch.
 
 The exit code is 0 when all is removed, 3 while it is in progress, and 1 when something remains.`
 
