@@ -27,7 +27,7 @@ func (a *archive) forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	if err != nil {
 		return nil, err
 	}
-	if err := a.removeStrays(list); err != nil { // a segment that was to be removed when the process ended
+	if err := segments.RemoveStrays(a.dir, list); err != nil { // a segment that was to be removed when the process ended
 		return nil, err
 	}
 	a.forgetUnpacked()
@@ -84,26 +84,20 @@ func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	gone []*abi.MemoryEvent, err error) {
 	var smaller int64
 	var b state.Batch
-	for after := []byte(nil); ; {
-		records, err := a.store.Records(ctx, tableArchive, nil, after, 0)
+	err = eachRecord(ctx, a.store, tableArchive, nil, func(r state.KeyValue) error {
+		left, event, err := forgetLine(r.Value, at, matches)
 		if err != nil {
-			return nil, stateError(err)
+			return errArchive(err.Error())
 		}
-		for _, r := range records {
-			left, event, err := forgetLine(r.Value, at, matches)
-			if err != nil {
-				return nil, errArchive(err.Error())
-			}
-			if event != nil {
-				gone = append(gone, event)
-				smaller += int64(len(r.Value) - len(left))
-				b.PutRecord(tableArchive, r.Key, left)
-			}
-			after = r.Key
+		if event != nil {
+			gone = append(gone, event)
+			smaller += int64(len(r.Value) - len(left))
+			b.PutRecord(tableArchive, r.Key, left)
 		}
-		if len(records) < state.DefaultLimit {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(gone) == 0 {
 		return nil, nil
@@ -130,8 +124,8 @@ func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (le
 	if e.Forgotten != "" {
 		return line, nil, nil
 	}
-	event := new(abi.MemoryEvent)
-	if err := abi.Unmarshal(e.Event, event); err != nil {
+	event, err := e.event()
+	if err != nil {
 		return nil, nil, err
 	}
 	if !matches(event) {
