@@ -67,7 +67,8 @@ type archive struct {
 	// known are the events that the archive has, once an import has needed them.
 	known map[eventIdentity]bool
 
-	// changing is held by the one that seals, merges, or lets go. moving is held for writing while entries move from the table to a segment, or leave.
+	// changing is held by the one that seals, merges, or lets go. moving is held for writing while entries move from the
+	// table to a segment, or leave.
 	changing sync.Mutex
 	moving   sync.RWMutex
 	// unpacked is the segment that was read last.

@@ -68,7 +68,8 @@ func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, requ
 		return do(ctx)
 	}
 	answer, err = do(context.WithValue(ctx, accountKey{}, a))
-	x := &Exchange{Operation: name, Origin: OriginOf(ctx), At: at, Latency: time.Since(began), Request: request, clean: s.redact}
+	x := &Exchange{Operation: name, Origin: OriginOf(ctx), At: at, Latency: time.Since(began), Request: request,
+		clean: s.redact}
 	if err != nil {
 		x.Error, x.Trace = abi.AsError(err), a.trace(name, x.Latency)
 	} else {
@@ -189,6 +190,7 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 	p := a.last.provider
 	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(),
 		Generation: a.last.generation, Tokenizer: p.tokens.Name(),
-		NativeOperation: routesOf(a.io), IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend), PluginMS: ms(max(0, a.inGuest-a.backend)),
-		HostMS: ms(max(0, took-a.inGuest))}
+		NativeOperation: routesOf(a.io), IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend),
+		PluginMS: ms(max(0, a.inGuest-a.backend)),
+		HostMS:   ms(max(0, took-a.inGuest))}
 }

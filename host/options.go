@@ -146,7 +146,8 @@ type ProviderConfig struct {
 	Name string
 	// Word is how the configuration chose it: "backend" or "condition". Default: by the provider's kind.
 	Word string
-	// Module is the wasm file's bytes; Source says where they came from ("builtin", a path or oci://...), for the manifest.
+	// Module is the wasm file's bytes; Source says where they came from ("builtin", a path or oci://...), for the
+	// manifest.
 	Module []byte
 	Source string
 	// Block is the provider's own configuration: a JSON object, validated against the module's schema. Empty means {}.

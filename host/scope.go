@@ -29,7 +29,8 @@ const (
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in archive.go, tableForgotten is in forget.go. opstate.TableCommits counts the commits of a space's state.
+	// Those of the archive are in archive.go, tableForgotten is in forget.go. opstate.TableCommits counts the commits of a
+	// space's state.
 )
 
 // scopeRecord is what the store keeps of a scope.

@@ -19,8 +19,8 @@ import (
 const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers": ["full_history", "ledger_memory"], "stability": 0.1,
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
-// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 where tests are short) and resumes
-// it: metrics.json must have the bytes of a run that nobody killed.
+// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 where
+// tests are short) and resumes it: metrics.json must have the bytes of a run that nobody killed.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 	kills := 3
 	if brief.Tests() {

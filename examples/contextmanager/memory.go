@@ -1,9 +1,9 @@
 // Package contextmanager shows memhost's slot as the context manager of a Go agent, in the shape that PicoClaw's has:
 // assemble before the model is called, ingest every message after it was said, clear when the user begins anew.
 //
-// It is in PicoClaw's shape, and not its interface: Assemble there is given no query, since it runs before the message is
-// taken in, and its summary goes into the system message. A memory wants the query, and its context belongs at the end of
-// the user's message: in PicoClaw itself use the hook (docs/picoclaw.md, docs/agents.md).
+// It is in PicoClaw's shape, and not its interface: Assemble there is given no query, since it runs before the message
+// is taken in, and its summary goes into the system message. A memory wants the query, and its context belongs at the
+// end of the user's message: in PicoClaw itself use the hook (docs/picoclaw.md, docs/agents.md).
 //
 // Agent (agent.go) is a loop around it. Copy both and put your own model in.
 package contextmanager

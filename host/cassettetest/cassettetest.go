@@ -4,7 +4,8 @@
 //	var update = flag.Bool("update", false, "record the cassettes anew")
 //
 //	func TestCassettes(t *testing.T) {
-//		cassettetest.Golden(t, *update, "testdata/tea.cassette", host.ProviderConfig{Name: "mine", Module: wasm}, func(s *host.Slot) {
+//		mine := host.ProviderConfig{Name: "mine", Module: wasm}
+//		cassettetest.Golden(t, *update, "testdata/tea.cassette", mine, func(s *host.Slot) {
 //			_, err := s.RecordEvent(ctx, event)
 //			...
 //		})

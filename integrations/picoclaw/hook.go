@@ -133,8 +133,8 @@ func fits(request reflect.Type) error {
 			}
 		}
 	}
-	return fmt.Errorf("memhost: %s has no Messages with a text as Content, as LLMHookRequest of PicoClaw has at commit %s: "+
-		"this PicoClaw is of another version", request, Commit)
+	return fmt.Errorf("memhost: %s has no Messages with a text as Content, as LLMHookRequest of PicoClaw has at "+
+		"commit %s: this PicoClaw is of another version", request, Commit)
 }
 
 // BeforeLLM puts the context at the end of the user's message. Without one, and whatever goes wrong, the request stays

@@ -142,7 +142,8 @@ func (a *app) reportLint(p *pack.Pack, findings []pack.Finding) error {
 func (a *app) evalPackShowCommand() *cobra.Command {
 	var persona string
 	var repairs bool
-	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, one persona's timeline, or what was mended", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, one persona's timeline, or what was mended",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := pack.Open(args[0])
 			if err != nil {

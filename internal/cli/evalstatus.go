@@ -35,7 +35,8 @@ func (a *app) evalStatusCommand() *cobra.Command {
 				a.Sleep(ctx, 2*time.Second)
 			}
 		}}
-	cmd.Flags().BoolVar(&follow, "follow", false, "print it again every two seconds, until every cell is complete or failed")
+	cmd.Flags().BoolVar(&follow, "follow", false,
+		"print it again every two seconds, until every cell is complete or failed")
 	return cmd
 }
 

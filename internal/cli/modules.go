@@ -96,8 +96,8 @@ func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
 	return providersIn(m), nil
 }
 
-// openModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by that of
-// a provider.
+// openModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by
+// that of a provider.
 func (a *app) openModule(plugin string, file bool) (*module, error) {
 	if file {
 		return readModule(plugin)

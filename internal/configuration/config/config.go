@@ -400,8 +400,8 @@ func (c *Config) Scope() abi.MemoryScope {
 }
 
 // PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one,
-// unless it begins with oci://; otherwise it is the name of a built-in module, or a module in a registry. A path that the configuration file gives counts from that file's
-// folder.
+// unless it begins with oci://; otherwise it is the name of a built-in module, or a module in a registry. A path
+// that the configuration file gives counts from that file's folder.
 func (c *Config) PluginFile() (path string, isFile bool) {
 	if !isPluginFile(c.Memory.Plugin) {
 		return "", false

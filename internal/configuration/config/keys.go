@@ -64,7 +64,8 @@ func keys() []key {
 		{path: "memory.condition", kind: aText, flag: "condition", def: DefaultProvider,
 			doc: "The control condition that serves."},
 		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, a module in a registry " +
-			"(oci://HOST/NAME:TAG), or the name of a built-in module; built-in modules are found by the provider's name without it."},
+			"(oci://HOST/NAME:TAG), or the name of a built-in module; built-in modules are found by the " +
+			"provider's name without it."},
 		{path: "memory.profile", kind: aChoice, flag: "profile", def: "best", choices: []string{"best", "source-design"},
 			doc: "How a provider asks its backend: best as its page says, source-design with exactly the native calls of the " +
 				"published design."},

@@ -38,8 +38,8 @@ const (
 
 // policy is the Content-Security-Policy of every file: nothing comes from elsewhere or goes there, no script stands in
 // the HTML, and no text can become HTML (Trusted Types without a policy).
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
-	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Page serves the page below wire.PathPage. Make one with New; it is safe for concurrent use.
 type Page struct {
