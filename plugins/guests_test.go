@@ -24,7 +24,8 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 		"memos":          {"config", "http_send", "pull", "state_get", "state_put", "tokens_count", "tokens_fit"},
 		"bm25": {"config", "pull", "state_append", "state_get", "state_list", "state_put", "state_read",
 			"tokens_count", "tokens_fit"},
-		"full_history": {"config", "pull", "state_get", "state_list", "state_put", "tokens_count", "tokens_fit"},
+		"full_history": {"config", "pull", "state_delete", "state_get", "state_list", "state_put", "tokens_count",
+			"tokens_fit"},
 	}
 	for _, m := range plugins.Builtin() {
 		want, known := powers[m.Name]
