@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 
 	"go.etcd.io/bbolt"
 )
@@ -35,7 +34,7 @@ func newWriter(tx *bbolt.Tx) (*writer, error) {
 // writes is true for a batch that is more than preconditions.
 func (b *Batch) writes() bool {
 	for _, o := range b.ops {
-		if o.kind != opExpectRecord {
+		if o.Kind != OpExpectRecord {
 			return true
 		}
 	}
@@ -46,111 +45,78 @@ func (b *Batch) writes() bool {
 func (w *writer) check(b *Batch) error {
 	for _, o := range b.ops {
 		switch {
-		case o.kind == opPut && o.expected != AnyVersion:
+		case o.Kind == OpPut && o.Expected != AnyVersion:
 			var found int64
-			k := spaceKey(o.space, o.name)
+			k := spaceKey(o.Space, o.Name)
 			if stored := w.kv.Get(k); stored != nil {
 				var err error
 				if found, _, err = unsealValue(k, stored); err != nil {
 					return err
 				}
 			}
-			if found != o.expected {
-				return &Error{Kind: ErrConflict, Conflict: &Conflict{Space: o.space, Key: o.name, Expected: o.expected,
-					Found: found},
-					Message: fmt.Sprintf("commit: key %s in space %s %s, expected that it %s", quote(o.name), o.space,
-						hasVersion(found), hasVersion(o.expected)),
-					Hint: "read it again and decide anew; nothing was applied"}
+			if err := o.CheckVersion(found); err != nil {
+				return err
 			}
-		case o.kind == opExpectRecord:
-			have, err := recordOf(w.tx, o.table, []byte(o.name))
+		case o.Kind == OpExpectRecord:
+			have, err := recordOf(w.tx, o.Table, []byte(o.Name))
 			if err != nil {
 				return err
 			}
-			if !sameRecord(have, o.value) {
-				return &Error{Kind: ErrConflict, Conflict: &Conflict{Key: o.name, Table: o.table},
-					Message: fmt.Sprintf("commit: record %s in table %s %s", quote(o.name), o.table,
-						notAsExpected(have, o.value)),
-					Hint: "read it again and decide anew; nothing was applied"}
+			if err := o.CheckRecord(have); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-func hasVersion(v int64) string {
-	if v == 0 {
-		return "is absent"
-	}
-	return fmt.Sprintf("has version %d", v)
-}
-
-func notAsExpected(have, want []byte) string {
-	switch {
-	case have == nil:
-		return "is absent, expected that it is there"
-	case want == nil:
-		return "is there, expected that it is absent"
-	default:
-		return "is not as expected"
-	}
-}
-
 // apply writes a batch. When it fails the transaction is spoilt.
 func (w *writer) apply(b *Batch) (CommitResult, error) {
-	res := CommitResult{
-		Versions: make([]int64, 0, b.puts),
-		Seqs:     make([]int64, 0, b.appends),
-		Deleted:  make([]Counts, 0, b.deletes),
-	}
+	res := NewResult(b)
 	before := map[Space]int64{}
 	for _, o := range b.ops {
 		var delta int64
 		var err error
-		switch o.kind {
-		case opPut:
+		switch o.Kind {
+		case OpPut:
 			var version int64
 			version, delta, err = w.put(o)
 			res.Versions = append(res.Versions, version)
-		case opAppend:
+		case OpAppend:
 			var seq int64
-			seq, delta, err = w.append(o.space, o.name, o.value)
+			seq, delta, err = w.append(o.Space, o.Name, o.Value)
 			res.Seqs = append(res.Seqs, seq)
-		case opDeletePrefix:
+		case OpDeletePrefix:
 			var n Counts
-			n, err = w.deletePrefix(o.space, o.name)
+			n, err = w.deletePrefix(o.Space, o.Name)
 			delta = -n.Bytes
 			res.Deleted = append(res.Deleted, n)
-		case opPutRecord:
-			err = w.putRecord(o.table, o.name, o.value)
-		case opDeleteRecord:
-			err = w.deleteRecord(o.table, o.name)
+		case OpPutRecord:
+			err = w.putRecord(o.Table, o.Name, o.Value)
+		case OpDeleteRecord:
+			err = w.deleteRecord(o.Table, o.Name)
 		}
 		if err == nil && delta != 0 {
-			err = w.account(o.space, delta, before)
+			err = w.account(o.Space, delta, before)
 		}
 		if err != nil {
 			return CommitResult{}, err
 		}
 	}
 	for space, was := range before {
-		if now := w.used[space]; b.MaxSpaceBytes > 0 && now > b.MaxSpaceBytes && now > was {
-			return CommitResult{}, &Error{Kind: ErrQuota,
-				Quota: &Quota{Space: space, Used: was, Needed: now, Limit: b.MaxSpaceBytes},
-				Message: fmt.Sprintf("commit: space %s holds %d bytes and would hold %d, its limit is %d", space, was,
-					now, b.MaxSpaceBytes),
-				Hint: "delete state of this scope or raise the limit; nothing was applied"}
+		if err := b.CheckUsage(space, was, w.used[space]); err != nil {
+			return CommitResult{}, err
 		}
 	}
 	return res, nil
 }
 
-func (w *writer) put(o op) (version, delta int64, err error) {
-	if o.replaced {
+func (w *writer) put(o Op) (version, delta int64, err error) {
+	if o.Replaced {
 		next, err := w.kv.NextSequence()
 		return int64(next), 0, err
 	}
-	k := spaceKey(o.space, o.name)
+	k := spaceKey(o.Space, o.Name)
 	if old := w.kv.Get(k); old != nil {
 		if _, _, err := unsealValue(k, old); err != nil {
 			return 0, 0, err
@@ -163,7 +129,7 @@ func (w *writer) put(o op) (version, delta int64, err error) {
 	}
 	var v [versionLen]byte
 	binary.BigEndian.PutUint64(v[:], next)
-	stored := seal(k, v[:], o.value)
+	stored := seal(k, v[:], o.Value)
 	return int64(next), delta + pairBytes(k, stored), w.kv.Put(k, stored)
 }
 

@@ -19,39 +19,46 @@ type Batch struct {
 	// is refused with ErrQuota. 0 means no bound. A batch that shrinks a space passes, even one above the bound.
 	MaxSpaceBytes int64
 
-	ops     []op
+	ops     []Op
 	puts    int
 	appends int
 	deletes int
 	bytes   int
 }
 
-type opKind int
+// OpKind says what an [Op] does.
+type OpKind int
 
+// The kinds of operations, each named after the method of [Batch] that adds it.
 const (
-	opPut opKind = iota
-	opAppend
-	opDeletePrefix
-	opPutRecord
-	opDeleteRecord
-	opExpectRecord
+	OpPut OpKind = iota
+	OpAppend
+	OpDeletePrefix
+	OpPutRecord
+	OpDeleteRecord
+	OpExpectRecord
 )
 
-// op is one call on a Batch. Name is the key, the log, the prefix or the record's key.
-type op struct {
-	kind     opKind
-	space    Space
-	table    Table
-	name     string
-	value    []byte
-	expected int64
-	replaced bool // a put that a later one of the same key replaced: it has no value any more
+// Op is one call on a Batch, as a store reads it.
+type Op struct {
+	Kind OpKind
+	// Space is set for puts, appends and deletes of a prefix; Table for the operations on records.
+	Space Space
+	Table Table
+	// Name is the key, the log, the prefix or the record's key.
+	Name string
+	// Value is what is written, or what ExpectRecord expects: nil means absent.
+	Value []byte
+	// Expected is the version that the key of a put must have: AnyVersion, or 0 for absent.
+	Expected int64
+	// Replaced marks a put whose key a later put of the same batch writes again. It has a version, but no value.
+	Replaced bool
 }
 
 // Put writes a key and returns the put's index in CommitResult.Versions. Expected is the version that the key must have
 // before the batch: AnyVersion for whatever it is, 0 for absent; another one there is ErrConflict.
 func (b *Batch) Put(space Space, key string, value []byte, expected int64) int {
-	b.add(op{kind: opPut, space: space, name: key, value: value, expected: expected})
+	b.add(Op{Kind: OpPut, Space: space, Name: key, Value: value, Expected: expected})
 	b.puts++
 	return b.puts - 1
 }
@@ -60,15 +67,15 @@ func (b *Batch) Put(space Space, key string, value []byte, expected int64) int {
 // let go; its precondition and its version remain, so that every version is what it would be with both puts.
 func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int {
 	old := &b.ops[earlier]
-	b.bytes -= len(old.value)
-	old.value, old.replaced = nil, true
+	b.bytes -= len(old.Value)
+	old.Value, old.Replaced = nil, true
 	return b.Put(space, key, value, AnyVersion)
 }
 
 // Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the
 // number after the log's last one; the first is 1.
 func (b *Batch) Append(space Space, log string, value []byte) int {
-	b.add(op{kind: opAppend, space: space, name: log, value: value})
+	b.add(Op{Kind: OpAppend, Space: space, Name: log, Value: value})
 	b.appends++
 	return b.appends - 1
 }
@@ -76,26 +83,29 @@ func (b *Batch) Append(space Space, log string, value []byte) int {
 // DeletePrefix removes the keys, and the logs with all their entries, whose names begin with prefix, and returns the
 // delete's index in CommitResult.Deleted. The empty prefix removes everything in the space.
 func (b *Batch) DeletePrefix(space Space, prefix string) int {
-	b.add(op{kind: opDeletePrefix, space: space, name: prefix})
+	b.add(Op{Kind: OpDeletePrefix, Space: space, Name: prefix})
 	b.deletes++
 	return b.deletes - 1
 }
 
 // PutRecord writes a host record.
 func (b *Batch) PutRecord(table Table, key, value []byte) {
-	b.add(op{kind: opPutRecord, table: table, name: string(key), value: value})
+	b.add(Op{Kind: OpPutRecord, Table: table, Name: string(key), Value: value})
 }
 
 // DeleteRecord removes a host record; one that is absent stays so.
 func (b *Batch) DeleteRecord(table Table, key []byte) {
-	b.add(op{kind: opDeleteRecord, table: table, name: string(key)})
+	b.add(Op{Kind: OpDeleteRecord, Table: table, Name: string(key)})
 }
 
 // ExpectRecord makes the batch fail with ErrConflict unless the record has exactly this value before the batch. A nil
 // value means that it must be absent; an empty one that is not nil, that it is there and empty.
 func (b *Batch) ExpectRecord(table Table, key, value []byte) {
-	b.add(op{kind: opExpectRecord, table: table, name: string(key), value: value})
+	b.add(Op{Kind: OpExpectRecord, Table: table, Name: string(key), Value: value})
 }
+
+// Ops returns the calls on the batch in their order. The caller must not change them.
+func (b *Batch) Ops() []Op { return b.ops }
 
 // Len is the number of writes and preconditions.
 func (b *Batch) Len() int { return len(b.ops) }
@@ -103,13 +113,14 @@ func (b *Batch) Len() int { return len(b.ops) }
 // Bytes is the size of the names and values in the batch.
 func (b *Batch) Bytes() int { return b.bytes }
 
-func (b *Batch) add(o op) {
+func (b *Batch) add(o Op) {
 	b.ops = append(b.ops, o)
-	b.bytes += len(o.name) + len(o.value)
+	b.bytes += len(o.Name) + len(o.Value)
 }
 
-// validate checks what no state of the store could make right.
-func (b *Batch) validate() error {
+// Validate returns ErrInvalid for a batch that no state of the store could make right, such as one with an empty key.
+// Each store calls it first.
+func (b *Batch) Validate() error {
 	if b.MaxSpaceBytes < 0 {
 		return invalid("batch: MaxSpaceBytes is %d, want 0 or more", b.MaxSpaceBytes)
 	}
@@ -121,29 +132,82 @@ func (b *Batch) validate() error {
 	return nil
 }
 
-func (o op) validate() error {
+func (o Op) validate() error {
 	what, least := "key", 1
-	switch o.kind {
-	case opAppend:
+	switch o.Kind {
+	case OpAppend:
 		what = "log name"
-	case opDeletePrefix:
+	case OpDeletePrefix:
 		what, least = "prefix", 0
-	case opPutRecord, opDeleteRecord, opExpectRecord:
+	case OpPutRecord, OpDeleteRecord, OpExpectRecord:
 		what = "record key"
-		if n := len(o.table); n < 1 || n > MaxName {
+		if n := len(o.Table); n < 1 || n > MaxName {
 			return fmt.Errorf("name of the table has %d bytes, want 1 to %d", n, MaxName)
 		}
 	}
-	if n := len(o.name); n < least || n > MaxName {
+	if n := len(o.Name); n < least || n > MaxName {
 		return fmt.Errorf("%s has %d bytes, want %d to %d", what, n, least, MaxName)
 	}
-	if n := len(o.value); n > MaxValue {
-		return fmt.Errorf("value of %s %s has %d bytes, want at most %d", what, quote(o.name), n, MaxValue)
+	if n := len(o.Value); n > MaxValue {
+		return fmt.Errorf("value of %s %s has %d bytes, want at most %d", what, quote(o.Name), n, MaxValue)
 	}
-	if o.kind == opPut && o.expected < AnyVersion {
-		return fmt.Errorf("expected version of key %s is %d, want %d or more", quote(o.name), o.expected, AnyVersion)
+	if o.Kind == OpPut && o.Expected < AnyVersion {
+		return fmt.Errorf("expected version of key %s is %d, want %d or more", quote(o.Name), o.Expected, AnyVersion)
 	}
 	return nil
+}
+
+// CheckVersion returns ErrConflict when a put expects another version than found, which is 0 for an absent key.
+func (o Op) CheckVersion(found int64) error {
+	if o.Expected == AnyVersion || o.Expected == found {
+		return nil
+	}
+	return &Error{Kind: ErrConflict, Conflict: &Conflict{Space: o.Space, Key: o.Name, Expected: o.Expected,
+		Found: found},
+		Message: fmt.Sprintf("commit: key %s in space %s %s, expected that it %s", quote(o.Name), o.Space,
+			hasVersion(found), hasVersion(o.Expected)),
+		Hint: "read it again and decide anew; nothing was applied"}
+}
+
+// CheckRecord returns ErrConflict when ExpectRecord expects another value than have, which is nil for an absent record.
+func (o Op) CheckRecord(have []byte) error {
+	if sameRecord(have, o.Value) {
+		return nil
+	}
+	return &Error{Kind: ErrConflict, Conflict: &Conflict{Key: o.Name, Table: o.Table},
+		Message: fmt.Sprintf("commit: record %s in table %s %s", quote(o.Name), o.Table,
+			notAsExpected(have, o.Value)),
+		Hint: "read it again and decide anew; nothing was applied"}
+}
+
+func hasVersion(v int64) string {
+	if v == 0 {
+		return "is absent"
+	}
+	return fmt.Sprintf("has version %d", v)
+}
+
+func notAsExpected(have, want []byte) string {
+	switch {
+	case have == nil:
+		return "is absent, expected that it is there"
+	case want == nil:
+		return "is there, expected that it is absent"
+	default:
+		return "is not as expected"
+	}
+}
+
+// CheckUsage returns ErrQuota when the batch makes a space grow from was to now bytes, beyond MaxSpaceBytes.
+func (b *Batch) CheckUsage(space Space, was, now int64) error {
+	if b.MaxSpaceBytes == 0 || now <= b.MaxSpaceBytes || now <= was {
+		return nil
+	}
+	return &Error{Kind: ErrQuota,
+		Quota: &Quota{Space: space, Used: was, Needed: now, Limit: b.MaxSpaceBytes},
+		Message: fmt.Sprintf("commit: space %s holds %d bytes and would hold %d, its limit is %d", space, was,
+			now, b.MaxSpaceBytes),
+		Hint: "delete state of this scope or raise the limit; nothing was applied"}
 }
 
 // CommitResult tells what a batch came to.
@@ -153,6 +217,15 @@ type CommitResult struct {
 	Versions []int64
 	Seqs     []int64
 	Deleted  []Counts
+}
+
+// NewResult returns a result with room for the answers to a batch. Its slices are empty, not nil.
+func NewResult(b *Batch) CommitResult {
+	return CommitResult{
+		Versions: make([]int64, 0, b.puts),
+		Seqs:     make([]int64, 0, b.appends),
+		Deleted:  make([]Counts, 0, b.deletes),
+	}
 }
 
 // sameRecord compares a record (nil when absent) with an expected one.

@@ -70,7 +70,7 @@ func (s *Bolt) Get(ctx context.Context, space Space, key string) (Value, error) 
 
 // List returns a page of a space's keys.
 func (s *Bolt) List(ctx context.Context, space Space, q ListQuery) (Page, error) {
-	limit, err := pageLimit("list", q.Limit, q.MaxBytes)
+	limit, err := PageLimit("list", q.Limit, q.MaxBytes)
 	if err != nil {
 		return Page{}, err
 	}
@@ -115,7 +115,7 @@ func (s *Bolt) List(ctx context.Context, space Space, q ListQuery) (Page, error)
 
 // ReadLog returns a page of a log's entries.
 func (s *Bolt) ReadLog(ctx context.Context, space Space, q LogQuery) (Entries, error) {
-	limit, err := pageLimit("read log", q.Limit, q.MaxBytes)
+	limit, err := PageLimit("read log", q.Limit, q.MaxBytes)
 	if err != nil {
 		return Entries{}, err
 	}
@@ -246,7 +246,7 @@ func (s *Bolt) Record(ctx context.Context, table Table, key []byte) ([]byte, err
 
 // Records returns a page of a table.
 func (s *Bolt) Records(ctx context.Context, table Table, prefix, after []byte, limit int) ([]KeyValue, error) {
-	limit, err := pageLimit("records", limit, 0)
+	limit, err := PageLimit("records", limit, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -445,7 +445,8 @@ func logBytes(name int, entries, size int64) int64 {
 	return int64(name) + size + EntryOverhead*entries
 }
 
-func pageLimit(what string, limit, maxBytes int) (int, error) {
+// PageLimit checks the size of a page that a query asks for, and fills in what 0 means. The error is ErrInvalid.
+func PageLimit(what string, limit, maxBytes int) (int, error) {
 	switch {
 	case limit < 0:
 		return 0, invalid("%s: limit is %d, want 0 or more", what, limit)

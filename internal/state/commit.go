@@ -45,7 +45,7 @@ const (
 // failing): nothing was applied, to none of the group, and a later Commit may succeed; only where the error is
 // ErrUncertain too did writing fail so late that reads see the batch, while a loss of power may undo it.
 func (s *Bolt) Commit(ctx context.Context, b *Batch) (CommitResult, error) {
-	if err := b.validate(); err != nil {
+	if err := b.Validate(); err != nil {
 		return CommitResult{}, err
 	}
 	if err := ctx.Err(); err != nil {

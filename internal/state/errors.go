@@ -33,10 +33,12 @@ var (
 
 	// ErrOwned: another process owns the data folder. Error.Owner says who, when its slot.json could be read.
 	ErrOwned = errors.New("data folder belongs to another process")
-	// ErrSchema: an older or a newer memhost made the data folder.
+	// ErrSchema: an older or a newer memhost made the data folder, or the tables of the database.
 	ErrSchema = errors.New("data folder has another schema")
 	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
 	ErrFolder = errors.New("data folder cannot be used")
+	// ErrDatabase: the database refuses this user or takes no writes (wrong password, no privilege, a standby, ...).
+	ErrDatabase = errors.New("database cannot be used")
 )
 
 // Error is a failure of the store. Its text says who, doing what, got what, and what to do next.
@@ -123,6 +125,8 @@ func (e *Error) As(target any) bool {
 		reason = "folder_schema"
 	case ErrFolder:
 		reason = "folder"
+	case ErrDatabase:
+		reason = "database"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
 	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain
