@@ -12,8 +12,8 @@
 //	version := result.Versions[put]
 //
 // Reads go by key or by page and each sees one moment; nothing reads and writes inside a transaction of the caller. All
-// writing is one atomic batch with preconditions. A replicated store such as NATS JetStream KV offers just that (get,
-// list by subject, atomic batch with expected revisions), so it can be put behind Store without a change to the host.
+// writing is one atomic batch with preconditions. So a store can be one file ([Bolt], here) or a database that several
+// hosts share (package postgres).
 //
 // Files, in reading order: store.go and batch.go (the contract), options.go, folder.go and slot.go (the data folder),
 // bolt.go (reads), commit.go (group commit), apply.go (what a batch does to the file), layout.go (what lies where),

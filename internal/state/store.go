@@ -57,7 +57,8 @@ type Store interface {
 	Records(ctx context.Context, table Table, prefix, after []byte, limit int) ([]KeyValue, error)
 
 	// Commit applies a batch: all of it or nothing. When it returns nil the batch is as durable as the store was opened
-	// for. See Bolt.Commit for what a cancelled context means. The batch is neither changed nor kept.
+	// for. A context that ends before the batch has its turn withdraws it, and nothing was applied; later, Commit waits
+	// for the outcome. The batch is neither changed nor kept.
 	Commit(ctx context.Context, b *Batch) (CommitResult, error)
 	// Close waits for commits under way and releases the store. What comes later is ErrClosed. Closing twice is
 	// harmless.
@@ -68,7 +69,8 @@ type Store interface {
 type Value struct {
 	// Data is nil when the key is absent.
 	Data []byte
-	// Version is greater than every version that the store gave before, to any key; 0 means absent.
+	// Version is greater than every version that the store gave before, to any key; 0 means absent. A store that hosts
+	// share promises that for the keys of one space only, and never gives a version twice.
 	Version int64
 }
 

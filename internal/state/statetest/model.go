@@ -67,7 +67,8 @@ func (m *model) counts(s state.Space, prefix string) state.Counts {
 
 // commit applies b to a copy, which it returns with the sequence numbers, deletions and kind of error expected.
 // Versions are the store's to choose.
-func (m *model) commit(b *state.Batch, versions []int64) (after *model, seqs []int64, deleted []state.Counts, err error) {
+func (m *model) commit(b *state.Batch, versions []int64) (after *model, seqs []int64, deleted []state.Counts,
+	err error) {
 	for _, o := range b.Ops() {
 		switch {
 		case o.Kind == state.OpPut && o.Expected != state.AnyVersion && m.kv[o.Space][o.Name].Version != o.Expected,

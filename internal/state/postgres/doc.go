@@ -1,0 +1,13 @@
+// Package postgres is a [state.Store] in a PostgreSQL database, for hosts on several machines.
+//
+// [Migrate] makes the tables, [Open] connects. Each batch is one transaction, and so durable as the server's
+// synchronous_commit says. Batches of one space, and of one record with a precondition, go one after another, whichever
+// host they come from: they lock the space's row and the record's row, in an order that all batches share. Each read is
+// one statement, which sees one moment.
+//
+// A version is greater than every version that the same space had before. Versions of different spaces come from one
+// sequence, so that no two are the same, but batches of different hosts may get theirs in another order than they
+// commit.
+//
+// The SQL needs row locks and READ COMMITTED, no advisory locks and no LISTEN.
+package postgres

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/memhost/memhost/internal/state"
+)
+
+func invalid(format string, args ...any) error {
+	return &state.Error{Kind: state.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// fail turns an error of the driver into the store's: with what was done, where, and a hint.
+func (s *Store) fail(what string, err error) error {
+	var own *state.Error
+	var server *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return err
+	case s.closed.Load():
+		return &state.Error{Kind: state.ErrClosed, Message: what + ": the store is closed"}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("state: %s: %s: %w", what, s.where, err)
+	}
+	e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: %s: %s", what, s.where, err), Cause: err}
+	if !errors.As(err, &server) {
+		e.Hint = "see that the server runs and can be reached from here"
+		return e
+	}
+	switch code := server.Code; {
+	case strings.HasPrefix(code, "28"): // the user or the password
+		e.Kind, e.Hint = state.ErrDatabase, "correct user and password (store.postgres.url and password)"
+	case code == "3D000": // no such database
+		e.Kind, e.Hint = state.ErrDatabase, "create the database, or correct the name in the URL"
+	case code == "42501": // no privilege
+		e.Kind, e.Hint = state.ErrDatabase, "grant this user the rights on the schema, or let its owner run: memhost "+
+			"cluster migrate"
+	case code == "25006": // read-only transaction
+		e.Kind, e.Hint = state.ErrDatabase, "name the primary, or all servers and target_session_attrs=read-write"
+	case strings.HasPrefix(code, "42P01"), code == "3F000": // no such table, no such schema
+		e.Kind, e.Hint = state.ErrSchema, "run: memhost cluster migrate"
+	case code == "53300": // too many connections
+		e.Hint = "raise max_connections of the server, or lower pool_max_conns in the URL"
+	case code == "53100": // disk full
+		e.Hint = "make room on the server's disk and try again"
+	case strings.HasPrefix(code, "XX"): // damaged data, internal error
+		e.Kind, e.Hint = state.ErrDamaged, "read the server's log, and restore the database from a backup"
+	}
+	return e
+}
+
+// uncertain tells whether a commit that ended in err may have happened: the connection was lost, or the server ended
+// it. An ordinary error of the server says that the transaction was rolled back.
+func uncertain(err error) bool {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) {
+		return true
+	}
+	return server.Severity != "ERROR"
+}
+
+// again tells whether the server rolled the transaction back only because it ran into another one.
+func again(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"path"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// versionTable has one row for each migration that was run. The n-th file has version n.
+const versionTable = "memhost_migrations"
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrationFiles returns the names of the files in the order in which they run.
+func migrationFiles() ([]string, error) { return fs.Glob(migrations, "migrations/*.sql") }
+
+// Migrate makes the schema and brings its tables to this version. It returns the names of the migrations that it ran,
+// none when everything was up to date. Each migration is one transaction. Two that run at once wait for each other.
+func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
+	s, err := connect(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer s.pool.Close()
+	files, err := migrationFiles()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, s.fail("migrate", err)
+	}
+	for i, file := range files {
+		did, err := s.migrate(ctx, i+1, file)
+		if err != nil {
+			return ran, s.fail("migrate: "+path.Base(file), err)
+		}
+		if did {
+			ran = append(ran, path.Base(file))
+		}
+	}
+	return ran, nil
+}
+
+// prepare makes the schema and the table of versions. PostgreSQL refuses one of two that make the same thing at once,
+// in spite of IF NOT EXISTS: the second attempt finds it there.
+func (s *Store) prepare(ctx context.Context) error {
+	statements := "CREATE SCHEMA IF NOT EXISTS " + quoteName(s.opts.Schema) + ";" +
+		"CREATE TABLE IF NOT EXISTS " + versionTable +
+		" (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
+	_, err := s.pool.Exec(ctx, statements)
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == "23505" { // unique violation, in the catalogue
+		_, err = s.pool.Exec(ctx, statements)
+	}
+	return err
+}
+
+// migrate runs one migration unless it was run before. The row of its version makes another program that runs the same
+// migration at the same moment wait.
+func (s *Store) migrate(ctx context.Context, version int, file string) (ran bool, err error) {
+	text, err := migrations.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "INSERT INTO "+versionTable+" (version) VALUES ($1) ON CONFLICT DO NOTHING", version)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		ran = true
+		_, err = tx.Exec(ctx, string(text)) // without parameters, it may be many statements
+		return err
+	})
+	return ran && err == nil, err
+}

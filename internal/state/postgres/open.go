@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Options says which database, and how long to wait for it.
+type Options struct {
+	// URL is a connection string of libpq: postgres://user@host:5432/database?sslmode=verify-full, or host=... user=...
+	// It may name several hosts; the first that accepts writes is used. Required.
+	URL string
+	// Password replaces the one of the URL. Empty means the URL's, or what libpq's environment and files say.
+	Password string
+	// Schema is the PostgreSQL schema of the tables; empty means "memhost".
+	Schema string
+	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
+	Timeout time.Duration
+	// Dial opens connections; nil means the network's own.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Store is a state.Store in a PostgreSQL database. Open makes it.
+type Store struct {
+	pool    *pgxpool.Pool
+	opts    Options
+	where   string // the database in words, without secrets, for messages
+	closed  atomic.Bool
+	commits atomic.Int64
+}
+
+var _ state.Store = (*Store)(nil)
+
+// Open connects to a database that Migrate has prepared.
+//
+// Errors: ErrInvalid for a wrong URL; ErrSchema when the tables are missing or of another version; ErrDatabase when
+// the server refuses this user or is read-only; ErrUnavailable when no server answers.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	s, err := connect(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkVersion(ctx); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func connect(ctx context.Context, opts Options) (*Store, error) {
+	if opts.URL == "" {
+		return nil, invalid("the URL of the database is empty, want postgres://user@host:5432/database")
+	}
+	config, err := pgxpool.ParseConfig(opts.URL)
+	if err != nil {
+		return nil, invalid("the URL of the database cannot be read: %s", err)
+	}
+	if opts.Schema == "" {
+		opts.Schema = "memhost"
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = time.Minute
+	}
+	if opts.Password != "" {
+		config.ConnConfig.Password = opts.Password
+	}
+	if opts.Dial != nil {
+		config.ConnConfig.DialFunc = opts.Dial
+	}
+	config.MaxConns = max(config.MaxConns, 16)
+	config.ConnConfig.RuntimeParams["search_path"] = quoteName(opts.Schema)
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "memhost"
+	}
+	config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, 10*time.Second)
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	c := config.ConnConfig
+	s := &Store{opts: opts, where: fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
+		opts.Schema, c.User)}
+	s.pool, err = pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, invalid("%s: %s", s.where, err)
+	}
+	if err := s.pool.Ping(ctx); err != nil {
+		s.pool.Close()
+		return nil, s.fail("open", err)
+	}
+	return s, nil
+}
+
+// checkVersion compares the version of the tables with that of the migrations.
+func (s *Store) checkVersion(ctx context.Context) error {
+	var exists, readOnly bool
+	err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, current_setting('transaction_read_only')::bool",
+		quoteName(s.opts.Schema)+"."+versionTable).Scan(&exists, &readOnly)
+	if err != nil {
+		return s.fail("open", err)
+	}
+	if readOnly {
+		return &state.Error{Kind: state.ErrDatabase, Message: s.where + " is read-only: it is a standby, or the user's " +
+			"transactions are read-only", Hint: "name the primary, or all servers and target_session_attrs=read-write"}
+	}
+	var version int64
+	if exists {
+		err = s.pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM "+versionTable).Scan(&version)
+		if err != nil {
+			return s.fail("open", err)
+		}
+	}
+	files, err := migrationFiles()
+	if err != nil {
+		return err
+	}
+	want := int64(len(files))
+	switch {
+	case version == 0:
+		return s.schemaError("has no tables of memhost", "run: memhost cluster migrate")
+	case version < want:
+		return s.schemaError(fmt.Sprintf("has tables of version %d, this memhost needs %d", version, want),
+			"run: memhost cluster migrate")
+	case version > want:
+		return s.schemaError(fmt.Sprintf("has tables of version %d, this memhost knows %d: a newer one made them",
+			version, want), "use that version of memhost")
+	}
+	return nil
+}
+
+func (s *Store) schemaError(text, hint string) error {
+	return &state.Error{Kind: state.ErrSchema, Message: s.where + " " + text, Hint: hint}
+}
+
+// Close waits for reads and commits under way and closes the connections.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	s.pool.Close()
+	return nil
+}

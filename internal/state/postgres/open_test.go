@@ -1,0 +1,143 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	server := pgserver.Start(t)
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	do := func(statement string) {
+		_, err := conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
+	require.NoError(t, err)
+	do("INSERT INTO newer.memhost_migrations (version) VALUES (7)")
+	ran, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
+	require.NoError(t, err)
+	require.Equal(t, []string{"00001_tables.sql"}, ran)
+	ran, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
+	require.NoError(t, err)
+	require.Empty(t, ran, "everything is up to date")
+	do("CREATE ROLE stranger LOGIN")
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	with := func(from, to string) string { return strings.Replace(server.URL, from, to, 1) }
+	for _, c := range []struct {
+		name string
+		opts postgres.Options
+		kind error
+		text string
+		wait bool // trying again may help
+	}{
+		{"no URL", postgres.Options{}, state.ErrInvalid, "the URL of the database is empty", false},
+		{"wrong URL", postgres.Options{URL: "postgres://u:hidden@h:port/d"}, state.ErrInvalid, "cannot be read", false},
+		{"nobody there", postgres.Options{URL: "postgres://u:hidden@" + l.Addr().String() + "/d?sslmode=disable"},
+			state.ErrUnavailable, l.Addr().String(), true},
+		{"no such user", postgres.Options{URL: with("memhost@", "somebody:hidden@")}, state.ErrDatabase,
+			"correct user and password", false},
+		{"no such database", postgres.Options{URL: with("/postgres?", "/nothing?")}, state.ErrDatabase,
+			"create the database", false},
+		{"no rights", postgres.Options{URL: with("memhost@", "stranger@")}, state.ErrDatabase, "grant this user", false},
+		{"read-only", postgres.Options{URL: server.URL + "&default_transaction_read_only=on"}, state.ErrDatabase,
+			"is read-only", false},
+		{"no tables", postgres.Options{URL: server.URL, Schema: "empty"}, state.ErrSchema, "memhost cluster migrate",
+			false},
+		{"newer tables", postgres.Options{URL: server.URL, Schema: "newer"}, state.ErrSchema,
+			"has tables of version 7, this memhost knows 1", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := postgres.Open(t.Context(), c.opts)
+			require.ErrorIs(t, err, c.kind)
+			require.ErrorContains(t, err, c.text)
+			require.NotContains(t, err.Error(), "hidden")
+			require.Equal(t, c.wait, abi.AsError(err).Retryable)
+		})
+	}
+}
+
+func TestClosedStoreSaysSo(t *testing.T) {
+	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "closing twice is harmless")
+	var b state.Batch
+	b.Put(space, "k", nil, 0)
+	_, err := s.Commit(t.Context(), &b)
+	require.ErrorIs(t, err, state.ErrClosed)
+	_, err = s.Get(t.Context(), space, "k")
+	require.ErrorIs(t, err, state.ErrClosed)
+}
+
+// cut is a way to the server that can lose answers: after Arm, what the server answers to a client's commit is thrown
+// away together with the connection, as when a machine between them dies.
+type cut struct {
+	net.Conn
+	mu    *sync.Mutex
+	armed *bool
+	sent  bool // the commit
+}
+
+func (c *cut) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	if *c.armed && strings.Contains(string(p), "INSERT INTO commits (token) VALUES") {
+		c.sent, *c.armed = true, false
+	}
+	c.mu.Unlock()
+	return c.Conn.Write(p)
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent && strings.Contains(string(p[:max(n, 0)]), "COMMIT") {
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func TestALostAnswerToACommitIsSettledByItsToken(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL}
+	var mu sync.Mutex
+	armed := false
+	lossy := opts
+	lossy.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		return &cut{Conn: conn, mu: &mu, armed: &armed}, err
+	}
+	lossy.Timeout = 10 * time.Second
+	s := open(t, lossy)
+	for i := range 5 {
+		mu.Lock()
+		armed = true
+		mu.Unlock()
+		var b state.Batch
+		b.Append(space, "log", []byte("entry"))
+		res, err := s.Commit(t.Context(), &b)
+		require.NoError(t, err)
+		require.Equal(t, []int64{int64(i + 1)}, res.Seqs)
+		mu.Lock()
+		require.False(t, armed, "the answer was lost")
+		mu.Unlock()
+	}
+}

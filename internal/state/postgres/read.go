@@ -1,0 +1,254 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Get returns a key's value.
+func (s *Store) Get(ctx context.Context, space state.Space, key string) (state.Value, error) {
+	n := nameOf(key)
+	var v state.Value
+	var have int64
+	found, err := s.row(ctx, "get", "SELECT version, data, sum FROM kv WHERE space = $1 AND head = $2 AND hash = $3",
+		[]any{space[:], n.head, n.hash}, &v.Version, &v.Data, &have)
+	if err != nil || !found {
+		return state.Value{}, err
+	}
+	return v, checkSum("key", key, v.Data, have)
+}
+
+// List returns a page of a space's keys.
+//
+// The statement leaves out the values behind MaxBytes, so that the server sends no more than a page.
+func (s *Store) List(ctx context.Context, space state.Space, q state.ListQuery) (state.Page, error) {
+	limit, err := state.PageLimit("list", q.Limit, q.MaxBytes)
+	if err != nil {
+		return state.Page{}, err
+	}
+	var w where
+	w.and("space = %s", space[:])
+	w.prefix(q.Prefix)
+	w.after(q.After)
+	size := "octet_length(head) + octet_length(tail)"
+	if q.Values {
+		size += " + octet_length(data)"
+	}
+	query := fmt.Sprintf(`
+		SELECT head || tail, version, octet_length(data), total, sum,
+		       CASE WHEN %s::bool AND (n = 1 OR %s::bigint = 0 OR total <= %[2]s::bigint) THEN data END
+		FROM (SELECT *, row_number() OVER w AS n, sum(%s) OVER w AS total
+		      FROM (SELECT * FROM kv WHERE true%s ORDER BY head, tail LIMIT %s) page
+		      WINDOW w AS (ORDER BY head, tail ROWS UNBOUNDED PRECEDING)) counted
+		ORDER BY n`, w.arg(q.Values), w.arg(int64(q.MaxBytes)), size, w.text, w.arg(limit+1))
+	var page state.Page
+	err = s.rows(ctx, "list", query, w.args, func(rows pgx.Rows) error {
+		var key []byte
+		var item state.Item
+		var total, have int64
+		if err := rows.Scan(&key, &item.Version, &item.Size, &total, &have, &item.Data); err != nil || page.More {
+			return err
+		}
+		if len(page.Items) == limit || len(page.Items) > 0 && q.MaxBytes > 0 && total > int64(q.MaxBytes) {
+			page.More = true
+			return nil
+		}
+		item.Key = string(key)
+		page.Items = append(page.Items, item)
+		if !q.Values {
+			return nil
+		}
+		return checkSum("key", item.Key, item.Data, have)
+	})
+	if err != nil {
+		return state.Page{}, err
+	}
+	return page, nil
+}
+
+// ReadLog returns a page of a log's entries.
+func (s *Store) ReadLog(ctx context.Context, space state.Space, q state.LogQuery) (state.Entries, error) {
+	limit, err := state.PageLimit("read log", q.Limit, q.MaxBytes)
+	if err != nil {
+		return state.Entries{}, err
+	}
+	if q.From < 0 {
+		return state.Entries{}, invalid("read log: from is %d, want 0 or more", q.From)
+	}
+	order, bound := "ASC", "seq >= $5"
+	if q.Reverse {
+		order, bound = "DESC", "($5::bigint = 0 OR seq <= $5)"
+	}
+	n := nameOf(q.Log)
+	query := fmt.Sprintf(`
+		SELECT l.last, coalesce(e.seq, 0), coalesce(e.total, 0), coalesce(e.sum, 0),
+		       CASE WHEN e.n = 1 OR $4::bigint = 0 OR e.total <= $4 THEN e.data END
+		FROM logs l LEFT JOIN LATERAL (
+		      SELECT *, row_number() OVER w AS n, sum(octet_length(data)) OVER w AS total
+		      FROM (SELECT * FROM entries WHERE log = l.id AND %s ORDER BY seq %s LIMIT $6) page
+		      WINDOW w AS (ORDER BY seq %[2]s ROWS UNBOUNDED PRECEDING)) e ON true
+		WHERE l.space = $1 AND l.head = $2 AND l.hash = $3
+		ORDER BY e.n`, bound, order)
+	var es state.Entries
+	args := []any{space[:], n.head, n.hash, int64(q.MaxBytes), q.From, limit + 1}
+	err = s.rows(ctx, "read log", query, args, func(rows pgx.Rows) error {
+		var entry state.Entry
+		var total, have int64
+		if err := rows.Scan(&es.Last, &entry.Seq, &total, &have, &entry.Data); err != nil || es.More {
+			return err
+		}
+		if entry.Seq == 0 {
+			return nil // the log is there, and no entry was found
+		}
+		if entry.Seq != nextSeq(q, es) {
+			return missingEntry(space, q, es)
+		}
+		if len(es.Items) == limit || len(es.Items) > 0 && q.MaxBytes > 0 && total > int64(q.MaxBytes) {
+			es.More = true
+			return nil
+		}
+		es.Items = append(es.Items, entry)
+		return checkSum("entry of log", q.Log, entry.Data, have)
+	})
+	if err != nil {
+		return state.Entries{}, err
+	}
+	if next := nextSeq(q, es); !es.More && next >= 1 && next <= es.Last {
+		return state.Entries{}, missingEntry(space, q, es)
+	}
+	return es, nil
+}
+
+func missingEntry(space state.Space, q state.LogQuery, es state.Entries) error {
+	return &state.Error{Kind: state.ErrDamaged, Message: fmt.Sprintf("entry %d of log %.80q in space %s is missing; the "+
+		"log's last one is %d", nextSeq(q, es), q.Log, space, es.Last), Hint: "restore the database from a backup"}
+}
+
+// nextSeq is the number of the entry that follows those read, in the direction of reading.
+func nextSeq(q state.LogQuery, es state.Entries) int64 {
+	if len(es.Items) > 0 {
+		last := es.Items[len(es.Items)-1].Seq
+		if q.Reverse {
+			return last - 1
+		}
+		return last + 1
+	}
+	if !q.Reverse {
+		return max(q.From, 1)
+	}
+	if q.From == 0 {
+		return es.Last
+	}
+	return min(q.From, es.Last)
+}
+
+// LastSeq returns the sequence number of a log's last entry.
+func (s *Store) LastSeq(ctx context.Context, space state.Space, log string) (last int64, err error) {
+	n := nameOf(log)
+	_, err = s.row(ctx, "last entry of a log", "SELECT last FROM logs WHERE space = $1 AND head = $2 AND hash = $3",
+		[]any{space[:], n.head, n.hash}, &last)
+	return last, err
+}
+
+// Count tells what DeletePrefix would remove.
+func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (state.Counts, error) {
+	var w where
+	w.and("space = %s", space[:])
+	w.prefix(prefix)
+	var n state.Counts
+	var keyBytes, logBytes int64
+	_, err := s.row(ctx, "count", fmt.Sprintf(`
+		SELECT * FROM
+		  (SELECT count(*), coalesce(sum(%s), 0)::bigint FROM kv WHERE true%s) k,
+		  (SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(%s), 0)::bigint FROM logs WHERE true%[2]s) l`,
+		keySize, w.text, logSize), w.args, &n.Keys, &keyBytes, &n.Logs, &n.Entries, &logBytes)
+	n.Bytes = keyBytes + logBytes
+	return n, err
+}
+
+// What a row of kv and of logs counts for in usage.
+var (
+	keySize = "octet_length(head) + octet_length(tail) + octet_length(data)"
+	logSize = fmt.Sprintf("octet_length(head) + octet_length(tail) + bytes + %d * last", state.EntryOverhead)
+)
+
+// Usage returns the bytes that a space holds.
+func (s *Store) Usage(ctx context.Context, space state.Space) (used int64, err error) {
+	_, err = s.row(ctx, "usage", "SELECT used FROM spaces WHERE space = $1", []any{space[:]}, &used)
+	return used, err
+}
+
+// Record returns a host record, nil when it is absent.
+func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]byte, error) {
+	n := nameOf(string(key))
+	var data []byte
+	var have int64
+	found, err := s.row(ctx, "record of table "+string(table),
+		"SELECT data, sum FROM records WHERE tbl = $1 AND head = $2 AND hash = $3",
+		[]any{tableKey(table), n.head, n.hash}, &data, &have)
+	if err != nil || !found {
+		return nil, err
+	}
+	if err := checkSum("record", string(key), data, have); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Records returns a page of a table.
+func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []byte, limit int) ([]state.KeyValue,
+	error) {
+	limit, err := state.PageLimit("records", limit, 0)
+	if err != nil {
+		return nil, err
+	}
+	var w where
+	w.and("tbl = %s", tableKey(table))
+	w.prefix(string(prefix))
+	w.after(string(after))
+	var kvs []state.KeyValue
+	query := fmt.Sprintf("SELECT head || tail, data, sum FROM records WHERE true%s ORDER BY head, tail LIMIT %s", w.text,
+		w.arg(limit))
+	err = s.rows(ctx, "records of table "+string(table), query, w.args, func(rows pgx.Rows) error {
+		var kv state.KeyValue
+		var have int64
+		if err := rows.Scan(&kv.Key, &kv.Value, &have); err != nil {
+			return err
+		}
+		kvs = append(kvs, kv)
+		return checkSum("record", string(kv.Key), kv.Value, have)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kvs, nil
+}
+
+// row reads the one row of a query; false when there is none.
+func (s *Store) row(ctx context.Context, what, query string, args []any, into ...any) (bool, error) {
+	err := s.pool.QueryRow(ctx, query, args...).Scan(into...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, s.fail(what, err)
+}
+
+// rows calls each for every row of a query. Its slices are the caller's own.
+func (s *Store) rows(ctx context.Context, what, query string, args []any, each func(pgx.Rows) error) error {
+	rows, err := s.pool.Query(ctx, query, slices.Clip(args)...)
+	if err != nil {
+		return s.fail(what, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return s.fail(what, err)
+		}
+	}
+	return s.fail(what, rows.Err())
+}

@@ -1,0 +1,165 @@
+//go:build unix
+
+// Package pgserver starts a PostgreSQL server for tests: in a scratch folder, on the loopback, as an ordinary user.
+package pgserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Server is a running server. The test ends it.
+type Server struct {
+	// URL names the user "memhost", who may do everything, and the database "postgres".
+	URL string
+
+	t    testing.TB
+	bin  string
+	dir  string
+	port int
+
+	process *os.Process
+	ended   <-chan struct{}
+}
+
+// nobody is the user that runs the server when the tests run as root: PostgreSQL refuses root.
+const nobody = 65534
+
+// Start makes a database cluster and starts its server. The test is skipped, with the reason, where no PostgreSQL is
+// installed.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	bin, err := findBin()
+	if err != nil {
+		t.Skip("no PostgreSQL: ", err)
+	}
+	// Not t.TempDir(): its parents are closed to other users, and its name is too long for a socket.
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, bin: bin, dir: dir}
+	t.Cleanup(func() {
+		s.Kill()
+		_ = os.RemoveAll(dir)
+	})
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	initdb := s.command("initdb", "-D", s.data(), "-U", "memhost", "--auth=trust", "--encoding=UTF8", "--no-locale",
+		"--no-sync", "--data-checksums")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %s\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.URL = fmt.Sprintf("postgres://memhost@127.0.0.1:%d/postgres?sslmode=disable", s.port)
+	s.Run()
+	return s
+}
+
+// findBin returns the folder of the newest PostgreSQL: on the path, or where Debian puts it.
+func findBin() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("initdb is neither on the path nor in /usr/lib/postgresql")
+	}
+	number := func(path string) int {
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // a folder that is no number is the oldest
+		return n
+	}
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return number(a) - number(b) })), nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	return cmd
+}
+
+// Run starts the server again, after Kill. It returns when the server takes connections.
+func (s *Server) Run() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ended := s.start()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL)
+		if err == nil {
+			_ = conn.Close(ctx)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			s.t.Fatalf("the server did not come up: %s\n%s", err, text)
+		case <-ended: // processes of the killed server were still ending
+			ended = s.start()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// start starts the server's process. The channel is closed when it has ended.
+func (s *Server) start() <-chan struct{} {
+	s.t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := s.command("postgres", "-D", s.data(), "-p", strconv.Itoa(s.port), "-k", s.dir, "-c",
+		"listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c", "max_connections=100")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	s.process, s.ended = cmd.Process, ended
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its log says more
+	}()
+	return ended
+}
+
+// Kill ends the server at once, as a crash does. Its processes for connections end by themselves, soon after.
+func (s *Server) Kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Kill()
+	<-s.ended
+	s.process = nil
+}
