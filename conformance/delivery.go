@@ -155,8 +155,9 @@ var errKilled = errors.New("conformance kit: the host was killed here")
 // killer copies the data folder at the moment of the crash; from then on the old host can reach no backend.
 type killer struct {
 	crash
-	name     string
-	from, to string
+	name      string
+	from, to  string
+	copyStore func(from, to string) error
 
 	mu   sync.Mutex
 	dead bool
@@ -181,7 +182,7 @@ func (k *killer) intercept(ctx context.Context, call host.NativeCall, send next)
 	return host.NativeAnswer{}, errKilled
 }
 
-func (k *killer) kill() { k.dead, k.err = true, copyFolder(k.from, k.to) }
+func (k *killer) kill() { k.dead, k.err = true, k.copyStore(k.from, k.to) }
 
 // copyFolder copies what a killed host would leave behind. No commit is half done then: the interceptor holds the only
 // call.
@@ -228,7 +229,10 @@ func (b *bench) killed(c crash, u usual) outcome {
 	defer old.close()
 	name := b.kit.names.name()
 	e := b.event(s, b.kit.target.Probe.Wordings[0](name))
-	k := &killer{crash: c, name: name, from: old.dir, to: old.dir + "-left"}
+	k := &killer{crash: c, name: name, from: old.dir, to: old.dir + "-left", copyStore: copyFolder}
+	if b.kit.options.CopyStore != nil {
+		k.copyStore = b.kit.options.CopyStore
+	}
 	mark := b.wire.mark()
 	b.wire.during(k.intercept, func() {
 		_, err = old.record(b.ctx, e)

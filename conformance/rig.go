@@ -52,7 +52,7 @@ func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
 	limits := b.kit.options.Limits
 	limits.Pool = pool
 	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process",
-		Logger: b.kit.options.Logger, Limits: limits,
+		OpenStore: b.kit.options.OpenStore, Logger: b.kit.options.Logger, Limits: limits,
 		Now: now, Intercept: b.wire.intercept, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err

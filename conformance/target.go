@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // Target is a provider with everything that it needs to work.
@@ -53,6 +54,11 @@ type Options struct {
 	RunID string
 	// CacheDir keeps compiled modules between runs. Default: one for this run.
 	CacheDir string
+	// OpenStore is host.Options.OpenStore: another store than a file in the folder that it is given.
+	OpenStore func(ctx context.Context, dir string) (state.Store, error)
+	// CopyStore copies what OpenStore keeps for one folder to another folder, at the moment of a host's death. Required
+	// with OpenStore. Default: copy the folder.
+	CopyStore func(from, to string) error
 	// Logger receives the log of the hosts. Default: none.
 	Logger hclog.Logger
 	// Limits are the hosts' limits; Pool is the kit's own.

@@ -71,7 +71,12 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if o.Intercept != nil {
 		h.send = intercepted(o.Intercept, send)
 	}
-	store, err := state.Open(o.DataDir, state.Options{Durability: state.Durability(o.Durability)})
+	if o.OpenStore == nil {
+		o.OpenStore = func(_ context.Context, dir string) (state.Store, error) {
+			return state.Open(dir, state.Options{Durability: state.Durability(o.Durability)})
+		}
+	}
+	store, err := o.OpenStore(ctx, o.DataDir)
 	if err != nil {
 		return nil, stateError(err)
 	}

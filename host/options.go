@@ -1,11 +1,13 @@
 package host
 
 import (
+	"context"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // Options configure a Host. The zero value of a field means its default.
@@ -17,6 +19,9 @@ type Options struct {
 	// Durability is "power" (default: an acknowledged write survives power loss) or "process" (survives the end of the
 	// process only, faster).
 	Durability string
+	// OpenStore opens the store of state, ledger and mode for the data folder. Default: a file in the folder, which makes
+	// this process its owner. Only packages of this module can name another store; two hosts must not share one.
+	OpenStore func(ctx context.Context, dir string) (state.Store, error)
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger
 	Limits Limits

@@ -1,0 +1,68 @@
+//go:build unix
+
+package nanobottest_test
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
+)
+
+func TestMain(m *testing.M) { testcache.Run(m) }
+
+// TestConformanceOnPostgreSQL: the kit finds local providers the same whether their state is a file or a database. Each
+// folder of the kit is a schema.
+func TestConformanceOnPostgreSQL(t *testing.T) {
+	server := pgserver.Start(t)
+	options := func(dir string) postgres.Options {
+		return postgres.Options{URL: server.URL, Schema: fmt.Sprintf("folder_%08x", crc32.ChecksumIEEE([]byte(dir)))}
+	}
+	openStore := func(ctx context.Context, dir string) (state.Store, error) {
+		if _, err := postgres.Migrate(ctx, options(dir)); err != nil {
+			return nil, err
+		}
+		return postgres.Open(ctx, options(dir))
+	}
+	copyStore := func(from, to string) error {
+		_, err := postgres.Migrate(t.Context(), options(to))
+		if err != nil {
+			return err
+		}
+		return copySchema(t.Context(), server.URL, options(from).Schema, options(to).Schema)
+	}
+	for _, name := range []string{"no_memory", "full_history", "bm25", "ledger_memory"} {
+		t.Run(name, func(t *testing.T) {
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, name, `{}`)},
+				conformance.Options{CacheDir: testcache.Dir(), OpenStore: openStore, CopyStore: copyStore})
+		})
+	}
+}
+
+// copySchema copies the rows of one moment to empty tables.
+func copySchema(ctx context.Context, url, from, to string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	statements := []string{"BEGIN ISOLATION LEVEL REPEATABLE READ"}
+	for _, table := range []string{"meta", "spaces", "kv", "logs", "entries", "records", "commits"} {
+		statements = append(statements, fmt.Sprintf("INSERT INTO %s.%s OVERRIDING SYSTEM VALUE SELECT * FROM %s.%[2]s", to,
+			table, from))
+	}
+	statements = append(statements,
+		fmt.Sprintf("SELECT setval('%s.versions', (SELECT last_value FROM %s.versions))", to, from),
+		fmt.Sprintf("SELECT setval('%s.logs_id_seq', (SELECT last_value FROM %s.logs_id_seq))", to, from), "COMMIT")
+	_, err = conn.Exec(ctx, strings.Join(statements, ";"))
+	return err
+}
