@@ -129,3 +129,27 @@ func TestPreconditionsHoldBetweenHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, strconv.Itoa(writers*each), string(r))
 }
+
+// TestBatchesInOppositeOrdersAllCommit: the server ends one of two batches that wait for each other; it is tried again.
+func TestBatchesInOppositeOrdersAllCommit(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL + "&deadlock_timeout=10ms"}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		s := open(t, opts)
+		wg.Go(func() {
+			for range 10 {
+				var b state.Batch
+				for i := range 20 {
+					if w%2 == 1 {
+						i = 19 - i
+					}
+					b.PutRecord("t", fmt.Append(nil, i), []byte("v"))
+					b.Put(state.Space{0: byte(i)}, "k", []byte("v"), state.AnyVersion)
+				}
+				_, err := s.Commit(context.Background(), &b)
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 // Options says which database, and how long to wait for it.
 type Options struct {
 	// URL is a connection string of libpq: postgres://user@host:5432/database?sslmode=verify-full, or host=... user=...
-	// It may name several hosts; the first that accepts writes is used. Required.
+	// It may name several hosts; with target_session_attrs=read-write the primary among them is used. At most 16
+	// connections are open, or as many as its pool_max_conns says. Required.
 	URL string
 	// Password replaces the one of the URL. Empty means the URL's, or what libpq's environment and files say.
 	Password string
@@ -73,7 +75,9 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	if opts.Dial != nil {
 		config.ConnConfig.DialFunc = opts.Dial
 	}
-	config.MaxConns = max(config.MaxConns, 16)
+	if !strings.Contains(opts.URL, "pool_max_conns") {
+		config.MaxConns = 16
+	}
 	config.ConnConfig.RuntimeParams["search_path"] = quoteName(opts.Schema)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "memhost"

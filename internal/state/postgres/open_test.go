@@ -87,57 +87,75 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrClosed)
 }
 
-// cut is a way to the server that can lose answers: after Arm, what the server answers to a client's commit is thrown
-// away together with the connection, as when a machine between them dies.
-type cut struct {
-	net.Conn
-	mu    *sync.Mutex
-	armed *bool
-	sent  bool // the commit
+// loss is what happens to the next commit.
+type loss struct {
+	mu        sync.Mutex
+	of        string // "answer", "commit", or "" for nothing
+	happening bool
 }
 
-func (c *cut) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	if *c.armed && strings.Contains(string(p), "INSERT INTO commits (token) VALUES") {
-		c.sent, *c.armed = true, false
+// lossy is a connection that is lost as its loss says: before the commit is sent, or instead of its answer.
+type lossy struct {
+	net.Conn
+	loss *loss
+}
+
+func (c *lossy) Write(p []byte) (int, error) {
+	c.loss.mu.Lock()
+	defer c.loss.mu.Unlock()
+	if strings.Contains(string(p), "commit") && c.loss.of != "" {
+		c.loss.happening = true
+		if c.loss.of == "commit" {
+			c.loss.of, c.loss.happening = "", false
+			_ = c.Close()
+			return 0, net.ErrClosed
+		}
 	}
-	c.mu.Unlock()
 	return c.Conn.Write(p)
 }
 
-func (c *cut) Read(p []byte) (int, error) {
+func (c *lossy) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sent && strings.Contains(string(p[:max(n, 0)]), "COMMIT") {
+	c.loss.mu.Lock()
+	defer c.loss.mu.Unlock()
+	if c.loss.happening && strings.Contains(string(p[:max(n, 0)]), "COMMIT") {
+		c.loss.of, c.loss.happening = "", false
 		_ = c.Close()
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-func TestALostAnswerToACommitIsSettledByItsToken(t *testing.T) {
-	opts := postgres.Options{URL: pgserver.Start(t).URL}
-	var mu sync.Mutex
-	armed := false
-	lossy := opts
-	lossy.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		return &cut{Conn: conn, mu: &mu, armed: &armed}, err
-	}
-	lossy.Timeout = 10 * time.Second
-	s := open(t, lossy)
-	for i := range 5 {
-		mu.Lock()
-		armed = true
-		mu.Unlock()
+// TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit knows, and says what is so.
+func TestALostConnectionIsSettledByTheToken(t *testing.T) {
+	var next loss
+	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec",
+		Timeout: 10 * time.Second,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			return &lossy{Conn: conn, loss: &next}, err
+		}})
+	there := int64(0)
+	for i := range 10 {
 		var b state.Batch
 		b.Append(space, "log", []byte("entry"))
+		next.mu.Lock()
+		next.of = []string{"answer", "commit"}[i%2]
+		next.mu.Unlock()
 		res, err := s.Commit(t.Context(), &b)
+		next.mu.Lock()
+		require.Empty(t, next.of, "it happened")
+		next.mu.Unlock()
+		if i%2 == 0 {
+			there++
+			require.NoError(t, err)
+			require.Equal(t, []int64{there}, res.Seqs)
+		} else {
+			require.ErrorIs(t, err, state.ErrUnavailable)
+			require.NotErrorIs(t, err, state.ErrUncertain)
+		}
+		last, err := s.LastSeq(t.Context(), space, "log")
 		require.NoError(t, err)
-		require.Equal(t, []int64{int64(i + 1)}, res.Seqs)
-		mu.Lock()
-		require.False(t, armed, "the answer was lost")
-		mu.Unlock()
+		require.Equal(t, there, last)
 	}
 }
