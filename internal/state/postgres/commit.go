@@ -77,9 +77,10 @@ func (s *Store) checkBatch(ctx context.Context, b *state.Batch) error {
 
 // transaction is one attempt to commit a batch.
 type transaction struct {
-	batch *state.Batch
-	conn  *pgxpool.Conn
-	token []byte
+	batch   *state.Batch
+	session *session
+	conn    *pgxpool.Conn
+	token   []byte
 	// before and used are the usage of the spaces that the batch touches, before the batch and with it.
 	before, used map[state.Space]int64
 	// reserved are the records that were absent and are held by a row of ours until the batch has written.
@@ -102,7 +103,7 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 	defer cancel()
 	token := make([]byte, 16)
 	_, _ = rand.Read(token) // never fails
-	t := &transaction{batch: b, conn: conn, token: token, before: map[state.Space]int64{},
+	t := &transaction{batch: b, session: s.session, conn: conn, token: token, before: map[state.Space]int64{},
 		used: map[state.Space]int64{}, result: state.NewResult(b)}
 	for _, step := range []func(context.Context) error{t.lock, t.write, t.checkUsage} {
 		if err := step(ctx); err != nil {
@@ -141,6 +142,7 @@ func (t *transaction) rollback(ctx context.Context) {
 func (t *transaction) lock(ctx context.Context) error {
 	var q pgx.Batch
 	q.Queue("begin isolation level read committed read write")
+	t.session.lock(&q)
 	for _, space := range t.spaces() {
 		q.Queue(`INSERT INTO spaces (space, used) VALUES ($1, 0)
 			ON CONFLICT (space) DO UPDATE SET used = spaces.used RETURNING used`, space[:]).

@@ -9,5 +9,11 @@
 // sequence, so that no two are the same, but batches of different hosts may get theirs in another order than they
 // commit.
 //
+// With [Options].One the store belongs to one host at a time, as a data folder does. A row names the host, which renews
+// it every 3 seconds; 15 seconds after the last renewal another host may delete the row and take over. Each commit locks
+// the row of its host in its own transaction, so that a host that was paused and lost the row commits nothing more,
+// whatever it believes. A host whose renewals fail answers no reads from the moment at which another may have taken
+// over.
+//
 // The SQL needs row locks and READ COMMITTED, no advisory locks and no LISTEN.
 package postgres

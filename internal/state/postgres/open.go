@@ -24,6 +24,13 @@ type Options struct {
 	Schema string
 	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
 	Timeout time.Duration
+	// One makes this host the only one: Open waits for the end of a session that another host does not renew, and is
+	// refused while another host serves. Without it, Store takes part in no sessions and serves beside any other.
+	One bool
+	// Session is how long other hosts wait for this one when it does not renew its session; 0 means 15 seconds.
+	Session time.Duration
+	// Version is this program's, for other hosts to see.
+	Version string
 	// Dial opens connections; nil means the network's own.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -32,7 +39,8 @@ type Options struct {
 type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
-	where   string // the database in words, without secrets, for messages
+	where   string   // the database in words, without secrets, for messages
+	session *session // nil without Options.One
 	closed  atomic.Bool
 	commits atomic.Int64
 }
@@ -41,7 +49,7 @@ var _ state.Store = (*Store)(nil)
 
 // Open connects to a database that Migrate has prepared.
 //
-// Errors: ErrInvalid for a wrong URL; ErrSchema when the tables are missing or of another version; ErrDatabase when
+// Errors: ErrInvalid for a wrong URL; ErrOwned when Options.One is set and another host serves; ErrSchema when the tables are missing or of another version; ErrDatabase when
 // the server refuses this user or is read-only; ErrUnavailable when no server answers.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s, err := connect(ctx, opts)
@@ -51,6 +59,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := s.checkVersion(ctx); err != nil {
 		s.pool.Close()
 		return nil, err
+	}
+	if opts.One {
+		if err := s.join(ctx); err != nil {
+			s.pool.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -69,6 +83,9 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = time.Minute
 	}
+	if opts.Session == 0 {
+		opts.Session = defaultSession
+	}
 	if opts.Password != "" {
 		config.ConnConfig.Password = opts.Password
 	}
@@ -82,6 +99,8 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "memhost"
 	}
+	// A host that is paused within a transaction must not hold its locks, for which other hosts wait.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10s"
 	config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, 10*time.Second)
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
@@ -143,7 +162,12 @@ func (s *Store) schemaError(text, hint string) error {
 
 // Close waits for reads and commits under way and closes the connections.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.session != nil {
+		s.session.end()
+	}
 	s.pool.Close()
 	return nil
 }

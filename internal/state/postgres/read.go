@@ -231,6 +231,9 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 
 // row reads the one row of a query; false when there is none.
 func (s *Store) row(ctx context.Context, what, query string, args []any, into ...any) (bool, error) {
+	if err := s.session.check(); err != nil {
+		return false, s.fail(what, err)
+	}
 	err := s.pool.QueryRow(ctx, query, args...).Scan(into...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -240,6 +243,9 @@ func (s *Store) row(ctx context.Context, what, query string, args []any, into ..
 
 // rows calls each for every row of a query. Its slices are the caller's own.
 func (s *Store) rows(ctx context.Context, what, query string, args []any, each func(pgx.Rows) error) error {
+	if err := s.session.check(); err != nil {
+		return s.fail(what, err)
+	}
 	rows, err := s.pool.Query(ctx, query, slices.Clip(args)...)
 	if err != nil {
 		return s.fail(what, err)

@@ -9,6 +9,20 @@ CREATE TABLE meta (
     value text NOT NULL
 );
 
+INSERT INTO meta (name, value) VALUES ('identity', gen_random_uuid()::text), ('incarnation', '1');
+
+-- One row for each host that serves. Ends is when others may delete it; the host renews it. Each commit of the host
+-- locks the row, and is refused without it. A host that looks for other ones locks the row of meta that has the
+-- identity first.
+CREATE TABLE sessions (
+    id      bytea PRIMARY KEY,
+    host    text NOT NULL,
+    pid     bigint NOT NULL,
+    version text NOT NULL,
+    began   timestamptz NOT NULL DEFAULT now(),
+    ends    timestamptz NOT NULL
+);
+
 -- One row for each space that holds something. It is locked by every batch that writes to the space.
 CREATE TABLE spaces (
     space bytea PRIMARY KEY,

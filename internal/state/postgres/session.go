@@ -1,0 +1,223 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// How long a session lasts after its renewal, and how often it is renewed. Three renewals may fail in a row.
+const (
+	defaultSession = 15 * time.Second
+	renewals       = 5 // in the length of a session
+)
+
+// session is this host's row in table sessions. The row is the truth: while it is there, nobody else serves. A host
+// that finds the row of another one whose end has passed deletes it, and serves; the delete waits for commits of the
+// old host that are under way, and later ones find that the row is gone and are refused. So no clock decides what is
+// written. Clocks decide only how long a host that cannot renew its session goes on answering reads.
+type session struct {
+	store  *Store
+	id     []byte
+	length time.Duration
+	// until is when reads end, by sinceBoot.
+	until atomic.Int64
+	// over is set when the row is gone: another host took over.
+	over  atomic.Bool
+	conn  *pgx.Conn // for renewals alone, so that commits that wait for each other cannot hold them up
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// join makes this host the one that serves. When another host's session is there it waits for its end, as long as that
+// host does not renew it.
+//
+// Errors: ErrOwned when another host serves.
+func (s *Store) join(ctx context.Context) error {
+	j := &session{store: s, id: make([]byte, 16), length: s.opts.Session, ended: make(chan struct{})}
+	_, _ = rand.Read(j.id) // never fails
+	var first *other
+	for {
+		asked := sinceBoot()
+		found, err := j.insert(ctx)
+		if err != nil {
+			return s.fail("open", err)
+		}
+		if found == nil {
+			j.until.Store(int64(asked + j.length))
+			break
+		}
+		if first == nil {
+			first = found
+		}
+		if found.renewed(first) {
+			return found.refusal(s.where)
+		}
+		select {
+		case <-ctx.Done():
+			return found.refusal(s.where)
+		case <-time.After(min(found.left, j.length/renewals) + 10*time.Millisecond):
+		}
+	}
+	inside, stop := context.WithCancel(context.Background())
+	j.stop = stop
+	s.session = j
+	go j.renewAlways(inside)
+	return nil
+}
+
+// other is the session of another host.
+type other struct {
+	id      string
+	host    string
+	pid     int
+	version string
+	began   time.Time
+	ends    time.Time
+	left    time.Duration
+}
+
+// renewed tells whether somebody serves, given what was found first.
+func (o *other) renewed(first *other) bool { return o.id != first.id || !o.ends.Equal(first.ends) }
+
+func (o *other) refusal(where string) error {
+	return &state.Error{Kind: state.ErrOwned, Message: fmt.Sprintf("%s belongs to another host: pid %d on %s, memhost "+
+		"%s, since %s", where, o.pid, o.host, o.version, o.began.UTC().Format(time.RFC3339)),
+		Hint: "talk to that slot (--server), stop it, or name another schema"}
+}
+
+// insert removes sessions that have ended and inserts this host's, unless another one is left, which it returns.
+func (j *session) insert(ctx context.Context) (*other, error) {
+	var found *other
+	err := pgx.BeginFunc(ctx, j.store.pool, func(tx pgx.Tx) error {
+		// The lock lets one host at a time look and insert.
+		if _, err := tx.Exec(ctx, "SELECT value FROM meta WHERE name = 'identity' FOR UPDATE"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM sessions WHERE ends < clock_timestamp()"); err != nil {
+			return err
+		}
+		var o other
+		var seconds float64
+		err := tx.QueryRow(ctx, `SELECT encode(id, 'hex'), host, pid, version, began, ends,
+			extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions ORDER BY began LIMIT 1`).
+			Scan(&o.id, &o.host, &o.pid, &o.version, &o.began, &o.ends, &seconds)
+		if err == nil {
+			o.left = max(0, time.Duration(seconds*float64(time.Second)))
+			found = &o
+			return nil
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		host, err := os.Hostname()
+		if err != nil {
+			host = "a machine without a name"
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO sessions (id, host, pid, version, ends)
+			VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 ms')`, j.id, host, os.Getpid(),
+			j.store.opts.Version, j.length.Milliseconds())
+		return err
+	})
+	return found, err
+}
+
+// renewAlways renews the session until Close, or until the row is gone.
+func (j *session) renewAlways(ctx context.Context) {
+	defer close(j.ended)
+	defer func() {
+		if j.conn != nil {
+			_ = j.conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	tick := time.NewTicker(j.length / renewals)
+	defer tick.Stop()
+	for !j.over.Load() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			j.renew(ctx)
+		}
+	}
+}
+
+// renew renews the session once. A failure is left to the next time: reads report it when the session has ended.
+func (j *session) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, j.length/2)
+	defer cancel()
+	asked := sinceBoot()
+	if j.conn == nil || j.conn.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, j.store.pool.Config().ConnConfig)
+		if err != nil {
+			return
+		}
+		j.conn = conn
+	}
+	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
+		WHERE id = $1`, j.id, j.length.Milliseconds())
+	switch {
+	case err != nil:
+		_ = j.conn.Close(ctx)
+	case tag.RowsAffected() == 0:
+		j.over.Store(true)
+	default:
+		j.until.Store(int64(asked + j.length))
+	}
+}
+
+// end stops the renewals and deletes the row, so that another host need not wait.
+func (j *session) end() {
+	j.stop()
+	<-j.ended
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	// When it fails, the session ends by itself.
+	_, _ = j.store.pool.Exec(ctx, "DELETE FROM sessions WHERE id = $1", j.id)
+}
+
+// check returns an error when this host may not answer reads: another one may serve, with newer content.
+func (j *session) check() error {
+	switch {
+	case j == nil:
+		return nil
+	case j.over.Load():
+		return j.overError()
+	case int64(sinceBoot()) >= j.until.Load():
+		return &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: this host could not renew its session "+
+			"for %s", j.store.where, j.length), Hint: "see that the server runs and can be reached from here"}
+	}
+	return nil
+}
+
+func (j *session) overError() error {
+	if j.store.closed.Load() {
+		return &state.Error{Kind: state.ErrClosed, Message: j.store.where + ": the store is closed"}
+	}
+	return &state.Error{Kind: state.ErrOwned, Message: j.store.where + " belongs to another host now: this one could " +
+		"not renew its session in time", Hint: "talk to the other host; this one serves again after a restart, when " +
+		"the other one has ended"}
+}
+
+// lock queues the lock of the session's row until the end of the transaction.
+func (j *session) lock(q *pgx.Batch) {
+	if j == nil {
+		return
+	}
+	q.Queue("SELECT true FROM sessions WHERE id = $1 FOR KEY SHARE", j.id).QueryRow(func(row pgx.Row) error {
+		var there bool
+		err := row.Scan(&there)
+		if errors.Is(err, pgx.ErrNoRows) {
+			j.over.Store(true)
+			return j.overError()
+		}
+		return err
+	})
+}

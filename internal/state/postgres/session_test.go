@@ -1,0 +1,168 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/stretchr/testify/require"
+)
+
+func put(s *postgres.Store, value string) error {
+	var b state.Batch
+	b.Put(space, "k", []byte(value), state.AnyVersion)
+	_, err := s.Commit(context.Background(), &b)
+	return err
+}
+
+func TestASecondHostIsRefusedWhileTheFirstServes(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second, Version: "1.2.3"}
+	first := open(t, opts)
+	_, err := postgres.Open(t.Context(), opts)
+	require.ErrorIs(t, err, state.ErrOwned)
+	require.ErrorContains(t, err, "belongs to another host: pid ")
+	require.ErrorContains(t, err, "memhost 1.2.3")
+	require.Equal(t, "folder_owned", abi.AsError(err).Reason)
+	require.NoError(t, put(first, "the refused one did no harm"))
+	require.NoError(t, first.Close())
+	second, err := postgres.Open(t.Context(), opts)
+	require.NoError(t, err, "nobody serves any more")
+	require.NoError(t, put(second, "second"))
+	require.NoError(t, second.Close())
+}
+
+func TestOneOfManyHostsThatStartTogetherServes(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second}
+	_, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	const hosts = 6
+	stores, errs := make([]*postgres.Store, hosts), make([]error, hosts)
+	var wg sync.WaitGroup
+	for i := range hosts {
+		wg.Go(func() { stores[i], errs[i] = postgres.Open(context.Background(), opts) })
+	}
+	wg.Wait()
+	serving := 0
+	for i := range hosts {
+		if errs[i] == nil {
+			serving++
+			require.NoError(t, put(stores[i], "served"))
+			require.NoError(t, stores[i].Close())
+			continue
+		}
+		require.ErrorIs(t, errs[i], state.ErrOwned)
+	}
+	require.Equal(t, 1, serving)
+}
+
+// network is a way to the server that can be cut: then connections break and none come about.
+type network struct {
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func (n *network) dial(ctx context.Context, kind, address string) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cut {
+		return nil, errors.New("the network is cut")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, kind, address)
+	if err == nil {
+		n.conns = append(n.conns, conn)
+	}
+	return conn, err
+}
+
+func (n *network) setCut(cut bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cut = cut; !cut {
+		return
+	}
+	for _, conn := range n.conns {
+		_ = conn.Close()
+	}
+	n.conns = nil
+}
+
+func TestAHostThatLostItsSessionNeitherReadsNorWrites(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second}
+	var way network
+	lonely := opts
+	lonely.Dial = way.dial
+	first := open(t, lonely)
+	require.NoError(t, put(first, "first"))
+	way.setCut(true)
+	second, err := postgres.Open(t.Context(), opts)
+	require.NoError(t, err, "the first host's session has ended")
+	defer func() { require.NoError(t, second.Close()) }()
+	require.NoError(t, put(second, "second"))
+	_, err = first.Get(t.Context(), space, "k")
+	require.ErrorIs(t, err, state.ErrUnavailable)
+	require.ErrorContains(t, err, "could not renew its session")
+
+	way.setCut(false)
+	require.ErrorIs(t, put(first, "late"), state.ErrOwned, "whatever the first host believes")
+	_, err = first.Get(t.Context(), space, "k")
+	require.ErrorIs(t, err, state.ErrOwned)
+	require.False(t, abi.AsError(err).Retryable)
+	v, err := second.Get(t.Context(), space, "k")
+	require.NoError(t, err)
+	require.Equal(t, "second", string(v.Data))
+}
+
+func TestAHostServesOnAfterTheDatabaseWasGone(t *testing.T) {
+	server := pgserver.Start(t)
+	s := open(t, postgres.Options{URL: server.URL, One: true, Session: time.Second, Timeout: time.Second})
+	require.NoError(t, put(s, "before"))
+	server.Kill()
+	require.Eventually(t, func() bool {
+		_, err := s.Get(t.Context(), space, "k")
+		return err != nil && abi.AsError(err).Retryable
+	}, 10*time.Second, 10*time.Millisecond)
+	server.Run()
+	require.Eventually(t, func() bool {
+		v, err := s.Get(t.Context(), space, "k")
+		return err == nil && string(v.Data) == "before"
+	}, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, put(s, "after"))
+}
+
+// TestATakeOverWaitsForACommitUnderWay: the commit of a host whose session has ended holds the session's row; the host
+// that takes over sees its outcome.
+func TestATakeOverWaitsForACommitUnderWay(t *testing.T) {
+	server := pgserver.Start(t)
+	opts := postgres.Options{URL: server.URL, One: true, Session: time.Second}
+	var way network
+	lonely := opts
+	lonely.Dial = way.dial
+	open(t, lonely)
+	way.setCut(true)
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	commit, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = commit.Exec(t.Context(), "SELECT 1 FROM memhost.sessions FOR KEY SHARE")
+	require.NoError(t, err)
+	within, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err = postgres.Open(within, opts)
+	require.Error(t, err, "the commit has not ended")
+	require.NoError(t, commit.Commit(t.Context()))
+	s, err := postgres.Open(t.Context(), opts)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
