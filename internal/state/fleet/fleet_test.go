@@ -1,0 +1,190 @@
+package fleet_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// registry plays the sessions of many hosts. A session lives until it is ended here.
+type registry struct {
+	mu   sync.Mutex
+	dead map[fleet.Session]bool
+}
+
+type member struct {
+	*registry
+	self fleet.Session
+}
+
+func (m member) Self() fleet.Session { return m.self }
+
+func (m member) End(_ context.Context, s fleet.Session) (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead[s] {
+		return 0, nil
+	}
+	return time.Second, nil
+}
+
+func (r *registry) kill(s fleet.Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dead[s] = true
+}
+
+func newStore(t *testing.T) state.Store {
+	s, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+var (
+	scope = []byte("scope")
+	space = state.Space{1}
+	mode  = fleet.Ref{Table: "modes", Key: []byte("slot")}
+)
+
+func commit(s state.Store, add ...func(*state.Batch)) error {
+	var b state.Batch
+	for _, a := range add {
+		a(&b)
+	}
+	_, err := s.Commit(context.Background(), &b)
+	return err
+}
+
+func appendEntry(text string) func(*state.Batch) {
+	return func(b *state.Batch) { b.Append(space, "log", []byte(text)) }
+}
+
+func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
+	store := newStore(t)
+	hosts := &registry{dead: map[fleet.Session]bool{}}
+	const members, each = 5, 20
+	var wg sync.WaitGroup
+	inside := 0 // guarded by the turn alone: the race detector sees a turn that two hosts have
+	for m := range members {
+		f := fleet.New(store, member{hosts, fleet.Session{byte(m + 1)}})
+		wg.Go(func() {
+			for done := 0; done < each; {
+				turn, err := f.Begin(context.Background(), scope)
+				if !assert.NoError(t, err) {
+					return
+				}
+				if err := commit(store, turn.Take); err != nil {
+					assert.True(t, turn.Moved(err), "%v", err)
+					continue
+				}
+				inside++
+				assert.NoError(t, commit(store, turn.Hold, appendEntry("begun")))
+				assert.NoError(t, commit(store, turn.Release, appendEntry("ended")))
+				done++
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, members*each, inside)
+	page, err := store.ReadLog(t.Context(), space, state.LogQuery{Log: "log"})
+	require.NoError(t, err)
+	require.Len(t, page.Items, 2*members*each)
+	for i, e := range page.Items {
+		require.Equal(t, []string{"begun", "ended"}[i%2], string(e.Data))
+	}
+	turn, err := fleet.New(store, member{hosts, fleet.Session{99}}).Begin(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, uint64(members*each+1), turn.Epoch())
+}
+
+func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
+	store := newStore(t)
+	hosts := &registry{dead: map[fleet.Session]bool{}}
+	a, b := member{hosts, fleet.Session{1}}, member{hosts, fleet.Session{2}}
+	paused, err := fleet.New(store, a).Begin(t.Context(), scope)
+	require.NoError(t, err)
+	require.NoError(t, commit(store, paused.Take))
+	within, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, err = fleet.New(store, b).Begin(within, scope)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a live host has the turn")
+	require.ErrorContains(t, err, "waiting for the turn")
+
+	hosts.kill(a.self)
+	next, err := fleet.New(store, b).Begin(t.Context(), scope)
+	require.NoError(t, err)
+	from, taken := next.From()
+	require.True(t, taken)
+	require.Equal(t, a.self, from)
+	require.NoError(t, commit(store, paused.Hold, appendEntry("before the take-over")),
+		"nobody has taken the turn yet; a real store refuses a session that has ended")
+	require.NoError(t, commit(store, next.Take))
+	for _, late := range []func(*state.Batch){paused.Hold, paused.Release, paused.Take, paused.Once} {
+		err := commit(store, late, appendEntry("late"))
+		require.ErrorIs(t, err, state.ErrConflict)
+		require.True(t, paused.Moved(err))
+	}
+	require.NoError(t, commit(store, next.Release, appendEntry("next")))
+	last, err := store.LastSeq(t.Context(), space, "log")
+	require.NoError(t, err)
+	require.Equal(t, int64(2), last)
+	again, err := fleet.New(store, b).Begin(t.Context(), scope)
+	require.NoError(t, err)
+	_, taken = again.From()
+	require.False(t, taken, "the turn was released")
+}
+
+func TestATurnIsNotTakenWhenAFactHasChanged(t *testing.T) {
+	store := newStore(t)
+	f := fleet.New(store, member{&registry{}, fleet.Session{1}})
+	for i, take := range []func(*fleet.Turn) func(*state.Batch){
+		func(t *fleet.Turn) func(*state.Batch) { return t.Take },
+		func(t *fleet.Turn) func(*state.Batch) { return t.Once },
+	} {
+		turn, err := f.Begin(t.Context(), scope, mode)
+		require.NoError(t, err)
+		setMode := func(b *state.Batch) { b.PutRecord(mode.Table, mode.Key, []byte(strconv.Itoa(i))) }
+		require.NoError(t, commit(store, setMode))
+		err = commit(store, take(turn), appendEntry("behind the wall"))
+		require.ErrorIs(t, err, state.ErrConflict)
+		require.True(t, turn.Moved(err))
+
+		turn, err = f.Begin(t.Context(), scope, mode)
+		require.NoError(t, err)
+		require.Equal(t, [][]byte{[]byte(strconv.Itoa(i))}, turn.Facts)
+		require.NoError(t, commit(store, turn.Once))
+	}
+	turn, err := f.Begin(t.Context(), scope, mode)
+	require.NoError(t, err)
+	require.False(t, turn.Moved(commit(store, func(b *state.Batch) { b.ExpectRecord("other", scope, []byte("x")) })),
+		"the operation's own precondition")
+}
+
+func TestOneProcessNeedsNoRecords(t *testing.T) {
+	store := newStore(t)
+	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(mode.Table, mode.Key, []byte("open")) }))
+	turn, err := fleet.New(store, nil).Begin(t.Context(), scope, mode)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte("open")}, turn.Facts)
+	var b state.Batch
+	for _, add := range []func(*state.Batch){turn.Take, turn.Hold, turn.Release, turn.Once} {
+		add(&b)
+	}
+	require.Zero(t, b.Len())
+	require.Zero(t, turn.Epoch())
+}
+
+func TestADamagedTurnIsNotTaken(t *testing.T) {
+	store := newStore(t)
+	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(fleet.TableTurns, scope, []byte("x")) }))
+	_, err := fleet.New(store, member{&registry{}, fleet.Session{1}}).Begin(t.Context(), scope)
+	require.ErrorIs(t, err, state.ErrDamaged)
+}
