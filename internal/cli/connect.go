@@ -174,8 +174,9 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 	version := a.version()
 	return host.Options{DataDir: c.Data.Dir, CacheDir: a.cacheDir(), Durability: c.Data.Durability, Logger: log,
-		Now:     a.Now,
-		Version: version.Version, Commit: version.Commit, Engines: engines(),
+		OpenStore: a.openStore(c, log),
+		Now:       a.Now,
+		Version:   version.Version, Commit: version.Commit, Engines: engines(),
 		Run: host.RunLabels{Seed: c.Run.Seed, Replicate: c.Run.Replicate, Labels: c.Run.LabelMap()},
 		Limits: host.Limits{MemoryBytes: c.Limits.MemoryBytes, Pool: int(c.Limits.Pool),
 			CallsInFlight: int(c.Limits.CallsInFlight),

@@ -56,7 +56,8 @@ func (a *app) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand()}},
+		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand(),
+			a.clusterCommand()}},
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(),
 			a.retrieveCommand(), a.askCommand(), a.healthCommand(), a.setupCommand(), a.resetCommand(),
 			a.forgetCommand(), a.modeCommand(), a.swapCommand(),

@@ -39,6 +39,7 @@ type Config struct {
 	Server  Server            `koanf:"server"`
 	MCP     MCP               `koanf:"mcp"`
 	Data    Data              `koanf:"data"`
+	Store   Store             `koanf:"store"`
 	Run     Run               `koanf:"run"`
 	Trace   Trace             `koanf:"trace"`
 	Log     Log               `koanf:"log"`
@@ -355,6 +356,7 @@ func (l *loader) finishRest() {
 		l.problems.add(l.origin("memory", "scope", "agent_id"), []string{"memory", "scope", "agent_id"},
 			"is set, but agent_scoped is off, so that no scope may name an agent: set memory.agent_scoped: true, or remove it")
 	}
+	l.finishStore()
 	for i, pair := range c.Run.Labels {
 		if key, _, ok := strings.Cut(pair, "="); !ok || key == "" {
 			at := []string{"run", "labels", strconv.Itoa(i)}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+)
+
+// postgresOptions are the options of the configured database, with the password that its secret has now.
+func (a *app) postgresOptions(c *config.Config) (postgres.Options, error) {
+	p := c.Store.Postgres
+	o := postgres.Options{URL: p.URL, Schema: p.Schema, Version: a.version().Version}
+	if name := p.Password.Secret; name != "" {
+		password, err := c.Secrets[name].Resolve()
+		if err != nil {
+			return o, err
+		}
+		o.Password = password
+	}
+	return o, nil
+}
+
+// openStore is host.Options.OpenStore for the configuration: nil for the file in the data folder.
+func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context, string) (state.Store, error) {
+	if c.Store.Postgres.URL == "" {
+		return nil
+	}
+	return func(ctx context.Context, dir string) (state.Store, error) {
+		o, err := a.postgresOptions(c)
+		if err != nil {
+			return nil, err
+		}
+		o.One = true
+		store, err := postgres.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if err := prepareDataFolder(dir); err != nil {
+			_ = store.Close()
+			return nil, err
+		}
+		if file := filepath.Join(dir, state.DataFile); exists(file) && log != nil {
+			log.Warn("the data folder has a store of its own, which is not read: the database is", "file", file)
+		}
+		return store, nil
+	}
+}
+
+// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left.
+func prepareDataFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("data folder %s cannot be made: %s", dir, err), err).
+			WithHint("use another --data folder")
+	}
+	return state.RemoveSlot(dir)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

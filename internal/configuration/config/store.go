@@ -1,0 +1,101 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Store says where state, ledger and mode are kept: in a file of the data folder, unless a database is named.
+type Store struct {
+	Postgres Postgres `koanf:"postgres"`
+}
+
+// Postgres is a database in place of the file. The data folder keeps what only this machine needs.
+type Postgres struct {
+	// URL is postgres://USER@HOST:PORT/DATABASE, "" for the file. It may name several hosts with commas between them, and
+	// holds no password.
+	URL string `koanf:"url"`
+	// Password names a secret. Without one, the password is what libpq's environment and files say.
+	Password struct {
+		Secret string `koanf:"secret"`
+	} `koanf:"password"`
+	// Schema is the PostgreSQL schema of the tables, "" for "memhost".
+	Schema string `koanf:"schema"`
+}
+
+// finishStore checks the database's address, its secret, and what does not go together with it.
+func (l *loader) finishStore() {
+	c := l.config
+	p := c.Store.Postgres
+	add := func(name, format string, args ...any) {
+		path := append([]string{"store", "postgres"}, strings.Split(name, ".")...)
+		l.problems.add(l.origin(path...), path, format, args...)
+	}
+	if p.URL == "" {
+		const alone = "is set, but store.postgres.url is not: set the URL too, or remove it"
+		if p.Password.Secret != "" {
+			add("password.secret", alone)
+		}
+		if p.Schema != "" {
+			add("schema", alone)
+		}
+		return
+	}
+	hosts, wrong := postgresHosts(p.URL)
+	if wrong != "" {
+		add("url", "%s", wrong)
+		return
+	}
+	if c.Memory.Archive {
+		at := []string{"memory", "archive"}
+		l.problems.add(l.origin(at...), at, "does not go together with store.postgres: the archive is kept in the data "+
+			"folder, and its receipts would be in the database")
+	}
+	name := p.Password.Secret
+	if name == "" {
+		return
+	}
+	secret, there := c.Secrets[name]
+	switch {
+	case !there:
+		add("password.secret", "names a secret that is not in secrets: write secrets: {NAME: {env: VARIABLE, origin: "+
+			"%q}}, and {secret: NAME} here", "postgres://"+hosts[0])
+	case secret.Origin != "postgres://"+hosts[0] && secret.Origin != "postgresql://"+hosts[0]:
+		add("password.secret", "may go to %s only, by its origin; this is %s", secret.Origin, "postgres://"+hosts[0])
+	}
+}
+
+// postgresHosts returns the hosts of a URL, such as "db1:5432"; wrong says what is not as it should be, in words that
+// hold nothing of the URL. It does not use package url for the whole: that takes one host alone.
+func postgresHosts(text string) (hosts []string, wrong string) {
+	const want = "want postgres://USER@HOST:PORT/DATABASE"
+	rest, isShort := strings.CutPrefix(text, "postgres://")
+	rest, isLong := strings.CutPrefix(rest, "postgresql://")
+	if isShort == isLong {
+		return nil, want
+	}
+	authority, query := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, query = rest[:i], rest[i:]
+	}
+	const asSecret = "has a password: write it as a secret, store.postgres.password: {secret: NAME}"
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		if strings.Contains(authority[:i], ":") {
+			return nil, asSecret
+		}
+		authority = authority[i+1:]
+	}
+	if u, err := url.Parse(query); err != nil || u.Query().Has("password") {
+		if err != nil {
+			return nil, want
+		}
+		return nil, asSecret
+	}
+	hosts = strings.Split(authority, ",")
+	for _, host := range hosts {
+		if host == "" {
+			return nil, want
+		}
+	}
+	return hosts, ""
+}
