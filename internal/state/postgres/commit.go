@@ -154,8 +154,13 @@ func (t *transaction) lock(ctx context.Context) error {
 			})
 	}
 	have := map[recordKey][]byte{}
+	written := t.writtenRecords()
 	for _, key := range t.expectedRecords() {
-		t.lockRecord(&q, key, have)
+		strength := "SHARE" // batches that only rely on a record do not wait for each other
+		if written[key] {
+			strength = "UPDATE"
+		}
+		t.lockRecord(&q, key, strength, have)
 	}
 	for _, o := range t.batch.Ops() {
 		if o.Kind != state.OpPut || o.Expected == state.AnyVersion {
@@ -187,7 +192,7 @@ func (t *transaction) lock(ctx context.Context) error {
 
 // lockRecord reads a record and locks it. An absent one has no row to lock: a row of ours takes its place until write
 // removes it, and makes others that want the record wait.
-func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, have map[recordKey][]byte) {
+func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, strength string, have map[recordKey][]byte) {
 	n := nameOf(key.name)
 	ours := false
 	q.Queue(`INSERT INTO records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, '', 0)
@@ -200,9 +205,11 @@ func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, have map[recordKey
 			}
 			return rows.Err()
 		})
-	q.Queue("SELECT data FROM records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR UPDATE", tableKey(key.table), n.head,
-		n.hash).Query(func(rows pgx.Rows) error {
+	q.Queue("SELECT data FROM records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
+		n.head, n.hash).Query(func(rows pgx.Rows) error {
+		there := false
 		for rows.Next() {
+			there = true
 			var data []byte
 			if err := rows.Scan(&data); err != nil {
 				return err
@@ -211,7 +218,10 @@ func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, have map[recordKey
 				have[key] = data
 			}
 		}
-		return rows.Err()
+		if err := rows.Err(); err != nil || there {
+			return err
+		}
+		return errVanished
 	})
 }
 
@@ -238,6 +248,17 @@ func (t *transaction) expectedRecords() []recordKey {
 	return slices.SortedFunc(maps.Keys(set), func(a, b recordKey) int {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name))
 	})
+}
+
+// writtenRecords returns the records that the batch puts or deletes.
+func (t *transaction) writtenRecords() map[recordKey]bool {
+	set := map[recordKey]bool{}
+	for _, o := range t.batch.Ops() {
+		if o.Kind == state.OpPutRecord || o.Kind == state.OpDeleteRecord {
+			set[recordKey{o.Table, o.Name}] = true
+		}
+	}
+	return set
 }
 
 // write sends the operations in their order.

@@ -9,11 +9,14 @@
 // sequence, so that no two are the same, but batches of different hosts may get theirs in another order than they
 // commit.
 //
+// A record that a batch expects and does not write is locked for sharing: batches that rely on the same record do not
+// wait for each other, and one that writes it waits for them.
+//
 // With [Options].One the store belongs to one host at a time, as a data folder does. A row names the host, which renews
 // it every 3 seconds; 15 seconds after the last renewal another host may delete the row and take over. Each commit locks
 // the row of its host in its own transaction, so that a host that was paused and lost the row commits nothing more,
 // whatever it believes. A host whose renewals fail answers no reads from the moment at which another may have taken
-// over.
+// over. With [Options].Many each host has such a row, and the turns of package fleet keep them apart.
 //
 // The SQL needs row locks and READ COMMITTED, no advisory locks and no LISTEN.
 package postgres

@@ -68,8 +68,11 @@ func uncertain(err error) bool {
 	return server.Severity != "ERROR"
 }
 
-// again tells whether the server rolled the transaction back only because it ran into another one.
+// errVanished: a record was deleted by another batch while this one was about to lock it, and is locked by nobody.
+var errVanished = errors.New("a record was deleted by another batch at the same moment")
+
+// again tells whether a batch was not applied only because it ran into another one.
 func again(err error) bool {
 	var server *pgconn.PgError
-	return errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")
+	return errors.Is(err, errVanished) || errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")
 }

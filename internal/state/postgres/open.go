@@ -25,8 +25,9 @@ type Options struct {
 	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
 	Timeout time.Duration
 	// One makes this host the only one: Open waits for the end of a session that another host does not renew, and is
-	// refused while another host serves. Without it, Store takes part in no sessions and serves beside any other.
-	One bool
+	// refused while another host serves. Many lets it serve beside others that were opened with Many. With neither, Store
+	// has no session and nobody sees it.
+	One, Many bool
 	// Session is how long other hosts wait for this one when it does not renew its session; 0 means 15 seconds.
 	Session time.Duration
 	// Version is this program's, for other hosts to see.
@@ -40,7 +41,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
 	where   string   // the database in words, without secrets, for messages
-	session *session // nil without Options.One
+	session *session // nil without Options.One and Many
 	closed  atomic.Bool
 	commits atomic.Int64
 }
@@ -60,7 +61,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.pool.Close()
 		return nil, err
 	}
-	if opts.One {
+	if opts.One || opts.Many {
 		if err := s.join(ctx); err != nil {
 			s.pool.Close()
 			return nil, err

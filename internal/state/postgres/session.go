@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // How long a session lasts after its renewal, and how often it is renewed. Three renewals may fail in a row.
@@ -19,7 +20,9 @@ const (
 	renewals       = 5 // in the length of a session
 )
 
-// session is this host's row in table sessions. The row is the truth: while it is there, nobody else serves. A host
+var _ fleet.Sessions = (*Store)(nil)
+
+// session is this host's row in table sessions. The row is the truth: while it is there, this host lives. A host
 // that finds the row of another one whose end has passed deletes it, and serves; the delete waits for commits of the
 // old host that are under way, and later ones find that the row is gone and are refused. So no clock decides what is
 // written. Clocks decide only how long a host that cannot renew its session goes on answering reads.
@@ -107,7 +110,8 @@ func (j *session) insert(ctx context.Context) (*other, error) {
 		var o other
 		var seconds float64
 		err := tx.QueryRow(ctx, `SELECT encode(id, 'hex'), host, pid, version, began, ends,
-			extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions ORDER BY began LIMIT 1`).
+			extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions
+			WHERE alone OR NOT $1 ORDER BY began LIMIT 1`, j.store.opts.Many).
 			Scan(&o.id, &o.host, &o.pid, &o.version, &o.began, &o.ends, &seconds)
 		if err == nil {
 			o.left = max(0, time.Duration(seconds*float64(time.Second)))
@@ -121,9 +125,9 @@ func (j *session) insert(ctx context.Context) (*other, error) {
 		if err != nil {
 			host = "a machine without a name"
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO sessions (id, host, pid, version, ends)
-			VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 ms')`, j.id, host, os.Getpid(),
-			j.store.opts.Version, j.length.Milliseconds())
+		_, err = tx.Exec(ctx, `INSERT INTO sessions (id, alone, host, pid, version, ends)
+			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 ms')`, j.id, !j.store.opts.Many, host,
+			os.Getpid(), j.store.opts.Version, j.length.Milliseconds())
 		return err
 	})
 	return found, err
@@ -171,6 +175,32 @@ func (j *session) renew(ctx context.Context) {
 	default:
 		j.until.Store(int64(asked + j.length))
 	}
+}
+
+// Self is this host's session, for package fleet.
+func (s *Store) Self() fleet.Session {
+	if s.session == nil {
+		return fleet.Session{}
+	}
+	return fleet.Session(s.session.id)
+}
+
+// End implements fleet.Sessions. The delete waits for commits of that session which are under way.
+func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duration, err error) {
+	var q pgx.Batch
+	q.Queue("DELETE FROM sessions WHERE id = $1 AND ends < clock_timestamp()", other[:])
+	q.Queue("SELECT extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions WHERE id = $1", other[:]).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var seconds float64
+				if err := rows.Scan(&seconds); err != nil {
+					return err
+				}
+				left = max(time.Millisecond, time.Duration(seconds*float64(time.Second)))
+			}
+			return rows.Err()
+		})
+	return left, s.fail("end a session", s.pool.SendBatch(ctx, &q).Close())
 }
 
 // end stops the renewals and deletes the row, so that another host need not wait.

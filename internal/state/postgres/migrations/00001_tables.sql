@@ -13,9 +13,10 @@ INSERT INTO meta (name, value) VALUES ('identity', gen_random_uuid()::text), ('i
 
 -- One row for each host that serves. Ends is when others may delete it; the host renews it. Each commit of the host
 -- locks the row, and is refused without it. A host that looks for other ones locks the row of meta that has the
--- identity first.
+-- identity first. Alone is set when no other host may serve beside this one.
 CREATE TABLE sessions (
     id      bytea PRIMARY KEY,
+    alone   boolean NOT NULL,
     host    text NOT NULL,
     pid     bigint NOT NULL,
     version text NOT NULL,
