@@ -33,6 +33,8 @@ var (
 
 	// ErrOwned: another process owns the data folder. Error.Owner says who, when its slot.json could be read.
 	ErrOwned = errors.New("data folder belongs to another process")
+	// ErrServed: another host serves from the same database.
+	ErrServed = errors.New("another host serves")
 	// ErrSchema: an older or a newer memhost made the data folder, or the tables of the database.
 	ErrSchema = errors.New("data folder has another schema")
 	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
@@ -121,6 +123,8 @@ func (e *Error) As(target any) bool {
 		reason = "state_damaged"
 	case ErrOwned:
 		reason = "folder_owned"
+	case ErrServed:
+		reason = "another_host_serves"
 	case ErrSchema:
 		reason = "folder_schema"
 	case ErrFolder:
@@ -129,7 +133,7 @@ func (e *Error) As(target any) bool {
 		reason = "database"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
-	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain
+	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain || e.Kind == ErrServed
 	*t = found
 	return true
 }

@@ -50,7 +50,7 @@ var _ state.Store = (*Store)(nil)
 
 // Open connects to a database that Migrate has prepared.
 //
-// Errors: ErrInvalid for a wrong URL; ErrOwned when Options.One is set and another host serves; ErrSchema when the tables are missing or of another version; ErrDatabase when
+// Errors: ErrInvalid for a wrong URL; ErrServed when Options.One is set and another host serves; ErrSchema when the tables are missing or of another version; ErrDatabase when
 // the server refuses this user or is read-only; ErrUnavailable when no server answers.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s, err := connect(ctx, opts)

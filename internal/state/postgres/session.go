@@ -17,7 +17,8 @@ import (
 // How long a session lasts after its renewal, and how often it is renewed. Three renewals may fail in a row.
 const (
 	defaultSession = 15 * time.Second
-	renewals       = 5 // in the length of a session
+	renewals       = 5  // in the length of a session
+	looks          = 50 // of a host that waits for the end of another one's session
 )
 
 var _ fleet.Sessions = (*Store)(nil)
@@ -42,7 +43,7 @@ type session struct {
 // join makes this host the one that serves. When another host's session is there it waits for its end, as long as that
 // host does not renew it.
 //
-// Errors: ErrOwned when another host serves.
+// Errors: ErrServed when another host serves.
 func (s *Store) join(ctx context.Context) error {
 	j := &session{store: s, id: make([]byte, 16), length: s.opts.Session, ended: make(chan struct{})}
 	_, _ = rand.Read(j.id) // never fails
@@ -66,7 +67,7 @@ func (s *Store) join(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return found.refusal(s.where)
-		case <-time.After(min(found.left, j.length/renewals) + 10*time.Millisecond):
+		case <-time.After(min(found.left, j.length/looks) + 10*time.Millisecond):
 		}
 	}
 	inside, stop := context.WithCancel(context.Background())
@@ -91,7 +92,7 @@ type other struct {
 func (o *other) renewed(first *other) bool { return o.id != first.id || !o.ends.Equal(first.ends) }
 
 func (o *other) refusal(where string) error {
-	return &state.Error{Kind: state.ErrOwned, Message: fmt.Sprintf("%s belongs to another host: pid %d on %s, memhost "+
+	return &state.Error{Kind: state.ErrServed, Message: fmt.Sprintf("%s belongs to another host: pid %d on %s, memhost "+
 		"%s, since %s", where, o.pid, o.host, o.version, o.began.UTC().Format(time.RFC3339)),
 		Hint: "talk to that slot (--server), stop it, or name another schema"}
 }
