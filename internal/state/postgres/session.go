@@ -142,27 +142,29 @@ func (j *session) renewAlways(ctx context.Context) {
 			_ = j.conn.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	tick := time.NewTicker(j.length / renewals)
-	defer tick.Stop()
-	for !j.over.Load() {
+	for wait := j.length / renewals; !j.over.Load(); {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			j.renew(ctx)
+		case <-time.After(wait):
+		}
+		wait = j.length / renewals
+		if !j.renew(ctx) {
+			wait = j.length / looks // serve again soon after the database is back
 		}
 	}
 }
 
-// renew renews the session once. A failure is left to the next time: reads report it when the session has ended.
-func (j *session) renew(ctx context.Context) {
+// renew renews the session once, and tells whether it could ask. A failure is left to the next time: reads report it
+// when the session has ended.
+func (j *session) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
 	asked := sinceBoot()
 	if j.conn == nil || j.conn.IsClosed() {
 		conn, err := pgx.ConnectConfig(ctx, j.store.pool.Config().ConnConfig)
 		if err != nil {
-			return
+			return false
 		}
 		j.conn = conn
 	}
@@ -171,11 +173,13 @@ func (j *session) renew(ctx context.Context) {
 	switch {
 	case err != nil:
 		_ = j.conn.Close(ctx)
+		return false
 	case tag.RowsAffected() == 0:
 		j.over.Store(true)
 	default:
 		j.until.Store(int64(asked + j.length))
 	}
+	return true
 }
 
 // Self is this host's session, for package fleet.
