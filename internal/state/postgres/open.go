@@ -50,8 +50,9 @@ var _ state.Store = (*Store)(nil)
 
 // Open connects to a database that Migrate has prepared.
 //
-// Errors: ErrInvalid for a wrong URL; ErrServed when Options.One is set and another host serves; ErrSchema when the tables are missing or of another version; ErrDatabase when
-// the server refuses this user or is read-only; ErrUnavailable when no server answers.
+// Errors: ErrInvalid for a wrong URL; ErrServed when another host serves, by Options.One and Many; ErrSchema when the
+// tables are missing or of another version; ErrDatabase when the server refuses this user or is read-only;
+// ErrUnavailable when no server answers.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s, err := connect(ctx, opts)
 	if err != nil {
