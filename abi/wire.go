@@ -1,6 +1,10 @@
 package abi
 
-import "github.com/memhost/memhost/abi/wirejson"
+import (
+	"slices"
+
+	"github.com/memhost/memhost/abi/wirejson"
+)
 
 // Names of the binary interface "mh1". ABI.md specifies them.
 const (
@@ -53,60 +57,65 @@ func OptionalOperations() []string {
 		OpNativeMutation, OpApplyFeedback, OpForget}
 }
 
+// required are the members that a guest's answer to an operation must have, none of them null.
+var required = []struct {
+	op     string
+	fields []string
+}{
+	{OpSetupScope, []string{"ready", "native_scope"}},
+	{OpRecordEvent, []string{"status", "native_ids_kind"}},
+	{OpRecordEvents, []string{"receipts"}},
+	{OpRetrieve, []string{"raw", "formatted_context", "evidence"}},
+	{OpFormatContext, []string{"formatted_context", "token_count", "truncated"}},
+	{OpReadiness, []string{"status", "event_ids", "method"}},
+	{OpWaitUntilReady, []string{"status", "event_ids", "method"}},
+	{OpFindEvent, []string{"found"}},
+	{OpInventory, []string{"kinds", "complete", "quiescent"}},
+	{OpProvenance, []string{"items"}},
+	{OpNativeQuery, []string{"name"}},
+	{OpForget, []string{"status", "removed", "derived_may_remain"}},
+	{OpResetScope, []string{"status"}},
+	{OpHealth, []string{"status"}},
+	{OpNativeMutation, []string{"status"}},
+	{OpApplyFeedback, []string{"status"}},
+}
+
 // RequiredFields lists the members that a guest's answer to an operation must have, none of them null; an answer
 // without one of them breaches the contract. It is nil for a name that is not an export.
-func RequiredFields(op string) []string {
-	switch op {
-	case OpSetupScope:
-		return []string{"ready", "native_scope"}
-	case OpRecordEvent:
-		return []string{"status", "native_ids_kind"}
-	case OpRecordEvents:
-		return []string{"receipts"}
-	case OpRetrieve:
-		return []string{"raw", "formatted_context", "evidence"}
-	case OpFormatContext:
-		return []string{"formatted_context", "token_count", "truncated"}
-	case OpReadiness, OpWaitUntilReady:
-		return []string{"status", "event_ids", "method"}
-	case OpFindEvent:
-		return []string{"found"}
-	case OpInventory:
-		return []string{"kinds", "complete", "quiescent"}
-	case OpProvenance:
-		return []string{"items"}
-	case OpNativeQuery:
-		return []string{"name"}
-	case OpForget:
-		return []string{"status", "removed", "derived_may_remain"}
-	case OpResetScope, OpHealth, OpNativeMutation, OpApplyFeedback:
-		return []string{"status"}
+func RequiredFields(op string) []string { return slices.Clone(requiredOf(op)) }
+
+func requiredOf(op string) []string {
+	for i := range required {
+		if required[i].op == op {
+			return required[i].fields
+		}
 	}
 	return nil
 }
 
 // MissingField names the first of an operation's RequiredFields that an answer lacks or has as null; "" when it has all
-// of them. It looks at the answer's own members only.
+// of them. It looks at the answer's own members only, and no further than the last that it needs: an answer can be
+// long.
 //
 //	MissingField("find_event", `{"found": "absent"}`)  ""
 //	MissingField("retrieve", `{"raw": {}}`)            "formatted_context"
 //	MissingField("retrieve", `null`)                   "raw"
 //
-// Errors: the answer is not a JSON object.
+// Errors: the answer is not a JSON object, as far as it was read.
 func MissingField(op string, answer []byte) (field string, err error) {
-	required := RequiredFields(op)
-	has := make([]bool, len(required))
+	fields := requiredOf(op)
+	has := make([]bool, len(fields))
 	d := wirejson.DecodeBytes(answer)
 	o := openObject(d)
-	for o.next() {
-		for i, name := range required {
+	for slices.Contains(has, false) && o.next() {
+		for i, name := range fields {
 			if o.key == name {
 				has[i] = d.Next() != wirejson.Null
 			}
 		}
 		o.err = d.Skip()
 	}
-	for i, name := range required {
+	for i, name := range fields {
 		if !has[i] && o.err == nil {
 			return name, nil
 		}
