@@ -8,6 +8,9 @@
 package sdktest
 
 import (
+	"bytes"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
@@ -127,6 +130,24 @@ func (h *Host) Generation(scope abi.MemoryScope) int64 { return h.generations[sc
 // Keys lists the scope's keys, in byte order.
 func (h *Host) Keys(scope abi.MemoryScope) []string {
 	return append([]string(nil), h.store(scope).ordered()...)
+}
+
+// Find names the scope's keys and logs that have a text in their name or content, in byte order: after a forget or a
+// reset none should.
+func (h *Host) Find(scope abi.MemoryScope, text string) (names []string) {
+	s := h.store(scope)
+	for key, v := range s.keys {
+		if strings.Contains(key, text) || bytes.Contains(v.data, []byte(text)) {
+			names = append(names, key)
+		}
+	}
+	for log, entries := range s.logs {
+		if strings.Contains(log, text) || bytes.Contains(bytes.Join(entries, []byte("\n")), []byte(text)) {
+			names = append(names, log)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // message is a type of the contract.

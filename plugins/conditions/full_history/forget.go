@@ -80,28 +80,10 @@ func meant(c *sdk.Call, r *abi.ForgetRequest) (keys []string, err error) {
 		if abi.Unmarshal(item.Value, &e) != nil {
 			return unreadable(item.Key)
 		}
-		named, err := covers(r, &e)
-		if named {
+		if sdk.Forgets(r, e.SessionID, e.Timestamp) {
 			keys = append(keys, item.Key)
 		}
-		return err
+		return nil
 	})
 	return keys, err
-}
-
-// covers tells whether a request by session or time means an event.
-func covers(r *abi.ForgetRequest, e *abi.MemoryEvent) (bool, error) {
-	if r.SessionID != "" {
-		return e.SessionID == r.SessionID, nil
-	}
-	from, err := abi.ParseTime(r.From)
-	if err != nil {
-		return false, err
-	}
-	to, err := abi.ParseTime(r.To)
-	if err != nil {
-		return false, err
-	}
-	at, err := abi.ParseTime(e.Timestamp)
-	return err == nil && !at.Before(from) && !at.After(to), nil
 }

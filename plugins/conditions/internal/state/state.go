@@ -75,6 +75,21 @@ func (s *State) Delete(prefix string) {
 	}
 }
 
+// Remove removes one key. Keys that begin with it are written anew, since Delete takes them along.
+func (s *State) Remove(key string) {
+	var others []sdk.Item
+	for item := range s.Values(key) {
+		if item.Key != key {
+			item.Value = append([]byte(nil), item.Value...)
+			others = append(others, item)
+		}
+	}
+	s.Delete(key)
+	for _, item := range others {
+		s.Put(item.Key, item.Value, sdk.AnyVersion)
+	}
+}
+
 // List returns one page of keys, and whether there are more.
 func (s *State) List(r abi.StateListRequest) (items []sdk.Item, more bool) {
 	if s.err == nil {

@@ -77,3 +77,18 @@ func TestLoadRefusesWhatIsNoObject(t *testing.T) {
 	s.Load("key/0")
 	assert.Equal(t, "state_io", abi.AsError(s.Err()).Reason)
 }
+
+func TestRemoveTakesOneKeyAndNotThoseThatBeginWithIt(t *testing.T) {
+	s := filled(t)
+	s.Put("key", []byte("alone"), 0)
+	s.Put("ke", []byte("shorter"), 0)
+	s.Remove("key")
+	left := ""
+	for item := range s.Values("") {
+		left += item.Key + "=" + string(item.Value) + " "
+	}
+	assert.NoError(t, s.Err())
+	assert.Equal(t, "ke=shorter key/0=a key/1=a key/2=a key/3=a key/4=a ", left)
+	s.Remove("absent")
+	assert.NoError(t, s.Err())
+}
