@@ -13,11 +13,12 @@ import (
 
 // What a scope's state holds:
 //
-//	messages          log; a message an entry, as JSON. Its number, from 1, is its native id: message#1
+//	messages          log; a message an entry, as JSON. Its number, from 1, is its native id: message#1. One that was
+//	                  forgotten is {}
 //	event/<event id>  which messages an event became, and a digest of it; event#<hash> for an id too long for a key
 //	term/<term>       the newest postings of a term, behind how many messages have it and how many blocks are full
 //	block/<term>/<n>  a full block of postings, n in 8 hex digits, the oldest first
-//	count             how many messages there are, and how many words they have
+//	count             how many messages came, how many of them were forgotten, and how many words the others have
 //
 // A posting says that a message has a term: the message's number less that of the posting before it in the block, how
 // often the term occurs in it, and how many words it has; each as a varint of package binary. So a message is
@@ -34,12 +35,17 @@ const (
 
 // collection is the key count.
 type collection struct {
-	messages, words, version int64
+	// messages came, forgotten of them are not there any more.
+	messages, forgotten, words, version int64
 }
 
 func (c *collection) members() []object.Member {
-	return []object.Member{object.Optional("messages", &c.messages), object.Optional("words", &c.words)}
+	return []object.Member{object.Optional("messages", &c.messages), object.Optional("forgotten", &c.forgotten),
+		object.Optional("words", &c.words)}
 }
+
+// held is how many messages are there.
+func (c *collection) held() int64 { return c.messages - c.forgotten }
 
 func readCollection(s *state.State) (c collection) {
 	c.version = s.Load(countKey, c.members()...)

@@ -33,11 +33,11 @@ type hit struct {
 func rank(s *state.State, held *collection, query string, most int) (best []hit, matching int64) {
 	counts := count(terms(query))
 	scores := make([]float64, held.messages+1)
-	average := float64(held.words) / float64(max(1, held.messages))
+	average := float64(held.words) / float64(max(1, held.held()))
 	for _, term := range abi.SortedKeys(counts) {
 		p := readPostings(s, term)
 		n := float64(p.with)
-		weight := float64(counts[term]) * math.Log(1+(float64(held.messages)-n+0.5)/(n+0.5)) * (k1 + 1)
+		weight := float64(counts[term]) * math.Log(1+(float64(held.held())-n+0.5)/(n+0.5)) * (k1 + 1)
 		p.each(s, term, func(message, times, words int64) {
 			if message >= int64(len(scores)) {
 				s.Fail(state.Unreadable(termPrefix + term))

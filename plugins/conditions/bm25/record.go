@@ -49,7 +49,7 @@ type writer struct {
 	*state.State
 	settings *settings
 	held     collection
-	added    bool
+	changed  bool
 	postings map[string]*postings
 }
 
@@ -88,29 +88,40 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 
 // index stores a message behind the others.
 func (w *writer) index(m *message) {
-	w.added = true
+	w.changed = true
 	w.held.messages++
 	w.Append(messageLog, object.Encode(m.members()...))
 	list := terms(m.document())
 	w.held.words += int64(len(list))
 	counts := count(list)
 	for _, term := range abi.SortedKeys(counts) {
-		p := w.postings[term]
-		if p == nil {
-			p = readPostings(w.State, term)
-			w.postings[term] = p
-		}
-		p.add(w.State, term, w.held.messages, counts[term], int64(len(list)))
+		w.of(term).add(w.State, term, w.held.messages, counts[term], int64(len(list)))
 	}
 }
 
-// close writes what the messages changed, in byte order: the same events give the same writes.
+// of are a term's postings.
+func (w *writer) of(term string) *postings {
+	p := w.postings[term]
+	if p == nil {
+		p = readPostings(w.State, term)
+		w.postings[term] = p
+	}
+	return p
+}
+
+// close writes what the messages changed, in byte order: the same events give the same writes. A term that no message
+// has any more goes.
 func (w *writer) close() {
-	if !w.added {
+	if !w.changed {
 		return
 	}
 	for _, term := range abi.SortedKeys(w.postings) {
-		w.postings[term].write(w.State, term)
+		if p := w.postings[term]; p.with > 0 {
+			p.write(w.State, term)
+		} else {
+			w.Delete(blockPrefix + term + "/")
+			w.Remove(termPrefix + term)
+		}
 	}
 	w.Store(countKey, w.held.version, w.held.members()...)
 }

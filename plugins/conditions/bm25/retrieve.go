@@ -33,7 +33,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	found = found[:fitted.End]
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, budget)}
 	t := result.Trace
-	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.messages))
+	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.held()))
 	sdk.Put(&t.Details, "messages_matching", sdk.Number(matching))
 	var body wirejson.Encoder
 	body.ArrStart()

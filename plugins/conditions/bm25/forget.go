@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// forget removes messages, their words in the index, and the keys of their events. The log is written anew: its cost
+// grows with the log. Other messages keep their numbers.
+func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	w, err := newWriter(c)
+	if err != nil {
+		return nil, err
+	}
+	removed := []string{}
+	if doomed := w.meant(r); len(doomed) > 0 {
+		removed = w.rewrite(doomed, len(r.NativeIDs) > 0)
+		w.close()
+	}
+	return &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"message": removed},
+		DerivedMayRemain: []string{}, Trace: &abi.Trace{BackendName: w.settings.config.Provider,
+			NativeOperation: "state_delete"}}, w.Err()
+}
+
+// meant tells which messages a request names. Events that it names by id lose their keys.
+func (w *writer) meant(r *abi.ForgetRequest) map[int64]bool {
+	doomed := map[int64]bool{}
+	for _, id := range r.EventIDs {
+		x := indexed{last: -1}
+		if w.Load(eventKey(id), x.members()...) == 0 {
+			continue
+		}
+		w.Remove(eventKey(id))
+		for n := x.first; n <= x.last; n++ {
+			doomed[n] = true
+		}
+	}
+	if len(r.EventIDs) > 0 {
+		return doomed
+	}
+	for entry := range w.Entries(messageLog, 1, w.held.messages) {
+		if m, held := w.decode(entry); held && (sdk.Forgets(r, m.sessionID, m.timestamp) ||
+			slices.Contains(r.NativeIDs, nativeID(entry.Seq))) {
+			doomed[entry.Seq] = true
+		}
+	}
+	return doomed
+}
+
+// decode reads a message; false for one that was forgotten.
+func (w *writer) decode(entry sdk.Entry) (m message, held bool) {
+	if object.Decode(entry.Data, m.members()...) != nil {
+		w.Fail(state.Unreadable(nativeID(entry.Seq)))
+	}
+	return m, m.eventID != ""
+}
+
+// rewrite writes the log without the text of some messages and returns the native ids of those that were there. single:
+// they were named one by one, and their events stay, without the digest of what they said.
+func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) {
+	var kept [][]byte
+	for entry := range w.Entries(messageLog, 1, w.held.messages) {
+		data := append([]byte(nil), entry.Data...)
+		if doomed[entry.Seq] {
+			if m, held := w.decode(entry); held {
+				w.unindex(entry.Seq, &m, single)
+				removed = append(removed, nativeID(entry.Seq))
+			}
+			data = []byte("{}")
+		}
+		kept = append(kept, data)
+	}
+	w.Delete(messageLog)
+	for _, data := range kept {
+		w.Append(messageLog, data)
+	}
+	return removed
+}
+
+// unindex takes a message out of the index and the counts.
+func (w *writer) unindex(n int64, m *message, single bool) {
+	w.changed = true
+	w.held.forgotten++
+	list := terms(m.document())
+	w.held.words -= int64(len(list))
+	for _, term := range abi.SortedKeys(count(list)) {
+		w.of(term).remove(w.State, term, n)
+	}
+	x, key := indexed{}, eventKey(m.eventID)
+	switch version := w.Load(key, x.members()...); {
+	case version == 0: // removed with another message of the event, or by the event's id
+	case single:
+		x.digest = ""
+		w.Store(key, version, x.members()...)
+	default:
+		w.Remove(key)
+	}
+}
+
+// remove takes a message out of a term's postings, and writes the block that had it.
+func (p *postings) remove(s *state.State, term string, message int64) {
+	p.with--
+	if block, last, had := without(p.open, message); had {
+		p.open, p.last = block, last
+		return
+	}
+	for item := range s.Values(blockPrefix + term + "/") {
+		if block, _, had := without(item.Value, message); had {
+			s.Put(item.Key, block, sdk.AnyVersion)
+			return
+		}
+	}
+}
+
+// without is a block without one message, with its last message, 0 where it is empty.
+func without(block []byte, message int64) (left []byte, last int64, had bool) {
+	walk(block, func(n, times, words int64) {
+		if n == message {
+			had = true
+			return
+		}
+		for _, number := range []int64{n - last, times, words} {
+			left = binary.AppendUvarint(left, uint64(number))
+		}
+		last = n
+	})
+	return left, last, had
+}
