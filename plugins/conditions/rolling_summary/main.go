@@ -46,6 +46,9 @@ func exportWaitUntilReady(n uint32) uint64 { return sdk.Serve(n, plugin.WaitUnti
 //go:wasmexport find_event
 func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, plugin.FindEvent) }
 
+//go:wasmexport forget
+func exportForget(n uint32) uint64 { return sdk.Serve(n, plugin.Forget) }
+
 //go:wasmexport inventory
 func exportInventory(n uint32) uint64 { return sdk.Serve(n, plugin.Inventory) }
 

@@ -28,6 +28,9 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 		messages, _ := s.Read(m.State, s.Pointer, s.Messages)
 		answer.ArrStart()
 		for _, x := range nanobot.Replay(messages, int(max(0, most))) {
+			if x.Hidden && x.Content == "" {
+				continue // it was forgotten
+			}
 			public := nanobot.Message{Role: x.Role, Content: x.Content, ToolCalls: x.ToolCalls,
 				ToolCallID: x.ToolCallID,
 				Name:       x.Name}

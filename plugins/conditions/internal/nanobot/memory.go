@@ -119,6 +119,8 @@ type Memory interface {
 	AfterWork(reserve int64)
 	// Waits adds to a readiness what waits besides sessions.
 	Waits(answer *abi.BackendReadiness)
+	// Forget removes what was made of forgotten messages, and names what stays of it.
+	Forget(f *Forgetting)
 	// Items are those that a retrieval shows, without the tail, and warnings.
 	Items(r *abi.RetrieveRequest) (items []Item, notes []string)
 	// TailFrom is the first message of a session that a retrieval shows as it was said.

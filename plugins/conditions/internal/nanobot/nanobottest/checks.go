@@ -42,6 +42,8 @@ func Checks(t *testing.T, m Module) {
 	t.Run("S11: no key anywhere", m.s11)
 	t.Run("S12: texts close nothing", m.s12)
 	t.Run("S13: texts of every kind", m.s13)
+	t.Run("S14: what is forgotten before a model has read it is nowhere", m.s14)
+	t.Run("S15: what is forgotten after a model has read it is named", m.s15)
 }
 
 func (m Module) s1s2(t *testing.T) {

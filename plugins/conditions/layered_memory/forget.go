@@ -1,0 +1,49 @@
+package main
+
+import (
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
+	"github.com/memhost/memhost/sdk"
+)
+
+// Forget removes entries of the history that were made from forgotten events alone. Where Dream has read one, the
+// versions of the files and the runs that are kept go too: they may quote it. The files themselves go only where they
+// are named.
+func (m *memory) Forget(f *nanobot.Forgetting) {
+	d := model.ReadProgress(m.State, dreamKey)
+	dreamt := false
+	f.History(historyLog, nil, func(_ int64, data []byte) (string, []string) {
+		x, ok := decodeEntry(data)
+		if !ok {
+			return "", nil
+		}
+		id := "history#" + sdk.Itoa(x.cursor)
+		dreamt = dreamt || x.cursor <= d.Cursor && (f.Names(id) || f.Of(x.events) > 0)
+		return id, x.events
+	})
+	files, compacted := m.folder(), f.Read && m.settings.maxEntries > 0 && d.Cursor > 0
+	for _, x := range files {
+		id := x.path + "@" + sdk.Digest256(x.text)[:8]
+		switch {
+		case x.text == "":
+		case f.Names(id):
+			f.Receipt.Removed["long_term"] = append(f.Receipt.Removed["long_term"], id)
+			x.text, dreamt = "", true
+		case dreamt || compacted:
+			f.Remains(x.path + ": a model may have written parts of it from these events; forgetting the native id " +
+				id + " removes it")
+		}
+	}
+	m.save(files)
+	d.Failure = model.Failure{} // it may quote what the model said
+	d.Save(m.State, dreamKey)   // a run under way has read what is gone: it has to begin anew
+	if !dreamt && !compacted {
+		return
+	}
+	for v := range m.versions() {
+		f.Receipt.Removed["version"] = append(f.Receipt.Removed["version"], v.sha)
+	}
+	m.Delete("version") // the versions and their log
+	m.Delete("blob/")
+	m.Delete("file/" + dreamDir)
+}
