@@ -36,6 +36,9 @@ func exportWaitUntilReady(n uint32) uint64 { return sdk.Serve(n, waitUntilReady)
 //go:wasmexport find_event
 func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
 
+//go:wasmexport forget
+func exportForget(n uint32) uint64 { return sdk.Serve(n, erase) }
+
 //go:wasmexport inventory
 func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
 

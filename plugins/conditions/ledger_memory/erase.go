@@ -1,0 +1,318 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk"
+)
+
+// erase is the operation forget: the history is written as if recorded events had never come. Their commits go, with the
+// ledger's events that no other commit supports; the commits behind them have new parents and so new ids; every view is
+// made anew. (The mutation memory_forget is another thing: a commit, and the history keeps what it forgets.)
+func erase(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	return with(c, func(l *ledger) *abi.ForgetReceipt {
+		x := &erasing{ledger: l, request: r, recorded: map[string]bool{}, commits: map[string]*commit{},
+			dropped: map[string]bool{}, gone: map[string]bool{}, kept: map[string]*commit{}, now: map[string]string{}}
+		x.receipt = &abi.ForgetReceipt{Status: abi.ForgetDone, DerivedMayRemain: []string{}, Trace: l.s.trace("rewrite"),
+			Removed: map[string][]string{"event": {}, "commit": {}}}
+		x.read()
+		x.chooseLetters()
+		x.chooseCommits()
+		x.chooseEvents()
+		if len(x.letters)+len(x.dropped)+len(x.gone) > 0 {
+			x.rewrite()
+		}
+		for _, id := range abi.SortedKeys(x.recorded) {
+			l.Remove(sourceKey(id))
+		}
+		return x.receipt
+	})
+}
+
+// erasing is one request to forget.
+type erasing struct {
+	*ledger
+	request *abi.ForgetRequest
+	receipt *abi.ForgetReceipt
+	// recorded are the recorded events that are forgotten, letters the keys of those that wait for the model.
+	recorded map[string]bool
+	letters  []string
+	// commits are all, order their ids with parents first.
+	commits map[string]*commit
+	order   []string
+	// dropped commits go as a whole; gone are events of the ledger; kept are the others with the first commit that
+	// supports them.
+	dropped, gone map[string]bool
+	kept          map[string]*commit
+	// now is what has come in a commit's place: itself, its new form, or its parent's where it is dropped.
+	now map[string]string
+}
+
+// provenanceOf is what a commit's metadata tells of where its events come from. copied: from other commits.
+func provenanceOf(k *commit) (m meta, copied bool) {
+	m = metaOf(k)
+	_ = object.Decode(k.Metadata, object.Optional("merged_branch", &m.MergedBranch),
+		object.Optional("cherry_picked_from", &m.CherryPickedFrom))
+	return m, m.MergedBranch+m.CherryPickedFrom+k.MergeParentID != ""
+}
+
+// read reads all commits, those that no branch reaches too.
+func (x *erasing) read() {
+	heads := []string{}
+	for _, b := range x.branches() {
+		heads = append(heads, b.Head)
+	}
+	for item := range x.Values(commitPrefix) {
+		id := strings.TrimPrefix(item.Key, commitPrefix)
+		k, err := readCommit(id, item.Value)
+		x.Fail(err)
+		x.commits[id] = k
+		heads = append(heads, id)
+	}
+	seen := map[string]bool{}
+	for _, head := range heads {
+		if !x.OK() || seen[head] {
+			continue
+		}
+		for _, id := range oldestFirst(x.commits, head) {
+			if !seen[id] {
+				x.order = append(x.order, id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+// chooseLetters finds what waits for the model.
+func (x *erasing) chooseLetters() {
+	for _, id := range x.request.EventIDs {
+		x.recorded[id] = true
+	}
+	for _, prefix := range []string{inboxPrefix, deadPrefix} {
+		for item := range x.Values(prefix) {
+			m, err := decodeLetter(strings.TrimPrefix(item.Key, prefix), item.Value)
+			if err != nil {
+				x.Fail(damaged(item.Key))
+				return
+			}
+			e := &m.event
+			if x.recorded[e.EventID] || sdk.Forgets(x.request, e.SessionID, e.Timestamp) {
+				x.recorded[e.EventID] = true
+				x.letters = append(x.letters, item.Key)
+				x.receipt.Removed["waiting"] = append(x.receipt.Removed["waiting"], e.EventID)
+			}
+		}
+	}
+}
+
+// chooseCommits finds the commits that go as a whole: those of the session, those of the time, then all whose recorded
+// events are forgotten.
+func (x *erasing) chooseCommits() {
+	from, to, repeats := inSeconds(x.request.From), inSeconds(x.request.To), 0
+	seen := map[string]bool{}
+	for _, id := range x.order {
+		k := x.commits[id]
+		m, copied := provenanceOf(k)
+		switch {
+		case copied:
+		case x.request.SessionID != "":
+			x.dropped[id] = m.ConversationID == x.request.SessionID
+		case from != "":
+			at := x.firstSaid(k, seen)
+			x.dropped[id] = at != "" && from <= at && at <= to
+			if at == "" {
+				repeats++
+			}
+		}
+		if x.dropped[id] {
+			for _, recorded := range m.EventIDs {
+				x.recorded[recorded] = true
+			}
+		}
+	}
+	for _, id := range x.order {
+		m := metaOf(x.commits[id])
+		left := slices.ContainsFunc(m.EventIDs, func(id string) bool { return !x.recorded[id] })
+		x.dropped[id] = x.dropped[id] || len(m.EventIDs) > 0 && !left
+		if !x.dropped[id] {
+			delete(x.dropped, id)
+		}
+	}
+	if repeats > 0 {
+		x.remains("turns that only repeat what was said before, of which the time is not kept: " +
+			sdk.Itoa(int64(repeats)))
+	}
+}
+
+// firstSaid is when the events of a commit were said that no commit before it has; "" where it has none. seen are those
+// of the commits before.
+func (x *erasing) firstSaid(k *commit, seen map[string]bool) (at string) {
+	for _, id := range k.Events {
+		if !seen[id] {
+			at = x.theEvent(id).Timestamp
+		}
+		seen[id] = true
+	}
+	return at
+}
+
+// chooseEvents finds the ledger's events that go: those that only dropped commits support, those that the request names,
+// and what the ledger was told to forget of them.
+func (x *erasing) chooseEvents() {
+	for _, id := range x.order {
+		k := x.commits[id]
+		if _, copied := provenanceOf(k); copied || x.dropped[id] {
+			continue
+		}
+		for _, event := range k.Events {
+			if x.kept[event] == nil {
+				x.kept[event] = k
+			}
+		}
+	}
+	shared := 0
+	for id := range x.dropped {
+		for _, event := range x.commits[id].Events {
+			if x.kept[event] == nil {
+				x.gone[event] = true
+			} else {
+				shared++
+			}
+		}
+	}
+	for _, id := range x.request.NativeIDs {
+		if isID(id) && x.event(id) != nil {
+			x.gone[id] = true
+			delete(x.kept, id)
+		}
+	}
+	if shared > 0 {
+		x.remains("facts that other turns said too: " + sdk.Itoa(int64(shared)))
+	}
+	if len(x.gone) == 0 {
+		return
+	}
+	for id := range x.kept {
+		if e := x.theEvent(id); e.Type == typeForget && x.gone[e.ParentID] {
+			x.gone[id] = true
+		}
+	}
+}
+
+func (x *erasing) remains(what string) {
+	x.receipt.DerivedMayRemain = append(x.receipt.DerivedMayRemain, what)
+}
+
+// rewrite writes the ledger without what was chosen.
+func (x *erasing) rewrite() {
+	for _, key := range x.letters {
+		x.Delete(key)
+	}
+	for id := range x.dropped {
+		x.disown(x.commits[id])
+	}
+	for _, id := range abi.SortedKeys(x.gone) {
+		x.Delete(eventPrefix + id)
+		x.receipt.Removed["event"] = append(x.receipt.Removed["event"], id)
+	}
+	for _, id := range x.order {
+		x.now[id] = x.rewritten(x.commits[id])
+		if x.dropped[id] {
+			x.receipt.Removed["commit"] = append(x.receipt.Removed["commit"], id)
+		}
+		if x.now[id] != id {
+			x.Delete(commitPrefix + id)
+		}
+	}
+	x.moveSources()
+	for _, listed := range x.branches() {
+		b := x.branch(listed.Name) // with its version
+		b.Head = x.now[b.Head]
+		x.rebuild(b)
+		x.putBranch(b) // also where it is as it was: work under way began with what is gone
+	}
+	if p := model.ReadProgress(x.State, extractionKey); p.Said != "" {
+		p.Failure = model.Failure{} // it may quote what the model said
+		p.Save(x.State, extractionKey)
+	}
+}
+
+// disown takes from events that stay what they have of a dropped commit that they were first seen in: who said it, the
+// quote, and the time.
+func (x *erasing) disown(from *commit) {
+	m := metaOf(from)
+	for _, id := range from.Events {
+		k := x.kept[id]
+		e := x.theEvent(id)
+		if k == nil || x.gone[id] || e.Source != "conversation:"+m.ConversationID+"/"+m.TurnID {
+			continue
+		}
+		e.Source, e.Evidence, e.Timestamp = "agent", "", k.Timestamp
+		if other := metaOf(k); other.TurnID != "" {
+			e.Source = "conversation:" + other.ConversationID + "/" + other.TurnID
+		}
+		x.Put(eventPrefix+id, sealed(e.encode()), sdk.AnyVersion)
+	}
+}
+
+// rewritten stores a commit as it is now, and returns its id.
+func (x *erasing) rewritten(k *commit) string {
+	now := *k
+	now.ParentID, now.MergeParentID = x.now[k.ParentID], x.now[k.MergeParentID]
+	if x.dropped[k.ID] {
+		return now.ParentID
+	}
+	now.Events = nil
+	for _, id := range k.Events {
+		if !x.gone[id] {
+			now.Events = append(now.Events, id)
+		}
+	}
+	if len(now.Events) == 0 && len(k.Events) > 0 && now.MergeParentID == "" {
+		x.dropped[k.ID] = true
+		return now.ParentID
+	}
+	if len(now.Events) < len(k.Events) {
+		now.Message = "Remember " + sdk.Itoa(int64(len(now.Events))) + " item(s)" // it may have quoted one
+	}
+	now.Metadata = canonical(object.Patch(k.Metadata, x.metadata, func() []object.Member { return nil }))
+	now.seal()
+	if now.ID != k.ID {
+		x.putCommit(&now)
+	}
+	return now.ID
+}
+
+// metadata is a member of a commit's metadata as it is now.
+func (x *erasing) metadata(name string, value abi.Raw) abi.Raw {
+	switch name {
+	case "event_ids":
+		var m meta
+		_ = object.Decode([]byte(`{"event_ids":`+string(value)+`}`), m.members()...)
+		return object.Texts(slices.DeleteFunc(m.EventIDs, func(id string) bool { return x.recorded[id] }))
+	case "cherry_picked_from":
+		if now := x.now[strings.Trim(string(value), `"`)]; now != "" {
+			return sdk.Text(now)
+		}
+	}
+	return value
+}
+
+// moveSources points the sources of recorded events at the commits that have come in place of theirs. An event whose
+// commit is dropped, though it is not forgotten itself, has none, and no digest.
+func (x *erasing) moveSources() {
+	for item := range x.Values("source") {
+		digest, id, _ := strings.Cut(string(item.Value), " ")
+		value := digest + " " + x.now[id]
+		if x.dropped[id] {
+			value = " "
+		}
+		if x.commits[id] != nil && (x.dropped[id] || x.now[id] != id) {
+			x.Put(item.Key, []byte(value), sdk.AnyVersion)
+		}
+	}
+}
