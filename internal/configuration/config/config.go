@@ -109,7 +109,7 @@ type MCP struct {
 	Session   string `koanf:"session"`
 	MaxTokens int64  `koanf:"max_tokens"`
 	Query     string `koanf:"query"`
-	// Allow names tools that are absent otherwise: set_mode, reset.
+	// Allow names tools that are absent otherwise: set_mode, reset, forget.
 	Allow []string `koanf:"allow"`
 }
 

@@ -122,7 +122,7 @@ func keys() []key {
 			doc: "The question behind the MCP resource memhost://context."},
 		{path: "mcp.native_tools", kind: aList, def: []string{},
 			doc: "The provider's own queries and mutations that an MCP client has as tools, by name; * is all."},
-		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset"},
+		{path: "mcp.allow", kind: aList, flag: "mcp-allow", def: []string{}, choices: []string{"set_mode", "reset", "forget"},
 			doc: "Tools that an MCP client has only when they are named here."},
 		{path: "data.dir", kind: aText, flag: "data", def: "", doc: "The data folder; empty means memhost in the XDG data " +
 			"folder."},

@@ -95,6 +95,22 @@ func (a arguments) text(name string) (string, error) {
 	return s, nil
 }
 
+// texts is an argument that is a list of strings, nil where it is absent. Models write a string for a list of one.
+func (a arguments) texts(name string) ([]string, error) {
+	if a[name] == nil {
+		return nil, nil
+	}
+	var list []string
+	if err := json.Unmarshal(a[name], &list); err == nil {
+		return list, nil
+	}
+	one, err := a.text(name)
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, name+": want a list of strings")
+	}
+	return []string{one}, nil
+}
+
 // count is an argument that is a positive integer, nil where it is absent. Models write 5.0 and "5" for 5.
 func (a arguments) count(name string) (*int64, error) {
 	if a[name] == nil {

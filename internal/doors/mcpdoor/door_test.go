@@ -135,6 +135,8 @@ func TestWhatAnOperatorDoesNotAskForIsAbsent(t *testing.T) {
 	assert.Equal(t, append(slices.Clone(always[:1]), "memory_reset", "memory_search", "memory_status"),
 		names(mcpdoor.AllowReset))
 	assert.Equal(t, append(slices.Clone(always[:2]), "memory_set_mode", "memory_status"), names(mcpdoor.AllowSetMode))
+	assert.Equal(t, append(slices.Clone(always[:1]), "memory_forget", "memory_search", "memory_status"),
+		names(mcpdoor.AllowForget))
 
 	s := newSlot()
 	_, err := connect(t, options(s)).CallTool(t.Context(), &mcp.CallToolParams{Name: "memory_reset"})
@@ -142,14 +144,14 @@ func TestWhatAnOperatorDoesNotAskForIsAbsent(t *testing.T) {
 	assert.Empty(t, s.of(abi.OpResetScope))
 
 	o := options(s)
-	o.Allow = []string{"forget"}
+	o.Allow = []string{"swap"}
 	_, err = mcpdoor.New(o)
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
 }
 
 func TestAnnotationsAreTrue(t *testing.T) {
 	o := options(newSlot())
-	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode}
+	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode, mcpdoor.AllowForget}
 	type hints struct{ readOnly, destructive, idempotent, openWorld bool }
 	got := map[string]hints{}
 	for name, tool := range tools(t, connect(t, o)) {
@@ -161,6 +163,7 @@ func TestAnnotationsAreTrue(t *testing.T) {
 		"memory_status":   {readOnly: true, idempotent: true},
 		"memory_add":      {},
 		"memory_reset":    {destructive: true, idempotent: true},
+		"memory_forget":   {destructive: true, idempotent: true},
 		"memory_set_mode": {idempotent: true},
 	}, got)
 }
@@ -434,6 +437,28 @@ func TestOnlyTheToolsOfTheScopeChangeIt(t *testing.T) {
 	r = call(t, c, "memory_set_mode", map[string]any{"read_only": false})
 	assert.Equal(t, "The whole slot is read-only, which this tool cannot end: nothing is recorded.", textOf(t, r))
 	assert.Equal(t, &abi.AdapterMode{Reason: "asked for by an MCP client", Scope: &scope}, s.of(abi.OpSetMode)[0])
+}
+
+func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
+	s := newSlot()
+	o := options(s)
+	o.Allow = []string{mcpdoor.AllowForget}
+	c := connect(t, o)
+	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": {"t1"}},
+		DerivedMayRemain: []string{"a summary"}}
+	r := call(t, c, "memory_forget", map[string]any{"event_ids": "e1", "user_id": scope.PersonaID})
+	assert.Equal(t, "Forgotten.\nWhat may remain: a summary", textOf(t, r))
+	assert.Equal(t, &abi.ForgetRequest{Scope: scope, EventIDs: []string{"e1"}, Reason: "asked for by an MCP client"},
+		s.of(abi.OpForget)[0])
+	call(t, c, "memory_forget", map[string]any{"session_id": "another", "reason": "ann asked"})
+	assert.Equal(t, &abi.ForgetRequest{Scope: scope, SessionID: "another", Reason: "ann asked"}, s.of(abi.OpForget)[1])
+	for _, wrong := range []map[string]any{{}, {"event_ids": []string{"e1"}, "session_id": "s"}, {"from": "2026-01-01T00:00:00Z"},
+		{"event_ids": []int{1}}, {"event_ids": []string{}}} {
+		assert.Equal(t, abi.CodeInvalidArgument, problem(t, call(t, c, "memory_forget", wrong)).Code, "%v", wrong)
+	}
+	assert.Equal(t, abi.CodeDenied, problem(t, call(t, c, "memory_forget",
+		map[string]any{"event_ids": []string{"e1"}, "user_id": "somebody else"})).Code)
+	require.Len(t, s.of(abi.OpForget), 2)
 }
 
 func TestAnAnswerFitsIntoWhatClientsShow(t *testing.T) {

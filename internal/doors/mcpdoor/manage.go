@@ -130,6 +130,57 @@ func (d *Door) reset(ctx context.Context, _ arguments) (*mcp.CallToolResult, err
 		"warnings": nonNil(r.Warnings)}), nil
 }
 
+// forget removes some of the scope's memory.
+func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
+	request := &abi.ForgetRequest{Scope: d.options.Scope, Reason: "asked for by an MCP client"}
+	for name, to := range map[string]*[]string{"event_ids": &request.EventIDs, "native_ids": &request.NativeIDs} {
+		list, err := a.texts(name)
+		if err != nil {
+			return nil, err
+		}
+		*to = list
+	}
+	for name, to := range map[string]*string{"session_id": &request.SessionID, "from": &request.From, "to": &request.To,
+		"reason": &request.Reason} {
+		text, err := a.text(name)
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			*to = text
+		}
+	}
+	if err := request.Validate(); err != nil {
+		return nil, err
+	}
+	var r *abi.ForgetReceipt
+	err := d.options.Slot(ctx, func(ctx context.Context, c host.Contract) (err error) {
+		r, err = c.Forget(ctx, request)
+		return err
+	})
+	if abi.CodeOf(err) == abi.CodeReadOnly {
+		d.note(func(s *state) { s.readOnly = true })
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := map[abi.ForgetStatus]string{
+		abi.ForgetDone:        "Forgotten.",
+		abi.ForgetInProgress:  "It is being removed, which is not done yet: ask again.",
+		abi.ForgetPartial:     "Removed in part.",
+		abi.ForgetUnsupported: "NOT removed: the provider cannot. It is not recorded again.",
+	}[r.Status]
+	removed := map[string][]string{}
+	for kind, ids := range r.Removed {
+		removed[kind] = nonNil(ids)
+	}
+	if len(r.DerivedMayRemain) > 0 {
+		text += "\nWhat may remain: " + strings.Join(r.DerivedMayRemain, "; ")
+	}
+	return answered(text, map[string]any{"status": r.Status, "removed": removed,
+		"may_remain": nonNil(r.DerivedMayRemain)}), nil
+}
+
 // setMode sets the mode of the door's scope alone: the slot may serve others.
 func (d *Door) setMode(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
 	readOnly, err := a.truth("read_only")

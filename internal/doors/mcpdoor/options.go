@@ -27,6 +27,7 @@ func Of(c host.Contract) Slot {
 const (
 	AllowSetMode = "set_mode"
 	AllowReset   = "reset"
+	AllowForget  = "forget"
 )
 
 // Options configure a Door. The zero value of a field means its default.
@@ -43,7 +44,7 @@ type Options struct {
 	MaxTokens int64
 	// Query is the question behind the resource memhost://context. Default: "What is known about the user?".
 	Query string
-	// Allow names tools that are absent otherwise: AllowSetMode, AllowReset.
+	// Allow names tools that are absent otherwise: AllowSetMode, AllowReset, AllowForget.
 	Allow []string
 	// NativeTools names the provider's own queries and mutations that a client has as tools; "*" is all of them. What the
 	// provider that serves does not declare is no tool.
@@ -78,9 +79,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, err
 	}
 	for _, word := range o.Allow {
-		if !slices.Contains([]string{AllowSetMode, AllowReset}, word) {
-			return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("mcpdoor: Options.Allow: found %q, want %s or %s", word,
-				AllowSetMode, AllowReset))
+		if !slices.Contains([]string{AllowSetMode, AllowReset, AllowForget}, word) {
+			return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("mcpdoor: Options.Allow: found %q, want %s, %s or %s",
+				word, AllowSetMode, AllowReset, AllowForget))
 		}
 	}
 	if o.Session == "" {

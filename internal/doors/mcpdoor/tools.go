@@ -16,6 +16,7 @@ const (
 	ToolAdd     = "memory_add"
 	ToolStatus  = "memory_status"
 	ToolReset   = "memory_reset"
+	ToolForget  = "memory_forget"
 	ToolSetMode = "memory_set_mode"
 )
 
@@ -84,6 +85,26 @@ func (d *Door) table() []tool {
 				"status":{"type":"string"},"remains":{"type":"array","items":{"type":"string"}},"warnings":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
 			run: d.reset})
 	}
+	if slices.Contains(d.options.Allow, AllowForget) {
+		tools = append(tools, tool{name: ToolForget, operation: abi.OpForget, title: "Forget", destructive: true,
+			idempotent: true,
+			about: "Removes some of what the memory holds of the user, for good: the turns with these event_ids, the items with " +
+				"these native_ids (" + ToolSearch + " gives both), a session, or a range of time. Name exactly one of them. " +
+				"Only when the user has asked for it.",
+			fields: []string{"event_ids", "native_ids", "session_id", "from", "to", "reason"},
+			schema: `{"type":"object","additionalProperties":false,"properties":{
+				"event_ids":{"type":"array","minItems":1,"items":{"type":"string"},"description":"Turns, as event_ids in a search"},
+				"native_ids":{"type":"array","minItems":1,"items":{"type":"string"},"description":"Single items, as native_id in a search"},
+				"session_id":{"type":"string","description":"All turns of a session up to now"},
+				"from":{"type":"string","description":"With to: turns of this time, both ends included, RFC 3339"},
+				"to":{"type":"string","description":"See from"},
+				"reason":{"type":"string","description":"Why, for the provider's records"}}}`,
+			answer: `{"type":"object","required":["status","removed","may_remain","message"],"properties":{
+				"status":{"type":"string","description":"done, in_progress (ask again), partial or unsupported"},
+				"removed":{"type":"object","description":"Ids by kind","additionalProperties":{"type":"array","items":{"type":"string"}}},
+				"may_remain":{"type":"array","items":{"type":"string"}},"message":{"type":"string","description":"The same in words"}}}`,
+			run: d.forget})
+	}
 	if slices.Contains(d.options.Allow, AllowSetMode) {
 		tools = append(tools, tool{name: ToolSetMode, operation: abi.OpSetMode, title: "Set the read-only mode",
 			idempotent: true,
@@ -112,7 +133,7 @@ func (t tool) definition(s state) *mcp.Tool {
 		about = "READ-ONLY AT PRESENT: nothing is recorded, a call answers skipped_read_only. " + about
 	case s.skipped && t.name == ToolAdd:
 		about = "READ-ONLY WHEN LAST TRIED: the call before this list was answered skipped_read_only. " + about
-	case s.readOnly && t.name == ToolReset:
+	case s.readOnly && (t.name == ToolReset || t.name == ToolForget):
 		about = "READ-ONLY AT PRESENT: nothing is erased, a call is refused. " + about
 	}
 	return &mcp.Tool{Name: t.name, Title: t.title, Description: about, InputSchema: json.RawMessage(t.schema),

@@ -24,13 +24,14 @@ func TestEachAnswerHoldsToTheSchemaOfItsTool(t *testing.T) {
 		{Rank: 1, Score: &score, SourceEventIDs: []string{"e1", "e2"}, NativeID: "n1"}, {Rank: 2}}}
 	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: "e3", Status: abi.StatusQueued}
 	s.answers[abi.OpResetScope] = &abi.ResetReceipt{Status: abi.ResetDone}
+	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": nil}}
 	s.answers[abi.OpHealth] = &abi.BackendHealth{Status: "ok", BackendName: "probe"}
 	s.answers[abi.OpReadiness] = &abi.BackendReadiness{Status: abi.ReadinessReady}
 	o := options(s)
-	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode}
+	o.Allow = []string{mcpdoor.AllowReset, mcpdoor.AllowSetMode, mcpdoor.AllowForget}
 	c := connect(t, o)
 	arguments := map[string]map[string]any{"memory_search": {"query": "x"}, "memory_add": {"text": "x"},
-		"memory_set_mode": {"read_only": false}}
+		"memory_set_mode": {"read_only": false}, "memory_forget": {"event_ids": []string{"e1"}}}
 	fields := map[string]map[string]any{}
 	for name, tool := range tools(t, c) {
 		text, err := json.Marshal(tool.OutputSchema)
@@ -79,6 +80,7 @@ func TestItemsThatHaveNoRoomAreCounted(t *testing.T) {
 // hanging is a slot whose operation named answers only when the test ends, even if its caller gives up.
 func hanging(t *testing.T, operation string) *slot {
 	s := newSlot()
+	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": nil}}
 	s.answers[abi.OpHealth] = &abi.BackendHealth{Status: "ok", BackendName: "probe"}
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
