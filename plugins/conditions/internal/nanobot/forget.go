@@ -99,6 +99,7 @@ func (f *Forgetting) forgetIn(s *Session) {
 		return
 	}
 	f.rewrite(s, lines)
+	s.Forgotten += int64(len(gone))
 	s.Head.Tokens -= f.TokensOf(gone) - f.TokensOf(make([]Message, len(gone)))
 	s.Mark.Tokens -= f.TokensOf(read) - f.TokensOf(make([]Message, len(read)))
 	f.Store("head/"+s.key, sdk.AnyVersion, s.Head.members()...)

@@ -155,8 +155,9 @@ func counts(m Memory) []abi.InventoryKind {
 	kind := abi.InventoryKind{Kind: "message"}
 	var digest sdk.Digest
 	for _, s := range Sessions(m.Common().State) {
-		kind.Count += s.Messages
-		digest.Add(s.key + " " + sdk.Itoa(s.Messages) + "\n")
+		held := s.Messages - s.Forgotten
+		kind.Count += held
+		digest.Add(s.key + " " + sdk.Itoa(held) + "\n")
 	}
 	kind.Digest = digest.Hex()
 	return append([]abi.InventoryKind{kind}, m.Counts()...)

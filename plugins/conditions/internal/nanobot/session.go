@@ -13,8 +13,8 @@ import (
 type Head struct {
 	// ID is the session's.
 	ID string
-	// Messages counts all that were recorded, Tokens those of their texts.
-	Messages, Tokens int64
+	// Messages counts all that were recorded, Forgotten those of them that are forgotten, Tokens those of their texts.
+	Messages, Forgotten, Tokens int64
 	// Order is the scope's arrival number of the session's latest event.
 	Order int64
 	// Created and Updated are the times of the first and of the latest event; Arrived is the host's clock at the
@@ -29,6 +29,7 @@ type Head struct {
 
 func (h *Head) members() []object.Member {
 	return []object.Member{object.Optional("key", &h.ID), object.Optional("messages", &h.Messages),
+		object.Optional("forgotten", &h.Forgotten),
 		object.Optional("tokens", &h.Tokens),
 		object.Optional("order", &h.Order), object.Optional("created_at", &h.Created), object.Optional("updated_at",
 			&h.Updated),
