@@ -54,7 +54,7 @@ export class Memory {
       if (this.#busy) await Promise.race([this.#delivering, pause(Math.min(this.#o.fresh, this.#o.timeout / 2), undefined, { ref: false })]);
       return await this.slot.retrieve(query, scope, sessionId || "session", this.#o.maxTokens, Math.max(1, until - Date.now()));
     } catch (e) {
-      this.#o.log(`no memory context in this turn: ${String(e)}`);
+      this.log(`no memory context in this turn: ${String(e)}`);
       return "";
     }
   }
@@ -81,9 +81,14 @@ export class Memory {
       if (waiting.length >= this.#o.maxEvents) throw new Error(`${waiting.length} turns wait in ${this.#o.queue}`);
       await this.#write(event);
     } catch (e) {
-      this.#o.log(`the turn ${turn} is not recorded: ${String(e)}`);
+      this.log(`the turn ${turn} is not recorded: ${String(e)}`);
     }
     this.#wake();
+  }
+
+  /** Tells people a line. */
+  log(line: string): void {
+    this.#o.log(line);
   }
 
   /** The files of the turns that wait, the oldest first. */
@@ -142,19 +147,19 @@ export class Memory {
           if (REFUSED.has(error.code) || error.code === "set_aside") {
             await mkdir(join(this.#o.queue, "aside"), { recursive: true });
             await rename(path, join(this.#o.queue, "aside", name));
-            this.#o.log(`event ${event.event_id} is not recorded, and is kept in ${join(this.#o.queue, "aside")}: ${error.message}`);
+            this.log(`event ${event.event_id} is not recorded, and is kept in ${join(this.#o.queue, "aside")}: ${error.message}`);
             continue;
           }
           held.add(scope);
           again = Math.max(error.retryAfter, Math.min(60_000, 500 * 2 ** this.#failures));
           if (["unreachable", "slow", "unauthenticated", "denied"].includes(error.code)) {
-            if (this.#failures === 0) this.#o.log(`turns wait in ${this.#o.queue} and are sent later: ${error.message}`);
+            if (this.#failures === 0) this.log(`turns wait in ${this.#o.queue} and are sent later: ${error.message}`);
             break; // no slot, or one that lets nobody in, concerns every scope
           }
         }
       }
     } catch (e) {
-      this.#o.log(`the queue in ${this.#o.queue} cannot be read: ${String(e)}`);
+      this.log(`the queue in ${this.#o.queue} cannot be read: ${String(e)}`);
       again = 60_000;
     } finally {
       this.#busy = false;
