@@ -45,7 +45,7 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$' ./cmd/memhost)
-	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab' ./cmd/memhost
+	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 
@@ -66,7 +66,7 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
 	@integrations/python/test
 
-test-typescript: ## the TypeScript client: types, and a conversation with the real memhost (installs Node.js 22 into a cache folder)
+test-typescript: ## the TypeScript client and the Vercel AI SDK with a slot as its memory (installs Node.js 22 and both into a cache folder)
 	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
@@ -121,6 +121,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 lint: ## golangci-lint, built from its module
 	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
+	cd integrations/picoclaw && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)
 	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \

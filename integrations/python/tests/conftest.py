@@ -20,7 +20,7 @@ class RunningSlot:
 
     def __init__(self, folder: Path) -> None:
         self.data, self.server = folder / "data", "127.0.0.1:0"
-        (folder / "memhost.yaml").write_text("memory: {condition: full_history}\n")
+        (folder / "memhost.yaml").write_text("memory: {condition: full_history, archive: true}\n")
         self._config = folder / "memhost.yaml"
         self._process: subprocess.Popen[str] | None = None
         self.start()

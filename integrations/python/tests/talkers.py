@@ -30,7 +30,10 @@ RUN = "study"
 
 
 class Talker:
-    """An agent that people talk to. prompts has the whole text of each request of the model's; records and injects can be switched off."""
+    """An agent that people talk to. prompts has the whole text of each request to the model."""
+
+    # Records what the framework has of the session, where it hands over that, and not the last turn alone.
+    whole = True
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -126,8 +129,9 @@ class AdkTalker(Talker):
         finally:
             after = await self.sessions.get_session(app_name=RUN, user_id=user, session_id=session)
             assert after is not None
+            events = after.events if self.whole else [e for e in after.events if e.invocation_id == after.events[-1].invocation_id]
             for _ in range(2):  # as often as one likes
-                await self.service.add_session_to_memory(after)
+                await self.service.add_events_to_memory(app_name=RUN, user_id=user, events=events, session_id=session)
         return said
 
     async def stored(self, user: str, session: str) -> str:
@@ -162,18 +166,17 @@ class OpenAITalker(Talker):
             return "TOOLRESULT"
 
         self.agent = Agent(name="helper", model=Stub(), tools=[look])
-        self.sessions: dict[str, MemhostSession] = {}
+        self.stores: dict[str, SQLiteSession] = {}
+        self.sessions: dict[tuple[str, str], MemhostSession] = {}
 
     async def say(self, user: str, session: str, text: str) -> str:
-        key = f"{user}/{session}"
-        if key not in self.sessions:
-            self.sessions[key] = MemhostSession(SQLiteSession(key), self.memory, Scope(RUN, user))
-        wrapped = self.sessions[key]
+        store = self.stores.setdefault(session, SQLiteSession(session))  # in a group all have one
+        wrapped = self.sessions.setdefault((user, session), MemhostSession(store, self.memory, Scope(RUN, user)))
         config = RunConfig(call_model_input_filter=wrapped.with_memory, tracing_disabled=True)
         return str((await Runner.run(self.agent, text, session=wrapped, run_config=config)).final_output)
 
     async def stored(self, user: str, session: str) -> str:
-        return str(await self.sessions[f"{user}/{session}"].get_items())
+        return str(await self.sessions[user, session].get_items())
 
 
 TALKERS = {"langchain": LangChainTalker, "adk": AdkTalker, "openai-agents": OpenAITalker}
