@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -35,17 +36,23 @@ type MemoryPoint struct {
 }
 
 // Slope is the growth in bytes a call over the second half, when everything has found its size: that of a line through
-// the points.
-func (m *MemoryRun) Slope(of func(MemoryPoint) int64) float64 {
+// the points. The true one lies within the margin around it at some 95 %, as far as the points scatter evenly.
+func (m *MemoryRun) Slope(of func(MemoryPoint) int64) (slope, margin float64) {
 	var calls, sizes []float64
 	for _, p := range m.Points[len(m.Points)/2:] {
 		calls, sizes = append(calls, float64(p.Calls)), append(sizes, float64(of(p)))
 	}
-	_, slope := stat.LinearRegression(calls, sizes, nil, false)
-	return slope
+	begin, slope := stat.LinearRegression(calls, sizes, nil, false)
+	var off float64 // the squares of the distances from the line
+	for i := range calls {
+		off += math.Pow(sizes[i]-begin-slope*calls[i], 2)
+	}
+	n := float64(len(calls))
+	return slope, 2 * math.Sqrt(off/(n-2)/(stat.Variance(calls, nil)*(n-1)))
 }
 
-// Lines show the memory at the end, and how it grew. It is flat where the second half grew by less than a hundredth.
+// Lines show the memory at the end, and how it grew. It is flat unless the second half grew by more than a hundredth,
+// and not by chance.
 func (m *MemoryRun) Lines() []Line {
 	var list []Line
 	for _, k := range []struct {
@@ -59,11 +66,12 @@ func (m *MemoryRun) Lines() []Line {
 		if size == 0 {
 			continue
 		}
-		slope, verdict := m.Slope(k.of), "not flat"
-		if slope*float64(m.Calls)/2 < size/100 {
+		slope, margin := m.Slope(k.of)
+		verdict := "not flat"
+		if (slope-margin)*float64(m.Calls)/2 < size/100 {
 			verdict = "flat"
 		}
-		growth := fmt.Sprintf("%+.2f KB in 1,000 calls", slope*1000/1024)
+		growth := fmt.Sprintf("%+.2f ± %.2f KB in 1,000 calls", slope*1000/1024, margin*1000/1024)
 		list = append(list, Line{By: k.name, Value: Figure(size, Bytes), Ratio: growth, Verdict: verdict})
 	}
 	return list
