@@ -30,6 +30,9 @@ type ArchiveRequest struct {
 	After int64 `json:"after,omitempty"`
 	// Limit is a number of events; 0 means 1000, which is also the most.
 	Limit int64 `json:"limit,omitempty"`
+	// Scope and EventID, both or neither, ask for the entries of one event alone.
+	Scope   *MemoryScope `json:"scope,omitempty"`
+	EventID string       `json:"event_id,omitempty"`
 }
 
 // ArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with

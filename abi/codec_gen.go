@@ -80,6 +80,11 @@ func (x *ArchiveRequest) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeSome("after", x.After, e, writeInt)
 	writeSome("limit", x.Limit, e, writeInt)
+	if x.Scope != nil {
+		e.FieldStart("scope")
+		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
+	}
+	writeSomeString("event_id", &x.EventID, e)
 	e.ObjEnd()
 }
 
@@ -93,8 +98,12 @@ func (x *ArchiveRequest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.After, d, m)
 		case "limit":
 			o.err = readInt(&x.Limit, d, m)
+		case "scope":
+			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
 		default:
-			o.unknown(d, m, "after limit")
+			o.unknown(d, m, "after limit scope event_id")
 		}
 	}
 	return o.err
@@ -1615,6 +1624,10 @@ func (x *ModuleManifest) Encode(e *wirejson.Encoder) {
 		e.FieldStart("native_mutations")
 		writeStructs(x.NativeMutations, e, (*NativeDecl).Encode)
 	}
+	if x.ModelCalls != nil {
+		e.FieldStart("model_calls")
+		writeStructs(x.ModelCalls, e, (*ModelCallDecl).Encode)
+	}
 	if x.Conformance != nil {
 		e.FieldStart("conformance")
 		writeStructPtr(x.Conformance, e, (*ConformanceDecl).Encode)
@@ -1668,10 +1681,12 @@ func (x *ModuleManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readSlice(&x.NativeQueries, d, m, (*NativeDecl).Decode)
 		case "native_mutations":
 			o.err = readSlice(&x.NativeMutations, d, m, (*NativeDecl).Decode)
+		case "model_calls":
+			o.err = readSlice(&x.ModelCalls, d, m, (*ModelCallDecl).Decode)
 		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
-			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires native_queries native_mutations conformance")
+			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires native_queries native_mutations model_calls conformance")
 		}
 	}
 	return o.err
@@ -2028,6 +2043,40 @@ func (x *NativeDecl) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readRaw(&x.Equals, d, m)
 		default:
 			o.unknown(d, m, "name params about pointer equals")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ModelCallDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("operation", &x.Operation, e)
+	writeStringField("model", &x.Model, e)
+	writeStringField("about", &x.About, e)
+	writeSomeString("pointer", &x.Pointer, e)
+	writeSomeRaw("equals", x.Equals, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ModelCallDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ModelCallDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "operation":
+			o.err = readString(&x.Operation, d, m)
+		case "model":
+			o.err = readString(&x.Model, d, m)
+		case "about":
+			o.err = readString(&x.About, d, m)
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		default:
+			o.unknown(d, m, "operation model about pointer equals")
 		}
 	}
 	return o.err
@@ -2906,6 +2955,7 @@ func (x *IO) Encode(e *wirejson.Encoder) {
 	writeStringField("route", &x.Route, e)
 	writeStringField("class", &x.Class, e)
 	writeIntField("status", x.Status, e)
+	writeSomePtr("start_ms", x.StartMS, e, writeFloat)
 	writeFloatField("ms", x.MS, e)
 	writeIntField("bytes_out", x.BytesOut, e)
 	writeIntField("bytes_in", x.BytesIn, e)
@@ -2925,6 +2975,8 @@ func (x *IO) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Class, d, m)
 		case "status":
 			o.err = readInt(&x.Status, d, m)
+		case "start_ms":
+			o.err = readPtr(&x.StartMS, d, m, readFloat)
 		case "ms":
 			o.err = readFloat(&x.MS, d, m)
 		case "bytes_out":
@@ -2934,7 +2986,7 @@ func (x *IO) Decode(d *wirejson.Decoder, m Mode) error {
 		case "retries":
 			o.err = readInt(&x.Retries, d, m)
 		default:
-			o.unknown(d, m, "route class status ms bytes_out bytes_in retries")
+			o.unknown(d, m, "route class status start_ms ms bytes_out bytes_in retries")
 		}
 	}
 	return o.err

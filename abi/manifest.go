@@ -43,9 +43,12 @@ type ModuleManifest struct {
 	// Requires names capabilities that the module has in some configurations only.
 	Requires []RequireDecl `json:"requires,omitempty"`
 	// NativeQueries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.
-	NativeQueries   []NativeDecl     `json:"native_queries,omitempty"`
-	NativeMutations []NativeDecl     `json:"native_mutations,omitempty"`
-	Conformance     *ConformanceDecl `json:"conformance,omitempty"`
+	NativeQueries   []NativeDecl `json:"native_queries,omitempty"`
+	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`
+	// ModelCalls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete
+	// for retrieve, so that an empty one means that a question costs none.
+	ModelCalls  []ModelCallDecl  `json:"model_calls,omitzero"`
+	Conformance *ConformanceDecl `json:"conformance,omitempty"`
 }
 
 // ProviderDecl is one name that a module serves.
@@ -190,6 +193,29 @@ type NativeDecl struct {
 	About string `json:"about,omitempty"`
 	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider
 	// has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.
+	Pointer string `json:"pointer,omitempty"`
+	Equals  Raw    `json:"equals,omitempty"`
+}
+
+// The kinds of model in a ModelCallDecl.
+const (
+	ModelEmbedding = "embedding"
+	ModelLanguage  = "language"
+)
+
+// ModelCallDecl says that an operation makes the module or its backend call a model.
+//
+//	{"operation": "retrieve", "model": "embedding", "about": "the query is embedded"}
+//	{"operation": "retrieve", "model": "language", "about": "the backend's model answers", "pointer": "/read",
+//	 "equals": "chat"}
+type ModelCallDecl struct {
+	Operation string `json:"operation"`
+	// Model is embedding or language.
+	Model string `json:"model"`
+	// About is a few words for the person who pays: what is asked of the model, and how often.
+	About string `json:"about"`
+	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met.
+	// Absent: always.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }

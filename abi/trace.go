@@ -108,9 +108,11 @@ type IO struct {
 	Route string `json:"route"`
 	Class string `json:"class"`
 	// Status is the backend's own; 0 when there was no answer.
-	Status   int64   `json:"status"`
-	MS       float64 `json:"ms"`
-	BytesOut int64   `json:"bytes_out"`
-	BytesIn  int64   `json:"bytes_in"`
-	Retries  int64   `json:"retries"`
+	Status int64 `json:"status"`
+	// StartMS is when the call was sent, in ms after the operation began. Absent in a cassette from before it was noted.
+	StartMS  *float64 `json:"start_ms,omitempty"`
+	MS       float64  `json:"ms"`
+	BytesOut int64    `json:"bytes_out"`
+	BytesIn  int64    `json:"bytes_in"`
+	Retries  int64    `json:"retries"`
 }

@@ -228,6 +228,13 @@ func (x *ArchiveRequest) Validate() error {
 		return invalid("after", "negative")
 	case x.Limit < 0:
 		return invalid("limit", "negative")
+	case (x.Scope == nil) != (x.EventID == ""):
+		return invalid("event_id", "want scope and event_id, or neither")
+	case x.Scope == nil:
+		return nil
+	}
+	if e := x.Scope.check(); e != nil {
+		return under("scope", e)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const (
 func (x *ModuleManifest) Validate() error {
 	for _, check := range []func() *Error{x.checkHead, x.checkProviders, x.checkSchema, x.checkOrigins, x.checkSecrets,
 		x.checkEmpty,
-		x.checkLimits, x.checkRoutes, x.checkTimes, x.checkConformance} {
+		x.checkLimits, x.checkRoutes, x.checkTimes, x.checkModelCalls, x.checkConformance} {
 		if e := check(); e != nil {
 			return e
 		}
@@ -201,6 +201,37 @@ func (x *ModuleManifest) checkLimits() *Error {
 		}
 		if e := checkWord(at+".because", l.Because); e != nil {
 			return e
+		}
+	}
+	return nil
+}
+
+func (x *ModuleManifest) checkModelCalls() *Error {
+	operations := append(RequiredOperations(), OptionalOperations()...)
+	for i, c := range x.ModelCalls {
+		at := "model_calls" + indexPath(i)
+		if e := checkOperation(at+".operation", c.Operation, operations); e != nil {
+			return e
+		}
+		if e := checkOneOf(at+".model", c.Model, ModelEmbedding, ModelLanguage); e != nil {
+			return e
+		}
+		if e := checkWord(at+".about", c.About); e != nil {
+			return e
+		}
+		if c.Pointer == "" {
+			if len(c.Equals) > 0 {
+				return invalid(at+".equals", "want a pointer, too")
+			}
+			continue
+		}
+		if e := checkPointer(at+".pointer", c.Pointer); e != nil {
+			return e
+		}
+		if len(c.Equals) > 0 {
+			if e := checkRaw(at+".equals", c.Equals); e != nil {
+				return e
+			}
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
  "deadlines_ms":{"record_event":120000,"retrieve":30000},"settle_ms":3000,
  "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
  "requires":[{"export":"provenance","pointer":"/bolt","because":"r"},{"export":"provenance","pointer":"/surface","equals":"mcp","because":"r"}],
+ "model_calls":[{"operation":"retrieve","model":"embedding","about":"a","pointer":"/read","equals":"chat"}],
  "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt","pointer":"/surface","equals":"rest"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
@@ -127,6 +128,14 @@ func TestValidateManifest(t *testing.T) {
 			`background[0].export: "wait" is not one of wait_until_ready, readiness`},
 		{"background's interval", `"interval_ms":1000`, `"interval_ms":0`,
 			`background[0].interval_ms: want more than 0`},
+		{"model call's operation", `"operation":"retrieve","model"`, `"operation":"ask","model"`,
+			`model_calls[0].operation: "ask" is no operation`},
+		{"model call's model", `"model":"embedding"`, `"model":"big"`,
+			`model_calls[0].model: "big" is not one of embedding, language`},
+		{"model call's text", `"model":"embedding","about":"a"`, `"model":"embedding","about":""`,
+			`model_calls[0].about: missing or empty`},
+		{"model call's pointer", `"about":"a","pointer":"/read"`, `"about":"a"`,
+			`model_calls[0].equals: want a pointer, too`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`,
 			`background[0].class: "admin" is not one of read, write`},
 		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`,

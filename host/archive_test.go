@@ -60,6 +60,17 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 	all := allArchived(t, h, 0)
 	require.Len(t, all, 1, "no duplicate, test session, refused event, nor what met the wall")
 	require.Equal(t, string(abi.Marshal(first)), string(abi.Marshal(&all[0])))
+	for id, n := range map[string]int{"e1": 1, "e2": 0, "e": 0} {
+		page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
+		require.NoError(t, err)
+		require.Len(t, page.Events, n, id)
+	}
+	other := abi.MemoryScope{RunID: "other", PersonaID: testScope.PersonaID}
+	page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{Scope: &other, EventID: "e1"})
+	require.NoError(t, err)
+	require.Empty(t, page.Events)
+	_, err = h.ArchivePage(ctx, &abi.ArchiveRequest{EventID: "e1"})
+	requireCode(t, err, abi.CodeInvalidArgument, "event_id")
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	require.NotNil(t, m.Archive)

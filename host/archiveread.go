@@ -81,21 +81,35 @@ func (h *Host) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*a
 	if request.Limit > 0 {
 		limit = int(min(request.Limit, archivePage))
 	}
-	page := &abi.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After}
-	entries, more, err := h.archive.read(ctx, request.After, limit)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		event, err := e.event()
+	page := &abi.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After, More: true}
+	for page.More && len(page.Events) < limit {
+		entries, more, err := h.archive.read(ctx, page.Last, limit-len(page.Events))
 		if err != nil {
 			return nil, err
 		}
-		page.Events = append(page.Events, *event)
-		page.Last = e.Seq
+		for _, e := range entries {
+			event, err := e.event()
+			if err != nil {
+				return nil, err
+			}
+			page.Last = e.Seq
+			if askedFor(request, event) {
+				page.Events = append(page.Events, *event)
+			}
+		}
+		page.More = more
+		if request.EventID == "" { // one look, whatever it gave: a page is small where a segment ends
+			break
+		}
 	}
-	page.More = more
 	return page, nil
+}
+
+// askedFor tells whether an event belongs to a page.
+func askedFor(request *abi.ArchiveRequest, e *abi.MemoryEvent) bool {
+	s := request.Scope
+	return s == nil || e.EventID == request.EventID && e.RunID == s.RunID && e.UserID == s.PersonaID &&
+		(s.AgentID == "" || e.AgentID == s.AgentID)
 }
 
 func (e *archived) event() (*abi.MemoryEvent, error) {

@@ -31,7 +31,7 @@ func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error
 	var b state.Batch
 	now := o.slot.host.now()
 	for _, w := range fresh {
-		entry := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: now}
+		entry := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: now, session: w.event.SessionID}
 		if w.resume != nil {
 			// The markers of the first attempt stay known.
 			entry.state, entry.receipt = deliveryReceived,
@@ -249,6 +249,7 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
 	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
 	defer child.end(&err)
+	child.ioFrom = o.ioFrom
 	if err = child.at(ctx, o.scope); err != nil {
 		return nil, err
 	}
@@ -294,7 +295,8 @@ func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEve
 	if p.consistency == consistencyImmediate || !p.has(abi.OpReadiness) {
 		r.Status, r.Markers = abi.StatusCommitted, []string{}
 	}
-	return &ledgerEntry{hash: known.hash, state: deliveryReceived, sentAt: known.sentAt, receipt: r}
+	return &ledgerEntry{hash: known.hash, state: deliveryReceived, sentAt: known.sentAt, session: known.session,
+		receipt: r}
 }
 
 // consistencyImmediate is the model of a backend in which a write can be read as soon as it is acknowledged.

@@ -141,7 +141,8 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 		assert.NotEmpty(t, tr.ConsistencyAsOf)
 		tr.ConsistencyAsOf, tr.LatencyMS, tr.BackendMS, tr.PluginMS, tr.HostMS = "", 0, 0, 0, 0
 		for i := range tr.IO {
-			tr.IO[i].MS = 0
+			require.NotNil(t, tr.IO[i].StartMS)
+			tr.IO[i].StartMS, tr.IO[i].MS = nil, 0
 		}
 		return &tr
 	}

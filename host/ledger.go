@@ -51,6 +51,8 @@ type ledgerEntry struct {
 	hash   contentHash
 	state  delivery
 	sentAt time.Time
+	// session is the event's session id; "" in a record from before it was kept.
+	session string
 	// receipt is nil for what was sent only.
 	receipt *abi.WriteReceipt
 	// stored is the record as it is in the store, the precondition of a change outside the scope's turn.
@@ -88,11 +90,19 @@ func (e *ledgerEntry) markers() []string {
 
 const ledgerHead = len(contentHash{}) + 1 + 8 // hash, delivery, ms since 1970
 
-// encode is the stored form: hash, delivery, time of sending, receipt in JSON without its trace.
+// ledgerSession stands before a session id. A record without one has its receipt there, which begins with '{'.
+const ledgerSession = 's'
+
+// encode is the stored form: hash(32), delivery(1), time of sending(8), then what there is of session and receipt:
+//
+//	's' length(uvarint) session id   receipt in JSON without its trace
 func (e *ledgerEntry) encode() []byte {
 	b := make([]byte, 0, 256)
 	b = append(append(b, e.hash[:]...), byte(e.state))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.sentAt.UnixMilli()))
+	if e.session != "" {
+		b = append(binary.AppendUvarint(append(b, ledgerSession), uint64(len(e.session))), e.session...)
+	}
 	if e.receipt == nil {
 		return b
 	}
@@ -118,7 +128,11 @@ func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 	}
 	e := &ledgerEntry{hash: contentHash(record), state: delivery(record[32]),
 		sentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), stored: stored}
-	if text := record[ledgerHead:]; len(text) > 0 {
+	text, whole := e.takeSession(record[ledgerHead:])
+	if !whole {
+		return nil, errLedgerRecord()
+	}
+	if len(text) > 0 {
 		e.receipt = new(abi.WriteReceipt)
 		if abi.Unmarshal(text, e.receipt) != nil {
 			return nil, errLedgerRecord()
@@ -128,6 +142,21 @@ func decodeLedgerEntry(stored []byte) (*ledgerEntry, error) {
 		return nil, errLedgerRecord()
 	}
 	return e, nil
+}
+
+// takeSession reads the session at the beginning of text, if there is one, and returns what follows. whole is false
+// where the record ends inside.
+func (e *ledgerEntry) takeSession(text []byte) (rest []byte, whole bool) {
+	if len(text) == 0 || text[0] != ledgerSession {
+		return text, true
+	}
+	length, n := binary.Uvarint(text[1:])
+	if n <= 0 || uint64(len(text)-1-n) < length {
+		return nil, false
+	}
+	text = text[1+n:]
+	e.session = string(text[:length])
+	return text[length:], true
 }
 
 // ledgerKey is the key of an event of a scope's generation: a new generation knows nothing of the old one's

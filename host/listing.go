@@ -67,6 +67,8 @@ type EventQuery struct {
 	Limit int64
 	// States are those wanted (EventStates); empty means every state.
 	States []string
+	// SessionID is the session wanted; empty means every session, and events whose session is not known.
+	SessionID string
 }
 
 // EventPage is a part of the list of a scope's events.
@@ -82,6 +84,8 @@ type EventPage struct {
 // ListedEvent is what the delivery ledger knows of an event.
 type ListedEvent struct {
 	EventID string
+	// SessionID is empty for an event that was recorded before the ledger kept it.
+	SessionID string
 	// State is the outcome so far: one of EventStates.
 	State string
 	// SentAt is when the event was last sent to the provider, RFC 3339; empty where that is not known.
@@ -212,7 +216,7 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *EventQuery) (*Eve
 			return false, err
 		}
 		listed := e.listed(id)
-		if len(q.States) == 0 || slices.Contains(q.States, listed.State) {
+		if q.wants(&listed) {
 			page.Events = append(page.Events, listed)
 		}
 		return len(page.Events) == pageLimit(q.Limit), nil
@@ -226,11 +230,17 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *EventQuery) (*Eve
 	return page, nil
 }
 
+// wants tells whether an event is one of those asked for.
+func (q *EventQuery) wants(e *ListedEvent) bool {
+	return (len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
+		(q.SessionID == "" || q.SessionID == e.SessionID)
+}
+
 func isFinalState(is string) bool { return !slices.Contains(openStates(), is) }
 
 // listed is the entry as callers see it.
 func (e *ledgerEntry) listed(eventID string) ListedEvent {
-	l := ListedEvent{EventID: eventID, Receipt: e.receipt}
+	l := ListedEvent{EventID: eventID, SessionID: e.session, Receipt: e.receipt}
 	if e.sentAt.UnixMilli() > 0 {
 		l.SentAt = e.sentAt.UTC().Format(time.RFC3339Nano)
 	}

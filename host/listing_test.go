@@ -44,6 +44,7 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 	for _, e := range list {
 		ids = append(ids, e.EventID)
 		assert.NotEmpty(t, e.SentAt, e.EventID)
+		assert.Equal(t, "s1", e.SessionID)
 		require.NotNil(t, e.Receipt, e.EventID)
 		assert.Equal(t, e.State, string(e.Receipt.Status))
 		assert.Nil(t, e.Receipt.Trace)
@@ -52,6 +53,11 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 	for state, n := range map[string]int{"queued": 1, "committed": 6, "lost": 0, "sent": 0} {
 		list, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{state}})
 		assert.Len(t, list, n, state)
+	}
+	for session, n := range map[string]int{"s1": 7, "t": 0} {
+		list, _ := allEvents(t, s, EventQuery{Scope: testScope, SessionID: session,
+			States: []string{"queued", "committed"}})
+		assert.Len(t, list, n, session)
 	}
 	both, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{"queued", "committed"}, Limit: 2})
 	assert.Len(t, both, 7)

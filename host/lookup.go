@@ -60,7 +60,8 @@ func (o *operation) lookUp(ctx context.Context, w *pendingWrite) (known *ledgerE
 	}
 	lost, canAsk := why[0] == trimmedByLoss, o.provider.has(abi.OpFindEvent)
 	// Sent perhaps, at any time before.
-	perhaps := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: time.UnixMilli(0)}
+	perhaps := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: time.UnixMilli(0),
+		session: w.event.SessionID}
 	switch {
 	case lost && o.provider.config.NoLookup:
 		w.warning = fmt.Sprintf(warnMayDouble, "memory.lookup_existing is off")

@@ -65,7 +65,9 @@ func (o *operation) exchange(ctx context.Context, native *egress.Call) (egress.A
 	answer, err := o.provider.host.send(ctx, o, native)
 	took := time.Since(began)
 	status, effect := native.Outcome(answer, err)
-	o.DidSend(abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, MS: ms(took),
+	start := ms(began.Sub(o.ioFrom))
+	o.DidSend(abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, StartMS: &start,
+		MS:       ms(took),
 		BytesOut: int64(len(native.Body)), BytesIn: int64(len(answer.Body)), Retries: native.Retries()}, took, effect)
 	return answer, err
 }

@@ -19,6 +19,8 @@ type operation struct {
 	slot     *Slot
 	provider *Provider
 	began    time.Time
+	// ioFrom is when the operation began that the native calls are a part of: their start_ms counts from there.
+	ioFrom time.Time
 	// scope is nil for an operation that has none; generation counts its resets.
 	scope      *scopeState
 	generation int64
@@ -57,6 +59,7 @@ func (s *Slot) beginOn(p *Provider, name string) *operation {
 
 func (s *Slot) operationOn(p *Provider, name string) *operation {
 	o := &operation{slot: s, provider: p, began: time.Now()}
+	o.ioFrom = o.began
 	o.Op = name
 	return o
 }

@@ -277,7 +277,8 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 		o.own(r.Receipt, w.event)
 		o.accepted = append(o.accepted, w.event)
 		putLedger(batch, o.scope, o.state.Space(), w.event.EventID,
-			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, receipt: r.Receipt})
+			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, session: w.event.SessionID,
+				receipt: r.Receipt})
 	}
 	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
 		return err

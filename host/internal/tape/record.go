@@ -227,6 +227,10 @@ func (e *entry) recordCall(a *guest.Ask) guest.Answer {
 	for i := len(before.IO); i < len(c.IO); i++ {
 		took := t.record.measured(time.Duration(c.IO[i].MS * float64(time.Millisecond)))
 		c.IO[i].MS = float64(took.Microseconds()) / 1000
+		if start := c.IO[i].StartMS; start != nil {
+			after := t.record.measured(time.Duration(*start * float64(time.Millisecond)))
+			*start = float64(after.Microseconds()) / 1000
+		}
 		r.IO = append(r.IO, c.IO[i])
 	}
 	took := t.record.measured(c.Backend - before.Backend)

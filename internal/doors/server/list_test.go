@@ -31,7 +31,7 @@ func (l *listing) ListScopes(_ context.Context, q host.ScopeQuery) (*host.ScopeP
 
 func (l *listing) ListEvents(_ context.Context, q host.EventQuery) (*host.EventPage, error) {
 	l.events = q
-	return &host.EventPage{Generation: 1, Events: []host.ListedEvent{{EventID: "e-1", State: host.EventSent,
+	return &host.EventPage{Generation: 1, Events: []host.ListedEvent{{EventID: "e-1", SessionID: "s", State: host.EventSent,
 		SentAt: "2026-03-01T09:00:02Z"}}}, nil
 }
 
@@ -47,11 +47,11 @@ func TestScopesAndEventsAreListed(t *testing.T) {
 		],"next":"ab"}`, w.Body.String())
 
 	w = ask(s.Handler(), "POST", wire.PathEventsList,
-		`{"scope":{"run_id":"r","persona_id":"u"},"limit":5,"after":"e-0","states":["sent"]}`)
+		`{"scope":{"run_id":"r","persona_id":"u"},"limit":5,"after":"e-0","states":["sent"],"session_id":"s"}`)
 	require.Equal(t, 200, w.Code, w.Body)
 	require.Equal(t, host.EventQuery{Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, After: "e-0", Limit: 5,
-		States: []string{"sent"}}, l.events)
-	require.JSONEq(t, `{"generation":1,"events":[{"event_id":"e-1","state":"sent","sent_at":"2026-03-01T09:00:02Z"}]}`,
+		States: []string{"sent"}, SessionID: "s"}, l.events)
+	require.JSONEq(t, `{"generation":1,"events":[{"event_id":"e-1","session_id":"s","state":"sent","sent_at":"2026-03-01T09:00:02Z"}]}`,
 		w.Body.String())
 }
 

@@ -28,7 +28,7 @@ func (s *Server) archiveRoutes() []route {
 		{method: http.MethodPost, path: wire.PathArchivePage, operation: wire.OpArchivePage, tag: tagArchive,
 			local: true, codes: unsupported, summary: "Read archived events",
 			about: "Page by page, in the order in which they were accepted: after is the last of the page before. " +
-				"An event that was recorded with two providers may occur twice.",
+				"An event that was recorded with two providers may occur twice. scope and event_id ask for one event.",
 			request: &abi.ArchiveRequest{After: 2000, Limit: 1000},
 			answer:  &abi.ArchivePage{Events: []abi.MemoryEvent{*exampleEvent()}, Last: 2001},
 			handler: call(s, wire.OpArchivePage, func(ctx context.Context, q *abi.ArchiveRequest) (*abi.ArchivePage,

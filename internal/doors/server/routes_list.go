@@ -38,9 +38,9 @@ func (s *Server) listRoutes() []route {
 		{method: http.MethodPost, path: wire.PathEventsList, operation: wire.OpListEvents, tag: tagMemory, local: true,
 			summary: "List a scope's events with their receipts", codes: unsupported,
 			about: "A page of what the delivery ledger knows of the scope's present generation, in the byte order of " +
-				"the event ids. The ledger keeps no text and no session. The backend is not asked.",
+				"the event ids. The ledger keeps no text. The backend is not asked.",
 			request: &wire.EventListRequest{Scope: exampleScope(), Limit: 50, States: []string{"queued", "lost"}},
-			answer: &wire.EventList{Generation: 1, Events: []wire.ListedEvent{{EventID: "e-1",
+			answer: &wire.EventList{Generation: 1, Events: []wire.ListedEvent{{EventID: "e-1", SessionID: "s-1",
 				State: "committed", SentAt: "2026-03-01T09:30:01Z", Receipt: exampleReceipt()}}},
 			handler: call(s, wire.OpListEvents, s.listEvents)},
 		{method: http.MethodGet, path: wire.PathOperations, operation: wire.OpOperations, tag: tagSlot, local: true,

@@ -65,6 +65,8 @@ type EventListRequest struct {
 	// States are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent
 	// (the outcome is not known), lost and failed.
 	States []string `json:"states,omitempty"`
+	// SessionID is the session wanted; absent means all.
+	SessionID string `json:"session_id,omitempty"`
 }
 
 // Validate checks scope and limit. The states are the host's to check.
@@ -85,13 +87,9 @@ func (x *EventListRequest) Encode(e *wirejson.Encoder) {
 		number(e, "limit", x.Limit)
 	}
 	if len(x.States) > 0 {
-		e.FieldStart("states")
-		e.ArrStart()
-		for _, state := range x.States {
-			e.Str(state)
-		}
-		e.ArrEnd()
+		list(e, "states", x.States)
 	}
+	optional(e, "session_id", x.SessionID)
 	e.ObjEnd()
 }
 
@@ -100,7 +98,8 @@ func (x *EventListRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = EventListRequest{}
 	return readObject(d, m, []member{
 		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }},
-		{"after", text(&x.After)}, {"limit", integer(&x.Limit)}, {"states", texts(&x.States)}})
+		{"after", text(&x.After)}, {"limit", integer(&x.Limit)}, {"states", texts(&x.States)},
+		{"session_id", text(&x.SessionID)}})
 }
 
 // EventList is a page of a scope's events, in the byte order of their ids.
@@ -130,6 +129,8 @@ func (x *EventList) Encode(e *wirejson.Encoder) {
 // ListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.
 type ListedEvent struct {
 	EventID string `json:"event_id"`
+	// SessionID is the event's session. Absent for an event that was recorded before the ledger kept it.
+	SessionID string `json:"session_id,omitempty"`
 	// State is the outcome so far: a status of WriteReceipt, or sent, lost or failed.
 	State string `json:"state"`
 	// SentAt is when the event was last sent to the provider, RFC 3339. Absent where that is not known.
@@ -143,6 +144,7 @@ func (x *ListedEvent) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("event_id")
 	e.Str(x.EventID)
+	optional(e, "session_id", x.SessionID)
 	e.FieldStart("state")
 	e.Str(x.State)
 	optional(e, "sent_at", x.SentAt)
@@ -159,6 +161,16 @@ func optional(e *wirejson.Encoder, name, value string) {
 		e.FieldStart(name)
 		e.Str(value)
 	}
+}
+
+// list writes a field of strings.
+func list(e *wirejson.Encoder, name string, values []string) {
+	e.FieldStart(name)
+	e.ArrStart()
+	for _, v := range values {
+		e.Str(v)
+	}
+	e.ArrEnd()
 }
 
 func number(e *wirejson.Encoder, name string, value int64) {

@@ -43,14 +43,6 @@ type Module struct {
 
 // Encode implements abi.Encodable.
 func (x *Module) Encode(e *wirejson.Encoder) {
-	list := func(name string, values []string) {
-		e.FieldStart(name)
-		e.ArrStart()
-		for _, v := range values {
-			e.Str(v)
-		}
-		e.ArrEnd()
-	}
 	e.ObjStart()
 	e.FieldStart("name")
 	e.Str(x.Name)
@@ -61,11 +53,11 @@ func (x *Module) Encode(e *wirejson.Encoder) {
 	number(e, "bytes", x.Bytes)
 	e.FieldStart("engine")
 	e.Str(x.Engine)
-	list("powers", x.Powers)
-	list("operations", x.Operations)
-	list("capabilities", x.Capabilities)
+	list(e, "powers", x.Powers)
+	list(e, "operations", x.Operations)
+	list(e, "capabilities", x.Capabilities)
 	if len(x.Warnings) > 0 {
-		list("warnings", x.Warnings)
+		list(e, "warnings", x.Warnings)
 	}
 	e.FieldStart("manifest")
 	e.Raw(x.Manifest)
