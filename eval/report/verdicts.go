@@ -8,8 +8,17 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// verdict is one check with its outcome: good, bad or open.
-type verdict struct{ Name, Outcome, Detail string }
+// Verdict is one check with its outcome: good, bad or open.
+type Verdict struct{ Name, Outcome, Detail string }
+
+// Verdicts are the checks without which no figure counts, and the verdicts of the sealed comparison.
+func Verdicts(m *score.Metrics) []Verdict {
+	list := verdicts(m)
+	for _, s := range sentences(m) {
+		list = append(list, Verdict{s.Label + ": " + s.Verdict, s.Outcome, s.Detail})
+	}
+	return list
+}
 
 // sentence is the verdict of one comparison.
 type sentence struct{ Label, Verdict, Outcome, Detail string }
@@ -22,10 +31,10 @@ const (
 )
 
 // verdicts are the checks without which no figure counts.
-func verdicts(m *score.Metrics) []verdict {
-	var list []verdict
+func verdicts(m *score.Metrics) []Verdict {
+	var list []Verdict
 	add := func(name, outcome, format string, args ...any) {
-		list = append(list, verdict{name, outcome, fmt.Sprintf(format, args...)})
+		list = append(list, Verdict{name, outcome, fmt.Sprintf(format, args...)})
 	}
 	switch m.LeakControl.Detector {
 	case "works":

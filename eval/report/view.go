@@ -21,7 +21,7 @@ type view struct {
 	Name     string
 	Facts    []fact
 	Alarms   []string
-	Verdicts []verdict
+	Verdicts []Verdict
 	Primary  []sentence
 	Tables   []table
 	Labels   []table

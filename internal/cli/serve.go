@@ -158,8 +158,13 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
 		Operations: operations,
 		Modules:    func() []wire.Module { return a.listedModules(m) }}
+	var views []string
+	if c.Server.Runs != "" {
+		o.Runs = runsFolder(c.Server.Runs)
+		views = append(views, page.ViewRuns)
+	}
 	if c.Server.Page != page.Off {
-		v.page = page.New(c.Server.Page, token != "")
+		v.page = page.New(c.Server.Page, token != "", views...)
 		o.Page = v.page
 	}
 	if a.mcp == mcpHTTP {

@@ -99,6 +99,8 @@ type Server struct {
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
 	// Page is off, read (it shows and asks) or on (it offers changes, too).
 	Page string `koanf:"page"`
+	// Runs is a folder with evaluation runs; "" for none. A relative path in a file is relative to that file's folder.
+	Runs string `koanf:"runs"`
 }
 
 // MCP is the Model Context Protocol door.
@@ -368,6 +370,9 @@ func (l *loader) finishRest() {
 		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}
 	} else {
 		c.Data.Dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
+	}
+	if c.Server.Runs != "" {
+		c.Server.Runs = l.resolve(l.folder(l.origin("server", "runs")), c.Server.Runs)
 	}
 	if c.Trace.File != "" {
 		c.Trace.File = l.resolve(l.folder(l.origin("trace", "file")), c.Trace.File)

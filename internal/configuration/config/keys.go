@@ -114,6 +114,8 @@ func keys() []key {
 			doc: "How long running requests may take to end at shutdown."},
 		{path: "server.page", kind: aChoice, flag: "page", def: "on", choices: []string{"off", "read", "on"},
 			doc: "The page in the browser: on offers changes, read only shows and asks, off serves none."},
+		{path: "server.runs", kind: aText, flag: "runs", def: "",
+			doc: "A folder with evaluation runs, or one run, which the page shows; empty means none."},
 		{path: "mcp.session", kind: aText, flag: "mcp-session", def: "", max: maxID,
 			doc: "The session id of what an MCP client records and asks; empty means a new one for each start."},
 		{path: "mcp.max_tokens", kind: anInteger, flag: "mcp-max-tokens", def: 3500, min: 1, max: 1 << 20,

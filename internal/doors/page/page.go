@@ -39,23 +39,29 @@ const (
 // policy is the Content-Security-Policy of every file: nothing comes from elsewhere or goes there, no script stands in
 // the HTML, and no text can become HTML (Trusted Types without a policy).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Page serves the page below wire.PathPage. Make one with New; it is safe for concurrent use.
 type Page struct {
 	mode  string
 	token bool
+	also  []string
 	now   func() time.Time
 
 	mu       sync.Mutex
 	codes    map[[sha256.Size]byte]time.Time // until when each is good
 	sessions map[[sha256.Size]byte]time.Time
+	offers   map[[sha256.Size]byte]offer
 }
 
-// New makes the page. token says whether the slot requires one.
-func New(mode string, token bool) *Page {
-	return &Page{mode: mode, token: token, now: time.Now, codes: map[[sha256.Size]byte]time.Time{},
-		sessions: map[[sha256.Size]byte]time.Time{}}
+// ViewRuns is the view of evaluation runs.
+const ViewRuns = "runs"
+
+// New makes the page. token says whether the slot requires one; also names the views that not every slot has.
+func New(mode string, token bool, also ...string) *Page {
+	return &Page{mode: mode, token: token, also: also, now: time.Now, codes: map[[sha256.Size]byte]time.Time{},
+		sessions: map[[sha256.Size]byte]time.Time{}, offers: map[[sha256.Size]byte]offer{}}
 }
 
 // Link is the address of the page on a slot's URL. Where the slot has a token it holds a new code, which works once and
@@ -87,7 +93,7 @@ func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 // reads are the routes of POST that change nothing.
 func reads() []string {
 	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
-		wire.PathProvenance, wire.PathNativeQuery}
+		wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage, wire.PathRunsReport}
 }
 
 // ServeHTTP implements http.Handler.
@@ -106,8 +112,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET")
 		refuse(w, abi.NewError(abi.CodeInvalidArgument, "the page takes GET"), http.StatusMethodNotAllowed)
+	case strings.HasPrefix(name, reportPrefix):
+		p.serveReport(w, strings.TrimPrefix(name, reportPrefix))
 	case name == "settings":
-		answer(w, map[string]any{"mode": p.mode, "token": p.token})
+		answer(w, map[string]any{"mode": p.mode, "token": p.token, "views": append([]string{}, p.also...)})
 	default:
 		serveFile(w, name)
 	}

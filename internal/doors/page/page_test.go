@@ -3,6 +3,8 @@ package page_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/page"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
@@ -25,9 +28,23 @@ const token = "0123456789abcdef0123"
 // door is a slot's door with a page.
 func door(t *testing.T, p *page.Page, token string) http.Handler {
 	t.Helper()
-	s, err := server.New(server.Options{Slot: new(servertest.Slot), Page: p, Token: token})
+	s, err := server.New(server.Options{Slot: new(servertest.Slot), Page: p, Token: token, Runs: reports{}})
 	require.NoError(t, err)
 	return s.Handler()
+}
+
+// reports has one report, "run".
+type reports struct{}
+
+func (reports) List() (*wire.RunList, error) {
+	return &wire.RunList{Runs: []wire.Run{{Name: "run", Report: true}}}, nil
+}
+
+func (reports) Report(name string) (io.ReadCloser, error) {
+	if name != "run" {
+		return nil, abi.NewError(abi.CodeNotFound, "none")
+	}
+	return io.NopCloser(strings.NewReader("<script>a report</script>")), nil
 }
 
 func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -116,6 +133,32 @@ func TestALinkWorksOnceAndItsKeyOpensTheSlot(t *testing.T) {
 	assert.Equal(t, "http://x/page/", page.New(page.On, false).Link("http://x"), "no token, no code")
 }
 
+func TestAReportIsServedOnceWithAnOriginOfItsOwn(t *testing.T) {
+	h := door(t, page.New(page.Read, true, page.ViewRuns), token)
+	key := []string{"Authorization", "Bearer " + token}
+	assert.Contains(t, ask(h, "GET", wire.PathPage+"settings", "").Body.String(), `"views":["runs"]`)
+	assert.Equal(t, 401, ask(h, "GET", wire.PathRuns, "").Code)
+	assert.Contains(t, ask(h, "GET", wire.PathRuns, "", key...).Body.String(), `"name":"run"`)
+	assert.Equal(t, 401, ask(h, "POST", wire.PathRunsReport, `{"name":"run"}`).Code)
+	assert.Equal(t, 404, ask(h, "POST", wire.PathRunsReport, `{"name":"other"}`, key...).Code)
+	assert.Equal(t, 400, ask(h, "POST", wire.PathRunsReport, `{}`, key...).Code)
+	var offered wire.RunReport
+	w := ask(h, "POST", wire.PathRunsReport, `{"name":"run"}`, key...)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &offered))
+	assert.Equal(t, 403, ask(h, "GET", offered.Path, "", "Sec-Fetch-Site", "cross-site").Code, "from elsewhere")
+	w = ask(h, "GET", offered.Path, "", "Sec-Fetch-Site", "same-origin")
+	require.Equal(t, 200, w.Code)
+	assert.Equal(t, "<script>a report</script>", w.Body.String())
+	policy := w.Header().Get("Content-Security-Policy")
+	for _, part := range []string{"sandbox allow-scripts;", "default-src 'none'", "form-action 'none'",
+		"frame-ancestors 'self'"} {
+		assert.Contains(t, policy, part)
+	}
+	assert.NotContains(t, policy, "allow-same-origin")
+	assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	assert.Equal(t, 404, ask(h, "GET", offered.Path, "").Code, "once")
+}
+
 func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 	p := page.New(page.Read, true)
 	h := door(t, p, token)
@@ -124,6 +167,8 @@ func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 	key := "Bearer " + regexp.MustCompile(`"key":"(\w+)"`).FindStringSubmatch(w.Body.String())[1]
 	const scope = `{"run_id":"r","persona_id":"u"}`
 	assert.Equal(t, 200, ask(h, "GET", wire.PathMode, "", "Authorization", key).Code)
+	assert.Equal(t, 200, ask(h, "POST", wire.PathRunsReport, `{"name":"run"}`, "Authorization", key).Code)
+	assert.NotEqual(t, 403, ask(h, "POST", wire.PathArchivePage, `{}`, "Authorization", key).Code)
 	assert.Equal(t, 200, ask(h, "POST", wire.PathInventory, `{"scope":`+scope+`}`, "Authorization", key).Code)
 	for _, change := range []string{"PUT " + wire.PathMode, "POST " + wire.PathSwap, "POST " + wire.PathScopesReset,
 		"POST " + wire.PathEvents, "POST " + wire.PathMutations, "POST " + wire.PathFeedback, "POST " + wire.PathForget,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -35,6 +36,8 @@ type Options struct {
 	Operations *Operations
 	// Modules lists the modules at GET /v1/modules. Default: none, the route is unsupported.
 	Modules func() []wire.Module
+	// Runs are the evaluation runs of GET /v1/runs. Default: none, the routes are unsupported.
+	Runs Runs
 	// Page is served below /page/, without a token: its files hold nothing of memory. Default: none.
 	Page Page
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
@@ -101,6 +104,18 @@ type Page interface {
 	// Admits reports whether key, which a request shows in place of the token, is one that the page gave out, and whether
 	// it may send the request.
 	Admits(key, method, route string) (known, allowed bool)
+	// Offer serves a report once, at the path that it returns, and for a minute: a frame cannot send a token.
+	Offer(open func() (io.ReadCloser, error)) (path string)
+}
+
+// Runs are evaluation runs with their reports.
+type Runs interface {
+	// List tells of the runs, the newest first.
+	List() (*wire.RunList, error)
+	// Report opens the report of a run by its name.
+	//
+	// Errors: not_found.
+	Report(name string) (io.ReadCloser, error)
 }
 
 // Swapper exchanges the provider behind the slot. Config and module are found and checked by it.

@@ -46,7 +46,7 @@ const (
 // routes is the table.
 func (s *Server) routes() []route {
 	var all []route
-	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.slotRoutes(),
+	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.runRoutes(), s.slotRoutes(),
 		s.capabilityRoutes(), s.archiveRoutes(), s.processRoutes()} {
 		all = append(all, part...)
 	}

@@ -32,15 +32,29 @@ export async function ask(place) {
     answer);
 }
 
-// costs says beforehand what a question may cost. No module declares whether its backend calls a model, so every
-// backend on the network is announced.
+// costs says beforehand what a question costs, as the serving module's manifest declares it. A module that declares
+// nothing is announced wherever it asks something on the network.
 function costs(manifest, modules) {
-  const module = modules.find((m) => m.sha256 === manifest.module.sha256);
-  if (module && (module.manifest.origins ?? []).length === 0) {
-    return "This provider asks nothing outside the slot: a question costs no model call.";
+  const declared = modules.find((m) => m.sha256 === manifest.module.sha256)?.manifest;
+  const calls = declared?.model_calls?.filter((c) => c.operation === "retrieve" && meets(manifest.config, c));
+  if (calls?.length === 0 || (declared && !calls && (declared.origins ?? []).length === 0)) {
+    return "A question costs no model call with this provider.";
+  }
+  if (calls) {
+    const each = calls.map((c) => `a call of ${c.model === "language" ? "a language" : "an embedding"} model ` +
+      `(${c.about})`);
+    return el("strong", { class: "wait" }, "A question costs what an agent's question costs: ",
+      words(each.join("; ")), ".");
   }
   return el("strong", { class: "wait" },
     `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.`);
+}
+
+// meets tells whether a declaration counts with the effective configuration.
+function meets(config, { pointer, equals }) {
+  if (!pointer) return true;
+  const at = pointer.slice(1).split("/").reduce((v, k) => v?.[k.replaceAll("~1", "/").replaceAll("~0", "~")], config);
+  return at !== undefined && at !== null && (equals === undefined || JSON.stringify(at) === JSON.stringify(equals));
 }
 
 function shown(r, scope) {
@@ -85,14 +99,23 @@ function coloured(context, evidence) {
   return pre;
 }
 
-// calls shows the native calls, one after another, and what the rest of the time was.
+// calls shows the native calls on the time of the operation, as a waterfall.
 function calls(t) {
   const total = t.latency_ms || 1;
-  const bar = (ms, what) => el("meter", { min: 0, max: total, value: ms,
-    "aria-label": `${what}: ${ms} of ${total} ms` });
-  const rows = (t.io ?? []).map((c) => [c.route, c.class, c.status, `${c.bytes_out} / ${c.bytes_in}`, c.ms, bar(c.ms,
-    c.route)]);
-  rows.push(["plugin", "", "", "", t.plugin_ms, bar(t.plugin_ms, "plugin")], ["host", "", "", "", t.host_ms,
-    bar(t.host_ms, "host")]);
-  return table("Native calls", ["route", "class", "status", "bytes out / in", "ms", "share"], rows);
+  const rows = (t.io ?? []).map((c) => [c.route, c.class, c.status, `${c.bytes_out} / ${c.bytes_in}`,
+    c.start_ms === undefined ? "" : c.start_ms, c.ms, lane(c, total)]);
+  return el("div", {}, rows.length === 0 ? el("p", {}, "The backend was not asked.") : table("Native calls",
+    ["route", "class", "status", "bytes out / in", "from ms", "ms", `0 to ${total} ms`], rows),
+  facts([["whole operation", `${t.latency_ms} ms`], ["in the backend", `${t.backend_ms} ms`], ["in the plugin",
+    `${t.plugin_ms} ms`], ["in the host", `${t.host_ms} ms`]]));
+}
+
+// lane is a call as a bar from its start to its end.
+function lane(call, total) {
+  const percent = (ms) => `${Math.min(100, 100 * ms / total)}%`;
+  const bar = el("span", { class: call.class });
+  bar.style.insetInlineStart = percent(call.start_ms ?? 0);
+  bar.style.inlineSize = percent(call.ms);
+  return el("div", { class: "lane", role: "img",
+    "aria-label": `${call.route}: ${call.ms} ms from ${call.start_ms ?? "an unknown time"} of ${total} ms` }, bar);
 }

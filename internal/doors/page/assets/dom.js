@@ -39,8 +39,8 @@ export function table(caption, heads, rows) {
 
 // state is a word with its colour; the word alone says it, too.
 const classes = { ok: "good", ready: "good", committed: "good", pass: "good", applied: "good",
-  lost: "bad", failed: "bad", fail: "bad", down: "bad", error: "bad" };
-export const state = (word) => el("strong", { class: classes[word] ?? "wait" }, word);
+  good: "good", done: "good", lost: "bad", failed: "bad", fail: "bad", down: "bad", error: "bad", bad: "bad" };
+export const state = (word, text = word) => el("strong", { class: classes[word] ?? "wait" }, text);
 
 // problem shows what the slot answered in place of an answer.
 export const problem = (e) => el("div", { role: "alert" }, el("p", { class: "bad" }, words(e.message)),

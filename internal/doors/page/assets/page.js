@@ -5,20 +5,24 @@ import { now } from "./now.js";
 import { ask } from "./ask.js";
 import { turns } from "./turns.js";
 import { modules } from "./modules.js";
+import { runs } from "./runs.js";
 
-const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["modules", "Modules", modules]];
+// A view with a fourth part is there only where the settings name it.
+const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["runs", "Runs", runs, "runs"],
+  ["modules", "Modules", modules]];
+const offered = () => views.filter(([, , , needs]) => !needs || slot.settings.views.includes(needs));
 const main = document.getElementById("main");
 const link = document.getElementById("link");
 
 // slot is what the views share: settings, where each line of the stream of operations goes, and how a view is
 // shown again.
-const slot = { settings: { mode: "read" }, onLine: null, away: false, again: () =>
+const slot = { settings: { mode: "read", views: [] }, onLine: null, away: false, again: () =>
   open(main.contains(document.activeElement)) };
 let opened = 0;
 
 async function open(focus) {
   const [name, query] = location.hash.slice(1).split("?");
-  const [id, title, view] = views.find(([id]) => id === name) ?? views[0];
+  const [id, title, view] = offered().find(([id]) => id === name) ?? views[0];
   for (const a of document.querySelectorAll("#views a")) {
     if (a.hash === `#${id}`) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
@@ -53,7 +57,7 @@ function connected(there, e) {
 // begin opens the page once the slot lets it in.
 function begin() {
   document.getElementById("views").replaceChildren(
-    ...views.map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
+    ...offered().map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
   addEventListener("hashchange", () => { if (location.hash !== "#main") open(true); }); // #main is the skip link
   open(false);
   follow((line) => slot.onLine?.(line), connected);

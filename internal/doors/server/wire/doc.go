@@ -25,6 +25,8 @@ const (
 	PathSwap         = "/v1/swap"
 	PathOperations   = "/v1/operations"
 	PathModules      = "/v1/modules"
+	PathRuns         = "/v1/runs"
+	PathRunsReport   = "/v1/runs/report"
 
 	PathArchive       = "/v1/archive"
 	PathArchivePage   = "/v1/archive/page"
@@ -61,6 +63,8 @@ const (
 	OpListScopes   = "list_scopes"
 	OpListEvents   = "list_events"
 	OpListModules  = "list_modules"
+	OpListRuns     = "list_runs"
+	OpRunReport    = "run_report"
 	OpArchiveStats = "archive_stats"
 	OpArchivePage  = "archive_page"
 	OpArchiveAdd   = "archive_add"

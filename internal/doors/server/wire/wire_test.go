@@ -48,6 +48,9 @@ func TestTheCodecsAgreeWithTheirTags(t *testing.T) {
 	t.Run("ScopeList", written[wire.ScopeList])
 	t.Run("OperationLine", written[wire.OperationLine])
 	t.Run("EventList", written[wire.EventList])
+	t.Run("RunReportRequest", same[wire.RunReportRequest])
+	t.Run("RunReport", written[wire.RunReport])
+	t.Run("RunList", written[wire.RunList])
 }
 
 func TestAnswersMayHaveMoreFieldsThanRequests(t *testing.T) {

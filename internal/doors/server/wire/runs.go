@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
+// RunList is the evaluation runs in the operator's folder, the newest first.
+type RunList struct {
+	Runs []Run `json:"runs"`
+	// LeftOut counts the runs that are not listed.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *RunList) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("runs")
+	e.ArrStart()
+	for i := range x.Runs {
+		x.Runs[i].Encode(e)
+	}
+	e.ArrEnd()
+	if x.LeftOut != 0 {
+		number(e, "left_out", x.LeftOut)
+	}
+	e.ObjEnd()
+}
+
+// Run is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.
+type Run struct {
+	// Name is that of its folder.
+	Name string `json:"name"`
+	// Title is the lab's name. Absent in a run that has not been scored.
+	Title   string `json:"title,omitempty"`
+	BegunAt string `json:"begun_at,omitempty"`
+	// Complete is false where a part of the run failed or is still to run.
+	Complete  bool     `json:"complete"`
+	Providers []string `json:"providers"`
+	Probes    int64    `json:"probes"`
+	// Verdicts are the checks of the run and its sealed comparisons.
+	Verdicts []RunVerdict `json:"verdicts"`
+	// Report tells whether there is one to open.
+	Report bool `json:"report"`
+	// Problem is why the run cannot be told. Absent where it can.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *Run) Encode(e *wirejson.Encoder) {
+	flag := func(name string, value bool) {
+		e.FieldStart(name)
+		e.Bool(value)
+	}
+	e.ObjStart()
+	e.FieldStart("name")
+	e.Str(x.Name)
+	optional(e, "title", x.Title)
+	optional(e, "begun_at", x.BegunAt)
+	flag("complete", x.Complete)
+	list(e, "providers", x.Providers)
+	number(e, "probes", x.Probes)
+	e.FieldStart("verdicts")
+	e.ArrStart()
+	for i := range x.Verdicts {
+		x.Verdicts[i].Encode(e)
+	}
+	e.ArrEnd()
+	flag("report", x.Report)
+	optional(e, "problem", x.Problem)
+	e.ObjEnd()
+}
+
+// RunVerdict is a check with its outcome.
+type RunVerdict struct {
+	Name string `json:"name"`
+	// Outcome is good, bad or open.
+	Outcome string `json:"outcome"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *RunVerdict) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("name")
+	e.Str(x.Name)
+	e.FieldStart("outcome")
+	e.Str(x.Outcome)
+	optional(e, "detail", x.Detail)
+	e.ObjEnd()
+}
+
+// RunReportRequest names a run whose report is to be opened.
+type RunReportRequest struct {
+	// Name is that of the list.
+	Name string `json:"name"`
+}
+
+// Validate checks that there is a name.
+func (x *RunReportRequest) Validate() error {
+	if x.Name == "" {
+		return abi.NewError(abi.CodeInvalidArgument, "name: missing")
+	}
+	return nil
+}
+
+// Encode implements abi.Encodable.
+func (x *RunReportRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("name")
+	e.Str(x.Name)
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *RunReportRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = RunReportRequest{}
+	return readObject(d, m, []member{{"name", text(&x.Name)}})
+}
+
+// RunReport says where a report is.
+type RunReport struct {
+	// Path works once, within a minute.
+	Path string `json:"path"`
+}
+
+// Encode implements abi.Encodable.
+func (x *RunReport) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("path")
+	e.Str(x.Path)
+	e.ObjEnd()
+}
