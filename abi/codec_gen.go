@@ -2353,6 +2353,7 @@ func (x *RunModule) Encode(e *wirejson.Encoder) {
 	writeStringField("sha256", &x.SHA256, e)
 	writeIntField("bytes", x.Bytes, e)
 	writeStringField("source", &x.Source, e)
+	writeSomeString("signer", &x.Signer, e)
 	e.ObjEnd()
 }
 
@@ -2372,8 +2373,10 @@ func (x *RunModule) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.Bytes, d, m)
 		case "source":
 			o.err = readString(&x.Source, d, m)
+		case "signer":
+			o.err = readString(&x.Signer, d, m)
 		default:
-			o.unknown(d, m, "name version sha256 bytes source")
+			o.unknown(d, m, "name version sha256 bytes source signer")
 		}
 	}
 	return o.err

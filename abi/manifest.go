@@ -325,8 +325,11 @@ type RunModule struct {
 	// SHA256 is of the file as given, in hex.
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	// Source is builtin or the path as the operator gave it.
+	// Source is builtin, the path as the operator gave it, or the name in a registry with its digest.
 	Source string `json:"source"`
+	// Signer is the ID of the key whose signature let the module serve: sha256:<hex> of the public key. Absent where no
+	// signature was asked for.
+	Signer string `json:"signer,omitempty"`
 }
 
 // RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.

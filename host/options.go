@@ -155,6 +155,8 @@ type ProviderConfig struct {
 	// manifest.
 	Module []byte
 	Source string
+	// Signer is whose signature the caller has checked, for the manifest; "" for none.
+	Signer string
 	// Block is the provider's own configuration: a JSON object, validated against the module's schema. Empty means {}.
 	Block abi.Raw
 	// Profile is abi.ProfileBest (default) or abi.ProfileSourceDesign.

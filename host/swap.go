@@ -300,7 +300,7 @@ func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendH
 // runModule identifies the provider's module.
 func (p *Provider) runModule() abi.RunModule {
 	return abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256,
-		Bytes: p.module.Bytes, Source: p.config.Source}
+		Bytes: p.module.Bytes, Source: p.config.Source, Signer: p.config.Signer}
 }
 
 // version names the program: as the options say, else as the Go toolchain does.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,18 +17,19 @@ import (
 )
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
-built-in module, or a provider that one serves; oci://... is a module in a registry.`
+built-in module, or a provider that one serves; oci://... is a module in a registry, with its signatures and the reports of the conformance kit that are
+attached to it. A signature is checked with the keys of modules.trust; a report says what its author says.`
 
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect FILE|NAME|oci://...", Short: "Show a module's powers, routes, exports and schema", Long: inspectHelp,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := a.openModule(args[0], isFile(args[0]))
 			if err != nil {
 				return err
 			}
-			return a.inspect(m.info, m.wasm, m.source)
+			return a.inspect(cmd.Context(), m)
 		},
 	}
 }
@@ -46,6 +48,8 @@ type moduleInfo struct {
 	Engine       string         `json:"engine"`
 	Warnings     []string       `json:"warnings"`
 	Manifest     abi.Raw        `json:"manifest"`
+	// Attached is what a module in a registry has beside its bytes.
+	Attached *attachments `json:"attached,omitempty"`
 }
 
 // listedModules are the built-in modules and, where it is another, the one that the slot started with.
@@ -68,13 +72,18 @@ func (a *app) listedModules(started *module) []wire.Module {
 
 const pageBytes = 64 << 10
 
-func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
-	engine, warnings := host.EngineOf(m, wasm)
+func (a *app) inspect(ctx context.Context, named *module) error {
+	m, source := named.info, named.source
+	engine, warnings := host.EngineOf(m, named.wasm)
+	attached, err := a.attachments(ctx, named)
+	if err != nil {
+		return err
+	}
 	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers,
 		Operations:   m.Exports,
 		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Engine: engine,
-		Warnings: append([]string{}, warnings...), Manifest: abi.Marshal(m.Manifest)}
+		Warnings: append([]string{}, warnings...), Manifest: abi.Marshal(m.Manifest), Attached: attached}
 	if a.out.json {
 		return a.out.object(info)
 	}
@@ -87,6 +96,9 @@ func (a *app) inspect(m *host.Module, wasm []byte, source string) error {
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("source", "%s", sourceText(source))
 	row("sha256", "%s", m.SHA256)
+	for _, line := range attached.lines() {
+		row(line[0], "%s", line[1])
+	}
 	row("size", "%s, of it %s", size(m.Bytes), sectionSizes(m.Customs))
 	row("abi", "%s", f.ABI)
 	row("engine", "%s", engine)

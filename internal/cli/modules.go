@@ -37,6 +37,8 @@ type module struct {
 	source string
 	wasm   []byte
 	info   *host.Module
+	// trust is the line of modules.trust that lets the module serve, and signer the ID of the key that the line names.
+	trust, signer string
 }
 
 func (m *module) serves(provider string) *abi.ProviderDecl {
@@ -185,8 +187,19 @@ func fileError(path string, err error) error {
 	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
 }
 
-// resolve finds the module of the chosen provider.
+// resolve finds the module of the chosen provider, and holds it against modules.trust.
 func (a *app) resolve(c *config.Config) (*module, error) {
+	m, err := a.find(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkTrust(c, m, false); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (a *app) find(c *config.Config) (*module, error) {
 	if path, ok := c.PluginFile(); ok {
 		m, err := readModule(path)
 		if m != nil {
@@ -226,7 +239,7 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 
 // checkBlock checks a native block against the schema of the module that will serve it.
 func (a *app) checkBlock(c *config.Config, block abi.Raw) error {
-	m, err := a.resolve(c)
+	m, err := a.find(c)
 	if err != nil {
 		return nil // told when the module is loaded
 	}
@@ -246,7 +259,7 @@ func stepOf(m *module) string {
 // providerConfig joins a configuration with a module.
 func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	name, word, block := c.Block()
-	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Block: block,
+	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Signer: m.signer, Block: block,
 		Namespace:   c.Memory.Namespace,
 		Profile:     abi.Profile(c.Memory.Profile),
 		Frame:       abi.Frame(c.Memory.Frame),

@@ -11,10 +11,13 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/registry"
+	"github.com/memhost/memhost/internal/signing"
 )
 
 const pushHelp = `Stores a module in an OCI registry, in the Wasm artifact layout of the CNCF, and prints its name there with the digest. MODULE is a file (with a slash in it, or ending
 in .wasm) or the name of a built-in module. The same module always has the same digest.
+
+--report FILE attaches what ` + "`memhost conformance --json`" + ` printed about this module, so that one can see it before the module is used.
 
 Credentials are Docker's: what ` + "`docker login`" + ` stored, or a credential helper has.`
 
@@ -29,7 +32,8 @@ MEMHOST_MIRRORS="ghcr.io=mirror.lan:5000 ..." names registries that are asked be
 const pullWithin = 5 * time.Minute
 
 func (a *app) pushCommand() *cobra.Command {
-	return &cobra.Command{
+	var reportFile string
+	cmd := &cobra.Command{
 		Use: "push MODULE oci://HOST/NAME:TAG", Short: "Store a module in a registry", Long: pushHelp,
 		Args:    cobra.ExactArgs(2),
 		Example: "  memhost push ./mem.wasm oci://ghcr.io/team/mem:1.2",
@@ -42,6 +46,12 @@ func (a *app) pushCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var report []byte
+			if reportFile != "" {
+				if report, err = readReport(reportFile, m); err != nil {
+					return err
+				}
+			}
 			client, err := a.registryClient()
 			if err != nil {
 				return err
@@ -50,9 +60,16 @@ func (a *app) pushCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if report != nil {
+				if err := client.Attach(cmd.Context(), stored, reportType, report, nil); err != nil {
+					return err
+				}
+			}
 			return a.showReference(stored, m)
 		},
 	}
+	cmd.Flags().StringVar(&reportFile, "report", "", "attach a report of memhost conformance --json")
+	return cmd
 }
 
 func (a *app) pullCommand() *cobra.Command {
@@ -191,7 +208,7 @@ const envMirrors = "MEMHOST_MIRRORS"
 
 // registryClient is the client of all registries. Its cache is beside that of compiled modules.
 func (a *app) registryClient() (*registry.Client, error) {
-	c := &registry.Client{Mirrors: map[string][]string{}}
+	c := &registry.Client{Mirrors: map[string][]string{}, Kept: signing.BundleType}
 	for _, pair := range strings.Fields(a.getenv(envMirrors)) {
 		host, mirror, ok := strings.Cut(pair, "=")
 		if !ok || host == "" || mirror == "" || strings.ContainsAny(pair, "/@") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -20,14 +21,14 @@ func (a *app) packCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pack FILE.wasm --manifest manifest.json", Short: "Attach a manifest to a module", Long: packHelp,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if manifest == "" {
 				return usageError("pack: --manifest is missing", "memhost pack FILE.wasm --manifest manifest.json")
 			}
 			if to == "" {
 				to = args[0]
 			}
-			return a.pack(args[0], manifest, to)
+			return a.pack(cmd.Context(), args[0], manifest, to)
 		},
 	}
 	cmd.Flags().StringVar(&manifest, "manifest", "", "the manifest, a JSON file (required)")
@@ -35,7 +36,7 @@ func (a *app) packCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) pack(file, manifestFile, to string) error {
+func (a *app) pack(ctx context.Context, file, manifestFile, to string) error {
 	wasm, err := readFile(file, maxModuleFile)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (a *app) pack(file, manifestFile, to string) error {
 	if !a.out.json {
 		a.out.note("%s %s", a.out.passed(), to)
 	}
-	return a.inspect(info, packed, to)
+	return a.inspect(ctx, &module{source: to, wasm: packed, info: info})
 }
 
 func inFile(path string, err error) error {

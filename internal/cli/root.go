@@ -67,7 +67,7 @@ func (a *app) root() *cobra.Command {
 		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
 		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(),
 			a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
-			a.packCommand(), a.pushCommand(), a.pullCommand()}},
+			a.packCommand(), a.pushCommand(), a.pullCommand(), a.signCommand()}},
 		{"measure", "Compare:", []*cobra.Command{a.evalCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}},
 	}

@@ -94,9 +94,22 @@ func reread(o config.Options, word, name string) (*config.Config, error) {
 	return config.Load(o)
 }
 
-// swapModule finds the module of a swap: what the request names, else the built-in one that serves the provider, else
-// the running one.
+// swapModule is findSwapped, and holds the module against modules.trust of the running configuration. Signatures are
+// those in the cache: a request must not make this process open connections.
 func (a *app) swapModule(running *config.Config, name, plugin string) (*module, error) {
+	m, err := a.findSwapped(running, name, plugin)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkTrust(running, m, true); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// findSwapped finds the module of a swap: what the request names, else the built-in one that serves the provider, else
+// the running one.
+func (a *app) findSwapped(running *config.Config, name, plugin string) (*module, error) {
 	switch {
 	case plugin == "":
 	case isFile(plugin):

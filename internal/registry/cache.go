@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -43,4 +44,32 @@ func (c Cache) write(as string, b []byte) {
 		return
 	}
 	_ = wholefile.Write(c.path(as), b, 0o600)
+}
+
+// keptFile is what is attached to the manifest with a digest: a JSON list of base64. It checks itself, by signatures.
+func (c Cache) keptFile(of string) string { return c.path(of) + ".attached" }
+
+// keep keeps what is attached to a manifest.
+func (c Cache) keep(of string, list [][]byte) {
+	if c == "" {
+		return
+	}
+	text, err := json.Marshal(list)
+	if err != nil || os.MkdirAll(filepath.Dir(c.path(of)), 0o700) != nil {
+		return
+	}
+	_ = wholefile.Write(c.keptFile(of), text, 0o600)
+}
+
+// kept gives what was attached to a manifest when it was fetched last.
+func (c Cache) kept(of string) [][]byte {
+	var list [][]byte
+	if c == "" || !isDigest(of) {
+		return nil
+	}
+	text, err := os.ReadFile(c.keptFile(of))
+	if err != nil || json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
 }

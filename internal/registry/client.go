@@ -37,6 +37,8 @@ type Client struct {
 	// Mirrors lists, for a registry's HOST[:PORT], others that are asked before it, in this order. Names are the same
 	// on all of them.
 	Mirrors map[string][]string
+	// Kept is the media type of what is fetched with a module and kept in the cache, where something of it is attached.
+	Kept string
 
 	transport http.RoundTripper // of tests; nil: the usual one
 }
@@ -93,6 +95,11 @@ func (c *Client) pullFrom(ctx context.Context, host string, r Reference) ([]byte
 		}
 	}
 	c.Cache.write(string(layer.Digest), wasm)
+	if c.Kept != "" { // no error: who needs what is attached asks for it, and gets the error then
+		if list, err := c.attachedAt(ctx, repo, pinned, c.Kept); err == nil {
+			c.Cache.keep(digest, list)
+		}
+	}
 	c.Cache.write(digest, manifest) // last: whoever finds it finds the module
 	return wasm, pinned, nil
 }
@@ -188,6 +195,7 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 		base = t
 	}
 	repo.PlainHTTP = r.loopback()
+	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
 	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
 	// metadata service.
 	repo.Client = &auth.Client{

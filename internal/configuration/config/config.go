@@ -35,6 +35,7 @@ type Config struct {
 	// File is the configuration file as it was named, "" for none.
 	File    string            `koanf:"-"`
 	Memory  Memory            `koanf:"memory"`
+	Modules Modules           `koanf:"modules"`
 	Secrets map[string]Secret `koanf:"-"`
 	Server  Server            `koanf:"server"`
 	MCP     MCP               `koanf:"mcp"`
@@ -47,6 +48,7 @@ type Config struct {
 
 	word, name string
 	pluginPath string
+	trust      []Trust
 	block      map[string]any
 	tree       map[string]any
 	sources    map[string]Origin
@@ -82,6 +84,12 @@ type Memory struct {
 	LookupExisting bool `koanf:"lookup_existing"`
 	// Archive keeps every recorded event word for word, out of every provider's reach.
 	Archive bool `koanf:"archive"`
+}
+
+// Modules says which modules may serve.
+type Modules struct {
+	// Trust are lines of the forms of Config.Trust, which has them read.
+	Trust []string `koanf:"trust"`
 }
 
 // Scope is the configured scope. AgentID is "" for none.
@@ -365,6 +373,7 @@ func (l *loader) finishRest() {
 			l.problems.add(l.origin(at...), at, "want KEY=VALUE")
 		}
 	}
+	l.finishTrust()
 	if c.Data.Dir == "" {
 		c.Data.Dir = l.dataHome()
 		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}

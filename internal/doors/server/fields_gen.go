@@ -410,7 +410,8 @@ func fieldComments() map[string]map[string]string {
 		},
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
-			"source": "source is builtin or the path as the operator gave it.",
+			"signer": "signer is the ID of the key whose signature let the module serve: sha256:<hex> of the public key. Absent where no signature was asked for.",
+			"source": "source is builtin, the path as the operator gave it, or the name in a registry with its digest.",
 		},
 		"RunReport": {
 			"path": "path works once, within a minute.",

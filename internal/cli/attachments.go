@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/registry"
+	"github.com/memhost/memhost/internal/signing"
+)
+
+// reportType is the media type of a report of the conformance kit that is attached to a module.
+const reportType = "application/vnd.memhost.conformance.v1+json"
+
+// maxReport bounds a report, in bytes.
+const maxReport = 4 << 20
+
+// attachments are what a module in a registry has beside its bytes. Nil for any other module.
+type attachments struct {
+	Signatures []signature           `json:"signatures"`
+	Reports    []*conformance.Report `json:"reports"`
+}
+
+// signature is one of a module.
+type signature struct {
+	// Signer is the ID of the key as the signature has it. It is checked only where Trust is not empty.
+	Signer string `json:"signer"`
+	// Trust is the line of modules.trust whose key has made the signature.
+	Trust string `json:"trust,omitempty"`
+	// Problem is why a signature of a key in modules.trust is not valid.
+	Problem string `json:"problem,omitempty"`
+}
+
+// attachments fetches what is attached to a module. Without its registry they are the signatures in the cache.
+func (a *app) attachments(ctx context.Context, m *module) (*attachments, error) {
+	if !registry.IsReference(m.source) {
+		return nil, nil
+	}
+	r, err := registry.ParseReference(m.source)
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.registryClient()
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := client.Attached(ctx, r, signing.BundleType)
+	var reports [][]byte
+	if err == nil {
+		reports, err = client.Attached(ctx, r, reportType)
+	}
+	if err != nil { // the module itself is here
+		a.out.note("what the registry has for it now cannot be shown: %v", err)
+		bundles = client.AttachedBefore(r)
+	}
+	found := &attachments{Signatures: []signature{}, Reports: []*conformance.Report{}}
+	lines := a.trustLines()
+	for _, b := range bundles {
+		found.Signatures = append(found.Signatures, checked(b, r, lines))
+	}
+	for _, text := range reports {
+		report, err := parseReport(text, m)
+		if err == nil { // what is attached may be anybody's; another module's report says nothing about this one
+			found.Reports = append(found.Reports, report)
+		}
+	}
+	return found, nil
+}
+
+// trustLines are those of the configuration, where there is one that can be read.
+func (a *app) trustLines() []config.Trust {
+	c, err := a.config()
+	if err != nil {
+		return nil
+	}
+	return c.Trust()
+}
+
+func checked(bundle []byte, r registry.Reference, lines []config.Trust) signature {
+	s := signature{Signer: signing.Signer(bundle)}
+	for _, t := range lines {
+		if !t.Names(registry.Scheme + r.Host + "/" + r.Name) {
+			continue
+		}
+		key, err := readKey(t.Key)
+		if err != nil {
+			s.Problem = err.Error()
+			continue
+		}
+		err = key.Verify(bundle, r.Digest)
+		switch {
+		case err == nil:
+			return signature{Signer: key.ID, Trust: t.Line}
+		case key.ID == s.Signer:
+			s.Problem = err.Error()
+		}
+	}
+	return s
+}
+
+// lines are rows of `memhost inspect`.
+func (a *attachments) lines() (rows [][2]string) {
+	if a == nil {
+		return nil
+	}
+	if len(a.Signatures) == 0 {
+		rows = append(rows, [2]string{"signature", "none"})
+	}
+	for _, s := range a.Signatures {
+		text := "by " + s.Signer
+		switch {
+		case s.Trust != "":
+			text += ", trusted: " + s.Trust
+		case s.Problem != "":
+			text += ", not valid: " + s.Problem
+		default:
+			text += ", not checked: modules.trust has no key for it"
+		}
+		rows = append(rows, [2]string{"signature", inALine(text)})
+	}
+	for _, r := range a.Reports {
+		rows = append(rows, [2]string{"conformance", inALine(reportText(r))})
+	}
+	return rows
+}
+
+// inALine makes a stranger's text fit for a cell of a table.
+func inALine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+
+// reportText is a report in a line: its verdict, how many clauses have which verdict, and before what.
+func reportText(r *conformance.Report) string {
+	count := map[conformance.Verdict]int{}
+	for _, c := range r.Clauses {
+		count[c.Verdict]++
+	}
+	text := fmt.Sprintf("its author says %s: %d of %d clauses pass", r.Verdict, count[conformance.Pass], len(r.Clauses))
+	if n := count[conformance.NotApplicable]; n > 0 {
+		text += fmt.Sprintf(", %d not applicable", n)
+	}
+	if r.Backend != "" {
+		text += ", before " + r.Backend
+	}
+	return text
+}
+
+// readReport reads a report that is to be attached to a module. A report about other bytes is refused.
+func readReport(path string, m *module) ([]byte, error) {
+	text, err := readFile(path, maxReport)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseReport(text, m); err != nil {
+		return nil, inFile(path, err)
+	}
+	return text, nil
+}
+
+func parseReport(text []byte, m *module) (*conformance.Report, error) {
+	r := new(conformance.Report)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no report of the conformance kit: "+err.Error(), err)
+	}
+	if r.SHA256 != m.info.SHA256 {
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("is a report about the module %q, want %q", r.SHA256, m.info.SHA256)).
+			WithHint("`memhost conformance --plugin MODULE --json` makes it")
+	}
+	return r, nil
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
+	"github.com/memhost/memhost/internal/registry"
+	"github.com/memhost/memhost/internal/signing"
+)
+
+const signHelp = `Signs a module in a registry with a key, and attaches the signature to it there. What is signed is the digest that the name has now.
+
+Keys and signatures are those of cosign: ` + "`cosign generate-key-pair`" + ` makes keys for this command, and
+` + "`cosign verify --key KEY.pub --insecure-ignore-tlog`" + ` checks its signatures. They are in no transparency log.
+
+Which signatures a slot wants is in modules.trust of its configuration; ` + "`memhost inspect oci://...`" + ` shows those that a module has.
+
+The key's password is COSIGN_PASSWORD, or is asked for on the terminal.`
+
+const newKeyHelp = `Writes a key pair: NAME.key, which signs and is encrypted with a password, and NAME.pub, which checks. Neither file may exist.
+
+The password is COSIGN_PASSWORD, or is asked for on the terminal. An empty one leaves NAME.key as good as unencrypted.`
+
+// envPassword is cosign's.
+const envPassword = "COSIGN_PASSWORD"
+
+func (a *app) signCommand() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use: "sign oci://HOST/NAME:TAG", Short: "Sign a module in a registry", Long: signHelp,
+		Args:    cobra.ExactArgs(1),
+		Example: "  memhost sign new-key team\n  memhost sign oci://ghcr.io/team/mem:1.2 --key team.key",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" {
+				return usageError("sign: --key: want the file of a private key", "`memhost sign new-key NAME` makes one")
+			}
+			return a.sign(cmd, args[0], key)
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "the file of the private key")
+	cmd.AddCommand(&cobra.Command{
+		Use: "new-key NAME", Short: "Write a key pair, NAME.key and NAME.pub", Long: newKeyHelp, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.newKey(args[0]) },
+	})
+	return cmd
+}
+
+func (a *app) sign(cmd *cobra.Command, name, keyFile string) error {
+	r, err := registry.ParseReference(name)
+	if err != nil {
+		return err
+	}
+	key, err := a.privateKey(keyFile)
+	if err != nil {
+		return err
+	}
+	m, r, err := a.fetch(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	signature, err := key.Sign(r.Digest)
+	if err != nil {
+		return err
+	}
+	client, err := a.registryClient()
+	if err != nil {
+		return err
+	}
+	notes := signing.Annotations()
+	notes["org.opencontainers.image.created"] = a.Now().UTC().Format(time.RFC3339)
+	if err := client.Attach(cmd.Context(), r, signing.BundleType, signature, notes); err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(map[string]any{"reference": r.String(), "digest": r.Digest, "name": m.name,
+			"signer": key.ID})
+	}
+	a.out.print("%s\nsigned by %s\n", r, key.ID)
+	return nil
+}
+
+func (a *app) privateKey(path string) (*signing.PrivateKey, error) {
+	text, err := readFile(path, maxKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	password, err := a.password("password of " + path + ": ")
+	if err != nil {
+		return nil, err
+	}
+	key, err := signing.ReadPrivateKey(text, password)
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	return key, nil
+}
+
+// password is that of the environment, also an empty one, else what is typed.
+func (a *app) password(prompt string) ([]byte, error) {
+	if slices.ContainsFunc(a.Environ, func(pair string) bool { return strings.HasPrefix(pair, envPassword+"=") }) {
+		return []byte(a.getenv(envPassword)), nil
+	}
+	in, ok := a.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return nil, usageError("no password: standard input is no terminal", "set "+envPassword)
+	}
+	fmt.Fprint(a.out.stderr, prompt)
+	typed, err := term.ReadPassword(int(in.Fd()))
+	a.out.note("")
+	return typed, err
+}
+
+func (a *app) newKey(name string) error {
+	private, public := name+".key", name+".pub"
+	for _, path := range []string{private, public} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return abi.NewError(abi.CodeConflict, path+": is there already, and is not replaced")
+		}
+	}
+	password, err := a.password("a password for " + private + ": ")
+	if err != nil {
+		return err
+	}
+	secret, open, id, err := signing.NewKey(password)
+	if err != nil {
+		return err
+	}
+	if err := wholefile.WriteDurable(private, secret, 0o600); err != nil {
+		return fileError(private, err)
+	}
+	if err := replaceFile(public, open); err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(map[string]any{"private": private, "public": public, "id": id})
+	}
+	a.out.print("wrote %s and %s: %s\n", private, public, id)
+	return nil
+}

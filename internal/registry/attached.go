@@ -1,0 +1,166 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Something is attached to a module, as a signature or a report, by an OCI manifest whose subject is the module's
+// manifest (a referrer). A registry without the referrers API has a list of them under the tag sha256-<hex>.
+
+const (
+	// maxAttached bounds one attached blob, in bytes.
+	maxAttached = 4 << 20
+	// maxReferrers bounds how many referrers of a module are looked at.
+	maxReferrers = 100
+)
+
+// Attach attaches a blob of a media type to the module that r names by its digest.
+//
+// Errors: those of Push, and not_found where the registry does not have the module.
+func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []byte, notes map[string]string) error {
+	repo, err := c.repository(r)
+	if err != nil {
+		return err
+	}
+	subject, err := repo.Manifests().Resolve(ctx, r.Digest)
+	if err != nil {
+		return explain(r, "attach something to", err)
+	}
+	layer := content.NewDescriptorFromBytes(kind, blob)
+	for _, one := range []struct {
+		descriptor ocispec.Descriptor
+		bytes      []byte
+	}{{layer, blob}, {ocispec.DescriptorEmptyJSON, ocispec.DescriptorEmptyJSON.Data}} {
+		err := repo.Blobs().Push(ctx, one.descriptor, bytes.NewReader(one.bytes))
+		if err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+			return explain(r, "attach something to", err)
+		}
+	}
+	config := ocispec.DescriptorEmptyJSON
+	config.Data = nil
+	subject = ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}
+	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind, Config: config,
+		Layers: []ocispec.Descriptor{layer}, Subject: &subject, Annotations: notes}
+	m.SchemaVersion = 2
+	manifest, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, manifest)
+	if err := repo.Manifests().Push(ctx, d, bytes.NewReader(manifest)); err != nil {
+		return explain(r, "attach something to", err)
+	}
+	return nil
+}
+
+// Attached gives the blobs of a media type that are attached to the module that r names by its digest, from each mirror
+// and from the registry. What they say is not checked. What is Kept goes into the cache, too.
+//
+// Errors: those of Pull, where neither a mirror nor the registry answers.
+func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]byte, error) {
+	var all [][]byte
+	var failed error
+	answered := false
+	for _, host := range append(slices.Clone(c.Mirrors[r.Host]), r.Host) {
+		at := r
+		at.Host = host
+		repo, err := c.repository(at)
+		if err != nil {
+			return nil, err
+		}
+		list, err := c.attachedAt(ctx, repo, at, kind)
+		if err != nil {
+			failed = err
+			continue
+		}
+		answered = true
+		for _, blob := range list {
+			if !slices.ContainsFunc(all, func(b []byte) bool { return bytes.Equal(b, blob) }) {
+				all = append(all, blob)
+			}
+		}
+	}
+	if !answered {
+		return nil, failed
+	}
+	if kind == c.Kept {
+		c.Cache.keep(r.Digest, all)
+	}
+	return all, nil
+}
+
+// AttachedBefore is Attached of what is Kept, from the cache and without a connection.
+func (c *Client) AttachedBefore(r Reference) [][]byte { return c.Cache.kept(r.Digest) }
+
+// attachedAt is Attached from one registry. The list of referrers need not have the artifact types of the manifests, so
+// each manifest is read.
+func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Reference, kind string) ([][]byte, error) {
+	var referrers []ocispec.Descriptor
+	err := repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(r.Digest)}, "",
+		func(page []ocispec.Descriptor) error {
+			referrers = append(referrers, page...)
+			if len(referrers) > maxReferrers {
+				return abi.NewError(abi.CodeTooLarge, r.String()+": more than 100 things are attached to it")
+			}
+			return nil
+		})
+	if err != nil {
+		if code := abi.CodeOf(err); code == abi.CodeTooLarge {
+			return nil, err
+		}
+		return nil, explain(r, "find what is attached to", err)
+	}
+	var list [][]byte
+	for _, d := range referrers {
+		if d.MediaType != ocispec.MediaTypeImageManifest || d.Size > maxManifest {
+			continue
+		}
+		blob, err := c.attachedBlob(ctx, repo, r, d, kind)
+		if err != nil {
+			return nil, err
+		}
+		if blob != nil {
+			list = append(list, blob)
+		}
+	}
+	return list, nil
+}
+
+// attachedBlob is the blob of one referrer, nil where it is of another media type.
+func (c *Client) attachedBlob(
+	ctx context.Context, repo *remote.Repository, r Reference, d ocispec.Descriptor, kind string,
+) ([]byte, error) {
+	body, err := repo.Manifests().Fetch(ctx, d)
+	if err != nil {
+		return nil, explain(r, "read what is attached to", err)
+	}
+	defer body.Close()
+	text, err := verified(r, body, d)
+	if err != nil {
+		return nil, err
+	}
+	var m ocispec.Manifest
+	if json.Unmarshal(text, &m) != nil || m.Subject == nil || string(m.Subject.Digest) != r.Digest ||
+		len(m.Layers) != 1 || m.Layers[0].MediaType != kind || m.Layers[0].Size > maxAttached ||
+		m.Layers[0].Size < 0 || !isDigest(string(m.Layers[0].Digest)) {
+		return nil, nil
+	}
+	layer, err := repo.Blobs().Fetch(ctx, m.Layers[0])
+	if err != nil {
+		return nil, explain(r, "read what is attached to", err)
+	}
+	defer layer.Close()
+	return verified(r, layer, m.Layers[0])
+}

@@ -1,0 +1,111 @@
+package signing
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Types of PEM blocks. The second is that of older versions of cosign.
+const (
+	privateType      = "ENCRYPTED SIGSTORE PRIVATE KEY"
+	olderPrivateType = "ENCRYPTED COSIGN PRIVATE KEY"
+	publicType       = "PUBLIC KEY"
+)
+
+// PublicKey checks signatures.
+type PublicKey struct {
+	// ID is the SHA-256 of the key in PKIX form: sha256:<64 hexadecimal digits>.
+	ID  string
+	key *ecdsa.PublicKey
+}
+
+// PrivateKey signs.
+type PrivateKey struct {
+	PublicKey
+	key *ecdsa.PrivateKey
+}
+
+// NewKey makes a key pair. Password may be empty, as with cosign: then the file alone is enough to sign.
+func NewKey(password []byte) (private, public []byte, id string, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	sealed, err := encrypted.Encrypt(der, password)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	pkix, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: sealed}),
+		pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: pkix}), idOf(pkix), nil
+}
+
+// ReadPrivateKey reads the private half of a key pair. An error has the code invalid_argument, or unauthenticated where
+// the password is wrong.
+func ReadPrivateKey(text, password []byte) (*PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != privateType && block.Type != olderPrivateType {
+		return nil, notAKey("want a PEM block " + privateType)
+	}
+	der, err := encrypted.Decrypt(block.Bytes, password)
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeUnauthenticated, "the key cannot be decrypted: is the password right?", err)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, notAKey(err.Error())
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, notAKey(fmt.Sprintf("found a key of type %T", parsed))
+	}
+	pkix, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, notAKey(err.Error())
+	}
+	return &PrivateKey{PublicKey: PublicKey{ID: idOf(pkix), key: &key.PublicKey}, key: key}, nil
+}
+
+// ReadPublicKey reads the public half of a key pair. An error has the code invalid_argument.
+func ReadPublicKey(text []byte) (*PublicKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != publicType {
+		return nil, notAKey("want a PEM block " + publicType)
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, notAKey(err.Error())
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, notAKey(fmt.Sprintf("found a key of type %T", parsed))
+	}
+	return &PublicKey{ID: idOf(block.Bytes), key: key}, nil
+}
+
+func notAKey(why string) error {
+	return abi.NewError(abi.CodeInvalidArgument, "is no key that can be used: "+why).
+		WithHint("want ECDSA on P-256, as `memhost sign new-key` and `cosign generate-key-pair` make them")
+}
+
+func idOf(pkix []byte) string {
+	sum := sha256.Sum256(pkix)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
