@@ -142,7 +142,7 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	switch {
 	case h.archive.on && !o.slot.noArchive && len(events) > 0:
 	case b.Len() > 0:
-		return h.commit(ctx, b)
+		return o.keep(ctx, b)
 	default:
 		return nil
 	}
@@ -154,7 +154,7 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	if err != nil {
 		return err
 	}
-	err = h.commit(ctx, b)
+	err = o.keep(ctx, b)
 	done(err == nil)
 	return err
 }

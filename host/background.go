@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -127,8 +128,13 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 		return nil
 	}
 	var b state.Batch
+	b.ExpectRecord(tableBackground, key, stored)
 	b.PutRecord(tableBackground, key, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())))
-	if err := s.host.commit(ctx, &b); err != nil {
+	err = s.host.commit(ctx, &b)
+	if errors.Is(err, state.ErrConflict) {
+		return nil // another host has begun it
+	}
+	if err != nil {
 		return err
 	}
 	if d.Export == abi.OpReadiness {

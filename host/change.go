@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -56,53 +57,100 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if !o.provider.has(o.Op) {
 		return true, o.provider.unsupported(o.Op)
 	}
-	if !o.admit(sc) {
+	if admitted, err = o.admit(ctx, sc); err != nil {
+		return false, err
+	}
+	if !admitted {
 		return false, o.at(ctx, sc)
 	}
 	defer o.done(sc)
-	yields := slices.Contains(o.provider.module.Manifest.YieldsScope, o.Op)
-	if yields { // of the operations that let writes pass one runs at a time: what one works off the next need not
-		if err := sc.takeWork(ctx, o.Op); err != nil {
-			return true, err
-		}
-		defer sc.endWork()
+	if slices.Contains(o.provider.module.Manifest.YieldsScope, o.Op) {
+		err = o.changeYielding(ctx, sc, in, out)
+	} else {
+		err = o.changeInTurn(ctx, sc, in, out)
 	}
-	if err := o.changeInTurn(ctx, sc, yields, in, out); err != nil || !yields {
-		return true, err
+	if errors.Is(err, errBecameReadOnly) {
+		o.admitted = false
+		return false, o.at(ctx, sc)
 	}
-	// Other writes of the scope pass while it runs. What it wrote counts if no other write of the same key came first
-	// and the generation is still the same.
-	if err := o.enter(ctx, in, out); err != nil {
-		return true, err
-	}
-	if err := sc.takeTurn(context.WithoutCancel(ctx), o.Op); err != nil {
-		return true, err
-	}
-	defer sc.endTurn()
-	if now := sc.generation.Load(); now != o.generation {
-		return true, abi.NewError(abi.CodeConflict,
-			fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now,
-				o.generation)).WithReason("generation")
-	}
-	return true, o.commit(ctx)
+	return true, err
 }
 
-// changeInTurn makes the scope ready, and unless the operation yields the scope enters it and commits, while no other
-// write of the scope runs.
-func (o *operation) changeInTurn(ctx context.Context, sc *scopeState, yields bool, in abi.Encodable,
-	out abi.Decodable) error {
-	if err := sc.takeTurn(ctx, o.Op); err != nil {
+// changeInTurn makes the scope ready, enters the operation and commits, while no other write of the scope runs.
+func (o *operation) changeInTurn(ctx context.Context, sc *scopeState, in abi.Encodable, out abi.Decodable) error {
+	if err := o.readyInTurn(ctx, sc); err != nil {
 		return err
 	}
-	defer sc.endTurn()
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
-		return err
-	}
-	if err := o.at(ctx, sc); err != nil || yields {
-		return err
-	}
+	defer o.endTurn(ctx, sc)
 	if err := o.enter(ctx, in, out); err != nil {
 		return err
 	}
-	return o.commit(ctx)
+	return o.commitLast(ctx)
+}
+
+// inTurn runs a write in the scope's turn, or refuses it while the scope is read-only.
+func (o *operation) inTurn(ctx context.Context, sc *scopeState, refusal string, write func() error) error {
+	admitted, err := o.admit(ctx, sc)
+	if err != nil {
+		return err
+	}
+	if !admitted {
+		return o.slot.mode.refusal(refusal)
+	}
+	defer o.done(sc)
+	err = o.takeTurn(ctx, sc, atOnce)
+	if errors.Is(err, errBecameReadOnly) {
+		return o.slot.mode.refusal(refusal)
+	}
+	if err != nil {
+		return err
+	}
+	defer o.endTurn(ctx, sc)
+	return write()
+}
+
+// readyInTurn takes the scope's turn and makes the scope ready. endTurn follows where it did.
+func (o *operation) readyInTurn(ctx context.Context, sc *scopeState) (err error) {
+	if err = o.takeTurn(ctx, sc, atOnce); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			o.endTurn(ctx, sc)
+		}
+	}()
+	if err = o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
+		return err
+	}
+	return o.at(ctx, sc)
+}
+
+// changeYielding makes the scope ready in its turn and enters the operation outside of it: other writes of the scope
+// pass while it runs. What it wrote counts if no other write of the same key came first and the generation is still the
+// same. Of the operations that let writes pass one runs at a time: what one works off the next need not.
+func (o *operation) changeYielding(ctx context.Context, sc *scopeState, in abi.Encodable, out abi.Decodable) error {
+	work, err := o.slot.takeWork(ctx, o.provider, sc, o.Op)
+	if err != nil {
+		return err
+	}
+	defer o.slot.endWork(ctx, sc, work)
+	if err := o.readyInTurn(ctx, sc); err != nil {
+		return err
+	}
+	o.endTurn(ctx, sc)
+	o.turn = work
+	if err := o.enter(ctx, in, out); err != nil {
+		return err
+	}
+	began := o.generation
+	if err := o.takeTurn(context.WithoutCancel(ctx), sc, withFirstCommit); err != nil {
+		return err
+	}
+	defer o.endTurn(ctx, sc)
+	if now := sc.generation.Load(); now != began {
+		return abi.NewError(abi.CodeConflict,
+			fmt.Sprintf("the scope was reset meanwhile: it is in generation %d, this began in %d", now,
+				began)).WithReason("generation")
+	}
+	return o.commitLast(ctx)
 }

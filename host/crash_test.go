@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
@@ -180,6 +181,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
+	h.fleet = fleet.Of(h.store)
 	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
 		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error
 		}
 		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
 	}
-	return o.slot.host.commit(ctx, &b)
+	return o.keep(ctx, &b)
 }
 
 // Warnings about deliveries.
@@ -96,7 +96,7 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 				dropLedger(&b, o.state.Space(), w.event.EventID)
 			}
 		}
-		if err := o.slot.host.commit(ctx, &b); err != nil {
+		if err := o.keep(ctx, &b); err != nil {
 			o.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)
 		}
 		return e
@@ -249,7 +249,7 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
 	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
 	defer child.end(&err)
-	child.ioFrom = o.ioFrom
+	child.ioFrom, child.turn = o.ioFrom, o.turn
 	if err = child.at(ctx, o.scope); err != nil {
 		return nil, err
 	}
@@ -266,14 +266,15 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 }
 
 // untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has
-// gone back behind the time of sending, that time becomes the present one, so that the wait has an end.
+// gone back behind the time of sending, that time becomes the present one, so that the wait has an end. What another
+// host had sent before it ended counts as sent up to an operation's time ahead (inherit).
 func (o *operation) untilSettled(ctx context.Context, eventID string, known *ledgerEntry) time.Duration {
 	now := o.slot.host.now()
-	if known.sentAt.After(now.Add(time.Second)) {
+	if known.sentAt.After(now.Add(o.provider.deadline(abi.OpRecordEvent) + time.Second)) {
 		known.sentAt = now
 		var b state.Batch
 		putLedger(&b, o.scope, o.state.Space(), eventID, known)
-		if err := o.slot.host.commit(ctx, &b); err != nil {
+		if err := o.keep(ctx, &b); err != nil {
 			o.provider.logger.Warn("the clock went back, and the ledger cannot be corrected", "error", err)
 		}
 	}

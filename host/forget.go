@@ -31,25 +31,19 @@ func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetRec
 		if len(r.NativeIDs) > 0 && !o.provider.has(abi.OpForget) {
 			return o.provider.unsupported(abi.OpForget) // only the provider knows its native ids
 		}
-		if !o.admit(sc) {
-			return s.mode.refusal("nothing is forgotten, and no native call was made")
-		}
-		defer o.done(sc)
-		if err := sc.takeTurn(ctx, o.Op); err != nil {
-			return err
-		}
-		defer sc.endTurn()
-		if err := o.at(ctx, sc); err != nil {
-			return err
-		}
-		return o.forget(ctx, r, receipt)
+		return o.inTurn(ctx, sc, "nothing is forgotten, and no native call was made", func() error {
+			if err := o.at(ctx, sc); err != nil {
+				return err
+			}
+			return o.forget(ctx, r, receipt)
+		})
 	})
 }
 
 // forget is Forget in the scope's turn.
 func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
 	h := o.slot.host
-	if err := h.noteForgotten(ctx, r); err != nil {
+	if err := o.noteForgotten(ctx, r); err != nil {
 		return err
 	}
 	if err := o.forgetInProvider(ctx, r, receipt); err != nil {
@@ -193,7 +187,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	if err != nil || b.Len() == 0 {
 		return err
 	}
-	return h.commit(ctx, b)
+	return o.keep(ctx, b)
 }
 
 // forgetDelivery adds to a batch that the ledger forgets an event: all of it where the provider is done with it, else
@@ -328,7 +322,8 @@ func person(runID, personaID string, agent ...string) []byte {
 }
 
 // noteForgotten keeps what a request forgets, before anything is removed.
-func (h *Host) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
+func (o *operation) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
+	h := o.slot.host
 	whose := person(r.Scope.RunID, r.Scope.PersonaID)
 	if r.Scope.AgentID != "" {
 		whose = person(r.Scope.RunID, r.Scope.PersonaID, r.Scope.AgentID)
@@ -360,8 +355,9 @@ func (h *Host) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	b.PutRecord(tableShared, []byte(sharedForgetful), []byte{1})
 	h.forgetful.Store(true)
-	return h.commit(ctx, &b)
+	return o.keep(ctx, &b)
 }
 
 // readForgetful finds out whether anything was ever forgotten.

@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
@@ -24,6 +25,7 @@ type Host struct {
 	clock   clock
 	machine *guest.Machine
 	store   state.Store
+	fleet   *fleet.Fleet // what hosts that share the store agree on
 	send    sender
 	// stateWrites is what operations under way have written and not committed, in bytes.
 	stateWrites atomic.Int64
@@ -85,7 +87,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 			_ = store.Close()
 		}
 	}()
-	h.store = store
+	h.store, h.fleet = store, fleet.Of(store)
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
 			"holds every event itself")
@@ -116,6 +118,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 // Close releases the data folder. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
 	h.archive.close()
+	h.fleet.Close()
 	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
 		return abi.AsError(err)
 	}

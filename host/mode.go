@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -24,10 +25,9 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	m.slot.Since = s.host.stamp()
 	m.scopes, m.inFlight, m.ended = map[scopeKey]modeRecord{}, map[scopeKey]int64{}, make(chan struct{})
 	err := s.host.eachRecord(ctx, tableModes, nil, func(r state.KeyValue) error {
-		var record modeRecord
-		if err := json.Unmarshal(r.Value, &record); err != nil {
-			return abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged",
-				err).WithReason("state")
+		record, err := parseMode(r.Value)
+		if err != nil {
+			return err
 		}
 		switch key, scope := strings.CutPrefix(string(r.Key), modeOfScope); {
 		case scope && len(key) == len(scopeKey{}):
@@ -48,6 +48,21 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	}
 	return nil
 }
+
+// parseMode reads a stored mode; an absent one is not read-only.
+func parseMode(stored []byte) (record modeRecord, err error) {
+	if stored == nil {
+		return record, nil
+	}
+	if err := json.Unmarshal(stored, &record); err != nil {
+		return record, abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged",
+			err).WithReason("state")
+	}
+	return record, nil
+}
+
+// modeKey is the key of a scope's mode.
+func modeKey(sc *scopeState) []byte { return append([]byte(modeOfScope), sc.key[:]...) }
 
 // SetMode implements Contract. The mode is stored in the data folder before it takes effect. Going read-only then waits
 // for the writes under way, until ctx ends or Limits.ModeWait is over; the receipt counts those that still run, and
@@ -79,11 +94,16 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	}
 	s.mode.setting.Lock()
 	defer s.mode.setting.Unlock()
+	if _, err := s.look(ctx, sc); err != nil {
+		return nil, err
+	}
 	if err := s.keepMode(ctx, sc, mode); err != nil {
 		return nil, err
 	}
 	if mode.ReadOnly {
-		s.mode.waitForWrites(ctx, sc, s.host.limits.ModeWait)
+		if err := s.waitForWrites(ctx, v.provider, sc); err != nil {
+			return nil, err
+		}
 	}
 	return s.modeReceipt(context.WithoutCancel(ctx), v.provider, sc)
 }
@@ -94,7 +114,7 @@ func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMo
 	m.mu.RLock()
 	before := m.slot
 	if sc != nil {
-		before, key = m.scopes[sc.key], append([]byte(modeOfScope), sc.key[:]...)
+		before, key = m.scopes[sc.key], modeKey(sc)
 	}
 	m.mu.RUnlock()
 	record := modeRecord{ReadOnly: mode.ReadOnly, Reason: mode.Reason, Since: s.host.stamp()}
@@ -127,10 +147,50 @@ func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMo
 	return nil
 }
 
-// waitForWrites returns when no write of the scope (of any, for nil) is under way, or the time is over.
-func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState, most time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+// waitForWrites waits at most Limits.ModeWait for writes of the scope (of any, for nil) that are under way, here and at
+// other hosts.
+func (s *Slot) waitForWrites(ctx context.Context, p *Provider, sc *scopeState) error {
+	ctx, cancel := context.WithTimeout(ctx, s.host.limits.ModeWait)
 	defer cancel()
+	s.mode.waitForWrites(ctx, sc)
+	const pause = 50 * time.Millisecond
+	for {
+		n, err := s.elsewhere(context.WithoutCancel(ctx), p, sc)
+		if err != nil || n == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// elsewhere counts the writes of the scope (of any, for nil) that are under way at other hosts. Turns that hosts left
+// which have ended are taken from them: those hosts commit nothing more.
+func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n int64, err error) {
+	held, err := s.host.fleet.Held(ctx)
+	if err != nil {
+		return 0, stateError(err)
+	}
+	for _, key := range held {
+		if len(key) < len(scopeKey{}) || sc != nil && !bytes.HasPrefix(key, sc.key[:]) {
+			continue
+		}
+		ended, err := s.endTurnElsewhere(ctx, p, key)
+		if err != nil {
+			return 0, err
+		}
+		if !ended {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// waitForWrites returns when no write of the scope (of any, for nil) is under way, or ctx ends.
+func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState) {
 	for {
 		n, ended := m.underWay(sc)
 		if n == 0 {
@@ -151,6 +211,9 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 		return nil, err
 	}
 	defer v.provider.release()
+	if _, err := s.look(ctx, nil); err != nil {
+		return nil, inOperation(abi.OpSetMode, err)
+	}
 	return s.modeReceipt(ctx, v.provider, nil)
 }
 
@@ -160,7 +223,12 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	if err != nil {
 		return nil, err
 	}
+	others, err := s.elsewhere(ctx, p, sc)
+	if err != nil {
+		return nil, err
+	}
 	n, _ := s.mode.underWay(sc)
+	n += others
 	s.mode.mu.RLock()
 	defer s.mode.mu.RUnlock()
 	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host", InFlight: n,

@@ -21,7 +21,7 @@ func (o *operation) HTTP(ctx context.Context, r *abi.HTTPRequest, body []byte) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.WillSend(route.Class); err != nil {
+	if err := o.willSend(route.Class); err != nil {
 		return nil, nil, err
 	}
 	answer, err := o.exchange(ctx, native)
@@ -38,11 +38,20 @@ func (o *operation) Bolt(ctx context.Context, r *abi.BoltRequest) (*abi.BoltResu
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.WillSend(route.Class); err != nil {
+	if err := o.willSend(route.Class); err != nil {
 		return nil, nil, err
 	}
 	answer, err := o.exchange(ctx, native)
 	return native.BoltAnswer(ctx, answer, err)
+}
+
+// willSend is called before a native call leaves. A write does not leave once this host's session may have ended: another
+// host may act for the scope then.
+func (o *operation) willSend(class abi.Class) error {
+	if err := o.WillSend(class); err != nil || class == abi.ClassRead {
+		return err
+	}
+	return stateError(o.turn.Alive())
 }
 
 // route finds a route and checks that the operation may use its class.

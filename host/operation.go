@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the
@@ -34,6 +35,11 @@ type operation struct {
 	stamped string
 	// accepted are events that go into the archive with the next commit.
 	accepted []*abi.MemoryEvent
+	// turn is the scope's, while the operation has it; last: its next commit is its last one.
+	turn *fleet.Turn
+	last bool
+	// moved: the turn was not had after all, nothing was written, and the operation begins anew.
+	moved bool
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -89,8 +95,16 @@ func inOperation(op string, err error) error {
 
 func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend) }
 
-// at sets the scope of the operation and opens the state of its present generation.
+// at sets the scope of the operation and opens the state of its present generation. An operation without the scope's
+// turn learns first what other hosts have changed.
 func (o *operation) at(ctx context.Context, sc *scopeState) error {
+	if o.turn == nil {
+		readOnly, err := o.slot.look(ctx, sc)
+		if err != nil {
+			return err
+		}
+		o.readOnly = o.readOnly || readOnly
+	}
 	generation, err := o.slot.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -135,6 +149,12 @@ func (o *operation) commit(ctx context.Context) error {
 	return nil
 }
 
+// commitLast is commit for the last batch of the operation: it frees the scope's turn too.
+func (o *operation) commitLast(ctx context.Context) error {
+	o.last = true
+	return o.commit(ctx)
+}
+
 // readRepeats is how often an operation that only reads is repeated because the scope's state was written between two
 // of its reads. After that it takes the scope's turn, in which nothing is written.
 const readRepeats = 2
@@ -170,10 +190,11 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 			return err
 		}
 	}
-	if err := o.scope.takeTurn(ctx, o.Op); err != nil {
+	turn, err := o.slot.takeTurn(ctx, o.provider, o.scope, o.Op, toRead)
+	if err != nil {
 		return err
 	}
-	defer o.scope.endTurn()
+	defer o.slot.endTurn(ctx, o.scope, turn)
 	return once(ctx)
 }
 

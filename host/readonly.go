@@ -77,10 +77,26 @@ func (m *readOnlyMode) done(sc *scopeState) {
 	m.ended = make(chan struct{})
 }
 
-// admit lets the operation write in a scope, unless slot, scope or session are read-only. done follows.
-func (o *operation) admit(sc *scopeState) bool {
-	o.admitted = !o.readOnly && o.slot.mode.admit(sc)
-	return o.admitted
+// admit lets the operation write in a scope, unless slot, scope or session are read-only. done follows where it did.
+//
+// Errors: those of the store.
+func (o *operation) admit(ctx context.Context, sc *scopeState) (admitted bool, err error) {
+	if !o.readOnly {
+		o.admitted, err = o.slot.admit(ctx, sc)
+	}
+	return o.admitted, err
+}
+
+// admit lets a write in. Where the mode, as far as this host knows, is read-only, it asks whether another one has changed
+// it; the opposite is found out when the write takes its turn.
+func (s *Slot) admit(ctx context.Context, sc *scopeState) (admitted bool, err error) {
+	if s.mode.admit(sc) {
+		return true, nil
+	}
+	if readOnly, err := s.look(ctx, sc); err != nil || readOnly {
+		return false, err
+	}
+	return s.mode.admit(sc), nil
 }
 
 func (o *operation) done(sc *scopeState) { o.slot.mode.done(sc) }

@@ -23,21 +23,15 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.Rese
 			if err != nil {
 				return err
 			}
-			if !o.admit(sc) {
-				return s.mode.refusal("nothing is reset, and no native call was made")
-			}
-			defer o.done(sc)
-			if err := sc.takeTurn(ctx, o.Op); err != nil {
-				return err
-			}
-			defer sc.endTurn()
-			return o.reset(ctx, sc, receipt)
+			return o.inTurn(ctx, sc, "nothing is reset, and no native call was made", func() error {
+				return o.reset(ctx, sc, receipt)
+			})
 		})
 }
 
 // reset begins the next generation of a scope and erases those before it. The caller holds the scope's turn.
 func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.ResetReceipt) error {
-	old, err := o.slot.host.nextGeneration(ctx, sc)
+	old, err := o.nextGeneration(ctx, sc)
 	if err != nil {
 		return err
 	}
@@ -124,7 +118,8 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 // nextGeneration lets a scope's next generation begin and puts the present one on the list of those to erase. A
 // generation that an unfinished reset began and into which nothing was written since is kept. It returns the newest
 // generation to erase. The caller holds the scope's turn.
-func (h *Host) nextGeneration(ctx context.Context, sc *scopeState) (int64, error) {
+func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, error) {
+	h := o.slot.host
 	current, err := h.currentGeneration(ctx, sc)
 	if err != nil {
 		return 0, err
@@ -142,7 +137,7 @@ func (h *Host) nextGeneration(ctx context.Context, sc *scopeState) (int64, error
 	if err := sc.save(&b, current+1); err != nil {
 		return 0, err
 	}
-	if err := h.commit(ctx, &b); err != nil {
+	if err := o.keep(ctx, &b); err != nil {
 		sc.record.Erasing = before
 		return 0, err
 	}
@@ -179,7 +174,7 @@ func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64
 	if err := sc.save(batch, sc.generation.Load()); err != nil {
 		return err
 	}
-	if err := h.commit(ctx, batch); err != nil {
+	if err := o.keep(ctx, batch); err != nil {
 		sc.record.Erasing = before
 		return err
 	}

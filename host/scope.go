@@ -29,8 +29,8 @@ const (
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in archive.go, tableForgotten is in forget.go. opstate.TableCommits counts the commits of a
-	// space's state.
+	// Those of the archive are in archive.go, tableForgotten is in forget.go, tableShared in turn.go.
+	// opstate.TableCommits counts the commits of a space's state.
 )
 
 // scopeRecord is what the store keeps of a scope.
@@ -66,6 +66,10 @@ func (h *Host) scopeRecordOf(ctx context.Context, key scopeKey) (*scopeRecord, e
 	if stored == nil {
 		return nil, nil
 	}
+	return parseScope(stored)
+}
+
+func parseScope(stored []byte) (*scopeRecord, error) {
 	r := new(scopeRecord)
 	if err := json.Unmarshal(stored, r); err != nil || r.Generation < 1 {
 		return nil, abi.NewError(abi.CodeUnavailable, "state: the record of the scope is damaged").WithReason("state")
@@ -79,9 +83,9 @@ type scopeState struct {
 	name   scopeName
 	key    scopeKey
 	record scopeRecord
-	// turn is held by the one write, set-up or reset that runs.
+	// turn is held by the one write, set-up or reset that runs in this process. Slot.takeTurn takes it.
 	turn chan struct{}
-	// work is held by the one operation that yields the scope and runs.
+	// work is held by the one operation that yields the scope and runs in this process. Slot.takeWork takes it.
 	work chan struct{}
 
 	generation atomic.Int64 // 0: not read from the store yet
@@ -184,12 +188,7 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	return g, nil
 }
 
-// takeTurn waits until no other write of the scope runs, or ctx ends.
-func (s *scopeState) takeTurn(ctx context.Context, op string) error { return acquire(ctx, s.turn, op) }
-
-// takeWork waits until no other operation that yields the scope runs, or ctx ends. It is taken before the turn.
-func (s *scopeState) takeWork(ctx context.Context, op string) error { return acquire(ctx, s.work, op) }
-
+// acquire waits for a turn or for work of this process, or until ctx ends.
 func acquire(ctx context.Context, turn chan struct{}, op string) error {
 	select {
 	case turn <- struct{}{}:
@@ -206,10 +205,6 @@ func acquire(ctx context.Context, turn chan struct{}, op string) error {
 		return e
 	}
 }
-
-func (s *scopeState) endTurn() { <-s.turn }
-
-func (s *scopeState) endWork() { <-s.work }
 
 // save puts the scope's record, with a generation, into a batch.
 func (s *scopeState) save(b *state.Batch, generation int64) error {

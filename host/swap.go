@@ -29,6 +29,9 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.ensureFacts(ctx); err != nil {
+		return nil, err
+	}
 	if _, err := s.Swap(ctx, config); err != nil {
 		return nil, err
 	}

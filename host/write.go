@@ -3,11 +3,13 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // RecordEvent implements Contract.
@@ -127,11 +129,23 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	if err != nil {
 		return err
 	}
-	if !o.admit(sc) {
+	admitted, err := o.admit(ctx, sc)
+	if err != nil {
+		return err
+	}
+	if !admitted {
 		return o.skipAll(ctx, sc, events, answers)
 	}
 	defer o.done(sc)
 	alone, err := o.deliverInTurn(ctx, sc, events, answers)
+	for o.moved { // nothing was written: another host was first, or changed the mode
+		clear(answers)
+		alone, err = o.deliverInTurn(ctx, sc, events, answers)
+	}
+	if errors.Is(err, errBecameReadOnly) {
+		o.admitted = false
+		return o.skipAll(ctx, sc, events, answers)
+	}
 	if alone { // the scope's turn is free again, and each event takes its own
 		for i := range events {
 			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
@@ -144,10 +158,14 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 // time, because one of them has to be looked up first; then nothing has been done yet.
 func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
 	answers []abi.ReceiptOrError) (alone bool, err error) {
-	if err := sc.takeTurn(ctx, o.Op); err != nil {
+	o.moved, o.accepted = false, nil
+	if err := o.takeTurn(ctx, sc, withFirstCommit); err != nil {
 		return false, err
 	}
-	defer sc.endTurn()
+	defer func() {
+		o.moved = o.turn.Anew()
+		o.endTurn(ctx, sc)
+	}()
 	if err := o.at(ctx, sc); err != nil {
 		return false, err
 	}
@@ -156,7 +174,7 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 		return alone, err
 	}
 	first := sc.record.Since == ""
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc); err != nil {
+	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
 		return false, err
 	}
 	if first { // now it is known whether the backend had the scope before
@@ -283,7 +301,7 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
 		return err
 	}
-	if err := o.commit(ctx); err != nil {
+	if err := o.commitLast(ctx); err != nil {
 		return err
 	}
 	for i, w := range fresh {
@@ -361,7 +379,7 @@ func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceip
 
 // ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
 // caller holds the scope's turn.
-func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) error {
+func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, turn *fleet.Turn) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -369,7 +387,7 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState) err
 	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
 		return nil
 	}
-	_, err = s.setUp(ctx, p, sc, true)
+	_, err = s.setUp(ctx, p, sc, true, turn)
 	return err
 }
 
@@ -384,12 +402,17 @@ func repeatable(err error) error {
 }
 
 // setUp enters setup_scope and keeps what it says. When read-only did not admit it, it only checks. The caller holds
-// the scope's turn.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool) (receipt *abi.SetupReceipt,
-	err error) {
+// the scope's turn, which is nil for one that only checks.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool, turn *fleet.Turn) (
+	receipt *abi.SetupReceipt, err error) {
 	o := s.beginOn(p, abi.OpSetupScope)
 	defer o.end(&err)
-	o.admitted = admitted
+	o.admitted, o.turn = admitted, turn
+	if admitted { // two hosts must not set one scope up at once
+		if err = o.keep(ctx, new(state.Batch)); err != nil {
+			return nil, err
+		}
+	}
 	if err = o.at(ctx, sc); err != nil {
 		return nil, err
 	}
@@ -432,15 +455,26 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		admitted := s.mode.admit(sc)
+		admitted, err := s.admit(ctx, sc)
+		if err != nil {
+			return nil, inOperation(abi.OpSetupScope, err)
+		}
 		if admitted {
 			defer s.mode.done(sc)
+			turn, err := s.takeTurn(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
+			if err == nil {
+				defer s.endTurn(ctx, sc, turn)
+				return s.setUp(ctx, v.provider, sc, true, turn)
+			}
+			if !errors.Is(err, errBecameReadOnly) {
+				return nil, inOperation(abi.OpSetupScope, err)
+			}
 		}
-		if err := sc.takeTurn(ctx, abi.OpSetupScope); err != nil {
+		if err := acquire(ctx, sc.turn, abi.OpSetupScope); err != nil {
 			return nil, err
 		}
-		defer sc.endTurn()
-		return s.setUp(ctx, v.provider, sc, admitted)
+		defer func() { <-sc.turn }()
+		return s.setUp(ctx, v.provider, sc, false, nil)
 	})
 }
 

@@ -304,7 +304,7 @@ func TestErrorsAreTheContractsErrors(t *testing.T) {
 		ErrUnavailable: abi.CodeUnavailable, ErrUncertain: abi.CodeUnavailable, ErrClosed: abi.CodeUnavailable,
 		ErrDamaged: abi.CodeUnavailable,
 		ErrOwned:   abi.CodeUnavailable, ErrSchema: abi.CodeUnavailable, ErrFolder: abi.CodeUnavailable,
-		ErrDatabase: abi.CodeUnavailable, ErrServed: abi.CodeUnavailable,
+		ErrDatabase: abi.CodeUnavailable, ErrServed: abi.CodeUnavailable, ErrTurn: abi.CodeUnavailable,
 	} {
 		err := fmt.Errorf("wrapped: %w", &Error{Kind: kind, Message: "what", Hint: "do"})
 		require.Equal(t, want, abi.CodeOf(err), kind)

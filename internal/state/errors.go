@@ -35,6 +35,8 @@ var (
 	ErrOwned = errors.New("data folder belongs to another process")
 	// ErrServed: another host serves from the same database.
 	ErrServed = errors.New("another host serves")
+	// ErrTurn: another host has taken over the turn of the scope, or what the operation depends on has changed.
+	ErrTurn = errors.New("turn of the scope was lost")
 	// ErrSchema: an older or a newer memhost made the data folder, or the tables of the database.
 	ErrSchema = errors.New("data folder has another schema")
 	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
@@ -125,6 +127,8 @@ func (e *Error) As(target any) bool {
 		reason = "folder_owned"
 	case ErrServed:
 		reason = "another_host_serves"
+	case ErrTurn:
+		reason = "turn_lost"
 	case ErrSchema:
 		reason = "folder_schema"
 	case ErrFolder:
@@ -133,7 +137,7 @@ func (e *Error) As(target any) bool {
 		reason = "database"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
-	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain || e.Kind == ErrServed
+	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain || e.Kind == ErrServed || e.Kind == ErrTurn
 	*t = found
 	return true
 }

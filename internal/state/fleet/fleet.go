@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/memhost/memhost/internal/state"
@@ -17,10 +18,12 @@ const TableTurns state.Table = "turns"
 // Session names one session of one host. The zero value is nobody's.
 type Session [16]byte
 
-// Sessions knows which hosts live.
+// Sessions knows which hosts live. It is safe for concurrent use.
 type Sessions interface {
 	// Self is the session of this host. It changes when the host had to begin a new one.
 	Self() Session
+	// Left is how long this host's session lasts if it is not renewed; 0 or less when it may have ended.
+	Left() time.Duration
 	// End ends another host's session if its time is over: then left is 0, and none of its commits can happen any more.
 	// Otherwise left is how long it lives at least when it is not renewed.
 	End(ctx context.Context, s Session) (left time.Duration, err error)
@@ -30,17 +33,110 @@ type Sessions interface {
 type Fleet struct {
 	store    state.Store
 	sessions Sessions
+	stop     context.Context // ends with Close
+	end      context.CancelFunc
+	releases sync.WaitGroup
 }
 
-// New makes the Fleet of a store. Sessions are nil for a store that one process owns.
+// New makes the Fleet of a store. Sessions are nil for a store that one process owns. Close ends it.
 func New(store state.Store, sessions Sessions) *Fleet {
-	return &Fleet{store: store, sessions: sessions}
+	f := &Fleet{store: store, sessions: sessions}
+	f.stop, f.end = context.WithCancel(context.Background())
+	return f
+}
+
+// Of makes the Fleet of a store that says itself whether hosts share it.
+func Of(store state.Store) *Fleet {
+	if s, ok := store.(interface{ Sessions() Sessions }); ok {
+		return New(store, s.Sessions())
+	}
+	return New(store, nil)
+}
+
+// Close ends attempts to free turns that could not be freed. The store is still open.
+func (f *Fleet) Close() {
+	f.end()
+	f.releases.Wait()
 }
 
 // Ref names a record.
 type Ref struct {
 	Table state.Table
 	Key   []byte
+}
+
+// Look reads facts that other hosts may change: their values, nil for an absent one. Where one process owns the store
+// it reads nothing and returns nil: what that process knows is right.
+func (f *Fleet) Look(ctx context.Context, facts ...Ref) ([][]byte, error) {
+	if f.sessions == nil {
+		return nil, nil
+	}
+	return f.records(ctx, facts)
+}
+
+// records reads records in one round trip, where the store can do that.
+func (f *Fleet) records(ctx context.Context, refs []Ref) ([][]byte, error) {
+	if s, ok := f.store.(interface {
+		ReadRecords(context.Context, []Ref) ([][]byte, error)
+	}); ok {
+		return s.ReadRecords(ctx, refs)
+	}
+	values := make([][]byte, len(refs))
+	for i, ref := range refs {
+		var err error
+		if values[i], err = f.store.Record(ctx, ref.Table, ref.Key); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// Ensure writes a record unless it is there. Operations that expect a record which all scopes share can then go side by
+// side: an absent one has to be locked by each of them alone. Where one process owns the store it does nothing.
+func (f *Fleet) Ensure(ctx context.Context, ref Ref, value []byte) error {
+	if f.sessions == nil {
+		return nil
+	}
+	have, err := f.store.Record(ctx, ref.Table, ref.Key)
+	if err != nil || have != nil {
+		return err
+	}
+	var b state.Batch
+	b.ExpectRecord(ref.Table, ref.Key, nil)
+	b.PutRecord(ref.Table, ref.Key, value)
+	_, err = f.store.Commit(ctx, &b)
+	if errors.Is(err, state.ErrConflict) {
+		return nil // another host was first
+	}
+	return err
+}
+
+// Held lists the keys of the turns that other hosts have, in their order. Some of these hosts may have ended.
+func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
+	if f.sessions == nil {
+		return nil, nil
+	}
+	self := f.sessions.Self()
+	var held [][]byte
+	for after := []byte(nil); ; {
+		page, err := f.store.Records(ctx, TableTurns, nil, after, state.DefaultLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			h, err := decode(r.Value)
+			if err != nil {
+				return nil, err
+			}
+			if h.holder != (Session{}) && h.holder != self {
+				held = append(held, r.Key)
+			}
+			after = r.Key
+		}
+		if len(page) < state.DefaultLimit {
+			return held, nil
+		}
+	}
 }
 
 // How long Begin waits before it looks at a held turn again: at first, and at most.
@@ -53,13 +149,16 @@ const (
 // Within one host, callers see to it that one operation at a time begins for a scope.
 //
 // In:     the scope's key, 1 byte to state.MaxName; facts are records that the operation depends on.
-// Out:    Turn.Facts has their values, nil for an absent one.
+// Out:    Turn.Facts has their values, nil for an absent one; it is nil where one process owns the store.
 // Errors: the store's; the context's when it ended while another host had the turn.
 func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, error) {
+	if f.sessions == nil {
+		return &Turn{fleet: f, alone: true}, nil
+	}
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		t, err := f.read(ctx, scope, facts)
-		if err != nil || f.sessions == nil {
-			return t, err
+		if err != nil {
+			return nil, err
 		}
 		if t.was.holder == (Session{}) || t.was.holder == t.self {
 			return t, nil
@@ -80,25 +179,27 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, e
 	}
 }
 
+// TryBegin is Begin without facts that does not wait: nil while a live host has the turn.
+func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Turn, error) {
+	t, err := f.read(ctx, scope, nil)
+	if err != nil || t.was.holder == (Session{}) || t.was.holder == t.self {
+		return t, err
+	}
+	left, err := f.sessions.End(ctx, t.was.holder)
+	if err != nil || left > 0 {
+		return nil, err
+	}
+	return t, nil
+}
+
 func (f *Fleet) read(ctx context.Context, scope []byte, facts []Ref) (*Turn, error) {
-	t := &Turn{scope: slices.Clone(scope), refs: facts, alone: f.sessions == nil}
-	for _, ref := range facts {
-		value, err := f.store.Record(ctx, ref.Table, ref.Key)
-		if err != nil {
-			return nil, err
-		}
-		t.Facts = append(t.Facts, value)
-	}
-	if t.alone {
-		return t, nil
-	}
-	t.self = f.sessions.Self()
-	stored, err := f.store.Record(ctx, TableTurns, scope)
+	t := &Turn{fleet: f, scope: slices.Clone(scope), refs: facts, self: f.sessions.Self()}
+	values, err := f.records(ctx, append(slices.Clone(facts), Ref{TableTurns, t.scope}))
 	if err != nil {
 		return nil, err
 	}
-	t.stored = stored
-	t.was, err = decode(stored)
+	t.Facts, t.stored = values[:len(facts)], values[len(facts)]
+	t.was, err = decode(t.stored)
 	return t, err
 }
 
@@ -130,12 +231,15 @@ type Turn struct {
 	// Facts are the values of the records that Begin was asked for.
 	Facts [][]byte
 
+	fleet  *Fleet
 	alone  bool
 	scope  []byte
 	refs   []Ref
 	self   Session
 	stored []byte // the turn's record as it was found
 	was    holding
+	// taken: a commit has taken it. moved: the first commit was refused. ended: the last commit was made.
+	taken, moved, ended bool
 }
 
 // Epoch is the number of this turn among all turns of the scope, from 1; 0 where one process owns the store.
@@ -197,4 +301,94 @@ func (t *Turn) Moved(err error) bool {
 	return slices.ContainsFunc(t.refs, func(ref Ref) bool {
 		return ref.Table == e.Conflict.Table && string(ref.Key) == e.Conflict.Key
 	})
+}
+
+// Commit commits a batch of the operation. The first one takes the turn; the last one frees it, or does both when it is
+// the only one. Without Facts and turns, where one process owns the store, it is the store's Commit.
+//
+// Errors: the store's; state.ErrTurn when the turn or a fact is not what it was. Then nothing was written, and Anew says
+// whether the operation may begin anew.
+func (t *Turn) Commit(ctx context.Context, b *state.Batch, last bool) error {
+	switch {
+	case t.alone && b.Len() == 0:
+		return nil
+	case t.alone:
+	case t.ended || t.moved:
+		return t.refused(errors.New("the turn has ended"))
+	case !t.taken && last:
+		t.Once(b)
+	case !t.taken:
+		t.Take(b)
+	case last:
+		t.Release(b)
+	default:
+		t.Hold(b)
+	}
+	_, err := t.fleet.store.Commit(ctx, b)
+	switch {
+	case t.alone:
+		return err
+	case err == nil:
+		t.taken, t.ended = !last, last
+	case errors.Is(err, state.ErrUncertain):
+		t.taken = t.taken || !last
+	case t.Moved(err):
+		t.moved = !t.taken
+		t.ended, t.taken = true, false
+		return t.refused(err)
+	}
+	return err
+}
+
+func (t *Turn) refused(cause error) error {
+	return &state.Error{Kind: state.ErrTurn, Cause: cause, Message: "the turn of the scope was lost: another host has taken " +
+		"it over, or the mode has changed", Hint: "try again"}
+}
+
+// Anew tells whether the operation may begin anew: its first commit was refused, and so nothing was written.
+func (t *Turn) Anew() bool { return t != nil && t.moved }
+
+// Alive returns state.ErrTurn when this host's session may have ended, so that another host may have the turn. It is for
+// the moment before something is sent that no store can refuse.
+func (t *Turn) Alive() error {
+	if t == nil || t.alone {
+		return nil
+	}
+	if t.fleet.sessions.Self() != t.self || t.fleet.sessions.Left() <= 0 {
+		return t.refused(errors.New("the session of this host has ended"))
+	}
+	return nil
+}
+
+// Leave frees the turn if it is held. When the store cannot be reached it goes on trying, for as long as this host's
+// session is the one that holds it.
+func (t *Turn) Leave(ctx context.Context) {
+	if t == nil || t.alone || !t.taken {
+		return
+	}
+	t.taken, t.ended = false, true
+	if t.release(ctx) {
+		return
+	}
+	f := t.fleet
+	f.releases.Go(func() {
+		for f.sessions.Self() == t.self {
+			select {
+			case <-f.stop.Done():
+				return
+			case <-time.After(lastLook):
+			}
+			if t.release(f.stop) {
+				return
+			}
+		}
+	})
+}
+
+// release tells whether the turn is free, or somebody else's.
+func (t *Turn) release(ctx context.Context) bool {
+	var b state.Batch
+	t.Release(&b)
+	_, err := t.fleet.store.Commit(ctx, &b)
+	return err == nil || t.Moved(err)
 }

@@ -26,6 +26,15 @@ type member struct {
 
 func (m member) Self() fleet.Session { return m.self }
 
+func (m member) Left() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead[m.self] {
+		return 0
+	}
+	return time.Second
+}
+
 func (m member) End(_ context.Context, s fleet.Session) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +182,10 @@ func TestOneProcessNeedsNoRecords(t *testing.T) {
 	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(mode.Table, mode.Key, []byte("open")) }))
 	turn, err := fleet.New(store, nil).Begin(t.Context(), scope, mode)
 	require.NoError(t, err)
-	require.Equal(t, [][]byte{[]byte("open")}, turn.Facts)
+	require.Nil(t, turn.Facts)
+	facts, err := fleet.New(store, nil).Look(t.Context(), mode)
+	require.NoError(t, err)
+	require.Nil(t, facts)
 	var b state.Batch
 	for _, add := range []func(*state.Batch){turn.Take, turn.Hold, turn.Release, turn.Once} {
 		add(&b)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // Get returns a key's value.
@@ -198,6 +199,35 @@ func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 		return nil, err
 	}
 	return data, nil
+}
+
+// ReadRecords reads records in one round trip, nil for an absent one. Each is read by a statement of its own: together
+// they need not be of one moment.
+func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, error) {
+	if err := s.session.check(); err != nil {
+		return nil, s.fail("records", err)
+	}
+	values := make([][]byte, len(refs))
+	var q pgx.Batch
+	for i, ref := range refs {
+		n := nameOf(string(ref.Key))
+		q.Queue("SELECT data, sum FROM records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(ref.Table), n.head,
+			n.hash).QueryRow(func(row pgx.Row) error {
+			var have int64
+			err := row.Scan(&values[i], &have)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return checkSum("record", string(ref.Key), values[i], have)
+		})
+	}
+	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
+		return nil, s.fail("records", err)
+	}
+	return values, nil
 }
 
 // Records returns a page of a table.

@@ -29,11 +29,11 @@ var _ fleet.Sessions = (*Store)(nil)
 // written. Clocks decide only how long a host that cannot renew its session goes on answering reads.
 type session struct {
 	store  *Store
-	id     []byte
+	id     atomic.Pointer[fleet.Session] // another one after each rejoin
 	length time.Duration
 	// until is when reads end, by sinceBoot.
 	until atomic.Int64
-	// over is set when the row is gone: another host took over.
+	// over is set when the row is gone: another host took over. With Options.Many a new session is begun then.
 	over  atomic.Bool
 	conn  *pgx.Conn // for renewals alone, so that commits that wait for each other cannot hold them up
 	stop  context.CancelFunc
@@ -45,17 +45,14 @@ type session struct {
 //
 // Errors: ErrServed when another host serves.
 func (s *Store) join(ctx context.Context) error {
-	j := &session{store: s, id: make([]byte, 16), length: s.opts.Session, ended: make(chan struct{})}
-	_, _ = rand.Read(j.id) // never fails
+	j := &session{store: s, length: s.opts.Session, ended: make(chan struct{})}
 	var first *other
 	for {
-		asked := sinceBoot()
-		found, err := j.insert(ctx)
+		found, err := j.begin(ctx)
 		if err != nil {
 			return s.fail("open", err)
 		}
 		if found == nil {
-			j.until.Store(int64(asked + j.length))
 			break
 		}
 		if first == nil {
@@ -97,8 +94,23 @@ func (o *other) refusal(where string) error {
 		Hint: "talk to that slot (--server), stop it, or name another schema"}
 }
 
+// begin begins a session with a name of its own, unless another host keeps this one out, which it returns.
+func (j *session) begin(ctx context.Context) (*other, error) {
+	var id fleet.Session
+	_, _ = rand.Read(id[:]) // never fails
+	asked := sinceBoot()
+	found, err := j.insert(ctx, id)
+	if err != nil || found != nil {
+		return found, err
+	}
+	j.id.Store(&id)
+	j.until.Store(int64(asked + j.length))
+	j.over.Store(false)
+	return nil, nil
+}
+
 // insert removes sessions that have ended and inserts this host's, unless another one is left, which it returns.
-func (j *session) insert(ctx context.Context) (*other, error) {
+func (j *session) insert(ctx context.Context, id fleet.Session) (*other, error) {
 	var found *other
 	err := pgx.BeginFunc(ctx, j.store.pool, func(tx pgx.Tx) error {
 		// The lock lets one host at a time look and insert.
@@ -127,14 +139,14 @@ func (j *session) insert(ctx context.Context) (*other, error) {
 			host = "a machine without a name"
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO sessions (id, alone, host, pid, version, ends)
-			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 ms')`, j.id, !j.store.opts.Many, host,
+			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 ms')`, id[:], !j.store.opts.Many, host,
 			os.Getpid(), j.store.opts.Version, j.length.Milliseconds())
 		return err
 	})
 	return found, err
 }
 
-// renewAlways renews the session until Close, or until the row is gone.
+// renewAlways renews the session until Close. When the row is gone it ends, or with Options.Many begins a new session.
 func (j *session) renewAlways(ctx context.Context) {
 	defer close(j.ended)
 	defer func() {
@@ -142,7 +154,7 @@ func (j *session) renewAlways(ctx context.Context) {
 			_ = j.conn.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	for wait := j.length / renewals; !j.over.Load(); {
+	for wait := j.length / renewals; j.store.opts.Many || !j.over.Load(); {
 		select {
 		case <-ctx.Done():
 			return
@@ -152,7 +164,18 @@ func (j *session) renewAlways(ctx context.Context) {
 		if !j.renew(ctx) {
 			wait = j.length / looks // serve again soon after the database is back
 		}
+		if j.over.Load() && j.store.opts.Many && !j.rejoin(ctx) {
+			wait = j.length / looks
+		}
 	}
+}
+
+// rejoin begins a new session in place of one that has ended, and tells whether it could.
+func (j *session) rejoin(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, j.length/2)
+	defer cancel()
+	found, err := j.begin(ctx)
+	return err == nil && found == nil
 }
 
 // renew renews the session once, and tells whether it could ask. A failure is left to the next time: reads report it
@@ -169,7 +192,7 @@ func (j *session) renew(ctx context.Context) bool {
 		j.conn = conn
 	}
 	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
-		WHERE id = $1`, j.id, j.length.Milliseconds())
+		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
 	switch {
 	case err != nil:
 		_ = j.conn.Close(ctx)
@@ -182,12 +205,28 @@ func (j *session) renew(ctx context.Context) bool {
 	return true
 }
 
+// Sessions are those of the hosts that share the store; nil unless it was opened with Options.Many.
+func (s *Store) Sessions() fleet.Sessions {
+	if !s.opts.Many {
+		return nil
+	}
+	return s
+}
+
 // Self is this host's session, for package fleet.
 func (s *Store) Self() fleet.Session {
 	if s.session == nil {
 		return fleet.Session{}
 	}
-	return fleet.Session(s.session.id)
+	return *s.session.id.Load()
+}
+
+// Left implements fleet.Sessions.
+func (s *Store) Left() time.Duration {
+	if s.session == nil || s.session.over.Load() {
+		return 0
+	}
+	return time.Duration(s.session.until.Load()) - sinceBoot()
 }
 
 // End implements fleet.Sessions. The delete waits for commits of that session which are under way.
@@ -215,7 +254,7 @@ func (j *session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	// When it fails, the session ends by itself.
-	_, _ = j.store.pool.Exec(ctx, "DELETE FROM sessions WHERE id = $1", j.id)
+	_, _ = j.store.pool.Exec(ctx, "DELETE FROM sessions WHERE id = $1", j.id.Load()[:])
 }
 
 // check returns an error when this host may not answer reads: another one may serve, with newer content.
@@ -236,6 +275,10 @@ func (j *session) overError() error {
 	if j.store.closed.Load() {
 		return &state.Error{Kind: state.ErrClosed, Message: j.store.where + ": the store is closed"}
 	}
+	if j.store.opts.Many {
+		return &state.Error{Kind: state.ErrUnavailable, Message: j.store.where + ": this host could not renew its session " +
+			"in time, and other hosts act for it now; it begins a new session", Hint: "try again"}
+	}
 	return &state.Error{Kind: state.ErrOwned, Message: j.store.where + " belongs to another host now: this one could " +
 		"not renew its session in time", Hint: "talk to the other host; this one serves again after a restart, when " +
 		"the other one has ended"}
@@ -246,11 +289,14 @@ func (j *session) lock(q *pgx.Batch) {
 	if j == nil {
 		return
 	}
-	q.Queue("SELECT true FROM sessions WHERE id = $1 FOR KEY SHARE", j.id).QueryRow(func(row pgx.Row) error {
+	id := j.id.Load()
+	q.Queue("SELECT true FROM sessions WHERE id = $1 FOR KEY SHARE", id[:]).QueryRow(func(row pgx.Row) error {
 		var there bool
 		err := row.Scan(&there)
 		if errors.Is(err, pgx.ErrNoRows) {
-			j.over.Store(true)
+			if j.id.Load() == id {
+				j.over.Store(true)
+			}
 			return j.overError()
 		}
 		return err

@@ -1,0 +1,398 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
+	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shared is a store that several hosts of a test use, and their sessions.
+type shared struct {
+	store state.Store
+	mu    sync.Mutex
+	dead  map[fleet.Session]bool
+	last  byte
+}
+
+func newShared(t *testing.T) *shared {
+	store, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return &shared{store: store, dead: map[fleet.Session]bool{}}
+}
+
+// member is one host's view of a shared store. A dead one commits nothing.
+type member struct {
+	state.Store
+	shared *shared
+	self   fleet.Session
+}
+
+func (s *shared) join() *member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	return &member{Store: s.store, shared: s, self: fleet.Session{s.last}}
+}
+
+func (m *member) Sessions() fleet.Sessions { return m }
+func (m *member) Self() fleet.Session      { return m.self }
+func (m *member) Close() error             { return nil }
+
+func (m *member) isDead(s fleet.Session) bool {
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	return m.shared.dead[s]
+}
+
+func (m *member) Left() time.Duration {
+	if m.isDead(m.self) {
+		return 0
+	}
+	return time.Minute
+}
+
+func (m *member) End(_ context.Context, s fleet.Session) (time.Duration, error) {
+	if m.isDead(s) {
+		return 0, nil
+	}
+	return time.Minute, nil
+}
+
+func (m *member) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+	m.shared.mu.Lock() // a session does not end within a commit
+	defer m.shared.mu.Unlock()
+	if m.shared.dead[m.self] {
+		return state.CommitResult{}, &state.Error{Kind: state.ErrUnavailable, Message: "the session has ended"}
+	}
+	return m.Store.Commit(ctx, b)
+}
+
+func (m *member) die() {
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	m.shared.dead[m.self] = true
+}
+
+// slot opens a host and a slot on the shared store.
+func (m *member) slot(t *testing.T, url string, o Options) *Slot {
+	t.Helper()
+	o.OpenStore = func(context.Context, string) (state.Store, error) { return m, nil }
+	return netSlot(t, url, o)
+}
+
+func TestAnEventIsKnownAtEveryHost(t *testing.T) {
+	server, calls := backend(t)
+	s := newShared(t)
+	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
+	r, err := a.RecordEvent(t.Context(), event("e", "append turns x; http post body={}"))
+	require.NoError(t, err)
+	require.False(t, r.Duplicate)
+	require.EqualValues(t, 1, calls.Load())
+	r, err = b.RecordEvent(t.Context(), event("e", "append turns x; http post body={}"))
+	require.NoError(t, err)
+	require.True(t, r.Duplicate)
+	require.EqualValues(t, 1, calls.Load())
+	_, err = b.RecordEvent(t.Context(), event("e", "append turns y"))
+	requireCode(t, err, abi.CodeConflict, "recorded before with other content")
+	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
+}
+
+func TestAResetAtOneHostIsSeenAtTheOthers(t *testing.T) {
+	server, _ := backend(t)
+	s := newShared(t)
+	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
+	told(t, a, "e", "append turns x")
+	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
+	r, err := b.ResetScope(t.Context(), testScope)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, r.NewGeneration)
+	require.Equal(t, []string{""}, retrieved(t, a, "read turns"))
+	w, err := a.RecordEvent(t.Context(), event("e", "append turns y"))
+	require.NoError(t, err)
+	require.False(t, w.Duplicate, "the new generation knows nothing of the old one's deliveries")
+	require.EqualValues(t, 2, w.Trace.Generation)
+	require.Equal(t, []string{"1=y "}, retrieved(t, b, "read turns"))
+}
+
+func TestWhatWasForgottenAtOneHostIsNotRecordedAtAnother(t *testing.T) {
+	server, _ := backend(t)
+	s := newShared(t)
+	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
+	told(t, b, "first", "append turns x")
+	_, err := a.Forget(t.Context(), &abi.ForgetRequest{Scope: testScope, EventIDs: []string{"e"}})
+	require.NoError(t, err)
+	_, err = b.RecordEvent(t.Context(), event("e", "append turns x"))
+	requireCode(t, err, abi.CodeConflict, "was forgotten")
+}
+
+// TestHostsWriteAScopeOneAfterAnother: clients of three hosts record into one scope. Each event is three native calls,
+// which nobody comes between.
+func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
+	b := &scripted{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := newShared(t)
+	const hosts, each = 3, 20
+	slots := make([]*Slot, hosts)
+	for i := range slots {
+		slots[i] = s.join().slot(t, server.URL, Options{})
+	}
+	var wg sync.WaitGroup
+	for h, slot := range slots {
+		wg.Go(func() {
+			for i := range each {
+				text := "deliver a b c; append turns x"
+				if i%2 == 0 {
+					text = "append turns x" // one batch in all
+				}
+				r, err := slot.RecordEvent(context.Background(), event(fmt.Sprintf("h%de%d", h, i), text))
+				if assert.NoError(t, err) {
+					assert.Equal(t, abi.StatusCommitted, r.Status)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sent := b.sent()
+	require.Len(t, sent, hosts*each/2*3)
+	for i := 0; i < len(sent); i += 3 {
+		id, _, _ := strings.Cut(sent[i], "/")
+		require.Equal(t, []string{id + "/a", id + "/b", id + "/c"}, sent[i:i+3])
+	}
+	last, err := s.store.LastSeq(t.Context(), spaceOf(t, slots[0]), "turns")
+	require.NoError(t, err)
+	require.EqualValues(t, hosts*each, last)
+	held, err := slots[0].host.fleet.Held(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, held)
+}
+
+// TestNothingPassesTheWallOfAnotherHost: once SetMode has answered, no host sends or commits a write.
+func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
+	b := &scripted{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := newShared(t)
+	first := s.join().slot(t, server.URL, Options{})
+	others := []*Slot{s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})}
+	var n atomic.Int64
+	for round := range 10 {
+		var wg sync.WaitGroup
+		var skipped atomic.Int64
+		for _, slot := range others {
+			wg.Go(func() {
+				for skipped.Load() < 4 {
+					e := event(fmt.Sprintf("e%d", n.Add(1)), "deliver a b; append turns x")
+					if n.Load()%3 == 0 {
+						e = event(e.EventID, "append turns x")
+					}
+					r, err := slot.RecordEvent(context.Background(), e)
+					if !assert.NoError(t, err) {
+						return
+					}
+					if r.Status == abi.StatusSkippedReadOnly {
+						skipped.Add(1)
+					}
+				}
+			})
+		}
+		before := len(b.sent())
+		require.Eventually(t, func() bool { return len(b.sent()) >= before+4 }, 30*time.Second, time.Millisecond)
+		m, err := first.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
+		require.NoError(t, err)
+		require.Zero(t, m.InFlight)
+		sent := len(b.sent())
+		last, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
+		require.NoError(t, err)
+		wg.Wait()
+		require.Len(t, b.sent(), sent, "round %d", round)
+		now, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
+		require.NoError(t, err)
+		require.Equal(t, last, now)
+		for _, slot := range others {
+			m, err := slot.Mode(t.Context())
+			require.NoError(t, err)
+			require.True(t, m.ReadOnly)
+		}
+		_, err = others[round%2].SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
+		require.NoError(t, err)
+		r, err := first.RecordEvent(t.Context(), event(fmt.Sprintf("w%d", round), "append turns x"))
+		require.NoError(t, err)
+		require.Equal(t, abi.StatusCommitted, r.Status, "writable again, at every host")
+	}
+}
+
+// TestAWriteOfADeadHostIsTakenFromIt: the host died with the turn in its hands. Its event is uncertain, and the mode
+// does not wait for it.
+func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
+	b, clock := &scripted{}, &fakeClock{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := newShared(t)
+	doomed := s.join()
+	a, other := doomed.slot(t, server.URL, Options{Now: clock.now}), s.join().slot(t, server.URL, Options{Now: clock.now})
+	told(t, a, "first", "append turns x")
+	b.set(func() {
+		b.post = func(string) int {
+			doomed.die()
+			return 200
+		}
+	})
+	_, err := a.RecordEvent(t.Context(), event("e", "deliver a"))
+	requireCode(t, err, abi.CodeUnavailable)
+	held, err := other.host.fleet.Held(t.Context())
+	require.NoError(t, err)
+	require.Len(t, held, 1)
+	m, err := other.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
+	require.NoError(t, err)
+	require.Zero(t, m.InFlight)
+	require.Len(t, m.NotReady, 1, "the event of the dead host may still arrive")
+	_, err = other.SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
+	require.NoError(t, err)
+
+	b.set(func() { b.post, b.find = nil, foundAbsent })
+	p := other.current.Load().provider
+	clock.add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host had sent itself
+	r, err := other.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.NoError(t, err)
+	require.Equal(t, abi.StatusUncertain, r.Status, "a request of the dead host may still land")
+	require.NotNil(t, r.RetryAfterMS)
+	clock.add(time.Duration(*r.RetryAfterMS) * time.Millisecond)
+	r, err = other.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.NoError(t, err)
+	require.Equal(t, abi.StatusCommitted, r.Status)
+	require.Equal(t, []string{"e/a", "e/a"}, b.sent())
+}
+
+// mortal is a host of the crash test: it can die at any step of a write.
+type mortal struct {
+	*member
+	steps *atomic.Int64 // until it dies
+}
+
+// at is a step. It tells whether the host still lives.
+func (m *mortal) at() bool {
+	if m.steps.Add(-1) == 0 {
+		m.die()
+	}
+	return !m.isDead(m.self)
+}
+
+var errDead = errors.New("the host was killed")
+
+func (m *mortal) Sessions() fleet.Sessions { return m.member }
+
+func (m *mortal) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+	if !m.at() {
+		return state.CommitResult{}, errDead
+	}
+	r, err := m.member.Commit(ctx, b)
+	if !m.at() {
+		return state.CommitResult{}, errDead
+	}
+	return r, err
+}
+
+// TestHostsThatDieLoseAndDoubleNothing: two hosts serve; each call goes to either of them, and each dies again and
+// again at some step: before and after a commit, before its request is sent and before its answer comes. What was not
+// acknowledged is recorded again, at whichever host.
+func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
+	deaths := 300
+	if testing.Short() || brief.Tests() {
+		deaths = 40
+	}
+	const batch = 40
+	for seed := uint64(0); deaths > 0; seed++ {
+		random := rand.New(rand.NewPCG(seed, 22))
+		b, clock := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, &fakeClock{}
+		server := httptest.NewServer(b)
+		s := newShared(t)
+		type life struct {
+			*mortal
+			slot *Slot
+		}
+		open := func() *life {
+			m := &mortal{s.join(), new(atomic.Int64)}
+			intercept := func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
+				NativeAnswer, error) {
+				if !m.at() {
+					return NativeAnswer{}, errDead
+				}
+				answer, err := next(ctx)
+				if !m.at() {
+					return NativeAnswer{}, errDead
+				}
+				return answer, err
+			}
+			h, err := New(t.Context(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Now: clock.now,
+				Limits: Limits{Pool: 1}, Intercept: intercept,
+				OpenStore: func(context.Context, string) (state.Store, error) { return m, nil }})
+			require.NoError(t, err)
+			slot, err := h.Open(t.Context(), ProviderConfig{Name: "probe", Module: probeModule,
+				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
+			require.NoError(t, err)
+			m.steps.Store(1 + random.Int64N(40))
+			return &life{m, slot}
+		}
+		end := func(l *life) {
+			require.NoError(t, l.slot.Close(context.Background()))
+			require.NoError(t, l.slot.host.Close(context.Background()))
+		}
+		hosts := []*life{open(), open()}
+		for i := range batch {
+			e := event(fmt.Sprintf("e%03d", i), "append turns x; deliver "+strings.Join(crashParts, " "))
+			for tries := 0; ; tries++ {
+				require.Less(t, tries, 20, "seed %d: an event must come to its end", seed)
+				at := random.IntN(len(hosts))
+				r, err := hosts[at].slot.RecordEvent(t.Context(), e)
+				if hosts[at].isDead(hosts[at].self) {
+					end(hosts[at])
+					hosts[at] = open()
+					deaths--
+					continue
+				}
+				require.NoError(t, err, "seed %d", seed)
+				if r.Status == abi.StatusCommitted {
+					break
+				}
+				clock.add(10 * time.Second)
+			}
+		}
+		last, err := s.store.LastSeq(t.Context(), spaceOf(t, hosts[0].slot), "turns")
+		require.NoError(t, err)
+		require.LessOrEqual(t, last, int64(batch), "seed %d", seed)
+		for _, l := range hosts {
+			l.steps.Store(0)
+			end(l)
+		}
+		server.Close()
+		b.verify(t, batch, true, nil)
+		require.True(t, slices.IsSorted(eventsOf(b.stored)), "seed %d: in order", seed)
+	}
+}
+
+// eventsOf are the events of parts, "e001/a" is "e001".
+func eventsOf(parts []string) []string {
+	events := make([]string, len(parts))
+	for i, part := range parts {
+		events[i], _, _ = strings.Cut(part, "/")
+	}
+	return events
+}
