@@ -2,12 +2,13 @@
 
 GO         ?= go
 PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # The race detector needs a C compiler; nothing else of the project does.
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -121,9 +122,16 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C integrations/picoclaw mod tidy -diff
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
-lint: ## golangci-lint, built from its module
+licences: ## docs/licences.md: what the program contains, with licences
+	$(GO) -C tools run ./licences -C ..
+
+lint: ## golangci-lint, built from its module, and actionlint on the workflow of a new plugin
 	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
+	@rm -rf bin/new && mkdir -p bin/new && $(GO) build -o bin/new/memhost ./cmd/memhost
+	@bin/new/memhost new sample --memhost . --dir bin/new/go
+	@bin/new/memhost new sample --lang assemblyscript --dir bin/new/assemblyscript
+	$(GO) run $(ACTIONLINT) bin/new/*/.github/workflows/*.yml
 	cd integrations/picoclaw && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)

@@ -1,7 +1,7 @@
 // Package newplugin writes the folder of a new plugin, from the templates that the program carries.
 //
 // templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the
-// same name. A file's name loses .tmpl at its end, and dot_ at its beginning becomes a dot; its text is a text/template
+// same name. A file's name loses .tmpl at its end, and dot_ before a file or folder becomes a dot; its text is a text/template
 // between « and », over the fields of values.
 package newplugin
 
@@ -63,7 +63,9 @@ type Options struct {
 
 // values are what the templates can say.
 type values struct {
-	Name, Version, Checkout, GoVersion string
+	Name, Language, Version, Checkout, GoVersion string
+	// Released tells whether Version is that of a release, which others can install.
+	Released bool
 	// ABI is the manifest's.
 	ABI string
 	// ScopeID is the name as it stands in a native id.
@@ -135,7 +137,7 @@ func Render(o Options) ([]File, error) {
 	if err := Check(o); err != nil {
 		return nil, err
 	}
-	v := values{Name: o.Name, Version: o.Version, GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
+	v := values{Name: o.Name, Language: o.Language, Version: o.Version, Released: o.Version != "" && o.Checkout == "", GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
 	if o.Checkout != "" {
 		v.Checkout, v.Version = quotePath(o.Checkout), "v0.0.0"
 	}
@@ -199,14 +201,15 @@ func render(at string, v values) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// fileName is the name of a template's file.
+// fileName is the path of a template's file: dot_github/workflows/plugin.yml.tmpl is .github/workflows/plugin.yml.
 func fileName(name string) string {
-	name = strings.TrimSuffix(name, ".tmpl")
-	dir, base := path.Split(name)
-	if rest, ok := strings.CutPrefix(base, "dot_"); ok {
-		base = "." + rest
+	steps := strings.Split(strings.TrimSuffix(name, ".tmpl"), "/")
+	for i, step := range steps {
+		if rest, ok := strings.CutPrefix(step, "dot_"); ok {
+			steps[i] = "." + rest
+		}
 	}
-	return dir + base
+	return path.Join(steps...)
 }
 
 // scopeID is a name as the generated scopeID escapes it, for its test.

@@ -38,7 +38,8 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 						assert.Equal(t, string(formatted), string(f.Text), "%s is formatted", f.Name)
 					}
 				}
-				for _, name := range []string{"README.md", ".gitignore", "manifest.json", "memhost.yaml"} {
+				for _, name := range []string{"README.md", ".gitignore", "manifest.json", "memhost.yaml",
+					".github/workflows/plugin.yml"} {
 					assert.Contains(t, texts, name)
 				}
 				manifest, _, err := host.ParseManifest([]byte(texts["manifest.json"]))
