@@ -1,0 +1,132 @@
+// Command licences writes docs/licences.md: every Go module that the program contains, with its licence. It fails on a
+// module whose files state no licence that is known here, and on one that would bind the program.
+//
+//	go run ./licences -C .. -out docs/licences.md
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sentences are what only one licence says, in small letters and with single spaces. Those of licences under which the
+// program may not be passed on in this way have no name.
+var sentences = []struct{ text, name string }{
+	{"gnu general public license version", ""},
+	{"gnu affero general public license version", ""},
+	{"gnu lesser general public license version", ""},
+	{"business source license", ""},
+	{"server side public license", ""},
+	{"apache license version 2.0, january 2004", "Apache-2.0"},
+	{"licensed under the apache license, version 2.0", "Apache-2.0"},
+	{"mozilla public license version 2.0", "MPL-2.0"},
+	{"mozilla public license, version 2.0", "MPL-2.0"},
+	{"permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"},
+	{"permission to use, copy, modify, and/or distribute this software for any purpose", "ISC"},
+	{"permission to use, copy, modify, and distribute this software for any purpose", "ISC"},
+	{"this is free and unencumbered software released into the public domain", "Unlicense"},
+	{"redistribution and use in source and binary forms", "BSD"},
+}
+
+const head = `# Licences of what the program contains
+
+You get: every Go module in ` + "`memhost`" + `, with the licence that its files state. Go's standard library is BSD-3-Clause.
+` + "`make licences`" + ` writes this page. [dependencies.md](dependencies.md) says why the modules are there.
+
+| module | version | licence |
+|---|---|---|
+`
+
+func main() {
+	root := flag.String("C", ".", "the checkout")
+	out := flag.String("out", "docs/licences.md", "the page, from the checkout")
+	flag.Parse()
+	page, err := report(*root)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*root, *out), page, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+// report is the page.
+func report(root string) ([]byte, error) {
+	list := exec.Command("go", "list", "-C", root, "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/memhost")
+	list.Stderr = os.Stderr
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64") // the same page on every machine
+	text, err := list.Output()
+	if err != nil {
+		return nil, err
+	}
+	modules := slices.Compact(slices.Sorted(strings.SplitSeq(strings.TrimSpace(string(text)), "\n")))
+	page := bytes.NewBufferString(head)
+	for _, line := range modules {
+		if line == "" {
+			continue
+		}
+		fields := strings.Split(line, "\t")
+		found, err := licences(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", fields[0], fields[1], err)
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", fields[0], fields[1], strings.Join(found, ", "))
+	}
+	return page.Bytes(), nil
+}
+
+// licences are those that the files in a module's folder state, each once.
+func licences(dir string) ([]string, error) {
+	var found []string
+	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "[Ll]icen[cs]e*", "UNLICENSE*"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue // a folder
+			}
+			names, err := stated(string(text))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+			}
+			found = append(found, names...)
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	if len(found) == 0 {
+		return nil, errors.New("its files state no licence that is known here")
+	}
+	return found, nil
+}
+
+// stated are the licences in a text.
+func stated(text string) (names []string, err error) {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	for _, s := range sentences {
+		switch {
+		case !strings.Contains(text, s.text):
+		case s.name == "":
+			return nil, fmt.Errorf("states the %s", strings.TrimSuffix(s.text, " version"))
+		case s.name != "BSD":
+			names = append(names, s.name)
+		case strings.Contains(text, "neither the name"):
+			names = append(names, "BSD-3-Clause")
+		default:
+			names = append(names, "BSD-2-Clause")
+		}
+	}
+	return names, nil
+}
