@@ -61,13 +61,9 @@ func (a *app) connect(ctx context.Context) (*door, error) {
 func (a *app) onceFree(ctx context.Context, tries int, something func() error) error {
 	for try := 0; ; try++ {
 		err := something()
-		if abi.CodeOf(err) != abi.CodeUnavailable || abi.AsError(err).Reason != reasonOwned {
+		owned := abi.CodeOf(err) == abi.CodeUnavailable && abi.AsError(err).Reason == reasonOwned
+		if !owned || try == tries || ctx.Err() != nil {
 			return err
-		}
-		if try == tries || ctx.Err() != nil {
-			owned := *abi.AsError(err)
-			owned.Retryable = true
-			return &owned
 		}
 		a.Sleep(ctx, folderPause)
 	}

@@ -103,7 +103,7 @@ func (e *Error) Unwrap() []error {
 
 // As makes errors.As (and so abi.AsError) find the contract's error in e: conflict, too_large for a quota,
 // invalid_argument, and unavailable for the rest, with the kind as its reason. Unavailable is retryable where time may
-// heal it.
+// heal it: a full disk, or a folder that another process has for now.
 func (e *Error) As(target any) bool {
 	t, ok := target.(**abi.Error)
 	if !ok {
@@ -137,7 +137,10 @@ func (e *Error) As(target any) bool {
 		reason = "database"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
-	found.Retryable = e.Kind == ErrUnavailable || e.Kind == ErrUncertain || e.Kind == ErrServed || e.Kind == ErrTurn
+	switch e.Kind {
+	case ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn:
+		found.Retryable = true
+	}
 	*t = found
 	return true
 }
