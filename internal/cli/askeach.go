@@ -95,6 +95,12 @@ func (a *app) askEach(ctx context.Context, f *askFlags, question string) error {
 	if len(f.providers) == 0 || f.conversation == "" {
 		return usageError("ask: --providers and --conversation are required", "`memhost providers` lists providers")
 	}
+	if err := questionGiven(question); err != nil {
+		return err
+	}
+	if f.maxTokens < 1 {
+		return usageError(fmt.Sprintf("--max-tokens: found %d, want 1 or more", f.maxTokens), "")
+	}
 	if err := f.complete(a); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (a *app) writeLabelSheet(e *evaluated, path string, most int) error {
 	if err != nil {
 		return err
 	}
-	a.out.print("%s: %d answers to label\n", path, n)
+	a.out.print("%s: %s to label\n", path, count(n, "answer"))
 	if n < 100 {
 		a.out.note("fewer than 100: too few to correct a judge by; the agreement is shown all the same")
 	}
@@ -80,7 +80,7 @@ func (a *app) takeLabelSheet(e *evaluated, path, by string) error {
 	if err != nil {
 		return err
 	}
-	a.out.print("%d answers labelled by %s, %d left open\n", labelled, printable(by), empty)
+	a.out.print("%s labelled by %s, %d left open\n", count(labelled, "answer"), printable(by), empty)
 	v, err := e.judged()
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *app) writeAuditSheet(p *pack.Pack, path string, sample int) error {
 		return err
 	})
 	if err == nil {
-		a.out.print("%s: %d probes to check\n", path, n)
+		a.out.print("%s: %s to check\n", path, count(n, "probe"))
 	}
 	return err
 }

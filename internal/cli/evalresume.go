@@ -52,7 +52,7 @@ not asked again: what an agent said is not in it.`,
 			if err != nil {
 				return err
 			}
-			a.out.note("%s %d cells from their cassettes: %s", a.out.passed(), len(r.Cells), out)
+			a.out.note("%s %s from their cassettes: %s", a.out.passed(), count(len(r.Cells), "cell"), out)
 			return nil
 		}}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "the new run's folder")

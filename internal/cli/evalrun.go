@@ -229,7 +229,7 @@ func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.
 		}
 		return err
 	}
-	a.out.note("%s %d cells in %s: %s", a.out.passed(), len(r.Cells), a.Now().Sub(began).Round(100*time.Millisecond),
-		folder)
+	a.out.note("%s %s in %s: %s", a.out.passed(), count(len(r.Cells), "cell"),
+		a.Now().Sub(began).Round(100*time.Millisecond), folder)
 	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -81,13 +82,13 @@ func (a *app) ledgerExport() *cobra.Command {
 				}
 				if to == "" {
 					a.out.print("%s", text)
-					a.out.note("%d memories", len(file.Memories))
+					a.out.note("%s", memories(len(file.Memories)))
 					return nil
 				}
 				if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 					return usageError(err.Error(), "")
 				}
-				a.out.print("%d memories\n", len(file.Memories))
+				a.out.print("%s\n", memories(len(file.Memories)))
 				return nil
 			})
 		}}
@@ -144,6 +145,13 @@ func (a *app) addMemoryFile(ctx context.Context, d *door, scope abi.MemoryScope,
 
 func isLedger(files map[string]string) bool {
 	return files["HEAD"] != "" && files["branches.json"] != ""
+}
+
+func memories(n int) string {
+	if n == 1 {
+		return "1 memory"
+	}
+	return fmt.Sprintf("%d memories", n)
 }
 
 // markdown groups the memories by topic, then by subject.

@@ -66,10 +66,10 @@ func (a *app) mode(ctx context.Context, d *door, mode *abi.AdapterMode) (err err
 	}
 	line := fmt.Sprintf("%s since %s", word, r.Since)
 	if r.InFlight > 0 {
-		line += fmt.Sprintf(", %d writes that had begun are still under way", r.InFlight)
+		line += ", still under way: " + count(int(r.InFlight), "write") + " from before"
 	}
 	if len(r.NotReady) > 0 {
-		line += fmt.Sprintf(", %d scopes whose writes have not arrived yet", len(r.NotReady))
+		line += ", writes not arrived yet: in " + count(len(r.NotReady), "scope")
 	}
 	a.out.print("%s\n", line)
 	for _, warning := range r.Warnings {

@@ -56,6 +56,9 @@ func (f *retrieveFlags) request(a *app, cmd *cobra.Command, query string) (*abi.
 	if err := f.complete(a); err != nil {
 		return nil, err
 	}
+	if err := questionGiven(query); err != nil {
+		return nil, err
+	}
 	r := &abi.RetrieveRequest{Query: query, Scope: f.scope(), SessionID: f.session, Scenario: f.scenario,
 		Context: f.context, Attribute: f.attribute, AsOf: f.asOf}
 	for _, b := range []struct {
@@ -64,9 +67,14 @@ func (f *retrieveFlags) request(a *app, cmd *cobra.Command, query string) (*abi.
 		to    **int64
 	}{{"min-tokens", f.minTokens, &r.Budget.MinTokens}, {"max-tokens", f.maxTokens, &r.Budget.MaxTokens},
 		{"max-items", f.maxItems, &r.Budget.MaxItems}} {
-		if cmd.Flags().Changed(b.flag) {
-			*b.to = &b.value
+		if !cmd.Flags().Changed(b.flag) {
+			continue
 		}
+		if b.value < 1 {
+			return nil, usageError(fmt.Sprintf("--%s: found %d, want 1 or more", b.flag, b.value),
+				"without the flag there is no such limit")
+		}
+		*b.to = &b.value
 	}
 	for _, pair := range f.filters {
 		key, value, ok := strings.Cut(pair, "=")
@@ -87,6 +95,15 @@ func oneQuery(_ *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf(`retrieve: want one QUERY, in quotes where it has several words; got %d`, len(args))
+}
+
+// questionGiven refuses a question without a word: most often a shell variable with nothing in it. Programs may ask
+// without one over HTTP; some providers then give what they hold.
+func questionGiven(question string) error {
+	if strings.TrimSpace(question) == "" {
+		return usageError("the question is empty", "is a variable of the shell unset?")
+	}
+	return nil
 }
 
 // rawValue is a text as JSON: as it is if it is valid JSON, else as a string.

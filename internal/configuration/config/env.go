@@ -231,6 +231,10 @@ func unknownEnv(name string) string {
 	if near := abi.Nearest(strings.TrimPrefix(name, envPrefix), known); near != "" {
 		return "names no key of the configuration, did you mean " + envPrefix + near + "?"
 	}
+	last := name[max(strings.LastIndex(name, envLevel)+len(envLevel), len(envPrefix)):]
+	if near := nearElsewhere(strings.ToLower(last)); near != "" {
+		return "names no key of the configuration, did you mean " + envName(strings.Split(near, ".")) + "?"
+	}
 	return "names no key of the configuration: unset it (two underscores separate levels: MEMHOST_SERVER__LISTEN)"
 }
 
@@ -290,12 +294,15 @@ func (l *loader) readFlags() *layer {
 			const none = "names no key of the configuration"
 			last := path[len(path)-1]
 			text := unknown(none, name, known)
-			switch other := elsewhere(last); {
+			switch other, near := elsewhere(last), nearElsewhere(last); {
 			case last == "provider":
 				text = none + "; " + whichProvider
-			case text == none && other != "":
+			case text != none:
+			case other != "":
 				text += fmt.Sprintf("; the key %s is %s", last, other)
-			case text == none:
+			case near != "":
+				text += fmt.Sprintf(", did you mean %q?", near)
+			default:
 				text += "; `memhost config` shows them all"
 			}
 			l.problems.add(origin, nil, "%s", text)

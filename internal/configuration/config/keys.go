@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/memhost/memhost/abi"
 )
 
 // kind is what a key takes.
@@ -277,6 +279,20 @@ func elsewhere(name string) string {
 		}
 	}
 	return ""
+}
+
+// nearElsewhere is the path of the key whose last step is most like name: server.listen for lisen. It is "" when none
+// is.
+func nearElsewhere(name string) string {
+	var last []string
+	for _, k := range keys() {
+		last = append(last, k.path[strings.LastIndex(k.path, ".")+1:])
+	}
+	near := abi.Nearest(name, last)
+	if near == "" {
+		return ""
+	}
+	return elsewhere(near)
 }
 
 func secretKeys() []string { return []string{"env", "file", "origin"} }

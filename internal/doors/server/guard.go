@@ -187,8 +187,8 @@ func needsToken(loopback bool, address string, length int) error {
 	}
 	if length > 0 {
 		return abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("listening on %s lets other machines in, and the token has "+
-				"%d characters, want at least %d", address, length, minTokenBytes)).
+			fmt.Sprintf("listening on %s lets other machines in, and the token's length is %d, want at least %d "+
+				"characters", address, length, minTokenBytes)).
 			WithReason(ReasonTokenRequired).WithHint("make one: MEMHOST_TOKEN=$(openssl rand -hex 32); or listen on " +
 			"127.0.0.1")
 	}
