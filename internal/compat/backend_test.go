@@ -59,6 +59,14 @@ func (b *backend) at(at time.Time) {
 	b.clock = clock(at)
 }
 
+// stopAt sets the clock and stops it. What is sent again on a slow machine would otherwise be later than what comes
+// after it.
+func (b *backend) stopAt(at time.Time) {
+	b.clockMu.Lock()
+	defer b.clockMu.Unlock()
+	b.clock = func() time.Time { return at }
+}
+
 // intercept is a host.Interceptor.
 func (b *backend) intercept(
 	_ context.Context, call host.NativeCall, _ func(context.Context) (host.NativeAnswer, error),

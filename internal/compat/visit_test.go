@@ -26,7 +26,7 @@ func newVisit(t *testing.T, u setUp, told *life, dir string, modules [][]byte) *
 	t.Helper()
 	b := newBackend(u, told.Ended)
 	for _, r := range told.Requests { // the fake begins empty: it gets all that it got then
-		b.at(r.At)
+		b.stopAt(r.At)
 		b.send(r)
 	}
 	b.at(told.Ended.Add(time.Minute))
