@@ -28,7 +28,8 @@ func said(id, at, text string) *abi.MemoryEvent {
 }
 
 func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
-	const turns, size, memory = 64, 1 << 20, 32 << 20 // twice as much text as memory
+	// Twice as much text as memory. A record takes some 14 MiB of a guest: decoded, encoded and copied.
+	const turns, size, memory = 96, 1 << 19, 24 << 20
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
 	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history",
