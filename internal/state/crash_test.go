@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/testkit/brief"
 )
 
 // helperEnv makes the test binary one of the helper processes below instead.
@@ -97,8 +99,8 @@ func TestAcknowledgedBatchesSurviveKill(t *testing.T) {
 	for _, durability := range []Durability{DurabilityPower, DurabilityProcess} {
 		t.Run(string(durability), func(t *testing.T) {
 			rounds := 25
-			if testing.Short() {
-				rounds = 3
+			if brief.Tests() {
+				rounds = 8
 			}
 			dir := t.TempDir()
 			var there [crashWriters]int64

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"go.etcd.io/bbolt"
 )
 
@@ -117,7 +119,7 @@ func TestFlippedBytesAreErrorsNotCrashes(t *testing.T) {
 	require.NoError(t, err)
 	page := os.Getpagesize()
 	rounds := 150
-	if testing.Short() {
+	if brief.Tests() {
 		rounds = 20
 	}
 	var opened, noticed int
