@@ -24,24 +24,31 @@ GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg \
 	--post-run-command 'sh -c "echo $$TESTS_TOTAL $$TESTS_FAILED $$TESTS_SKIPPED $$TESTS_ERRORS >>\"$$TESTS_FILE\""'
 
 # Tests wait for timers and servers, so more of them run than there are cores. Without debug data a test links faster.
-TESTFLAGS = -timeout 30m -ldflags=-w -p $(TESTS_AT_ONCE) -parallel $(TESTS_AT_ONCE) $(RACE)
+TESTFLAGS = -timeout 30m -ldflags=-w -p $(TESTS_AT_ONCE) -parallel $(TESTS_AT_ONCE)
 TESTS_AT_ONCE ?= 4
+# What has one thread: guests, and what computes without goroutines. make test-long has it with the race detector.
+ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat ./internal/engine/... ./internal/text/... \
+	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./eval/build ./eval/lab ./eval/pack ./eval/stats
+THREADS = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
-test: tools ## all tests that need Go alone, with the race detector where a C compiler exists
-	@echo "every package is shown when it is done: 4 to 10 minutes on two cores with the race detector, more the first time"
+test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
+	@echo "every package is shown when it is done: about 4 minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; \
-	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./... || code=1; \
-	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./...) || code=1; \
-	(cd integrations/picoclaw && ../../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) ./...) || code=1; \
+	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),$(RACE) $(THREADS),./...) || code=1; \
+	$(if $(RACE),bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) -short $(ONE_THREAD) || code=1;) \
+	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),-short) ./...) || code=1; \
+	(cd integrations/picoclaw && ../../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(RACE) ./...) || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
 		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
 
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
 
-test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md lists it), without it
+test-long: ## what make test leaves out where it has the race detector (CONTRIBUTING.md lists it)
+	$(if $(RACE),$(GO) test $(TESTFLAGS) $(RACE) -short -count=1 $(ONE_THREAD))
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad' ./host
+	$(GO) test -count=1 -run 'Kill|Flipped' ./internal/state
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
@@ -49,6 +56,7 @@ test-long: ## what make test leaves out under the race detector (CONTRIBUTING.md
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
+	$(GO) -C tools test -count=1 ./vocabulary
 
 HOSTILE := Hostile|Indent|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -312,7 +313,7 @@ func TestErrorsAreTheContractsErrors(t *testing.T) {
 		require.Equal(t, want == abi.CodeUnavailable, errors.Is(err, ErrUnavailable), kind)
 		require.Equal(t, "do", abi.AsError(err).Hint)
 		require.ErrorIs(t, abi.AsError(err), kind, "the cause is kept")
-		mayPass := kind == ErrUnavailable || kind == ErrUncertain || kind == ErrOwned
+		mayPass := slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn}, kind)
 		require.Equal(t, mayPass, abi.AsError(err).Retryable, kind)
 	}
 	require.EqualError(t, &Error{Kind: ErrFolder, Message: "what", Hint: "do"}, "state: what; do")

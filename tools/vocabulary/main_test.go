@@ -12,6 +12,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
 
+	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
@@ -38,6 +39,10 @@ var pieces = []string{"a", "the", " tea", " Memory", "isn't", "I'LL", "'ſ", "na
 	strings.Repeat("x", 300), strings.Repeat("=", 120), strings.Repeat(" ", 90), "supercalifragilisticexpialidocious"}
 
 func TestCountsAreTheLibrarys(t *testing.T) {
+	texts := 20_000
+	if brief.Tests() {
+		texts = 2_000
+	}
 	for _, c := range encodings() {
 		counter, err := tokens.New(c.GetName())
 		require.NoError(t, err)
@@ -57,7 +62,7 @@ func TestCountsAreTheLibrarys(t *testing.T) {
 				require.EqualValues(t, want, count)
 			}
 		})
-		for range 20_000 {
+		for range texts {
 			var b strings.Builder
 			for range rand.IntN(40) {
 				b.WriteString(pieces[rand.IntN(len(pieces))])
