@@ -51,7 +51,8 @@ type Contract interface {
 // a caller asked and got.
 func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R,
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
-	h := s.host
+	h, once := s.host, do
+	do = func(ctx context.Context) (A, error) { return following(ctx, s, once) }
 	if h.begin == nil && h.options.OnExchange == nil {
 		return do(ctx)
 	}

@@ -68,6 +68,18 @@ func (m *member) Left() time.Duration {
 	return time.Minute
 }
 
+func (m *member) Hosts(context.Context) ([]fleet.Host, error) {
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	var hosts []fleet.Host
+	for n := byte(1); n <= m.shared.last; n++ {
+		if s := (fleet.Session{n}); !m.shared.dead[s] {
+			hosts = append(hosts, fleet.Host{Session: s})
+		}
+	}
+	return hosts, nil
+}
+
 func (m *member) End(_ context.Context, s fleet.Session) (time.Duration, error) {
 	if m.isDead(s) {
 		return 0, nil
@@ -395,4 +407,71 @@ func eventsOf(parts []string) []string {
 		events[i], _, _ = strings.Cut(part, "/")
 	}
 	return events
+}
+
+// TestASwapIsOneForAll: once a swap has answered at one host, no call at another host gets an answer of the old
+// provider, and none fails.
+func TestASwapIsOneForAll(t *testing.T) {
+	server, _ := backend(t)
+	s := newShared(t)
+	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
+	config := func(greeting string) ProviderConfig {
+		return ProviderConfig{Name: "probe", Module: probeModule, Namespace: greeting,
+			Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, server.URL)),
+			Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: server.URL}}}
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for client := range 2 {
+		wg.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				_, err := b.RecordEvent(context.Background(), event(fmt.Sprintf("c%de%d", client, n), "append turns x"))
+				assert.NoError(t, err)
+				_, err = b.Retrieve(context.Background(), ask("read turns"))
+				assert.NoError(t, err)
+			}
+		})
+	}
+	for n := range 5 {
+		name := fmt.Sprintf("n%d", n)
+		slots := []*Slot{a, b}
+		_, err := slots[n%2].Swap(t.Context(), config(name))
+		if n%2 == 1 && err != nil { // b may have followed meanwhile
+			requireCode(t, err, abi.CodeConflict)
+			continue
+		}
+		require.NoError(t, err)
+		for _, slot := range slots {
+			r, err := slot.Retrieve(t.Context(), ask("read turns"))
+			require.NoError(t, err)
+			require.Equal(t, name, r.Trace.Scope.BackendNamespace)
+			m, err := slot.Manifest(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, name, m.Namespace)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+
+	// A host that comes later serves what the others do.
+	late := s.join().slot(t, server.URL, Options{})
+	m, err := late.Manifest(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "n4", m.Namespace)
+}
+
+func TestAHostThatCannotLoadWhatServesAnswersNothing(t *testing.T) {
+	server, _ := backend(t)
+	s := newShared(t)
+	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
+	other := ProviderConfig{Name: "probe", Module: probeModule,
+		Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"OTHER"}}`, server.URL)),
+		Secrets: map[string]Secret{"OTHER": {Value: func() (string, error) { return testSecret, nil }, Origin: server.URL}}}
+	_, err := a.Swap(t.Context(), other)
+	require.NoError(t, err)
+	_, err = b.Retrieve(t.Context(), ask("read turns"))
+	e := requireCode(t, err, abi.CodeUnavailable, "this one cannot load it", "OTHER")
+	require.Equal(t, "provider_not_loaded", e.Reason)
+	_, err = a.Swap(t.Context(), a.current.Load().provider.config)
+	require.NoError(t, err)
 }

@@ -94,7 +94,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	}
 	s.mode.setting.Lock()
 	defer s.mode.setting.Unlock()
-	if _, err := s.look(ctx, sc); err != nil {
+	if _, err := s.look(ctx, v.provider, sc); err != nil {
 		return nil, err
 	}
 	if err := s.keepMode(ctx, sc, mode); err != nil {
@@ -206,15 +206,17 @@ func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState) {
 
 // Mode implements Contract.
 func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
-	v, err := s.use(abi.OpSetMode)
-	if err != nil {
-		return nil, err
-	}
-	defer v.provider.release()
-	if _, err := s.look(ctx, nil); err != nil {
-		return nil, inOperation(abi.OpSetMode, err)
-	}
-	return s.modeReceipt(ctx, v.provider, nil)
+	return following(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
+		v, err := s.use(abi.OpSetMode)
+		if err != nil {
+			return nil, err
+		}
+		defer v.provider.release()
+		if _, err := s.look(ctx, v.provider, nil); err != nil {
+			return nil, inOperation(abi.OpSetMode, err)
+		}
+		return s.modeReceipt(ctx, v.provider, nil)
+	})
 }
 
 // modeReceipt is the present mode of a scope, or of the slot.

@@ -99,7 +99,7 @@ func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend
 // turn learns first what other hosts have changed.
 func (o *operation) at(ctx context.Context, sc *scopeState) error {
 	if o.turn == nil {
-		readOnly, err := o.slot.look(ctx, sc)
+		readOnly, err := o.slot.look(ctx, o.provider, sc)
 		if err != nil {
 			return err
 		}

@@ -59,10 +59,12 @@ type Provider struct {
 	// backendName is what its health calls the backend: the element around a context may name it in place of the
 	// provider.
 	backendName string
-	inFlight    atomic.Int64
-	retired     atomic.Bool
-	drained     chan struct{}
-	drain       sync.Once // closes drained
+	// served is the fact by which it serves among hosts that share the store (follow.go), set before it does.
+	served   []byte
+	inFlight atomic.Int64
+	retired  atomic.Bool
+	drained  chan struct{}
+	drain    sync.Once // closes drained
 }
 
 // configure joins a loaded module with its configuration.

@@ -177,6 +177,9 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 			return nil, err
 		}
 		defer v.provider.release()
+		if _, err := s.look(ctx, v.provider, nil); err != nil {
+			return nil, err
+		}
 		health, _, err := s.health(ctx, v.provider)
 		return health, err
 	})
@@ -208,7 +211,10 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 }
 
 // Capabilities implements Contract.
-func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
+func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
+	if err := s.follow(ctx); err != nil {
+		return nil, inOperation("capabilities", err)
+	}
 	v, err := s.use("capabilities")
 	if err != nil {
 		return nil, err
@@ -220,6 +226,9 @@ func (s *Slot) Capabilities(context.Context) (*abi.Capabilities, error) {
 
 // Manifest implements Contract.
 func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
+	if err := s.follow(ctx); err != nil {
+		return nil, inOperation("manifest", err)
+	}
 	v, err := s.use("manifest")
 	if err != nil {
 		return nil, err

@@ -82,18 +82,18 @@ func (m *readOnlyMode) done(sc *scopeState) {
 // Errors: those of the store.
 func (o *operation) admit(ctx context.Context, sc *scopeState) (admitted bool, err error) {
 	if !o.readOnly {
-		o.admitted, err = o.slot.admit(ctx, sc)
+		o.admitted, err = o.slot.admit(ctx, o.provider, sc)
 	}
 	return o.admitted, err
 }
 
 // admit lets a write in. Where the mode, as far as this host knows, is read-only, it asks whether another one has changed
 // it; the opposite is found out when the write takes its turn.
-func (s *Slot) admit(ctx context.Context, sc *scopeState) (admitted bool, err error) {
+func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (admitted bool, err error) {
 	if s.mode.admit(sc) {
 		return true, nil
 	}
-	if readOnly, err := s.look(ctx, sc); err != nil || readOnly {
+	if readOnly, err := s.look(ctx, p, sc); err != nil || readOnly {
 		return false, err
 	}
 	return s.mode.admit(sc), nil

@@ -17,6 +17,9 @@ type Slot struct {
 	loads   int64
 	mode    readOnlyMode
 	drains  sync.WaitGroup
+	// secrets are those of the configuration that this host loaded last; followed is the work of followAlways.
+	secrets  map[string]Secret
+	followed backgroundWork
 	// noArchive: what is recorded is a trial, which nobody said.
 	noArchive bool
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -32,10 +33,41 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 	if err := s.ensureFacts(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.Swap(ctx, config); err != nil {
+	if err := s.open(ctx, config); err != nil {
 		return nil, err
 	}
+	s.followAlways()
 	return s, nil
+}
+
+// open loads the first provider of a slot. When another host loads one at the same moment, it is that one.
+func (s *Slot) open(ctx context.Context, own ProviderConfig) error {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	s.secrets = own.Secrets
+	for {
+		config, served, err := s.openConfig(ctx, own)
+		if err != nil {
+			return err
+		}
+		_, err = s.load(ctx, config, served)
+		if e := abi.AsError(err); err != nil && e.Code == abi.CodeConflict && e.Reason == swapConflict {
+			continue
+		}
+		if err == nil && served != nil {
+			s.warnOther(own)
+		}
+		return err
+	}
+}
+
+// warnOther says that the slot serves something else than this host's configuration names.
+func (s *Slot) warnOther(own ProviderConfig) {
+	p := s.current.Load().provider
+	if own.Name != p.name || sha256Of(own.Module) != p.module.SHA256 || !bytes.Equal(own.Block, p.config.Block) {
+		s.host.logger.Warn("other hosts serve another provider or configuration than this host's file names: this host "+
+			"serves it too, until a swap", "serves", p.name, "configured", own.Name)
+	}
 }
 
 // Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes
@@ -50,9 +82,29 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	defer func() { end(nil, err) }()
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
+	if config.Secrets == nil {
+		config.Secrets = s.secrets
+	}
+	m, err := s.load(ctx, config, nil)
+	if err == nil {
+		s.secrets = config.Secrets
+	}
+	return m, err
+}
+
+// load is Swap for the one who holds swapMu. served is the fact that other hosts have agreed on, nil to make it one.
+func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (_ *abi.RunManifest, err error) {
 	began := time.Now()
 	steps := &stepLog{tell: s.host.options.OnStep}
+	before, err := s.served(ctx)
+	if err != nil {
+		return nil, err
+	}
 	next, health, err := s.prepare(ctx, config, steps)
+	if err == nil {
+		steps.begin("serve")
+		err = s.serveAs(ctx, next, before, served)
+	}
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Operation = "swap"
@@ -65,7 +117,6 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	}
 	v := &serving{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
-	steps.begin("serve")
 	old := s.current.Load()
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
@@ -78,6 +129,20 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	}
 	s.manifestChanged(ctx)
 	return s.manifestOf(ctx, v)
+}
+
+// serveAs agrees with the other hosts that a provider serves, or notes that they have. A provider that must not serve is
+// closed.
+func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) error {
+	if served != nil {
+		p.served = served
+		return nil
+	}
+	err := s.agree(ctx, p, before)
+	if err != nil {
+		_ = p.close(ctx)
+	}
+	return err
 }
 
 // Try runs the swap flow without a slot: see Slot.Try.
@@ -266,6 +331,7 @@ func (s *Slot) drain(p *Provider) {
 // Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers
 // unavailable from then on.
 func (s *Slot) Close(ctx context.Context) error {
+	s.followed.end()
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if v := s.current.Swap(nil); v != nil {

@@ -14,7 +14,7 @@ import (
 // Hosts that share a store agree on turns of scopes and on facts, by package fleet. Where one process owns the store,
 // Look reads nothing, and a turn adds nothing to a batch: what this process knows is right.
 
-// tableShared holds facts about the slot: sharedForgetful -> 1 byte.
+// tableShared holds facts about the slot: sharedForgetful -> 1 byte, sharedServing -> servedRecord.
 const tableShared state.Table = "shared"
 
 // sharedForgetful is 1 once anything was forgotten, else 0.
@@ -24,13 +24,15 @@ const sharedForgetful = "forgetful"
 const (
 	factMode = iota
 	factForgetful
+	factServing
 	factScopeMode // from here on those of a scope
 	factScope
 )
 
 // factsOf are the records that every operation depends on, and those that every operation of a scope does.
 func factsOf(sc *scopeState) []fleet.Ref {
-	refs := []fleet.Ref{{Table: tableModes, Key: []byte(modeOfSlot)}, {Table: tableShared, Key: []byte(sharedForgetful)}}
+	refs := []fleet.Ref{{Table: tableModes, Key: []byte(modeOfSlot)}, {Table: tableShared, Key: []byte(sharedForgetful)},
+		servingRef()}
 	if sc == nil {
 		return refs
 	}
@@ -54,19 +56,24 @@ func (s *Slot) ensureFacts(ctx context.Context) error {
 	return stateError(s.host.fleet.Ensure(ctx, refs[factForgetful], forgetful))
 }
 
-// look learns what other hosts may have changed of a scope, or for nil of the slot.
-func (s *Slot) look(ctx context.Context, sc *scopeState) (readOnly bool, err error) {
+// look learns what other hosts may have changed of a scope, or for nil of the slot, for an operation of a provider.
+//
+// Errors: unavailable (provider_changed) when another provider serves; those of the store.
+func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly bool, err error) {
 	values, err := s.host.fleet.Look(ctx, factsOf(sc)...)
 	if err != nil || values == nil {
 		return false, stateError(err)
 	}
-	return s.learn(sc, values)
+	return s.learn(p, sc, values)
 }
 
 // learn takes over facts as they were read, and tells whether they make the scope, or for nil the slot, read-only.
-func (s *Slot) learn(sc *scopeState, values [][]byte) (readOnly bool, err error) {
+func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
 	if values == nil {
 		return false, nil
+	}
+	if p.served != nil && !bytes.Equal(p.served, values[factServing]) { // one that is being tried serves nobody
+		return false, errProviderChanged()
 	}
 	if bytes.Equal(values[factForgetful], []byte{1}) {
 		s.host.forgetful.Store(true)
@@ -191,7 +198,7 @@ func (s *Slot) takeFleetTurn(ctx context.Context, p *Provider, sc *scopeState, k
 		if err != nil {
 			return nil, busy(op, err)
 		}
-		readOnly, err := s.learnInTurn(sc, turn.Facts)
+		readOnly, err := s.learnInTurn(p, sc, turn.Facts)
 		switch {
 		case err != nil:
 			return nil, err
@@ -234,7 +241,7 @@ func busy(op string, err error) error {
 }
 
 // learnInTurn is learn for a write that holds the scope's turn in this process: it learns the scope's record too.
-func (s *Slot) learnInTurn(sc *scopeState, values [][]byte) (readOnly bool, err error) {
+func (s *Slot) learnInTurn(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
 	if values == nil {
 		return false, nil
 	}
@@ -247,7 +254,7 @@ func (s *Slot) learnInTurn(sc *scopeState, values [][]byte) (readOnly bool, err 
 	sc.reading.Lock()
 	sc.record.NativeScope, sc.record.Since, sc.record.Erasing = record.NativeScope, record.Since, record.Erasing
 	sc.reading.Unlock()
-	return s.learn(sc, values)
+	return s.learn(p, sc, values)
 }
 
 // endTurnElsewhere takes the turn from a host that has ended and frees it. It tells whether the turn is free; false when

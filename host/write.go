@@ -91,7 +91,10 @@ func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
 // deliver writes events of one scope, in order. Every event gets a receipt or an error.
 func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
-	err := s.deliverAll(ctx, opName, events, answers)
+	_, err := following(ctx, s, func(ctx context.Context) (struct{}, error) {
+		clear(answers)
+		return struct{}{}, s.deliverAll(ctx, opName, events, answers)
+	})
 	if err != nil {
 		for i, e := range events {
 			if answers[i].Receipt == nil && answers[i].Error == nil {
@@ -455,7 +458,7 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		admitted, err := s.admit(ctx, sc)
+		admitted, err := s.admit(ctx, v.provider, sc)
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}

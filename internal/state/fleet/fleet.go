@@ -18,12 +18,26 @@ const TableTurns state.Table = "turns"
 // Session names one session of one host. The zero value is nobody's.
 type Session [16]byte
 
+// Host is a host that lives.
+type Host struct {
+	Session Session
+	// Name is the machine's, PID the process's, Version the program's. Name and Version may be empty.
+	Name    string
+	PID     int
+	Version string
+	// Began is when the session began, Left how long it lasts if it is not renewed.
+	Began time.Time
+	Left  time.Duration
+}
+
 // Sessions knows which hosts live. It is safe for concurrent use.
 type Sessions interface {
 	// Self is the session of this host. It changes when the host had to begin a new one.
 	Self() Session
 	// Left is how long this host's session lasts if it is not renewed; 0 or less when it may have ended.
 	Left() time.Duration
+	// Hosts lists the hosts whose sessions have not ended, this one among them, in the order in which they came.
+	Hosts(ctx context.Context) ([]Host, error)
 	// End ends another host's session if its time is over: then left is 0, and none of its commits can happen any more.
 	// Otherwise left is how long it lives at least when it is not renewed.
 	End(ctx context.Context, s Session) (left time.Duration, err error)
@@ -57,6 +71,25 @@ func Of(store state.Store) *Fleet {
 func (f *Fleet) Close() {
 	f.end()
 	f.releases.Wait()
+}
+
+// Shared tells whether several hosts may share the store.
+func (f *Fleet) Shared() bool { return f.sessions != nil }
+
+// Hosts lists the hosts that share the store, and which of them is this one; none where one process owns it.
+func (f *Fleet) Hosts(ctx context.Context) (hosts []Host, self Session, err error) {
+	if f.sessions == nil {
+		return nil, self, nil
+	}
+	hosts, err = f.sessions.Hosts(ctx)
+	return hosts, f.sessions.Self(), err
+}
+
+// Others counts the other hosts that live.
+func (f *Fleet) Others(ctx context.Context) (int, error) {
+	hosts, self, err := f.Hosts(ctx)
+	others := slices.DeleteFunc(hosts, func(h Host) bool { return h.Session == self })
+	return len(others), err
 }
 
 // Ref names a record.

@@ -229,6 +229,23 @@ func (s *Store) Left() time.Duration {
 	return time.Duration(s.session.until.Load()) - sinceBoot()
 }
 
+// Hosts implements fleet.Sessions.
+func (s *Store) Hosts(ctx context.Context) (hosts []fleet.Host, err error) {
+	err = s.rows(ctx, "hosts", `SELECT id, host, pid, version, began, extract(epoch FROM ends - clock_timestamp())::float8
+		FROM sessions WHERE ends > clock_timestamp() ORDER BY began, id`, nil, func(rows pgx.Rows) error {
+		var h fleet.Host
+		var id []byte
+		var left float64
+		if err := rows.Scan(&id, &h.Name, &h.PID, &h.Version, &h.Began, &left); err != nil {
+			return err
+		}
+		h.Session, h.Left = fleet.Session(id), time.Duration(left*float64(time.Second))
+		hosts = append(hosts, h)
+		return nil
+	})
+	return hosts, err
+}
+
 // End implements fleet.Sessions. The delete waits for commits of that session which are under way.
 func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duration, err error) {
 	var q pgx.Batch

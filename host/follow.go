@@ -1,0 +1,236 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
+)
+
+// Which provider serves is a fact among hosts that share a store (turn.go). A swap at one host writes it, and turns the
+// provider for all at that moment: an operation that finds another fact than the one its provider was loaded for begins
+// anew, after its host has loaded what the fact names. Secrets do not travel: each host has its own.
+
+// sharedServing is the key of the fact in tableShared: servedRecord as JSON.
+const sharedServing = "serving"
+
+// tableModules holds the modules that the fact may name: SHA-256 -> bytes. Old ones stay for a host that loads late.
+const tableModules state.Table = "modules"
+
+// servedRecord is what the hosts need to know to load the same provider.
+type servedRecord struct {
+	Generation int64  `json:"generation"` // counts the loads of all hosts, from 1
+	Since      string `json:"since"`
+	servedConfig
+}
+
+// servedConfig is ProviderConfig without its secrets and without what concerns one load alone.
+type servedConfig struct {
+	Name                 string      `json:"name"`
+	Word                 string      `json:"word,omitempty"`
+	SHA256               string      `json:"sha256"`
+	Source               string      `json:"source,omitempty"`
+	Signer               string      `json:"signer,omitempty"`
+	Block                abi.Raw     `json:"block,omitempty"`
+	Profile              abi.Profile `json:"profile,omitempty"`
+	Frame                abi.Frame   `json:"frame,omitempty"`
+	Namespace            string      `json:"namespace,omitempty"`
+	AgentScoped          bool        `json:"agent_scoped,omitempty"`
+	TestSessions         []string    `json:"test_sessions,omitempty"`
+	ReadOnlyTestSessions bool        `json:"read_only_test_sessions,omitempty"`
+	Feedback             bool        `json:"feedback,omitempty"`
+	NoLookup             bool        `json:"no_lookup,omitempty"`
+	Tokenizer            string      `json:"tokenizer,omitempty"`
+}
+
+func servedConfigOf(p *Provider) servedConfig {
+	c := &p.config
+	return servedConfig{Name: c.Name, Word: c.Word, SHA256: p.module.SHA256, Source: c.Source, Signer: c.Signer,
+		Block: c.Block, Profile: c.Profile, Frame: c.Frame, Namespace: c.Namespace, AgentScoped: c.AgentScoped,
+		TestSessions: c.TestSessions, ReadOnlyTestSessions: c.ReadOnlyTestSessions, Feedback: c.Feedback,
+		NoLookup: c.NoLookup, Tokenizer: c.Tokenizer}
+}
+
+func (c *servedConfig) providerConfig(module []byte, secrets map[string]Secret) ProviderConfig {
+	return ProviderConfig{Name: c.Name, Word: c.Word, Module: module, Source: c.Source, Signer: c.Signer, Block: c.Block,
+		Profile: c.Profile, Frame: c.Frame, Namespace: c.Namespace, AgentScoped: c.AgentScoped,
+		TestSessions: c.TestSessions, ReadOnlyTestSessions: c.ReadOnlyTestSessions, Feedback: c.Feedback,
+		NoLookup: c.NoLookup, Tokenizer: c.Tokenizer, Secrets: secrets}
+}
+
+func servingRef() fleet.Ref { return fleet.Ref{Table: tableShared, Key: []byte(sharedServing)} }
+
+// served reads the fact; nil where one process owns the store, or nothing has served yet.
+func (s *Slot) served(ctx context.Context) ([]byte, error) {
+	values, err := s.host.fleet.Look(ctx, servingRef())
+	if err != nil || values == nil {
+		return nil, stateError(err)
+	}
+	return values[0], nil
+}
+
+// agree writes that a provider serves, for all hosts. before is the fact as it was when the load began.
+//
+// Errors: conflict when another host has loaded a provider meanwhile.
+func (s *Slot) agree(ctx context.Context, p *Provider, before []byte) error {
+	if !s.host.fleet.Shared() {
+		return nil
+	}
+	next := servedRecord{Generation: 1, Since: s.host.stamp(), servedConfig: servedConfigOf(p)}
+	if before != nil {
+		old, err := parseServed(before)
+		if err != nil {
+			return err
+		}
+		next.Generation = old.Generation + 1
+	}
+	text, err := json.Marshal(&next)
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	ref := servingRef()
+	b.ExpectRecord(ref.Table, ref.Key, before)
+	b.PutRecord(ref.Table, ref.Key, text)
+	b.PutRecord(tableModules, []byte(next.SHA256), p.config.Module)
+	_, err = s.host.store.Commit(context.WithoutCancel(ctx), &b)
+	if errors.Is(err, state.ErrConflict) {
+		return abi.WrapError(abi.CodeConflict, "another host has loaded a provider at the same time", err).
+			WithReason(swapConflict).WithHint("see which one serves (memhost manifest), and swap again if need be")
+	}
+	if err == nil {
+		p.served = text
+	}
+	return stateError(err)
+}
+
+func parseServed(stored []byte) (*servedRecord, error) {
+	r := new(servedRecord)
+	if err := json.Unmarshal(stored, r); err != nil {
+		return nil, abi.WrapError(abi.CodeUnavailable, "state: the record of the provider that serves is damaged", err).
+			WithReason("state")
+	}
+	return r, nil
+}
+
+// configOf is the configuration that a fact names, with this host's secrets.
+func (s *Slot) configOf(ctx context.Context, stored []byte) (ProviderConfig, error) {
+	r, err := parseServed(stored)
+	if err != nil {
+		return ProviderConfig{}, err
+	}
+	module, err := s.host.store.Record(ctx, tableModules, []byte(r.SHA256))
+	if err != nil {
+		return ProviderConfig{}, stateError(err)
+	}
+	if sum := sha256Of(module); sum != r.SHA256 {
+		return ProviderConfig{}, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("state: the module %.12s that serves is "+
+			"damaged or missing", r.SHA256)).WithReason("state")
+	}
+	return r.providerConfig(module, s.secrets), nil
+}
+
+// swapConflict is the reason of the error of a swap that came second.
+const swapConflict = "swap"
+
+// providerChanged is the reason of errProviderChanged.
+const providerChanged = "provider_changed"
+
+// errProviderChanged: another provider serves than the one that the operation has.
+func errProviderChanged() *abi.Error {
+	e := abi.NewError(abi.CodeUnavailable, "another provider serves by now").WithReason(providerChanged)
+	e.Retryable = true
+	return e
+}
+
+func isProviderChanged(err error) bool {
+	return err != nil && abi.AsError(err).Reason == providerChanged
+}
+
+// following runs an operation, and again when another provider serves by now, which this host then loads first.
+func following[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
+	for {
+		answer, err := do(ctx)
+		if !isProviderChanged(err) {
+			return answer, err
+		}
+		if err := s.follow(ctx); err != nil {
+			return answer, err
+		}
+	}
+}
+
+// follow loads the provider that serves, if this host has another one.
+//
+// Errors: unavailable (provider_not_loaded) when it cannot be loaded here. This host answers nothing until it can.
+func (s *Slot) follow(ctx context.Context) error {
+	if !s.host.fleet.Shared() {
+		return nil
+	}
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), followMost)
+	defer cancel()
+	old := s.current.Load()
+	stored, err := s.served(ctx)
+	if err != nil || stored == nil || old == nil || bytes.Equal(stored, old.provider.served) {
+		return err
+	}
+	config, err := s.configOf(ctx, stored)
+	if err == nil {
+		_, err = s.load(ctx, config, stored)
+	}
+	if err == nil {
+		return nil
+	}
+	e := abi.WrapError(abi.CodeUnavailable, "another host swapped the provider, and this one cannot load it: "+
+		abi.AsError(err).Message, err).WithReason("provider_not_loaded").
+		WithHint("give this host what it lacks (a secret, the backend's address), or swap again")
+	e.Retryable = true
+	return e
+}
+
+// How long the load of a provider may take that another host has swapped in, and how often a host looks whether one has.
+const (
+	followMost  = time.Minute
+	followPause = time.Second
+)
+
+// followAlways lets a host load what serves, though nobody asks it for anything.
+func (s *Slot) followAlways() {
+	if !s.host.fleet.Shared() {
+		return
+	}
+	s.followed = every(followPause, func(ctx context.Context) {
+		if err := s.follow(ctx); err != nil {
+			s.host.logger.Warn("the provider that serves is not loaded", "error", err)
+		}
+	})
+}
+
+// openConfig is what a new slot loads: its own configuration, or what other hosts serve that live.
+func (s *Slot) openConfig(ctx context.Context, own ProviderConfig) (config ProviderConfig, served []byte, err error) {
+	stored, err := s.served(ctx)
+	if err != nil || stored == nil {
+		return own, nil, err
+	}
+	others, err := s.host.fleet.Others(ctx)
+	if err != nil || others == 0 {
+		return own, nil, stateError(err)
+	}
+	config, err = s.configOf(ctx, stored)
+	return config, stored, err
+}
+
+func sha256Of(module []byte) string {
+	sum := sha256.Sum256(module)
+	return hex.EncodeToString(sum[:])
+}
