@@ -55,12 +55,14 @@ func (a *app) askCommand() *cobra.Command {
 
 // askedProvider is what one provider gave.
 type askedProvider struct {
-	Provider  string     `json:"provider"`
-	Context   string     `json:"context"`
-	Tokens    int64      `json:"tokens"`
-	LatencyMS float64    `json:"latency_ms"`
-	Recorded  int        `json:"recorded"`
-	Error     *abi.Error `json:"error,omitempty"`
+	Provider  string  `json:"provider"`
+	Context   string  `json:"context"`
+	Tokens    int64   `json:"tokens"`
+	LatencyMS float64 `json:"latency_ms"`
+	Recorded  int     `json:"recorded"`
+	// LeftBehind is what of the conversation may still be in the provider's backend, and why.
+	LeftBehind []string   `json:"left_behind,omitempty"`
+	Error      *abi.Error `json:"error,omitempty"`
 }
 
 func (x *askedProvider) cost() string {
@@ -148,6 +150,11 @@ func (a *app) askEach(ctx context.Context, f *askFlags, question string) error {
 		cells = append(cells, column{head: x.Provider, lines: x.lines(most), foot: x.cost()})
 	}
 	a.out.columns(cells)
+	for _, x := range all {
+		for _, left := range x.LeftBehind {
+			a.out.note("%s may still have the conversation: %s", x.Provider, left)
+		}
+	}
 	return failed
 }
 
@@ -248,7 +255,11 @@ func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes
 	scope := f.scope()
 	defer func() { // the namespace is never used again
 		for _, s := range scopes {
-			_, _ = d.ResetScope(context.WithoutCancel(ctx), s)
+			r, err := d.ResetScope(context.WithoutCancel(ctx), s)
+			if left := notErased(r, err); left != "" {
+				x.LeftBehind = append(x.LeftBehind, fmt.Sprintf("run %q, user %q in namespace %q: %s", s.RunID,
+					s.PersonaID, c.Memory.Namespace, left))
+			}
 		}
 	}()
 	inputs, _, err := a.openInputs([]string{f.conversation}, o, false)
@@ -286,6 +297,19 @@ func (a *app) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes
 		}
 	}
 	return nil
+}
+
+// notErased says what a reset did not remove; "" where it removed everything.
+func notErased(r *abi.ResetReceipt, err error) string {
+	switch {
+	case err != nil:
+		return abi.AsError(err).Message
+	case len(r.Remains) > 0:
+		return strings.Join(r.Remains, "; ")
+	case r.Status != abi.ResetDone:
+		return "the reset is " + string(r.Status)
+	}
+	return ""
 }
 
 //go:embed ask.html

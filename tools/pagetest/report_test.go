@@ -140,7 +140,13 @@ func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(b, time.Minute)
 	defer stop()
-	require.NoError(t, chromedp.Run(ctx, actions...))
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var text string
+		late, end := context.WithTimeout(b, 10*time.Second)
+		defer end()
+		_ = chromedp.Run(late, chromedp.Evaluate(`document.body.innerText.slice(0, 2000)`, &text))
+		require.NoError(t, err, text)
+	}
 }
 
 // openEveryProbe clicks through the first probes and opens what each memory gave.

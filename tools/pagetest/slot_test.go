@@ -82,7 +82,9 @@ func demoSlot(t *testing.T) *slot {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	run(t, t.TempDir(), "demo", "--data", dir)
-	return serve(t, dir, address(t))
+	report, err := demo()
+	require.NoError(t, err)
+	return serve(t, dir, address(t), "--runs", filepath.Dir(filepath.Dir(report)))
 }
 
 // at opens a view of the slot's page and waits until it has content.
@@ -97,6 +99,18 @@ func shown() chromedp.Action {
 		!document.getElementById("main").hasAttribute("aria-busy")`, nil)
 }
 
+// inside opens what a view shows on demand.
+func inside(view string) []chromedp.Action {
+	switch view {
+	case "ask":
+		return []chromedp.Action{chromedp.Click("main form button"), chromedp.Poll(answered, nil)}
+	case "runs":
+		return []chromedp.Action{press("Show run"), says("leak detector"),
+			chromedp.Poll(`document.querySelector("iframe") !== null`, nil)}
+	}
+	return nil
+}
+
 const answered = `document.querySelector("main pre") !== null`
 
 func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
@@ -107,15 +121,13 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}} {
 		b := open(t, c.width, c.height, c.dark)
 		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation",
-			"modules": "Configure it"} {
+			"runs": "leak detector", "modules": "Configure it"} {
 			name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
 			var text string
 			var overflow, fetched int
 			var shot []byte
 			actions := append(b.at(s, view), chromedp.Reload(), shown())
-			if view == "ask" {
-				actions = append(actions, chromedp.Click("main form button"), chromedp.Poll(answered, nil))
-			}
+			actions = append(actions, inside(view)...)
 			b.run(t, append(actions, chromedp.Text("main", &text),
 				chromedp.Evaluate(overflowing, &overflow),
 				chromedp.Evaluate(jsonBytes, &fetched), chromedp.FullScreenshot(&shot, 100))...)
@@ -196,14 +208,20 @@ func TestAScopeIsErasedAfterAQuestion(t *testing.T) {
 }
 
 func TestAReadingPageOffersNoChange(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--page", "read")
+	record(t, s, event("e1", "s", "I drink tea."))
 	b := open(t, 1300, 900, false)
 	var text string
 	b.run(t, append(b.at(s, "now"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Exchange")
 	assert.NotContains(t, text, "Make read-only")
-	b.run(t, append(b.at(s, "turns"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "turns"), says("e1"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Erase")
+	assert.NotContains(t, text, "Forget")
+	b.run(t, append(b.at(s, "turns?session=s"), says("e1"), chromedp.Text("main", &text))...)
+	assert.NotContains(t, text, "Forget")
+	b.clean(t)
 }
 
 // TestALinkWorksOnce opens the link of a slot with a token twice.
@@ -235,12 +253,10 @@ func TestALinkWorksOnce(t *testing.T) {
 func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1200, 800, false)
-	for _, view := range []string{"now", "ask", "turns", "modules"} {
+	for _, view := range []string{"now", "ask", "turns", "runs", "modules"} {
 		var text []byte
 		actions := append(b.at(s, view), chromedp.Reload(), shown())
-		if view == "ask" {
-			actions = append(actions, chromedp.Click("main form button"), chromedp.Poll(answered, nil))
-		}
+		actions = append(actions, inside(view)...)
 		b.run(t, append(actions, chromedp.CaptureScreenshot(&text))...)
 		shot, err := png.Decode(bytes.NewReader(text))
 		require.NoError(t, err)
@@ -411,13 +427,18 @@ func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
 }
 
 func TestTheSlotsPageIsAccessible(t *testing.T) {
-	s := demoSlot(t)
+	local, remote := demoSlot(t), mem0Slot(t, same)
+	record(t, remote, event("e1", "s", "I drink tea."))
 	script := axe(t)
 	for _, dark := range []bool{false, true} {
-		for _, view := range []string{"now", "ask", "turns", "modules"} {
-			b := open(t, 1300, 900, dark)
+		for _, view := range []string{"now", "ask", "turns", "runs", "modules", "turns?scope=r+%2F+u&session=s&event=e1"} {
+			b, s := open(t, 1300, 900, dark), local
+			if strings.Contains(view, "?") {
+				s = remote
+			}
 			var found string
-			b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...),
+			actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
+			b.run(t, append(append(actions, inside(view)...),
 				chromedp.Evaluate(script, nil),
 				chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations
 					.filter(v => v.impact === "serious" || v.impact === "critical")

