@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -137,10 +138,7 @@ func (e *Error) As(target any) bool {
 		reason = "database"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
-	switch e.Kind {
-	case ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn:
-		found.Retryable = true
-	}
+	found.Retryable = slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn}, e.Kind)
 	*t = found
 	return true
 }
