@@ -80,13 +80,22 @@ func Names() []string {
 	return out
 }
 
-// Start starts a backend by name. The error for an unknown one lists the names.
-func Start(ctx context.Context, e *Env, name string) (*Backend, error) {
-	start, ok := starters[name]
-	if !ok {
-		return nil, fmt.Errorf("no backend is called %q; there are %s", name, strings.Join(Names(), ", "))
+// CheckName says whether Start knows a backend. The error for an unknown one lists the names.
+func CheckName(name string) error {
+	if starters[name] == nil {
+		return fmt.Errorf("no backend is called %q; there are %s", name, strings.Join(Names(), ", "))
 	}
-	b, err := start(ctx, e)
+	return nil
+}
+
+// Start starts a backend by name.
+//
+// Errors: that of CheckName; what could not be installed or started.
+func Start(ctx context.Context, e *Env, name string) (*Backend, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	b, err := starters[name](ctx, e)
 	if err != nil {
 		return nil, err
 	}

@@ -111,6 +111,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 func TestAnUnknownBackendListsTheNames(t *testing.T) {
 	_, err := Start(t.Context(), newEnv(t), "honcho")
 	require.ErrorContains(t, err, "mem0, memos, memos:community")
+	require.NoError(t, CheckName("memos:community"))
 }
 
 func TestTheStubServesAndTheFolderGoes(t *testing.T) {

@@ -59,6 +59,9 @@ func run(ctx context.Context, args []string) error {
 	if flags.NArg() != 1 {
 		return fmt.Errorf("want one name: %s", names)
 	}
+	if err := testenv.CheckName(flags.Arg(0)); err != nil {
+		return err // before anything starts
+	}
 	options := testenv.Options{Out: os.Stdout, Keep: *keep, Data: *data, Port: *port, StartTimeout: *patience,
 		Embedder: *embedder}
 	if endpoint.BaseURL != "" {
