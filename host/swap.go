@@ -233,7 +233,9 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 // not with refused credentials, at an address where something else answers or that is always refused, or with an
 // unknown host name. answered is the HTTP status of the last native call, 0 for none.
 func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
-	why := strings.Join(health.Warnings, "; ")
+	warnings := slices.Clone(health.Warnings)
+	slices.Reverse(warnings) // what its configuration means comes first, what it found out last: that is the reason
+	why := strings.Join(warnings, "; ")
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
 		WithHint("does what it needs run, and are address and credentials in its block right?")
 	if answered > 0 {

@@ -161,3 +161,10 @@ func TestManifestTellsWhatServes(t *testing.T) {
 		stepWriteRead, stepGate, "serve"}, names)
 	assert.Contains(t, m.Capabilities.Capabilities, abi.OpInventory)
 }
+
+func TestAProviderThatCannotServeNamesTheReasonFirst(t *testing.T) {
+	err := cannotServe("memos", &abi.BackendHealth{Warnings: []string{"write_profile: async", "unauthenticated: liveness"}},
+		401)
+	e := requireCode(t, err, abi.CodeUnauthenticated, "unavailable: unauthenticated: liveness; write_profile: async")
+	assert.Contains(t, e.Hint, "credentials")
+}
