@@ -8,7 +8,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ test-mcp: ## the MCP door with the official Python and TypeScript clients and th
 
 test-registry: ## modules in registries with crane, oras, cosign and the CNCF's registry (builds them once into a cache folder: ten minutes)
 	$(GO) test -tags live -count=1 -v -timeout 40m -run '^TestLive_registry' ./testenv/registryclients/
+
+test-agents: ## the real Claude Code and Codex with a stub model, in a network namespace of their own (0.8 GB of npm packages into a cache folder; not in .ci/run)
+	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestLive_agents$$' ./testenv/agents/
 
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }

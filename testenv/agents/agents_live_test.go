@@ -56,9 +56,18 @@ func inside(t *testing.T) {
 	for _, name := range []string{"claude-code", "codex"} {
 		t.Run(name+" holds the conversation", func(t *testing.T) {
 			m := start(t)
-			a := &agent{machine: m, name: name, sessions: map[string]string{}}
-			require.Empty(t, c.Hold(m, a))
+			require.Empty(t, c.Hold(m, &agent{machine: m, name: name, sessions: map[string]string{}}))
 			require.Subset(t, []string{"POST /v1/messages", "HEAD /", "POST /v1/responses"}, m.model.paths)
+		})
+	}
+	for without, want := range conversation.Without {
+		if want == "" {
+			continue
+		}
+		t.Run("claude-code without "+without, func(t *testing.T) {
+			m := start(t)
+			found := c.Hold(m, &agent{machine: m, name: "claude-code", without: without, sessions: map[string]string{}})
+			require.True(t, conversation.Found(found, want), "%s is not found: %v", want, found)
 		})
 	}
 	t.Run("the plugin of Claude Code", thePlugin)
@@ -94,7 +103,7 @@ func (m *machine) command(home, program string, args ...string) *exec.Cmd {
 	cmd.Dir = filepath.Join(m.home, "project")
 	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + filepath.Join(home, ".codex"), "TERM=dumb", "LANG=C.UTF-8",
 		"PATH=" + filepath.Dir(os.Getenv(programVariable)) + ":/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + os.TempDir(),
-		"ANTHROPIC_BASE_URL=" + m.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ENABLE_TOOL_SEARCH=false", "ANTHROPIC_BASE_URL=" + m.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"MEMHOST_SERVER=" + m.server}
 	return cmd
 }
@@ -140,7 +149,8 @@ func (m *machine) Archive() string { return m.memhost("archive", "export") }
 // agent is Claude Code or Codex. Each person has a home folder with it.
 type agent struct {
 	*machine
-	name string
+	// name is memhost's for the agent, without what is switched off.
+	name, without string
 	// sessions are the agent's own ids, by person and session.
 	sessions map[string]string
 }
@@ -150,8 +160,12 @@ func (a *agent) Say(turn conversation.Turn) string {
 	home := filepath.Join(a.home, turn.User)
 	if _, err := os.Stat(home); err != nil {
 		require.NoError(a.t, os.MkdirAll(filepath.Join(home, ".codex"), 0o755))
+		user := turn.User
+		if a.without == "scope" {
+			user = "ann"
+		}
 		_, said := a.output(a.command(home, os.Getenv(programVariable), "hook", "install", a.name, "--server", a.server, "--run",
-			"study", "--user", turn.User, "--linger", "8s"))
+			"study", "--user", user))
 		require.Contains(a.t, said, "Written.")
 	}
 	a.model.take()
@@ -160,6 +174,9 @@ func (a *agent) Say(turn conversation.Turn) string {
 		a.codex(home, key, turn)
 	} else {
 		a.claude(home, key, turn)
+	}
+	if a.without == "queue" {
+		require.NoError(a.t, os.RemoveAll(filepath.Join(home, ".local"))) // the hooks' data folder
 	}
 	requests := a.model.take()
 	require.Len(a.t, requests, 1, "turn %d", turn.N)
@@ -172,7 +189,11 @@ func (a *agent) claude(home, key string, turn conversation.Turn) {
 		a.sessions[key] = fmt.Sprintf("00000000-0000-4000-8000-%012d", turn.N)
 		args = []string{"-p", "--session-id", a.sessions[key]}
 	}
-	said, _ := a.output(a.command(home, os.Getenv(claudeVariable), append(args, turn.Text)...))
+	cmd := a.command(home, os.Getenv(claudeVariable), append(args, turn.Text)...)
+	if a.without == "recording" {
+		cmd.Env = append(cmd.Env, "MEMHOST_HOOK=read")
+	}
+	said, _ := a.output(cmd)
 	require.Equal(a.t, "Noted.\n", said)
 }
 
@@ -193,5 +214,11 @@ func (a *agent) codex(home, key string, turn conversation.Turn) {
 	a.sessions[key] = id[1]
 }
 
-// Settle has nothing to do: the hooks deliver before they end.
-func (a *agent) Settle() {}
+// Settle delivers what waits, as the process does that a hook starts for that and does not wait for.
+func (a *agent) Settle() {
+	homes, err := filepath.Glob(filepath.Join(a.home, "*", ".codex"))
+	require.NoError(a.t, err)
+	for _, home := range homes {
+		a.output(a.command(filepath.Dir(home), os.Getenv(programVariable), "hook", a.name, "--server", a.server, "--deliver"))
+	}
+}
