@@ -79,7 +79,6 @@ class Sender:
         """Tries once more what waits, for at most this long, and stops. Answers how many still wait."""
         with self._changed:
             self._closing = True
-            self._not_before.clear()
             self._changed.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -91,6 +90,8 @@ class Sender:
             with self._changed:
                 self._woken = False
                 last = self._closing
+                if last:
+                    self._not_before.clear()  # also what an attempt has put there that failed meanwhile
             try:
                 pause = self.deliver()
             except Exception as e:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, SQLiteSession, Usage, function_tool
+from conversation import RUN
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -25,8 +26,6 @@ from memhost_client import Memory, Scope
 from memhost_client.adk import MemhostMemoryService
 from memhost_client.langchain import MemhostMiddleware
 from memhost_client.openai_agents import MemhostSession
-
-RUN = "study"
 
 
 class Talker:

@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import RunningSlot
-from talkers import RUN, TALKERS, Talker
+from conversation import RUN, TURNS, USERS, WITHOUT, check, wrong_in_archive, wrong_with
+from talkers import TALKERS, Talker
 
 from memhost_client import Memory, Scope
 
@@ -34,21 +33,16 @@ def make(request: pytest.FixtureRequest, slot: RunningSlot, tmp_path: Path) -> I
         talker.memory.close(0.1)
 
 
-CONVERSATION: dict[str, Any] = json.loads((Path(__file__).parents[2] / "testdata" / "conversation.json").read_text())
-
-
 async def hold(talker: Talker, slot: RunningSlot) -> list[str]:
-    """Holds integrations/testdata/conversation.json, whose README says what its fields are. It gives what is wrong with what was shown and recorded."""
-    assert CONVERSATION["run"] == RUN
+    """Holds the conversation of integrations/testdata, whose README says what its fields are, and gives what is wrong with what was shown and recorded."""
     found: list[str] = []
-    turns = CONVERSATION["turns"]
-    for n, turn in enumerate(turns):
+    for n, turn in enumerate(TURNS):
         if turn.get("slot") == "stop":
             slot.stop()
         if turn.get("slot") == "start":
             slot.start()
         if "provider" in turn:
-            for user in {t["user"] for t in turns}:  # what is on its way is this provider's
+            for user in USERS:  # what is on its way is this provider's
                 talker.memory.sender.settle(Scope(RUN, user).key, 30)
             slot.command("swap", turn["provider"])
         user, text = turn["user"], turn["text"]
@@ -56,42 +50,10 @@ async def hold(talker: Talker, slot: RunningSlot) -> list[str]:
         assert await talker.say(user, turn["session"], text) == f"ANSWER[{text}]"
         assert len(talker.prompts) == (2 if text.startswith("TOOL") else 1)
         for prompt in talker.prompts:
-            found += wrong_with(n, turn, prompt)
+            found += wrong_with(n, prompt)
     if waiting := talker.memory.close(30):
         found.append(f"lost: {waiting} turns wait")
     return found + wrong_in_archive(slot.command("archive", "export"))
-
-
-def wrong_with(n: int, turn: dict[str, Any], prompt: str) -> list[str]:
-    """What the context in a prompt lacks, and what of others is in it."""
-    contexts = re.findall("<memory-context .*?</memory-context>", prompt, re.DOTALL)
-    assert len(contexts) <= 1, "the context of an earlier turn is still there"
-    context = "".join(contexts)
-    others = {t["user"] for t in CONVERSATION["turns"]} - {turn["user"]}
-    found = [f"crossed: turn {n} of {turn['user']} is shown what {user} said" for user in others if f" of {user}" in context]
-    return found + [f"unknown: turn {n} is not shown turn {k}" for k in turn.get("knows", []) if CONVERSATION["turns"][k]["text"] not in context]
-
-
-def wrong_in_archive(export: str) -> list[str]:
-    """Compares what each person said with an export of the archive."""
-    found: list[str] = []
-    said: dict[str, list[str]] = {}
-    for line in export.splitlines():
-        if "memory-context" in line or "TOOLRESULT" in line:
-            found.append(f"recorded: what no person said: {line}")
-        event = json.loads(line)
-        said.setdefault(event["user_id"], []).extend(m["content"] for m in event["messages"] if m["role"] == "user")
-    for user in {t["user"] for t in CONVERSATION["turns"]}:
-        want, got = [t["text"] for t in CONVERSATION["turns"] if t["user"] == user], said.get(user, [])
-        found += [f"lost: {text}" for text in want if text not in got]
-        found += [f"doubled: {text}" for text in want if got.count(text) > 1]
-        if not found and got != want:
-            found.append(f"order: {user} said {got}")
-    return found
-
-
-async def test_24_turns(make: Make, slot: RunningSlot) -> None:
-    assert await hold(make(), slot) == []
 
 
 def direct(memory: Memory, event: dict[str, object]) -> None:
@@ -100,20 +62,18 @@ def direct(memory: Memory, event: dict[str, object]) -> None:
         memory.slot.record(json.dumps(event).encode(), 5)
 
 
-@pytest.mark.parametrize("without", ["recording", "queue", "scope"])
-async def test_what_is_switched_off_is_found(make: Make, slot: RunningSlot, monkeypatch: pytest.MonkeyPatch, without: str) -> None:
+@pytest.mark.parametrize(("without", "want"), WITHOUT)
+async def test_24_turns(make: Make, slot: RunningSlot, monkeypatch: pytest.MonkeyPatch, without: str, want: str) -> None:
     talker = make()
     if without == "recording":
         monkeypatch.setattr(Memory, "record_now", lambda *args: None)
-    elif without == "queue":
+    if without == "queue":
         talker.whole = False  # ADK's sessions, added again, make up for a queue
         monkeypatch.setattr(talker.memory.outbox, "put", lambda scope, event: direct(talker.memory, event))
-    else:
+    if without == "scope":
         real = Memory.context_now
         monkeypatch.setattr(Memory, "context_now", lambda self, query, scope, session="": real(self, query, Scope(RUN, "ann"), session))
-    found = await hold(talker, slot)
-    want = "crossed" if without == "scope" else "lost"
-    assert any(line.startswith(want) for line in found), found
+    check(await hold(talker, slot), want)
 
 
 async def test_another_session_knows_and_the_stored_one_is_clean(make: Make, slot: RunningSlot) -> None:
