@@ -138,7 +138,7 @@ func emptyQueue(t *testing.T, folder string) {
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() {
-			require.NoError(t, os.Remove(filepath.Join(folder, e.Name())))
+			require.NoError(t, os.RemoveAll(filepath.Join(folder, e.Name()))) // it may be delivered just now
 		}
 	}
 }
