@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, AgentState
-from langchain.agents.middleware.types import ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.config import get_config
-from langgraph.runtime import Runtime
-
+from .checked import checked
 from .memory import Memory, Scope, log, with_context
+
+with checked("langchain", "1.4.7"):
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+    from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+    from langgraph.config import get_config
+    from langgraph.runtime import Runtime
 
 # Turns whose context is kept until the agent has answered; those that never end go when so many newer ones have begun.
 _KEEP_TURNS = 500

@@ -13,11 +13,13 @@ from __future__ import annotations
 import uuid
 from typing import Any, cast
 
-from agents import TResponseInputItem
-from agents.memory import Session, SessionSettings
-from agents.run_config import CallModelData, ModelInputData
-
+from .checked import checked
 from .memory import Memory, Scope, with_context
+
+with checked("openai-agents", "0.24.0"):
+    from agents import TResponseInputItem
+    from agents.memory import Session, SessionSettings
+    from agents.run_config import CallModelData, ModelInputData
 
 
 class MemhostSession:
