@@ -296,6 +296,538 @@ func (x *NativeError) Decode(d *wirejson.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *RunFollower) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("role", &x.Role, e)
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	e.FieldStart("module")
+	x.Module.Encode(e)
+	writeStringField("config_hash", &x.ConfigHash, e)
+	writeSome("sample_percent", x.SamplePercent, e, writeInt)
+	writeStringField("since", &x.Since, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *RunFollower) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = RunFollower{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "role":
+			o.err = readString(&x.Role, d, m)
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "condition_kind":
+			o.err = readString((*string)(&x.ConditionKind), d, m)
+		case "module":
+			o.err = x.Module.Decode(d, m)
+		case "config_hash":
+			o.err = readString(&x.ConfigHash, d, m)
+		case "sample_percent":
+			o.err = readInt(&x.SamplePercent, d, m)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		default:
+			o.unknown(d, m, "role provider condition_kind module config_hash sample_percent since")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *FollowerProgress) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("events", x.Events, e)
+	writeIntField("done", x.Done, e)
+	writeIntField("left_out", x.LeftOut, e)
+	writeIntField("unseen", x.Unseen, e)
+	writeIntField("open", x.Open, e)
+	if len(x.OpenEvents) > 0 {
+		e.FieldStart("open_events")
+		writeStructs(x.OpenEvents, e, (*OpenEvent).Encode)
+	}
+	writeFloatField("per_second", x.PerSecond, e)
+	writeSomePtr("remaining_ms", x.RemainingMS, e, writeInt)
+	if x.Error != nil {
+		e.FieldStart("error")
+		writeStructPtr(x.Error, e, (*Error).Encode)
+	}
+	writeSomePtr("retry_after_ms", x.RetryAfterMS, e, writeInt)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *FollowerProgress) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = FollowerProgress{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "events":
+			o.err = readInt(&x.Events, d, m)
+		case "done":
+			o.err = readInt(&x.Done, d, m)
+		case "left_out":
+			o.err = readInt(&x.LeftOut, d, m)
+		case "unseen":
+			o.err = readInt(&x.Unseen, d, m)
+		case "open":
+			o.err = readInt(&x.Open, d, m)
+		case "open_events":
+			o.err = readSlice(&x.OpenEvents, d, m, (*OpenEvent).Decode)
+		case "per_second":
+			o.err = readFloat(&x.PerSecond, d, m)
+		case "remaining_ms":
+			o.err = readPtr(&x.RemainingMS, d, m, readInt)
+		case "error":
+			o.err = readPtr(&x.Error, d, m, (*Error).Decode)
+		case "retry_after_ms":
+			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
+		default:
+			o.unknown(d, m, "events done left_out unseen open open_events per_second remaining_ms error retry_after_ms")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *OpenEvent) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("event_id", &x.EventID, e)
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeStringField("outcome", &x.Outcome, e)
+	writeStringField("why", &x.Why, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *OpenEvent) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = OpenEvent{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "event_id":
+			o.err = readString(&x.EventID, d, m)
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "outcome":
+			o.err = readString(&x.Outcome, d, m)
+		case "why":
+			o.err = readString(&x.Why, d, m)
+		default:
+			o.unknown(d, m, "event_id scope outcome why")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Backfill) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("state", (*string)(&x.State), e)
+	writeSomeString("provider", &x.Provider, e)
+	writeSomeString("condition_kind", (*string)(&x.ConditionKind), e)
+	writeSomeString("since", &x.Since, e)
+	writeSome("events_per_second", x.EventsPerSecond, e, writeFloat)
+	e.FieldStart("progress")
+	x.Progress.Encode(e)
+	writeSomeSlice("remains", x.Remains, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Backfill) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Backfill{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "state":
+			o.err = readString((*string)(&x.State), d, m)
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "condition_kind":
+			o.err = readString((*string)(&x.ConditionKind), d, m)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		case "events_per_second":
+			o.err = readFloat(&x.EventsPerSecond, d, m)
+		case "progress":
+			o.err = x.Progress.Decode(d, m)
+		case "remains":
+			o.err = readSlice(&x.Remains, d, m, readString)
+		default:
+			o.unknown(d, m, "state provider condition_kind since events_per_second progress remains")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BackfillTurn) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeSome("accept_open", x.AcceptOpen, e, writeBool)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackfillTurn) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackfillTurn{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "accept_open":
+			o.err = readBool(&x.AcceptOpen, d, m)
+		default:
+			o.unknown(d, m, "accept_open")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BackfillStop) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeSome("discard", x.Discard, e, writeBool)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackfillStop) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackfillStop{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "discard":
+			o.err = readBool(&x.Discard, d, m)
+		default:
+			o.unknown(d, m, "discard")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *BackfillPlan) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	writeIntField("events", x.Events, e)
+	writeIntField("scopes", x.Scopes, e)
+	writeIntField("left_out", x.LeftOut, e)
+	writeSomeString("oldest", &x.Oldest, e)
+	writeSomeString("newest", &x.Newest, e)
+	writeIntField("tokens", x.Tokens, e)
+	writeStringField("tokenizer", &x.Tokenizer, e)
+	writeIntField("native_calls", x.NativeCalls, e)
+	e.FieldStart("notes")
+	writeSlice(x.Notes, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackfillPlan) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackfillPlan{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "condition_kind":
+			o.err = readString((*string)(&x.ConditionKind), d, m)
+		case "events":
+			o.err = readInt(&x.Events, d, m)
+		case "scopes":
+			o.err = readInt(&x.Scopes, d, m)
+		case "left_out":
+			o.err = readInt(&x.LeftOut, d, m)
+		case "oldest":
+			o.err = readString(&x.Oldest, d, m)
+		case "newest":
+			o.err = readString(&x.Newest, d, m)
+		case "tokens":
+			o.err = readInt(&x.Tokens, d, m)
+		case "tokenizer":
+			o.err = readString(&x.Tokenizer, d, m)
+		case "native_calls":
+			o.err = readInt(&x.NativeCalls, d, m)
+		case "notes":
+			o.err = readSlice(&x.Notes, d, m, readString)
+		default:
+			o.unknown(d, m, "provider condition_kind events scopes left_out oldest newest tokens tokenizer native_calls notes")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShadowList) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("serving", &x.Serving, e)
+	e.FieldStart("shadows")
+	writeStructs(x.Shadows, e, (*Shadow).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShadowList) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShadowList{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "serving":
+			o.err = readString(&x.Serving, d, m)
+		case "shadows":
+			o.err = readSlice(&x.Shadows, d, m, (*Shadow).Decode)
+		default:
+			o.unknown(d, m, "serving shadows")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *Shadow) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("condition_kind", (*string)(&x.ConditionKind), e)
+	writeStringField("state", (*string)(&x.State), e)
+	writeStringField("since", &x.Since, e)
+	writeIntField("sample_percent", x.SamplePercent, e)
+	writeIntField("retention_ms", x.RetentionMS, e)
+	e.FieldStart("progress")
+	x.Progress.Encode(e)
+	writeIntField("missed", x.Missed, e)
+	e.FieldStart("report")
+	x.Report.Encode(e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Shadow) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Shadow{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "condition_kind":
+			o.err = readString((*string)(&x.ConditionKind), d, m)
+		case "state":
+			o.err = readString((*string)(&x.State), d, m)
+		case "since":
+			o.err = readString(&x.Since, d, m)
+		case "sample_percent":
+			o.err = readInt(&x.SamplePercent, d, m)
+		case "retention_ms":
+			o.err = readInt(&x.RetentionMS, d, m)
+		case "progress":
+			o.err = x.Progress.Decode(d, m)
+		case "missed":
+			o.err = readInt(&x.Missed, d, m)
+		case "report":
+			o.err = x.Report.Decode(d, m)
+		default:
+			o.unknown(d, m, "provider condition_kind state since sample_percent retention_ms progress missed report")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShadowReport) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeIntField("answers", x.Answers, e)
+	writeIntField("failed", x.Failed, e)
+	writeIntField("empty", x.Empty, e)
+	writeSomeMap("errors", x.Errors, e, writeInt)
+	writeSomePtr("tokens_mean", x.TokensMean, e, writeFloat)
+	writeSomePtr("serving_tokens_mean", x.ServingTokensMean, e, writeFloat)
+	writeSomePtr("latency_p50_ms", x.LatencyP50MS, e, writeFloat)
+	writeSomePtr("latency_p95_ms", x.LatencyP95MS, e, writeFloat)
+	writeSomePtr("serving_p50_ms", x.ServingP50MS, e, writeFloat)
+	writeSomePtr("serving_p95_ms", x.ServingP95MS, e, writeFloat)
+	writeSomePtr("overlap_mean", x.OverlapMean, e, writeFloat)
+	writeIntField("overlap_answers", x.OverlapAnswers, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShadowReport) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShadowReport{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "answers":
+			o.err = readInt(&x.Answers, d, m)
+		case "failed":
+			o.err = readInt(&x.Failed, d, m)
+		case "empty":
+			o.err = readInt(&x.Empty, d, m)
+		case "errors":
+			o.err = readMap(&x.Errors, d, m, readInt)
+		case "tokens_mean":
+			o.err = readPtr(&x.TokensMean, d, m, readFloat)
+		case "serving_tokens_mean":
+			o.err = readPtr(&x.ServingTokensMean, d, m, readFloat)
+		case "latency_p50_ms":
+			o.err = readPtr(&x.LatencyP50MS, d, m, readFloat)
+		case "latency_p95_ms":
+			o.err = readPtr(&x.LatencyP95MS, d, m, readFloat)
+		case "serving_p50_ms":
+			o.err = readPtr(&x.ServingP50MS, d, m, readFloat)
+		case "serving_p95_ms":
+			o.err = readPtr(&x.ServingP95MS, d, m, readFloat)
+		case "overlap_mean":
+			o.err = readPtr(&x.OverlapMean, d, m, readFloat)
+		case "overlap_answers":
+			o.err = readInt(&x.OverlapAnswers, d, m)
+		default:
+			o.unknown(d, m, "answers failed empty errors tokens_mean serving_tokens_mean latency_p50_ms latency_p95_ms serving_p50_ms serving_p95_ms overlap_mean overlap_answers")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShadowAnswersRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeSomeString("provider", &x.Provider, e)
+	if x.Scope != nil {
+		e.FieldStart("scope")
+		writeStructPtr(x.Scope, e, (*MemoryScope).Encode)
+	}
+	writeSomeString("before", &x.Before, e)
+	writeSome("limit", x.Limit, e, writeInt)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShadowAnswersRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShadowAnswersRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "scope":
+			o.err = readPtr(&x.Scope, d, m, (*MemoryScope).Decode)
+		case "before":
+			o.err = readString(&x.Before, d, m)
+		case "limit":
+			o.err = readInt(&x.Limit, d, m)
+		default:
+			o.unknown(d, m, "provider scope before limit")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShadowAnswers) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("answers")
+	writeStructs(x.Answers, e, (*ShadowAnswer).Encode)
+	writeSomeString("next", &x.Next, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShadowAnswers) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShadowAnswers{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "answers":
+			o.err = readSlice(&x.Answers, d, m, (*ShadowAnswer).Decode)
+		case "next":
+			o.err = readString(&x.Next, d, m)
+		default:
+			o.unknown(d, m, "answers next")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShadowAnswer) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("at", &x.At, e)
+	writeStringField("provider", &x.Provider, e)
+	writeStringField("serving", &x.Serving, e)
+	writeStringField("query", &x.Query, e)
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	writeStringField("session_id", &x.SessionID, e)
+	writeStringField("serving_context", &x.ServingContext, e)
+	writeIntField("serving_tokens", x.ServingTokens, e)
+	writeFloatField("serving_latency_ms", x.ServingLatencyMS, e)
+	writeSomeString("formatted_context", &x.FormattedContext, e)
+	writeIntField("tokens", x.Tokens, e)
+	writeFloatField("latency_ms", x.LatencyMS, e)
+	if x.Error != nil {
+		e.FieldStart("error")
+		writeStructPtr(x.Error, e, (*Error).Encode)
+	}
+	writeIntField("behind", x.Behind, e)
+	writeIntField("both", x.Both, e)
+	writeIntField("only_serving", x.OnlyServing, e)
+	writeIntField("only_shadow", x.OnlyShadow, e)
+	writeSomePtr("overlap", x.Overlap, e, writeFloat)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShadowAnswer) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShadowAnswer{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "at":
+			o.err = readString(&x.At, d, m)
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "serving":
+			o.err = readString(&x.Serving, d, m)
+		case "query":
+			o.err = readString(&x.Query, d, m)
+		case "scope":
+			o.err = x.Scope.Decode(d, m)
+		case "session_id":
+			o.err = readString(&x.SessionID, d, m)
+		case "serving_context":
+			o.err = readString(&x.ServingContext, d, m)
+		case "serving_tokens":
+			o.err = readInt(&x.ServingTokens, d, m)
+		case "serving_latency_ms":
+			o.err = readFloat(&x.ServingLatencyMS, d, m)
+		case "formatted_context":
+			o.err = readString(&x.FormattedContext, d, m)
+		case "tokens":
+			o.err = readInt(&x.Tokens, d, m)
+		case "latency_ms":
+			o.err = readFloat(&x.LatencyMS, d, m)
+		case "error":
+			o.err = readPtr(&x.Error, d, m, (*Error).Decode)
+		case "behind":
+			o.err = readInt(&x.Behind, d, m)
+		case "both":
+			o.err = readInt(&x.Both, d, m)
+		case "only_serving":
+			o.err = readInt(&x.OnlyServing, d, m)
+		case "only_shadow":
+			o.err = readInt(&x.OnlyShadow, d, m)
+		case "overlap":
+			o.err = readPtr(&x.Overlap, d, m, readFloat)
+		default:
+			o.unknown(d, m, "at provider serving query scope session_id serving_context serving_tokens serving_latency_ms formatted_context tokens latency_ms error behind both only_serving only_shadow overlap")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *Envelope) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("op", &x.Op, e)
@@ -2175,6 +2707,10 @@ func (x *RunManifest) Encode(e *wirejson.Encoder) {
 		e.FieldStart("archive")
 		writeStructPtr(x.Archive, e, (*RunArchive).Encode)
 	}
+	if len(x.Followers) > 0 {
+		e.FieldStart("followers")
+		writeStructs(x.Followers, e, (*RunFollower).Encode)
+	}
 	writeSomeSlice("warnings", x.Warnings, e, writeString)
 	writeSomeString("seed", &x.Seed, e)
 	writeSomeString("replicate", &x.Replicate, e)
@@ -2244,6 +2780,8 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readBool(&x.FeedbackEnabled, d, m)
 		case "archive":
 			o.err = readPtr(&x.Archive, d, m, (*RunArchive).Decode)
+		case "followers":
+			o.err = readSlice(&x.Followers, d, m, (*RunFollower).Decode)
 		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		case "seed":
@@ -2275,7 +2813,7 @@ func (x *RunManifest) Decode(d *wirejson.Decoder, m Mode) error {
 		case "scopes_left_out":
 			o.err = readInt(&x.ScopesLeftOut, d, m)
 		default:
-			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled archive warnings seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
+			o.unknown(d, m, "manifest provider backend condition condition_kind note module abi engine profile frame config_hash config namespace agent_scoped tokenizer durability clock feedback_enabled archive followers warnings seed replicate labels capabilities load_generation serving_since health host_version host_commit steps smoke smokes scopes scopes_left_out")
 		}
 	}
 	return o.err

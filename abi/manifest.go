@@ -276,6 +276,9 @@ type RunManifest struct {
 	FeedbackEnabled bool `json:"feedback_enabled"`
 	// Archive is absent where the slot keeps none.
 	Archive *RunArchive `json:"archive,omitempty"`
+	// Followers are the other providers that get what is recorded: shadows, and one that is being filled. None of them
+	// answers an agent.
+	Followers []RunFollower `json:"followers,omitempty"`
 	// Warnings are of the configuration. Each begins with a stable code and a colon: "test_sessions_empty: ...".
 	Warnings []string `json:"warnings,omitempty"`
 	// Seed, Replicate and Labels are as the harness gave them; the host does not use them.

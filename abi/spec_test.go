@@ -63,7 +63,10 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	ofTheDoors := map[string]bool{"RunManifest": true, "RunModule": true, "RunStep": true, "ScopeMapping": true,
 		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true,
 		"RunArchive": true, "ArchiveStats": true, "ArchiveRequest": true, "ArchivePage": true, "ArchiveReceipt": true,
-		"ArchiveCheck": true}
+		"ArchiveCheck": true,
+		"RunFollower": true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillTurn": true,
+		"BackfillStop": true, "BackfillPlan": true, "ShadowList": true, "Shadow": true, "ShadowReport": true,
+		"ShadowAnswersRequest": true, "ShadowAnswers": true, "ShadowAnswer": true}
 	for name, x := range typesByName() {
 		typ := reflect.TypeOf(x).Elem()
 		if typ.Kind() != reflect.Struct {

@@ -239,6 +239,20 @@ func (x *ArchiveRequest) Validate() error {
 	return nil
 }
 
+// Validate checks that limit is from 0 to 500, and the scope where there is one.
+func (x *ShadowAnswersRequest) Validate() error {
+	if x.Limit < 0 || x.Limit > 500 {
+		return invalid("limit", "want 0 to 500")
+	}
+	if x.Scope == nil {
+		return nil
+	}
+	if e := x.Scope.check(); e != nil {
+		return under("scope", e)
+	}
+	return nil
+}
+
 // Validate checks the scope.
 func (x *InventoryRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {

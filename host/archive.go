@@ -44,6 +44,8 @@ type archived struct {
 	At        string `json:"at"`
 	Provider  string `json:"provider,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
+	// Queued: no archive is kept, and the entry is removed once every follower has it.
+	Queued bool `json:"queued,omitempty"`
 	// Forgotten is when the event was forgotten: then nothing but number and times is left of the entry.
 	Forgotten string          `json:"forgotten,omitempty"`
 	Event     json.RawMessage `json:"event,omitempty"`
@@ -140,7 +142,7 @@ func (a *archive) close() {
 func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events ...*abi.MemoryEvent) error {
 	h, p := o.slot.host, o.provider
 	switch {
-	case h.archive.on && !o.slot.noArchive && len(events) > 0:
+	case h.archives() && !o.slot.noArchive && len(events) > 0:
 	case b.Len() > 0:
 		return o.keep(ctx, b)
 	default:
@@ -148,7 +150,8 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	}
 	entries := make([]archived, len(events))
 	for i, e := range events {
-		entries[i] = archived{Provider: p.name, Namespace: p.config.Namespace, Event: json.RawMessage(abi.Marshal(e))}
+		entries[i] = archived{Provider: p.name, Namespace: p.config.Namespace, Queued: !h.archive.on,
+			Event: json.RawMessage(abi.Marshal(e))}
 	}
 	done, err := h.archive.add(b, entries)
 	if err != nil {
@@ -156,8 +159,14 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	}
 	err = o.keep(ctx, b)
 	done(err == nil)
+	o.slot.wakeFollowers()
 	return err
 }
+
+// archives tells whether what is recorded is kept: for the archive, or until every follower has it.
+func (h *Host) archives() bool { return h.archive.on || h.queued.Load() }
+
+func numberOfKey(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) }
 
 // add numbers entries and puts them into a batch. done tells whether the batch was committed.
 func (a *archive) add(b *state.Batch, entries []archived) (done func(committed bool), err error) {

@@ -292,22 +292,7 @@ func (a *archive) identities(ctx context.Context) (map[eventIdentity]bool, error
 
 // each visits all entries in order.
 func (a *archive) each(ctx context.Context, visit func(entry *archived, event *abi.MemoryEvent) error) error {
-	for after := int64(0); ; {
-		entries, more, err := a.read(ctx, after, archivePage)
-		if err != nil || !more {
-			return err
-		}
-		for i := range entries {
-			event, err := entries[i].event()
-			if err != nil {
-				return err
-			}
-			if err := visit(&entries[i], event); err != nil {
-				return err
-			}
-			after = entries[i].Seq
-		}
-	}
+	return a.eachAfter(ctx, 0, visit)
 }
 
 // archiveProblems is how many problems a check lists at most.

@@ -53,7 +53,7 @@ func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, requ
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	h, once := s.host, do
 	do = func(ctx context.Context) (A, error) { return following(ctx, s, once) }
-	if h.begin == nil && h.options.OnExchange == nil {
+	if h.begin == nil && h.options.OnExchange == nil || s.following != nil {
 		return do(ctx)
 	}
 	if h.begin != nil {
@@ -105,7 +105,9 @@ func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r requ
 			return nil, err
 		}
 		defer o.end(&err)
-		o.origin = OriginOf(ctx)
+		if s.following == nil {
+			o.origin = OriginOf(ctx)
+		}
 		answer = new(T)
 		if err = do(ctx, o, answer); err != nil {
 			return nil, err

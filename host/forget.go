@@ -23,6 +23,19 @@ const forgetPause = 200 * time.Millisecond
 
 // Forget implements Contract.
 func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	if err := s.gate.enter(ctx, abi.OpForget); err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	receipt, err := s.forgetServing(ctx, r)
+	if err == nil {
+		s.forgetAtFollowers(ctx, r, receipt)
+	}
+	return receipt, err
+}
+
+// forgetServing is Forget at the serving provider.
+func (s *Slot) forgetServing(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return run(ctx, s, abi.OpForget, r, func(ctx context.Context, o *operation, receipt *abi.ForgetReceipt) error {
 		sc, err := o.provider.scopeOf(r.Scope)
 		if err != nil {
@@ -60,6 +73,9 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 		if err := o.forgetDeliveries(ctx, r, ids, fromProvider == abi.ForgetDone, receipt); err != nil {
 			return err
 		}
+	}
+	if err := h.forgetShadowAnswers(ctx, r.Scope); err != nil {
+		return err
 	}
 	if err := h.archive.scrub(ctx); err != nil {
 		remains(receipt, "bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
@@ -170,7 +186,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	err := h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var other scopeRecord
 		key := scopeKey(kv.Key)
-		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || other.RunID != r.Scope.RunID ||
+		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.follows(&other) || other.RunID != r.Scope.RunID ||
 			other.PersonaID != r.Scope.PersonaID {
 			return nil
 		}

@@ -41,6 +41,14 @@ type Host struct {
 	archiveAdds sync.Mutex  // one ArchiveAdd at a time
 	forgetful   atomic.Bool // something was forgotten (forget.go)
 
+	erasing sync.Mutex  // one reset at a time is noted (erased.go)
+	queued  atomic.Bool // a follower gets what is recorded though no archive is kept
+
+	// shadowMu is held for writing while stored answers of shadows are removed. forgotAt is when something of a person was
+	// last forgotten.
+	shadowMu sync.RWMutex
+	forgotAt map[[2]string]time.Time
+
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
 }

@@ -38,6 +38,11 @@ const manifestScopes = 10_000
 func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, error) {
 	m := v.manifest
 	m.Scopes = []abi.ScopeMapping{}
+	for _, f := range s.followerList() {
+		if one, ok := f.runFollower(); ok {
+			m.Followers = append(m.Followers, one)
+		}
+	}
 	p := v.provider
 	err := s.host.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
 		var r scopeRecord

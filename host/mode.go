@@ -21,9 +21,9 @@ const (
 
 // loadMode reads the modes that an earlier process left.
 func (s *Slot) loadMode(ctx context.Context) error {
-	m := &s.mode
+	m := &readOnlyMode{scopes: map[scopeKey]modeRecord{}, inFlight: map[scopeKey]int64{}, ended: make(chan struct{})}
 	m.slot.Since = s.host.stamp()
-	m.scopes, m.inFlight, m.ended = map[scopeKey]modeRecord{}, map[scopeKey]int64{}, make(chan struct{})
+	s.mode = m
 	err := s.host.eachRecord(ctx, tableModes, nil, func(r state.KeyValue) error {
 		record, err := parseMode(r.Value)
 		if err != nil {
@@ -97,10 +97,25 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	if _, err := s.look(ctx, v.provider, sc); err != nil {
 		return nil, err
 	}
-	if err := s.keepMode(ctx, sc, mode); err != nil {
-		return nil, err
+	scopes := []*scopeState{sc}
+	if sc != nil {
+		followed, err := s.followedScopes(*mode.Scope)
+		if err != nil {
+			return nil, err
+		}
+		scopes = append(scopes, followed...)
+	}
+	for _, one := range scopes {
+		if err := s.keepMode(ctx, one, mode); err != nil {
+			return nil, err
+		}
 	}
 	if mode.ReadOnly {
+		within, cancel := context.WithTimeout(ctx, s.host.limits.ModeWait)
+		defer cancel()
+		for _, one := range scopes[1:] {
+			s.mode.waitForWrites(within, one)
+		}
 		if err := s.waitForWrites(ctx, v.provider, sc); err != nil {
 			return nil, err
 		}
@@ -110,7 +125,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 
 // keepMode stores a mode and puts it into effect.
 func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMode) error {
-	m, key := &s.mode, []byte(modeOfSlot)
+	m, key := s.mode, []byte(modeOfSlot)
 	m.mu.RLock()
 	before := m.slot
 	if sc != nil {

@@ -67,6 +67,10 @@ func (s *Slot) operationOn(p *Provider, name string) *operation {
 	o := &operation{slot: s, provider: p, began: time.Now()}
 	o.ioFrom = o.began
 	o.Op = name
+	s.lastCall.Store(o.began.UnixNano())
+	if s.following != nil {
+		o.origin = s.following.origin
+	}
 	return o
 }
 

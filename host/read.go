@@ -13,6 +13,15 @@ import (
 // Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds
 // max_tokens or that is not exactly one memory-context element.
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	began := time.Now()
+	result, err := s.retrieve(ctx, r)
+	if err == nil {
+		s.askShadows(ctx, r, result, time.Since(began))
+	}
+	return result, err
+}
+
+func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return run(ctx, s, abi.OpRetrieve, r, func(ctx context.Context, o *operation, result *abi.RetrieveResult) error {
 		o.forSession(r.SessionID)
 		complete, err := o.readComplete(ctx, r, result)

@@ -17,6 +17,10 @@ const resetPause = 200 * time.Millisecond
 // not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
 // to it.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
+	if err := s.gate.enter(ctx, abi.OpResetScope); err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
 	return run(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
 			sc, err := o.provider.scopeOf(scope)
@@ -24,6 +28,12 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.Rese
 				return err
 			}
 			return o.inTurn(ctx, sc, "nothing is reset, and no native call was made", func() error {
+				if !s.noArchive {
+					if err := s.host.noteErased(ctx, sc.memoryScope()); err != nil {
+						return err
+					}
+					defer s.wakeFollowers()
+				}
 				return o.reset(ctx, sc, receipt)
 			})
 		})

@@ -15,13 +15,22 @@ type Slot struct {
 	current atomic.Pointer[serving]
 	swapMu  sync.Mutex // one swap at a time
 	loads   int64
-	mode    readOnlyMode
+	mode    *readOnlyMode
 	drains  sync.WaitGroup
 	// secrets are those of the configuration that this host loaded last; followed is the work of followAlways.
 	secrets  map[string]Secret
 	followed backgroundWork
-	// noArchive: what is recorded is a trial, which nobody said.
+	// noArchive: what is recorded is a trial, which nobody said, or comes from the archive.
 	noArchive bool
+	// gate is closed while a follower takes the provider's place (backfill.go).
+	gate gate
+	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
+	lastCall atomic.Int64
+
+	// followers get what is recorded (follow.go). following says what the slot of a follower is for; nil for any other.
+	followersMu sync.Mutex // held by the one that changes the list
+	followers   atomic.Pointer[[]*follower]
+	following   *followerUse
 }
 
 var _ Contract = (*Slot)(nil)
@@ -31,6 +40,13 @@ type serving struct {
 	provider     *Provider
 	capabilities abi.Capabilities
 	manifest     abi.RunManifest
+}
+
+// followerUse makes a slot that of a follower: nothing that it does is said to be an agent's.
+type followerUse struct {
+	origin string
+	// stateWrites is what its operations have written and not committed, in bytes: its own room, not the host's.
+	stateWrites atomic.Int64
 }
 
 // Observation is one operation as the host saw it: for metrics.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -22,7 +23,7 @@ func (o *operation) roomForWrite(name string, value []byte, put bool) error {
 			WithReason("state_writes").WithHint("record less at once, or raise limits.state_write_bytes")
 	}
 	more := bytes - o.reservedWrites
-	inFlight := &o.slot.host.stateWrites
+	inFlight := o.slot.stateWrites()
 	if inFlight.Add(more) > max(stateWritesInFlight, limit) && more > 0 {
 		inFlight.Add(-more)
 		return abi.NewError(abi.CodeRateLimited, fmt.Sprintf("operations under way hold %d bytes of state writes, "+
@@ -35,6 +36,15 @@ func (o *operation) roomForWrite(name string, value []byte, put bool) error {
 
 // releaseWrites frees that room when the writes are committed or dropped.
 func (o *operation) releaseWrites() {
-	o.slot.host.stateWrites.Add(-o.reservedWrites)
+	o.slot.stateWrites().Add(-o.reservedWrites)
 	o.reservedWrites = 0
+}
+
+// stateWrites is what the slot's operations under way have written, together with those of the host's other slots; a
+// follower's alone, so that it takes no room of the serving provider's.
+func (s *Slot) stateWrites() *atomic.Int64 {
+	if s.following != nil {
+		return &s.following.stateWrites
+	}
+	return &s.host.stateWrites
 }

@@ -102,6 +102,12 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 	}
 	next, health, err := s.prepare(ctx, config, steps)
 	if err == nil {
+		if f := s.followerWith(next.followerKey()); f != nil {
+			if err := f.promote(ctx, next, health, steps, began); err != nil {
+				return nil, err
+			}
+			return s.manifestOf(ctx, s.current.Load())
+		}
 		steps.begin("serve")
 		err = s.serveAs(ctx, next, before, served)
 	}
@@ -115,20 +121,7 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 		}
 		return nil, &e
 	}
-	v := &serving{provider: next, capabilities: next.capabilities(health)}
-	s.loads++
-	old := s.current.Load()
-	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
-	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
-	s.current.Store(v)
-	s.startBackground(next)
-	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
-		"took_ms", ms(time.Since(began)))
-	if old != nil {
-		s.drain(old.provider)
-	}
-	s.manifestChanged(ctx)
-	return s.manifestOf(ctx, v)
+	return s.manifestOf(ctx, s.serve(ctx, next, health, steps, began))
 }
 
 // serveAs agrees with the other hosts that a provider serves, or notes that they have. A provider that must not serve is
@@ -333,6 +326,9 @@ func (s *Slot) drain(p *Provider) {
 // Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers
 // unavailable from then on.
 func (s *Slot) Close(ctx context.Context) error {
+	if err := s.closeFollowers(ctx); err != nil {
+		return err
+	}
 	s.followed.end()
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()

@@ -97,7 +97,7 @@ func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly boo
 		}
 		sc.raise(generation)
 	}
-	m := &s.mode
+	m := s.mode
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slot = slot

@@ -18,6 +18,10 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 		if err := event.Validate(); err != nil {
 			return nil, inOperation(abi.OpRecordEvent, err)
 		}
+		if err := s.gate.enter(ctx, abi.OpRecordEvent); err != nil {
+			return nil, err
+		}
+		defer s.gate.leave()
 		answer := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})[0]
 		if answer.Error != nil {
 			return nil, answer.Error
@@ -32,6 +36,10 @@ const batchEvents = 64
 // RecordEvents implements Contract. An invalid event gets its own error and does not stop the others.
 func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
+		if err := s.gate.enter(ctx, abi.OpRecordEvents); err != nil {
+			return nil, err
+		}
+		defer s.gate.leave()
 		return s.recordEvents(ctx, batch)
 	})
 }

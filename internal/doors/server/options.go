@@ -28,6 +28,8 @@ type Options struct {
 	Archive host.Archive
 	// Swapper carries out POST /v1/swap. Default: none, swapping is unsupported.
 	Swapper Swapper
+	// Backfiller carries out POST /v1/backfill. Default: none, it is unsupported.
+	Backfiller Backfiller
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
 	// routes are unsupported.
 	Listing host.Listing

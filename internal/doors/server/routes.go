@@ -40,6 +40,7 @@ const (
 	tagSlot       = "slot"
 	tagCapability = "capabilities"
 	tagArchive    = "archive"
+	tagFollow     = "followers"
 	tagProcess    = "process"
 )
 
@@ -47,7 +48,7 @@ const (
 func (s *Server) routes() []route {
 	var all []route
 	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.runRoutes(), s.slotRoutes(),
-		s.capabilityRoutes(), s.archiveRoutes(), s.processRoutes()} {
+		s.capabilityRoutes(), s.archiveRoutes(), s.followRoutes(), s.processRoutes()} {
 		all = append(all, part...)
 	}
 	return all

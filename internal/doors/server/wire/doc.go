@@ -33,6 +33,13 @@ const (
 	PathArchiveEvents = "/v1/archive/events"
 	PathArchiveCheck  = "/v1/archive/check"
 
+	PathBackfill      = "/v1/backfill"
+	PathBackfillPlan  = "/v1/backfill/plan"
+	PathBackfillTurn  = "/v1/backfill/turn"
+	PathBackfillStop  = "/v1/backfill/stop"
+	PathShadows       = "/v1/shadows"
+	PathShadowAnswers = "/v1/shadows/answers"
+
 	PathLive    = "/healthz"
 	PathReady   = "/readyz"
 	PathMetrics = "/metrics"
@@ -69,4 +76,12 @@ const (
 	OpArchivePage  = "archive_page"
 	OpArchiveAdd   = "archive_add"
 	OpArchiveCheck = "archive_check"
+
+	OpBackfill       = "backfill"
+	OpBackfillStatus = "backfill_status"
+	OpBackfillPlan   = "backfill_plan"
+	OpBackfillTurn   = "backfill_turn"
+	OpBackfillStop   = "backfill_stop"
+	OpShadows        = "shadows"
+	OpShadowAnswers  = "shadow_answers"
 )

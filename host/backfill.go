@@ -1,0 +1,547 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// BackfillOptions say how another provider is filled. The zero value of a field means its default.
+type BackfillOptions struct {
+	// Rate is the most events a second; 0, the default, means no limit.
+	Rate float64
+	// Inline: the config block is part of the request, and kept, so that the backfill goes on after a restart.
+	Inline bool
+	// Resume goes on with a backfill that the end of the process interrupted: see UnfinishedBackfill. The provider is asked
+	// for its health later, until it answers.
+	Resume bool
+}
+
+// UnfinishedBackfill is a backfill that the end of the process interrupted.
+type UnfinishedBackfill struct {
+	Provider, Word, Source string
+	// Block is that of the request; nil where the configuration has it.
+	Block abi.Raw
+	Rate  float64
+}
+
+// backfillStop bounds how long stopping waits for a delivery under way, gateWait how long a turn waits for writes of the
+// serving provider under way, and the writes that come meanwhile for it.
+const (
+	backfillStop = 10 * time.Second
+	gateWait     = 10 * time.Second
+)
+
+const opBackfill = "backfill"
+
+// errBackfill names the operation in an error.
+func errBackfill(err error) error {
+	e := *abi.AsError(err)
+	e.Operation = opBackfill
+	return &e
+}
+
+func refuseBackfill(code abi.Code, reason, message, hint string) error {
+	return errBackfill(abi.NewError(code, message).WithReason(reason).WithHint(hint))
+}
+
+// Backfill begins to fill another provider from the archive while the present one serves, or goes on with it. When the
+// new one has everything that was recorded, it serves in the other's place. Where a shadow has this memory, it is the
+// shadow that will serve.
+//
+// Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under way,
+// invalid_argument for the memory that serves, and those of Swap.
+func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.Backfill, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	if err := s.canFollow(); err != nil {
+		return nil, errBackfill(err)
+	}
+	if !s.host.archive.on {
+		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
+			"set memory.archive: true; what was recorded before is not in it")
+	}
+	f, err := s.backfillOf(ctx, config, options)
+	if err != nil {
+		return nil, err
+	}
+	return f.backfill(ctx)
+}
+
+// canFollow refuses followers where nothing but what callers ask may happen.
+func (s *Slot) canFollow() error {
+	if s.host.recorded {
+		return abi.NewError(abi.CodeUnsupported, "a cassette is recorded: there is one provider and one operation at a "+
+			"time").WithReason("recorded")
+	}
+	if s.host.fleet.Shared() {
+		return abi.NewError(abi.CodeUnsupported, "several hosts share this store, and a memory that follows is one "+
+			"host's").WithReason("cluster")
+	}
+	return nil
+}
+
+// backfillOf makes the follower of a backfill, or finds it, and lets it work. The caller holds swapMu.
+func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options BackfillOptions) (f *follower, err error) {
+	p, health, steps, err := s.loadFollower(ctx, config, options.Resume)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if f == nil || f.provider() != p {
+			_ = p.close(context.WithoutCancel(ctx))
+		}
+	}()
+	record, err := s.backfillRecord(ctx, p, config, options)
+	if err != nil {
+		return nil, err
+	}
+	if f = s.followerWith(p.followerKey()); f != nil && f.record.Role == abi.RoleBackfill { // it was stopped, or is filled
+		if err := f.close(ctx); err != nil {
+			return nil, errBackfill(err)
+		}
+		s.removeFollower(f)
+		f = nil
+	}
+	if f != nil { // a shadow
+		f.mu.Lock()
+		f.turn, f.retryRefused = true, true
+		f.mu.Unlock()
+		f.awake()
+		return f, nil
+	}
+	f = s.newFollower(p, *record)
+	if err := f.keep(ctx, func(*followRecord) {}); err != nil {
+		return nil, errBackfill(err)
+	}
+	if health != nil {
+		f.begin(p, health, steps)
+	}
+	s.addFollower(f)
+	f.start()
+	s.manifestChanged(ctx)
+	return f, nil
+}
+
+// backfillRecord is the record with which a backfill begins, or goes on.
+func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderConfig, options BackfillOptions) (
+	*followRecord, error) {
+	key := p.followerKey()
+	if v := s.current.Load(); v != nil && v.provider.followerKey() == key {
+		return nil, refuseBackfill(abi.CodeInvalidArgument, "serves", p.name+" is the memory that serves",
+			"a memory.namespace of its own makes another memory of the same provider")
+	}
+	for _, other := range s.followerList() {
+		if other.record.Role == abi.RoleBackfill && other.key != key {
+			return nil, refuseBackfill(abi.CodeConflict, "backfill", "a backfill of "+other.record.Provider+
+				" is under way", "one at a time: stop or discard it first (memhost backfill stop)")
+		}
+	}
+	record, err := s.host.followRecordOf(ctx, key)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	if record == nil || record.Role != abi.RoleBackfill {
+		if record, err = s.newRecord(ctx, p, abi.RoleBackfill, false); err != nil {
+			return nil, errBackfill(err)
+		}
+	}
+	if options.Resume && record.Module != p.module.SHA256 {
+		err := refuseBackfill(abi.CodeConflict, "module_changed", fmt.Sprintf("the module of %s has changed since the "+
+			"backfill began: it was %.12s, and is %.12s", p.name, record.Module, p.module.SHA256), "`memhost swap "+
+			p.name+" --backfill` goes on with the new one, `memhost backfill discard` throws away what the old one filled")
+		return nil, err
+	}
+	record.Module, record.Rate, record.Stopped = p.module.SHA256, options.Rate, ""
+	record.Word, record.Source, record.Block = p.word, config.Source, nil
+	if options.Inline {
+		plain, err := schema.CanonicalJSON(config.Block)
+		if err != nil || string(schema.BlankRaw(config.Block)) != string(plain) {
+			return nil, refuseBackfill(abi.CodeInvalidArgument, "secret", "config: holds what looks like a credential, "+
+				"and a backfill keeps its block in the data folder", "put the block into the slot's configuration, and "+
+				"credentials under secrets: {secret: NAME}")
+		}
+		record.Block = json.RawMessage(config.Block)
+	}
+	return record, nil
+}
+
+// newRecord is the record of a follower that begins, at the archive's beginning unless fromNow.
+func (s *Slot) newRecord(ctx context.Context, p *Provider, role string, fromNow bool) (*followRecord, error) {
+	erasures, err := s.host.erasures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &followRecord{Role: role, Provider: p.name, Word: p.word, Source: p.config.Source, Module: p.module.SHA256,
+		Since: s.host.stamp(), FillTo: s.host.archive.settled()}
+	if len(erasures) > 0 { // what they erased is left out, and the provider has none of it
+		r.Erased = erasures[len(erasures)-1].number
+	}
+	if fromNow {
+		r.From, r.Position = r.FillTo, r.FillTo
+	}
+	return r, nil
+}
+
+// loadFollower loads a provider that is to follow: by the swap flow, or without a word to its backend, which has to
+// answer later then.
+func (s *Slot) loadFollower(ctx context.Context, config ProviderConfig, later bool) (*Provider, *abi.BackendHealth,
+	[]abi.RunStep, error) {
+	if !later {
+		steps := &stepLog{tell: s.host.options.OnStep}
+		p, health, err := s.prepare(ctx, config, steps)
+		if err != nil {
+			e := *abi.AsError(err)
+			steps.fail(&e)
+			e.Message = fmt.Sprintf("step %s: %s", steps.current, e.Message)
+			return nil, nil, nil, errBackfill(&e)
+		}
+		return p, health, steps.steps, nil
+	}
+	p, err := s.host.loadProvider(ctx, config)
+	return p, nil, nil, err
+}
+
+// loadProvider loads and configures a provider without entering it.
+func (h *Host) loadProvider(ctx context.Context, config ProviderConfig) (*Provider, error) {
+	if err := config.checkIdentity(); err != nil {
+		return nil, err
+	}
+	module, err := h.Load(ctx, config.Module)
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.configure(module, config)
+	if err != nil {
+		_ = h.machine.Release(ctx, module.program)
+		return nil, err
+	}
+	return p, nil
+}
+
+// UnfinishedBackfill returns the backfill that the end of the process interrupted; nil where there is none, or it was
+// stopped. Call Backfill with Resume to go on.
+func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
+	records, err := s.host.followRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if r.Role == abi.RoleBackfill && r.Stopped == "" {
+			return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Block: abi.Raw(r.Block),
+				Rate: r.Rate}, nil
+		}
+	}
+	return nil, nil
+}
+
+// theBackfill is the follower that is to serve; nil where there is none.
+func (s *Slot) theBackfill() *follower {
+	for _, f := range s.followerList() {
+		f.mu.Lock()
+		turn := f.turn
+		f.mu.Unlock()
+		if turn {
+			return f
+		}
+	}
+	return nil
+}
+
+// BackfillStatus says how far the backfill has come. After its turn, and without one, its state is none or stopped.
+func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
+	if f := s.theBackfill(); f != nil {
+		return f.backfill(ctx)
+	}
+	if s.host.archive.on {
+		records, err := s.host.followRecords(ctx)
+		if err != nil {
+			return nil, errBackfill(err)
+		}
+		for key, r := range records {
+			if r.Role == abi.RoleBackfill {
+				return s.stoppedBackfill(ctx, key, &r)
+			}
+		}
+	}
+	return &abi.Backfill{State: abi.FollowerNone}, nil
+}
+
+// stoppedBackfill describes a backfill whose provider is not loaded.
+func (s *Slot) stoppedBackfill(ctx context.Context, key followerKey, r *followRecord) (*abi.Backfill, error) {
+	behind, err := s.host.archive.countAfter(ctx, r.Position)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	b := &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate}
+	b.Progress.Done, b.Progress.LeftOut = r.Done, r.LeftOut
+	err = s.host.eachOpen(ctx, key, func(open *abi.OpenEvent) {
+		if b.Progress.Open++; len(b.Progress.OpenEvents) < openEventsMost {
+			b.Progress.OpenEvents = append(b.Progress.OpenEvents, *open)
+		}
+	})
+	b.Progress.Events = r.Done + r.LeftOut + b.Progress.Open + behind
+	return b, err
+}
+
+// backfill describes the follower as a backfill.
+func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
+	now, progress, err := f.progress(ctx)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := &abi.Backfill{State: now, Provider: f.record.Provider, Since: f.record.Since, EventsPerSecond: f.record.Rate,
+		Progress: progress}
+	if p := f.provider(); p != nil {
+		b.ConditionKind = p.kind
+	}
+	return b, nil
+}
+
+// BackfillTurn asks for the turn again: refused events are tried once more, and with AcceptOpen the provider serves
+// although events are open.
+func (s *Slot) BackfillTurn(ctx context.Context, r *abi.BackfillTurn) (*abi.Backfill, error) {
+	f := s.theBackfill()
+	if f == nil {
+		return nil, errNoBackfill()
+	}
+	f.mu.Lock()
+	f.accept, f.retryRefused = f.accept || r.AcceptOpen, true
+	f.mu.Unlock()
+	f.awake()
+	return f.backfill(ctx)
+}
+
+func errNoBackfill() error {
+	return refuseBackfill(abi.CodeNotFound, "no_backfill", "no backfill is under way", "memhost swap PROVIDER --backfill")
+}
+
+// BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled are
+// reset, and it is forgotten; what could not be reset is in the answer.
+func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	f := s.theBackfill()
+	if f == nil {
+		return s.stopUnloaded(ctx, r)
+	}
+	if f.record.Role == abi.RoleShadow { // it stays a shadow
+		f.mu.Lock()
+		f.turn, f.accept = false, false
+		f.mu.Unlock()
+		return f.backfill(ctx)
+	}
+	within, cancel := context.WithTimeout(ctx, backfillStop)
+	defer cancel()
+	f.end(within)
+	f.mu.Lock()
+	f.state, f.failure = abi.FollowerStopped, nil
+	f.mu.Unlock()
+	var remains []string
+	if r.Discard {
+		var err error
+		if remains, err = f.discard(ctx); err != nil {
+			f.start() // it goes on; the caller may try again
+			return nil, errBackfill(err)
+		}
+	} else if err := f.keep(ctx, func(record *followRecord) { record.Stopped = s.host.stamp() }); err != nil {
+		f.start()
+		return nil, errBackfill(err)
+	}
+	s.removeFollower(f)
+	answer, err := f.backfill(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer.Remains = remains
+	s.manifestChanged(ctx)
+	return answer, f.close(ctx)
+}
+
+// stopUnloaded is BackfillStop for a backfill whose provider is not loaded.
+func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
+	status, err := s.BackfillStatus(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case status.State == abi.FollowerNone:
+		return nil, errNoBackfill()
+	case r.Discard:
+		return nil, refuseBackfill(abi.CodeConflict, "stopped", "the backfill of "+status.Provider+" is stopped, and its "+
+			"provider is not loaded", "`memhost swap "+status.Provider+" --backfill` loads it; then discard it")
+	}
+	return status, nil
+}
+
+// discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.
+func (f *follower) discard(ctx context.Context) (remains []string, err error) {
+	p := f.provider()
+	scopes, err := f.host.scopesOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	remains = []string{}
+	for _, scope := range scopes {
+		receipt, err := f.inner.ResetScope(ctx, bareScope(scope))
+		switch {
+		case abi.CodeOf(err) == abi.CodeReadOnly:
+			return nil, err
+		case err != nil:
+			remains = append(remains, fmt.Sprintf("run %q, user %q: %s", scope.RunID, scope.PersonaID,
+				abi.AsError(err).Message))
+		case receipt.Status != abi.ResetDone:
+			remains = append(remains, fmt.Sprintf("run %q, user %q: reset %s %v", scope.RunID, scope.PersonaID,
+				receipt.Status, receipt.Remains))
+		}
+	}
+	return remains, f.host.dropFollower(ctx, f.key)
+}
+
+// takeTurn lets the follower serve: writes wait while those under way end and the follower gets the last of them; then
+// one switch. served is false where that takes too long: then everything is as before, and it is tried again.
+func (f *follower) takeTurn(ctx context.Context) (served bool, err error) {
+	s := f.slot
+	if !s.swapMu.TryLock() { // a swap, or a request that stops this follower and waits for it
+		return false, nil
+	}
+	defer s.swapMu.Unlock()
+	within, cancel := context.WithTimeout(ctx, gateWait)
+	defer cancel()
+	if !s.gate.close(within) {
+		return false, nil
+	}
+	defer s.gate.open()
+	if caught, err := f.catchUp(within); !caught {
+		return false, err
+	}
+	return true, f.serve(ctx)
+}
+
+// catchUp delivers what is left while the gate is closed.
+func (f *follower) catchUp(ctx context.Context) (caught bool, err error) {
+	for {
+		if s := f.slot; s.mode.isReadOnly(nil) { // nothing can be delivered, and nothing is recorded either
+			behind, err := f.host.archive.countAfter(ctx, f.record.Position)
+			return err == nil && behind == 0, err
+		}
+		more, err := f.page(ctx)
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		if err != nil || !more {
+			return err == nil, err
+		}
+	}
+}
+
+// promoteBehind is how many events may be left for a plain swap to a follower's memory.
+const promoteBehind = 256
+
+// promote is a plain swap to the memory of a follower: next is loaded anew, gets what is left, and serves. The caller
+// holds swapMu.
+func (f *follower) promote(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog,
+	began time.Time) (err error) {
+	defer func() {
+		if err != nil {
+			_ = next.close(context.WithoutCancel(ctx))
+			e := *abi.AsError(err)
+			e.Operation, e.Hint = "swap", joinHints(e.Hint, "the slot serves on as before")
+			err = &e
+		}
+	}()
+	hint := "`memhost swap " + next.name + " --backfill` waits until it has everything, then swaps"
+	behind, err := f.host.archive.countAfter(ctx, f.record.Position)
+	if err != nil {
+		return err
+	}
+	if behind > promoteBehind {
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("%s lacks %d events", next.name, behind)).
+			WithReason("behind").WithHint(hint)
+	}
+	f.end(ctx)
+	old := f.inner.current.Swap(&serving{provider: next})
+	f.calls = context.WithoutCancel(ctx)
+	within, cancel := context.WithTimeout(ctx, gateWait)
+	defer cancel()
+	caught := f.slot.gate.close(within)
+	if caught {
+		defer f.slot.gate.open()
+		next.consistency, next.backendName = health.ConsistencyModel, health.BackendName
+		f.mu.Lock()
+		f.opened, f.health, f.steps = true, health, steps.steps
+		f.mu.Unlock()
+		if caught, err = f.catchUp(within); caught {
+			err = f.serve(ctx)
+		}
+	}
+	if err == nil && !caught {
+		err = abi.NewError(abi.CodeConflict, fmt.Sprintf("writes under way, or what %s lacks, take longer than %s",
+			next.name, gateWait)).WithReason("behind").WithHint(hint)
+	}
+	if err != nil {
+		f.inner.current.Store(old)
+		f.start()
+		return err
+	}
+	old.provider.endBackground()
+	f.slot.drain(old.provider)
+	return nil
+}
+
+// serve makes the follower's provider the slot's. The caller holds swapMu and the gate.
+func (f *follower) serve(ctx context.Context) error {
+	s, p := f.slot, f.provider()
+	look, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	if len(look.open) > 0 && !f.accept {
+		f.mu.Unlock()
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open", len(look.open))).WithReason("open")
+	}
+	health, record := f.health, f.record
+	detail := fmt.Sprintf("%d events since %s, %d left out, %d open", record.Done, record.Since, record.LeftOut,
+		len(look.open))
+	steps := append(f.steps, abi.RunStep{Name: stepBackfill, Verdict: verdictPass, Detail: detail})
+	f.state = abi.FollowerServes
+	f.mu.Unlock()
+	if err := f.host.dropFollower(ctx, f.key); err != nil {
+		return err
+	}
+	p.endBackground()
+	f.inner.current.Store(nil)
+	s.removeFollower(f)
+	s.secrets = p.config.Secrets
+	s.serve(ctx, p, health, &stepLog{steps: steps, tell: f.host.options.OnStep}, time.Now())
+	return nil
+}
+
+// stepBackfill is the step of a swap that says how the provider was filled.
+const stepBackfill = "backfill"
+
+// serve makes a provider that passed the steps of a swap the one that serves. The old one drains.
+func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog, began time.Time) *serving {
+	v := &serving{provider: next, capabilities: next.capabilities(health)}
+	s.loads++
+	steps.begin("serve")
+	old := s.current.Load()
+	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
+	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
+	s.current.Store(v)
+	s.startBackground(next)
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
+		"took_ms", ms(time.Since(began)))
+	if old != nil {
+		s.drain(old.provider)
+	}
+	s.manifestChanged(ctx)
+	return v
+}

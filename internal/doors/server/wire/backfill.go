@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
+// BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond is as in
+// SwapRequest.
+type BackfillRequest struct {
+	// Backend or Condition names the provider: exactly one of them.
+	Backend   string `json:"backend,omitempty"`
+	Condition string `json:"condition,omitempty"`
+	// Plugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in
+	// module of that provider.
+	Plugin string `json:"plugin,omitempty"`
+	// Config is the provider's own config block, a JSON object without credentials: it is kept in the data folder, so that
+	// the backfill goes on after a restart. Absent means the block of the slot's configuration.
+	Config abi.Raw `json:"config,omitempty"`
+	// EventsPerSecond is the most events a second; 0 means no limit.
+	EventsPerSecond float64 `json:"events_per_second,omitempty"`
+}
+
+// Swap is the swap that the backfill ends with.
+func (x *BackfillRequest) Swap() SwapRequest {
+	return SwapRequest{Backend: x.Backend, Condition: x.Condition, Plugin: x.Plugin, Config: x.Config}
+}
+
+// Validate checks what SwapRequest.Validate does, and that the limit is not negative.
+func (x *BackfillRequest) Validate() error {
+	if x.EventsPerSecond < 0 {
+		return abi.NewError(abi.CodeInvalidArgument, "events_per_second: negative")
+	}
+	swap := x.Swap()
+	return swap.Validate()
+}
+
+// Encode implements abi.Encodable.
+func (x *BackfillRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	optional(e, "backend", x.Backend)
+	optional(e, "condition", x.Condition)
+	optional(e, "plugin", x.Plugin)
+	if len(x.Config) > 0 {
+		e.FieldStart("config")
+		e.Raw(x.Config)
+	}
+	if x.EventsPerSecond != 0 {
+		e.FieldStart("events_per_second")
+		e.Float64(x.EventsPerSecond)
+	}
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *BackfillRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = BackfillRequest{}
+	return readObject(d, m, []member{{"backend", text(&x.Backend)}, {"condition", text(&x.Condition)},
+		{"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}, {"events_per_second", decimal(&x.EventsPerSecond)}})
+}
+
+// decimal reads a number; null is 0.
+func decimal(to *float64) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) (err error) {
+		if d.Next() == wirejson.Null {
+			*to = 0
+			return d.Null()
+		}
+		if err := want(d, wirejson.Number, "a number"); err != nil {
+			return err
+		}
+		*to, err = d.Float64()
+		return err
+	}
+}
