@@ -64,7 +64,7 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true,
 		"RunArchive": true, "ArchiveStats": true, "ArchiveRequest": true, "ArchivePage": true, "ArchiveReceipt": true,
 		"ArchiveCheck": true,
-		"RunFollower": true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillTurn": true,
+		"RunFollower":  true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillTurn": true,
 		"BackfillStop": true, "BackfillPlan": true, "ShadowList": true, "Shadow": true, "ShadowReport": true,
 		"ShadowAnswersRequest": true, "ShadowAnswers": true, "ShadowAnswer": true}
 	for name, x := range typesByName() {

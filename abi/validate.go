@@ -239,6 +239,12 @@ func (x *ArchiveRequest) Validate() error {
 	return nil
 }
 
+// Validate finds nothing wrong: every value is valid.
+func (*BackfillTurn) Validate() error { return nil }
+
+// Validate finds nothing wrong: every value is valid.
+func (*BackfillStop) Validate() error { return nil }
+
 // Validate checks that limit is from 0 to 500, and the scope where there is one.
 func (x *ShadowAnswersRequest) Validate() error {
 	if x.Limit < 0 || x.Limit > 500 {

@@ -15,11 +15,9 @@ import (
 const archiveHelp = `The archive keeps every recorded event word for word in the data folder (memory.archive: true; it is off by default). No provider reads it and no retrieval comes from it. It is for moving to
 another memory, and for a copy of what was said. Test sessions, and what met the read-only wall, are not in it.
 
-Another memory is filled from it with export and record:
+Another memory is filled from it while the present one serves:
 
-  memhost archive export all.jsonl
-  memhost swap graphiti
-  memhost record all.jsonl`
+  memhost swap graphiti --backfill`
 
 func (a *app) archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "archive", Short: "Export, import and check the archive of recorded events",

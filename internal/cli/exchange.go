@@ -17,23 +17,37 @@ import (
 )
 
 const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the
-old one serves on, and the error names the step. Without --block the slot's own configuration has the new provider's block.`
+old one serves on, and the error names the step. Without --block the slot's own configuration has the new provider's block. The new one has only what is recorded from
+then on; --backfill fills it from the archive before it serves.`
 
 func (a *app) swapCommand() *cobra.Command {
 	var plugin, block string
+	var fill backfillFlags
 	cmd := &cobra.Command{
 		Use: "swap PROVIDER|oci://...", Short: "Exchange the provider of a running slot", Long: swapHelp,
-		Args:    cobra.ExactArgs(1),
-		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'",
+		Args: cobra.ExactArgs(1),
+		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'\n" +
+			"  memhost swap graphiti --backfill --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fill.check(); err != nil {
+				return err
+			}
 			r, err := a.swapRequest(args[0], plugin, block)
 			if err != nil {
 				return err
 			}
-			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error { return a.swap(ctx, d, r) })
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				if fill.backfill {
+					return a.backfill(ctx, d, r, &fill)
+				}
+				return a.swap(ctx, d, r)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
+	cmd.Flags().BoolVar(&fill.backfill, "backfill", false, "fill it from the archive first (memhost backfill --help)")
+	cmd.Flags().BoolVar(&fill.dryRun, "dry-run", false, "with --backfill: say what would be sent, and send nothing")
+	cmd.Flags().Float64Var(&fill.rate, "rate", 0, "with --backfill: the most events a second; 0 means no limit")
 	cmd.Flags().StringVar(&block, "block", "", "the provider's config block, a JSON object")
 	return cmd
 }

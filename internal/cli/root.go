@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 			a.clusterCommand()}},
 		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(),
 			a.retrieveCommand(), a.askCommand(), a.healthCommand(), a.setupCommand(), a.resetCommand(),
-			a.forgetCommand(), a.modeCommand(), a.swapCommand(),
+			a.forgetCommand(), a.modeCommand(), a.swapCommand(), a.backfillCommand(), a.shadowCommand(),
 			a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(), a.mutateCommand(),
 			a.ledgerCommand(), a.dreamCommand(), a.exportCommand(), a.importCommand(), a.archiveCommand()}},
 		{"agents", "Plug into an agent:", []*cobra.Command{a.hookCommand()}},

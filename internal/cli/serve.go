@@ -148,12 +148,21 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	v.manifest = manifest
+	following := &backfiller{app: a, slot: v.slot, running: c, options: options}
+	step = "shadow"
+	if err = following.shadows(ctx, s); err != nil {
+		return nil, err
+	}
+	if a.cassette == "" {
+		following.resume(ctx, s)
+	}
 	if mode, err := v.slot.Mode(ctx); err == nil && mode.ReadOnly {
 		s.notef("the slot is read-only, as it was left; `memhost mode write` ends that")
 	}
 	// 5. the door
 	step = "serve"
-	o := server.Options{Slot: v.slot, Archive: v.host, Swapper: a.swapper(v.slot, c, options), Token: token,
+	o := server.Options{Slot: v.slot, Archive: v.host, Swapper: a.swapper(v.slot, c, options), Backfiller: following,
+		Token:  token,
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
 		Operations: operations,

@@ -84,6 +84,11 @@ type Memory struct {
 	LookupExisting bool `koanf:"lookup_existing"`
 	// Archive keeps every recorded event word for word, out of every provider's reach.
 	Archive bool `koanf:"archive"`
+	// Shadows are providers that get every write too, and are asked ShadowPercent of the retrievals. A new one begins at
+	// ShadowFrom: archive or now.
+	Shadows       []string `koanf:"shadows"`
+	ShadowPercent int64    `koanf:"shadow_percent"`
+	ShadowFrom    string   `koanf:"shadow_from"`
 }
 
 // Modules says which modules may serve.
@@ -132,6 +137,7 @@ type Data struct {
 	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
 	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
 	ArchiveRetentionMS int64  `koanf:"archive_retention_ms"`
+	ShadowRetentionMS  int64  `koanf:"shadow_retention_ms"`
 }
 
 // Run is what the harness says of a run, for the run manifest.
@@ -374,6 +380,9 @@ func (l *loader) finishRest() {
 		}
 	}
 	l.finishTrust()
+	if at := []string{"memory", "shadows"}; len(c.Memory.Shadows) > 0 && l.origin(at...).Kind != KindFile {
+		l.problems.add(l.origin(at...), at, "may stand in the configuration file only: shadows get every conversation")
+	}
 	if c.Data.Dir == "" {
 		c.Data.Dir = l.dataHome()
 		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}

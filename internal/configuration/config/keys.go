@@ -104,6 +104,13 @@ func keys() []key {
 				"doubled."},
 		{path: "memory.archive", kind: aTruth, def: false, doc: "Keeps every recorded event word for word in the data " +
 			"folder, out of every provider's reach, for moving to another memory."},
+		{path: "memory.shadows", kind: aList, def: []string{},
+			doc: "Providers that get every write too and whose answers no agent sees, by name; only a configuration file may " +
+				"name them."},
+		{path: "memory.shadow_percent", kind: anInteger, def: 20, min: 0, max: 100,
+			doc: "The share of retrievals that shadows are asked too, after the agent has its answer."},
+		{path: "memory.shadow_from", kind: aChoice, def: "archive", choices: []string{"archive", "now"},
+			doc: "Where a new shadow begins: with all that the archive has, or with what is recorded from now on."},
 		{path: "memory.backends", kind: aBlocks, doc: "Native config blocks of backends. Only the chosen one is read."},
 		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
 		{path: "modules.trust", kind: aList, def: []string{},
@@ -145,6 +152,8 @@ func keys() []key {
 		{path: "store.postgres.password.secret", kind: aText, doc: "The name of the secret that is the user's password; its " +
 			"origin is postgres://HOST:PORT."},
 		{path: "store.postgres.schema", kind: aText, doc: "The PostgreSQL schema of the tables. Default: memhost."},
+		{path: "data.shadow_retention_ms", kind: anInteger, def: 14 * day, min: 1, max: 3650 * day,
+			doc: "How long stored answers of shadows are kept."},
 		{path: "run.seed", kind: aText, flag: "seed", def: "", max: maxID,
 			doc: "The seed of the run, for the run manifest; the slot does not use it."},
 		{path: "run.replicate", kind: aText, flag: "replicate", def: "", max: maxID,

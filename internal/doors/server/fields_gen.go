@@ -59,6 +59,7 @@ func typeComments() map[string]string {
 		"MemoryScope":          "MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.",
 		"Message":              "Message is one utterance of a turn.",
 		"ModeReceipt":          "ModeReceipt is the mode that holds now.",
+		"ModelCallDecl":        "ModelCallDecl says that an operation makes the module or its backend call a model.",
 		"Module":               "Module is what can be told of a module without running it.",
 		"ModuleList":           "ModuleList is what modules the program has.",
 		"ModuleManifest":       "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
@@ -92,11 +93,16 @@ func typeComments() map[string]string {
 		"RetrieveRequest":      "RetrieveRequest asks for the memory that helps with Query.",
 		"RetrieveResult":       "RetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.",
 		"RouteDecl":            "RouteDecl is one native call that a module may make.",
+		"Run":                  "Run is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.",
 		"RunArchive":           "RunArchive says in a run manifest that the slot keeps an archive.",
 		"RunFollower":          "RunFollower says in a run manifest which other provider gets what the slot records.",
+		"RunList":              "RunList is the evaluation runs in the operator's folder, the newest first.",
 		"RunManifest":          "RunManifest records what served a run: which module, which configuration, since when.",
 		"RunModule":            "RunModule identifies a module's bytes.",
+		"RunReport":            "RunReport says where a report is.",
+		"RunReportRequest":     "RunReportRequest names a run whose report is to be opened.",
 		"RunStep":              "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
+		"RunVerdict":           "RunVerdict is a check with its outcome.",
 		"ScopeList":            "ScopeList is a page of the scopes that the slot knows.",
 		"ScopeMapping":         "ScopeMapping is how the backend addresses a scope's memory.",
 		"SecretDecl":           "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.",
@@ -140,6 +146,7 @@ func fieldComments() map[string]map[string]string {
 		"ArchiveRequest": {
 			"after": "after is the Last of the page before; 0 begins at the oldest event.",
 			"limit": "limit is a number of events; 0 means 1000, which is also the most.",
+			"scope": "scope and EventID, both or neither, ask for the entries of one event alone.",
 		},
 		"ArchiveStats": {
 			"oldest":      "oldest and Newest are when the first and the last event were archived. Absent in an empty archive.",
@@ -222,9 +229,10 @@ func fieldComments() map[string]map[string]string {
 			"next":       "next goes into after of the following page. Absent on the last page; a page before it may have fewer events than asked for.",
 		},
 		"EventListRequest": {
-			"after":  "after is next of the page before; absent for the first page.",
-			"limit":  "limit is how many events the page has at most; 0 means 100. At most 500.",
-			"states": "states are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.",
+			"after":      "after is next of the page before; absent for the first page.",
+			"limit":      "limit is how many events the page has at most; 0 means 100. At most 500.",
+			"session_id": "session_id is the session wanted; absent means all.",
+			"states":     "states are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.",
 		},
 		"Evidence": {
 			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
@@ -274,7 +282,8 @@ func fieldComments() map[string]map[string]string {
 			"headers": "headers have lower-case names; several values are joined by \", \".",
 		},
 		"IO": {
-			"status": "status is the backend's own; 0 when there was no answer.",
+			"start_ms": "start_ms is when the call was sent, in ms after the operation began. Absent in a cassette from before it was noted.",
+			"status":   "status is the backend's own; 0 when there was no answer.",
 		},
 		"Inventory": {
 			"complete":  "complete is false where the backend cannot list everything.",
@@ -287,9 +296,10 @@ func fieldComments() map[string]map[string]string {
 			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.",
 		},
 		"ListedEvent": {
-			"receipt": "receipt is the provider's, without its trace. Absent in the state sent.",
-			"sent_at": "sent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.",
-			"state":   "state is the outcome so far: a status of WriteReceipt, or sent, lost or failed.",
+			"receipt":    "receipt is the provider's, without its trace. Absent in the state sent.",
+			"sent_at":    "sent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.",
+			"session_id": "session_id is the event's session. Absent for an event that was recorded before the ledger kept it.",
+			"state":      "state is the outcome so far: a status of WriteReceipt, or sent, lost or failed.",
 		},
 		"ListedScope": {
 			"generation": "generation counts the scope's resets, from 1.",
@@ -317,6 +327,11 @@ func fieldComments() map[string]map[string]string {
 			"not_ready": "not_ready lists scopes with writes that the backend has not yet shown.",
 			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
 		},
+		"ModelCallDecl": {
+			"about":   "about is a few words for the person who pays: what is asked of the model, and how often.",
+			"model":   "model is embedding or language.",
+			"pointer": "pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met. Absent: always.",
+		},
 		"Module": {
 			"engine":     "engine is what runs it.",
 			"manifest":   "manifest is the module's own: its providers, origins, routes and config_schema.",
@@ -327,6 +342,7 @@ func fieldComments() map[string]map[string]string {
 		"ModuleManifest": {
 			"config_schema":  "config_schema is the JSON Schema (2020-12) of the native config block.",
 			"deadlines_ms":   "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
+			"model_calls":    "model_calls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete for retrieve, so that an empty one means that a question costs none.",
 			"native_queries": "native_queries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.",
 			"providers":      "providers are the names under which a configuration can choose this module.",
 			"requires":       "requires names capabilities that the module has in some configurations only.",
@@ -409,12 +425,23 @@ func fieldComments() map[string]map[string]string {
 			"side_effects": "side_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
 			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
 		},
+		"Run": {
+			"complete": "complete is false where a part of the run failed or is still to run.",
+			"name":     "name is that of its folder.",
+			"problem":  "problem is why the run cannot be told. Absent where it can.",
+			"report":   "report tells whether there is one to open.",
+			"title":    "title is the lab's name. Absent in a run that has not been scored.",
+			"verdicts": "verdicts are the checks of the run and its sealed comparisons.",
+		},
 		"RunArchive": {
 			"retention_ms": "retention_ms is how long an event is kept, in ms; 0 means for ever.",
 		},
 		"RunFollower": {
 			"role":           "role is backfill or shadow.",
 			"sample_percent": "sample_percent is the share of retrievals that a shadow is asked.",
+		},
+		"RunList": {
+			"left_out": "left_out counts the runs that are not listed.",
 		},
 		"RunManifest": {
 			"archive":          "archive is absent where the slot keeps none.",
@@ -436,7 +463,17 @@ func fieldComments() map[string]map[string]string {
 		},
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
-			"source": "source is builtin or the path as the operator gave it.",
+			"signer": "signer is the ID of the key whose signature let the module serve: sha256:<hex> of the public key. Absent where no signature was asked for.",
+			"source": "source is builtin, the path as the operator gave it, or the name in a registry with its digest.",
+		},
+		"RunReport": {
+			"path": "path works once, within a minute.",
+		},
+		"RunReportRequest": {
+			"name": "name is that of the list.",
+		},
+		"RunVerdict": {
+			"outcome": "outcome is good, bad or open.",
 		},
 		"ScopeList": {
 			"next": "next goes into the query parameter after of the following page. Absent on the last page; a page before it may have fewer scopes than asked for.",

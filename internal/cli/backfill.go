@@ -1,0 +1,366 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/pause"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// backfiller carries out POST /v1/backfill on a slot; see swapper.
+type backfiller struct {
+	app     *app
+	slot    *host.Slot
+	running *config.Config
+	options config.Options
+}
+
+// config makes the provider's configuration from a request.
+func (b *backfiller) config(r wire.BackfillRequest) (host.ProviderConfig, error) {
+	c, err := b.app.swapConfig(b.running, b.options, r.Swap())
+	if err != nil {
+		e := *abi.AsError(err)
+		e.Operation = wire.OpBackfill
+		return c, &e
+	}
+	return c, nil
+}
+
+// Backfill implements server.Backfiller.
+func (b *backfiller) Backfill(ctx context.Context, r wire.BackfillRequest) (*abi.Backfill, error) {
+	c, err := b.config(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: r.EventsPerSecond, Inline: len(r.Config) > 0})
+}
+
+// BackfillPlan implements server.Backfiller.
+func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (*abi.BackfillPlan, error) {
+	c, err := b.config(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.slot.BackfillPlan(ctx, c)
+}
+
+// resume goes on with a backfill that the end of an earlier process interrupted. Where it cannot, the slot serves all
+// the same, and a line says why.
+func (b *backfiller) resume(ctx context.Context, s *steps) {
+	u, err := b.slot.UnfinishedBackfill(ctx)
+	if err == nil && u == nil {
+		return
+	}
+	if err == nil {
+		r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate}
+		if r.Backend = u.Provider; u.Word == config.WordCondition {
+			r.Backend, r.Condition = "", u.Provider
+		}
+		if u.Source != sourceBuiltin {
+			r.Plugin = u.Source
+		}
+		var c host.ProviderConfig
+		if c, err = b.config(r); err == nil {
+			_, err = b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: u.Rate, Inline: len(u.Block) > 0, Resume: true})
+		}
+	}
+	if err != nil {
+		e := abi.AsError(err)
+		s.notef("the backfill that was under way does not go on: %s; %s", e.Message, e.Hint)
+		return
+	}
+	s.notef("the backfill of %s goes on: `memhost backfill` says how far it is", u.Provider)
+}
+
+// shadows lets the configured shadows follow the slot.
+func (b *backfiller) shadows(ctx context.Context, s *steps) error {
+	m := b.running.Memory
+	for _, name := range m.Shadows {
+		if err := b.shadow(ctx, name); err != nil {
+			e := *abi.AsError(err)
+			e.Message = "memory.shadows: " + e.Message
+			return &e
+		}
+		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
+	}
+	return nil
+}
+
+// shadow lets one provider follow the slot.
+func (b *backfiller) shadow(ctx context.Context, name string) error {
+	module, err := b.app.swapModule(b.running, name, "")
+	if err != nil {
+		return err
+	}
+	r := wire.SwapRequest{Backend: name}
+	if decl := module.serves(name); decl != nil && decl.Kind == abi.KindControl {
+		r = wire.SwapRequest{Condition: name}
+	}
+	c, err := b.app.swapConfig(b.running, b.options, r)
+	if err != nil {
+		return err
+	}
+	m := b.running.Memory
+	return b.slot.Shadow(ctx, c, host.ShadowOptions{SamplePercent: m.ShadowPercent,
+		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
+}
+
+const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled from the archive while the present one serves, then gets what is recorded, and serves as
+soon as it has everything. It goes on after a restart of the slot.`
+
+func (a *app) backfillCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "backfill", Short: "Watch, stop or throw away the filling of another memory",
+		Long: backfillHelp, Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRunning(cmd.Context(), "backfill", func(ctx context.Context, c *client.Client) error {
+				b, err := c.BackfillStatus(ctx)
+				return a.tellBackfill(b, err)
+			})
+		}}
+	verb := func(use, short string, do func(ctx context.Context, c *client.Client) (*abi.Backfill, error)) *cobra.Command {
+		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRunning(cmd.Context(), "backfill", func(ctx context.Context, c *client.Client) error {
+				b, err := do(ctx, c)
+				return a.tellBackfill(b, err)
+			})
+		}}
+	}
+	accept := false
+	turn := verb("turn", "Try refused events again, and let the memory serve", func(ctx context.Context,
+		c *client.Client) (*abi.Backfill, error) {
+		return c.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: accept})
+	})
+	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open")
+	cmd.AddCommand(turn,
+		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*abi.Backfill, error) {
+			b, err := c.BackfillStatus(ctx)
+			if err != nil || b.State == abi.FollowerNone {
+				return b, err
+			}
+			return a.watchBackfill(ctx, c, b)
+		}),
+		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill goes on", func(ctx context.Context,
+			c *client.Client) (*abi.Backfill, error) {
+			return c.BackfillStop(ctx, &abi.BackfillStop{})
+		}),
+		verb("discard", "Stop it and erase what it filled", func(ctx context.Context, c *client.Client) (*abi.Backfill,
+			error) {
+			b, err := c.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+			if err == nil {
+				b.State = abi.FollowerNone
+			}
+			return b, err
+		}))
+	return cmd
+}
+
+// withRunning runs a verb on a running slot.
+func (a *app) withRunning(ctx context.Context, name string, verb func(context.Context, *client.Client) error) error {
+	return a.withDoor(ctx, func(ctx context.Context, d *door) error {
+		c, ok := d.Contract.(*client.Client)
+		if !ok {
+			return abi.NewError(abi.CodeUnavailable, name+": no slot is running").WithHint("memhost run")
+		}
+		return verb(ctx, c)
+	})
+}
+
+// tellBackfill prints how far a backfill is.
+func (a *app) tellBackfill(b *abi.Backfill, err error) error {
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.value(b)
+	}
+	a.out.print("%s\n", backfillText(b))
+	return nil
+}
+
+func backfillText(b *abi.Backfill) string {
+	if b.State == abi.FollowerNone {
+		text := "no backfill is under way"
+		for _, what := range b.Remains {
+			text += "\nwhat remains: " + printable(what)
+		}
+		return text
+	}
+	text := printable(b.Provider) + ": " + progressText(b.State, &b.Progress)
+	if b.State == abi.FollowerAsks {
+		text += "\n`memhost backfill turn` tries refused ones again; with --accept-open it serves without them"
+	}
+	return text
+}
+
+// progressText says how far a follower is, on a line, and what is open, on further ones.
+func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
+	words := map[abi.FollowerState]string{abi.FollowerReadOnly: "waits behind the read-only wall",
+		abi.FollowerNotReady: "works on what it has got", abi.FollowerAsks: "asks about open events",
+		abi.FollowerReady: "has everything", abi.FollowerStopped: "stopped", abi.FollowerServes: "serves"}
+	word, ok := words[state]
+	if !ok {
+		word = string(state)
+	}
+	text := fmt.Sprintf("%s, %s of %s events", word, grouped(p.Done), grouped(p.Events))
+	if p.LeftOut > 0 {
+		text += fmt.Sprintf(", %s left out (forgotten, reset or of test sessions)", grouped(p.LeftOut))
+	}
+	if p.Unseen > 0 {
+		text += fmt.Sprintf(", %s not ready", grouped(p.Unseen))
+	}
+	if p.PerSecond > 0 && p.RemainingMS != nil {
+		text += fmt.Sprintf(", %.1f a second, %s left", p.PerSecond,
+			(time.Duration(*p.RemainingMS) * time.Millisecond).Round(time.Second))
+	}
+	if p.Error != nil {
+		text += "\n" + printable(p.Error.Message)
+		if p.RetryAfterMS != nil {
+			text += fmt.Sprintf("; tried again in %s", (time.Duration(*p.RetryAfterMS) * time.Millisecond).Round(time.Second))
+		}
+	}
+	if p.Open > 0 {
+		text += fmt.Sprintf("\n%s open:", grouped(p.Open))
+	}
+	for i := range p.OpenEvents {
+		e := &p.OpenEvents[i]
+		if i == 10 {
+			text += "\n  ..."
+			break
+		}
+		text += printable(fmt.Sprintf("\n  %s (run %q, user %q): %s, ", e.EventID, e.Scope.RunID, e.Scope.PersonaID,
+			e.Outcome)) + printable(e.Why)
+	}
+	return text
+}
+
+// backfillFlags are those of swap that are about a backfill.
+type backfillFlags struct {
+	backfill, dryRun bool
+	rate             float64
+}
+
+func (f *backfillFlags) check() error {
+	switch {
+	case f.rate < 0:
+		return usageError("--rate: want 0 or more events a second", "")
+	case !f.backfill && (f.dryRun || f.rate > 0):
+		return usageError("swap: --dry-run and --rate are for --backfill", "")
+	}
+	return nil
+}
+
+// backfill begins a backfill and shows how far it is until the memory serves.
+func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *backfillFlags) error {
+	running, ok := d.Contract.(*client.Client)
+	if !ok {
+		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("memhost run")
+	}
+	r := wire.BackfillRequest{Backend: swap.Backend, Condition: swap.Condition, Plugin: swap.Plugin, Config: swap.Config,
+		EventsPerSecond: f.rate}
+	if f.dryRun {
+		plan, err := running.BackfillPlan(ctx, r)
+		if err != nil {
+			return err
+		}
+		if a.out.json {
+			return a.out.value(plan)
+		}
+		a.out.print("%s\n", planText(plan))
+		return nil
+	}
+	before, err := running.Manifest(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := running.Backfill(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !a.out.json {
+		a.out.note("filling %s while %s serves; Ctrl-C ends this command and not the backfill", b.Provider, before.Provider)
+	}
+	b, err = a.watchBackfill(ctx, running, b)
+	if err != nil {
+		return err
+	}
+	if b.State != abi.FollowerServes {
+		return a.tellBackfill(b, nil)
+	}
+	m, err := running.Manifest(ctx)
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.value(m)
+	}
+	for _, step := range m.Steps {
+		if step.Name == wire.OpBackfill {
+			a.out.print("%s %s: %s\n", a.out.passed(), step.Name, step.Detail)
+		}
+	}
+	a.out.print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.where())
+	word := config.WordBackend
+	if m.Condition != "" {
+		word = config.WordCondition
+	}
+	a.out.note("  after a restart the configuration decides: set memory.%s: %s there", word, m.Provider)
+	return nil
+}
+
+// watchBackfill waits until the backfill is over, asks or was stopped.
+func (a *app) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfill) (*abi.Backfill, error) {
+	bar := a.out.progress(int(max(b.Progress.Events, 1)), b.Provider)
+	defer bar.finish()
+	provider, last, shown := b.Provider, "", int64(0)
+	for {
+		if bar == nil && !a.out.json && b.State != abi.FollowerNone && string(b.State) != last {
+			a.out.note("  %s", firstLine(progressText(b.State, &b.Progress)))
+			last = string(b.State)
+		}
+		bar.add(int(b.Progress.Done - shown))
+		shown = b.Progress.Done
+		switch b.State {
+		case abi.FollowerAsks, abi.FollowerStopped:
+			return b, nil
+		case abi.FollowerNone: // the turn, or somebody threw it away
+			m, err := c.Manifest(ctx)
+			if err == nil && m.Provider == provider {
+				b.State, b.Provider = abi.FollowerServes, provider
+			}
+			return b, err
+		}
+		if err := pause.For(ctx, 300*time.Millisecond); err != nil {
+			return nil, err
+		}
+		next, err := c.BackfillStatus(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b = next
+	}
+}
+
+// planText says what a backfill would send.
+func planText(p *abi.BackfillPlan) string {
+	text := fmt.Sprintf("a backfill of %s would deliver %s events of %s, about %s tokens (%s)", p.Provider,
+		grouped(p.Events), count(int(p.Scopes), "scope"), grouped(p.Tokens), p.Tokenizer)
+	if p.Oldest != "" {
+		text += fmt.Sprintf(",\nfrom %s to %s", printable(p.Oldest), printable(p.Newest))
+	}
+	if p.LeftOut > 0 {
+		text += fmt.Sprintf("\n%s are left out: forgotten, reset or of test sessions", grouped(p.LeftOut))
+	}
+	text += fmt.Sprintf("\nnative calls: %s at least", grouped(p.NativeCalls))
+	for _, note := range p.Notes {
+		text += "\n" + printable(note)
+	}
+	return text + "\nnothing was sent"
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
+)
+
+const shadowHelp = `A shadow (memory.shadows in the configuration file) is another memory beside the serving one: it gets every write, later and by a queue of its own, and is asked a share of the retrievals
+after the agent has its answer. No agent sees what it says. What it would have said is kept for a while (data.shadow_retention_ms) and compared:
+
+  tokens     of the formatted context, on average
+  latency    the middle and the slowest 5 %, in ms
+  overlap    how many of the events behind the evidence of the two answers are the same, from 0 to 1
+
+memhost swap NAME lets a shadow that has everything serve, without a gap.`
+
+func (a *app) shadowCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "shadow", Short: "Compare memories that follow the serving one", Long: shadowHelp,
+		Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(&cobra.Command{Use: "report", Short: "Compare the stored answers of shadows", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRunning(cmd.Context(), "shadow", func(ctx context.Context, c *client.Client) error {
+				list, err := c.Shadows(ctx)
+				if err != nil {
+					return err
+				}
+				if a.out.json {
+					return a.out.value(list)
+				}
+				a.out.print("%s\n", shadowsText(list))
+				return nil
+			})
+		}})
+	r := new(abi.ShadowAnswersRequest)
+	answers := &cobra.Command{Use: "answers", Short: "Show what shadows would have said, newest first",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRunning(cmd.Context(), "shadow", func(ctx context.Context, c *client.Client) error {
+				page, err := c.ShadowAnswers(ctx, r)
+				if err != nil {
+					return err
+				}
+				if a.out.json {
+					return a.out.value(page)
+				}
+				for i := range page.Answers {
+					a.out.print("%s\n", shadowAnswerText(&page.Answers[i]))
+				}
+				return nil
+			})
+		}}
+	answers.Flags().Int64Var(&r.Limit, "limit", 10, "the most answers, up to 500")
+	answers.Flags().StringVar(&r.Provider, "provider", "", "of this shadow only")
+	cmd.AddCommand(answers)
+	return cmd
+}
+
+func shadowsText(list *abi.ShadowList) string {
+	if len(list.Shadows) == 0 {
+		return "there are no shadows (memory.shadows names them)"
+	}
+	var b strings.Builder
+	for i := range list.Shadows {
+		s := &list.Shadows[i]
+		r := &s.Report
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s beside %s, since %s: %s", printable(s.Provider), printable(list.Serving), s.Since,
+			progressText(s.State, &s.Progress))
+		fmt.Fprintf(&b, "\n  asked %d %% of the retrievals: %s stored", s.SamplePercent,
+			grouped(r.Answers)+" answers")
+		if s.Missed > 0 {
+			fmt.Fprintf(&b, ", %s missed (it was too slow)", grouped(s.Missed))
+		}
+		if r.Failed > 0 {
+			fmt.Fprintf(&b, "\n  errors    %s (%s)", grouped(r.Failed), countsText(r.Errors))
+		}
+		if r.TokensMean != nil {
+			fmt.Fprintf(&b, "\n  tokens    %s, %s %s on average", figure(r.TokensMean), list.Serving,
+				figure(r.ServingTokensMean))
+			fmt.Fprintf(&b, "\n  latency   %s ms, slowest 5 %% from %s ms; %s %s and %s ms", figure(r.LatencyP50MS),
+				figure(r.LatencyP95MS), list.Serving, figure(r.ServingP50MS), figure(r.ServingP95MS))
+		}
+		if r.OverlapMean != nil {
+			fmt.Fprintf(&b, "\n  overlap   %.2f over %s", *r.OverlapMean, grouped(r.OverlapAnswers)+" answers")
+		} else if r.Answers > r.Failed {
+			b.WriteString("\n  overlap   not known: one of the two names no events behind its evidence")
+		}
+		if r.Empty > 0 {
+			fmt.Fprintf(&b, "\n  empty     %s", grouped(r.Empty)+" answers")
+		}
+	}
+	return b.String()
+}
+
+func countsText(counts map[string]int64) string {
+	var parts []string
+	for code, n := range counts {
+		parts = append(parts, fmt.Sprintf("%s %d", code, n))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// figure is a number with one place, - where there is none.
+func figure(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *v)
+}
+
+func shadowAnswerText(x *abi.ShadowAnswer) string {
+	text := fmt.Sprintf("%s  run %q, user %q: %q", x.At, x.Scope.RunID, x.Scope.PersonaID, x.Query)
+	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms\n%s", x.Serving, x.ServingTokens, x.ServingLatencyMS, x.ServingContext)
+	if x.Error != nil {
+		return printable(text + fmt.Sprintf("\n-- %s, %.1f ms: %s: %s\n", x.Provider, x.LatencyMS, x.Error.Code,
+			x.Error.Message))
+	}
+	overlap := "not known"
+	if x.Overlap != nil {
+		overlap = fmt.Sprintf("%.2f", *x.Overlap)
+	}
+	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms, overlap %s", x.Provider, x.Tokens, x.LatencyMS, overlap)
+	if x.Behind > 0 {
+		text += fmt.Sprintf(", %d events behind", x.Behind)
+	}
+	return printable(text + "\n" + x.FormattedContext + "\n")
+}
