@@ -8,7 +8,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ test-page: ## the slot's page and the evaluation's report in a real Chromium, by
 
 test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (KILLS=50): the same metrics.json
 	KILLS=$(or $(KILLS),50) $(GO) test -count=1 -v -timeout 30m -run '^TestAKilledEvaluation' ./cmd/memhost
+
+cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), which are killed under load before your eyes, and the count at the end (TIME=2m)
+	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) $(GO) test -count=1 -v -timeout 60m -run '^TestHostsOfOneSlot' ./cmd/memhost | grep -E 'cluster_test.go|^(---|ok|FAIL|PASS)'
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)

@@ -100,6 +100,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
 			"holds every event itself")
 	}
+	if h.fleet.Shared() && (o.Cassette != nil || playing != nil) {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Cassette: not together with a store that hosts "+
+			"share: what others do is not in the recording")
+	}
 	if err = h.readForgetful(ctx); err != nil {
 		return nil, err
 	}

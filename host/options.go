@@ -20,7 +20,8 @@ type Options struct {
 	// process only, faster).
 	Durability string
 	// OpenStore opens the store of state, ledger and mode for the data folder. Default: a file in the folder, which makes
-	// this process its owner. Only packages of this module can name another store; two hosts must not share one.
+	// this process its owner. Only packages of this module can name another store. Hosts share one whose method Sessions
+	// says so (package internal/state/fleet).
 	OpenStore func(ctx context.Context, dir string) (state.Store, error)
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger

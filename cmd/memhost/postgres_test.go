@@ -13,8 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/testkit/pgserver"
 )
 
-// TestASlotInADatabaseIsKeptThere: two machines, each with a data folder of its own, share one database one after the
-// other.
+// TestASlotInADatabaseIsKeptThere: two machines, each with a data folder of its own, share one database.
 func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	server := pgserver.Start(t)
 	cache := cacheHome(t)
@@ -52,8 +51,21 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(first.dir, "data", "state.db"))
 
 	slot := first.serve()
-	require.Contains(t, failure(second, "retrieve", "tea"), "belongs to another host: pid ")
+	require.Contains(t, second.everything().FormattedContext, "oolong", "beside the slot that runs")
 	require.Contains(t, first.everything().FormattedContext, "oolong", "through the slot that runs")
+	require.Contains(t, failure(first, "run", "--listen", "127.0.0.1:0"), "give this host a folder of its own")
+	other := second.serve()
+	out, code = second.run("cluster", "status")
+	require.Zero(t, code)
+	require.Contains(t, out, "serves full_history, module ")
+	require.Contains(t, out, "mode write, 0 scopes being written, 2 hosts\n")
+	out, code = second.run("mode", "read-only", "--reason", "test")
+	require.Zero(t, code, out)
+	out, _ = first.run(append(record, "--json")...)
+	require.Contains(t, out, "skipped_read_only")
+	out, code = first.run("mode", "write", "--reason", "test")
+	require.Zero(t, code, out)
+	other.stop()
 	slot.stop()
 	require.Contains(t, second.everything().FormattedContext, "oolong", "nobody serves any more")
 }

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
@@ -16,13 +20,13 @@ const clusterHelp = `State, ledger and mode can be kept in a PostgreSQL database
   memhost cluster migrate    make the tables, or bring them to this version
   memhost run
 
-One host serves at a time. Another one that is started is refused while the first serves, and takes over when that one has
-ended: at once, or 15 seconds after it was killed.`
+Any number of hosts serves the slot, each with a data folder of its own, and any of them takes any call. When one is
+killed, the others take over the scopes that it was writing after 15 seconds.`
 
 func (a *app) clusterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Prepare the database of a slot that is kept in PostgreSQL",
+	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at the database of a slot that is kept in PostgreSQL",
 		Long: clusterHelp, Args: noSuchCommand}
-	cmd.AddCommand(a.clusterMigrate())
+	cmd.AddCommand(a.clusterMigrate(), a.clusterStatus())
 	return cmd
 }
 
@@ -31,14 +35,7 @@ func (a *app) clusterMigrate() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
-			c, err := a.config()
-			if err != nil {
-				return err
-			}
-			if c.Store.Postgres.URL == "" {
-				return usageError("no database is configured", "set store.postgres.url")
-			}
-			o, err := a.postgresOptions(c)
+			o, err := a.clusterOptions()
 			if err != nil {
 				return err
 			}
@@ -57,4 +54,58 @@ func (a *app) clusterMigrate() *cobra.Command {
 			}
 			return nil
 		}}
+}
+
+// clusterOptions are those of the configured database.
+func (a *app) clusterOptions() (o postgres.Options, err error) {
+	c, err := a.config()
+	if err != nil {
+		return o, err
+	}
+	if c.Store.Postgres.URL == "" {
+		return o, usageError("no database is configured", "set store.postgres.url")
+	}
+	return a.postgresOptions(c)
+}
+
+func (a *app) clusterStatus() *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "Tell which hosts serve the slot, and what they agree on",
+		Long: "It asks the database, so that it works where no host answers.", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx, stop := a.untilInterrupted(cmd.Context())
+			defer stop()
+			o, err := a.clusterOptions()
+			if err != nil {
+				return err
+			}
+			store, err := postgres.Open(ctx, o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			c, err := host.ReadCluster(ctx, store, store)
+			if err != nil {
+				return err
+			}
+			if a.out.json {
+				return a.out.object(c)
+			}
+			a.printCluster(c)
+			return nil
+		}}
+}
+
+func (a *app) printCluster(c *host.Cluster) {
+	if c.Provider != "" {
+		a.out.print("serves %s, module %.12s, load %d, since %s\n", c.Provider, c.Module, c.Generation, c.ServingSince)
+	}
+	mode := "write"
+	if c.ReadOnly {
+		mode = "read-only"
+	}
+	a.out.print("mode %s, %d scopes being written, %d hosts\n", mode, c.Turns, len(c.Hosts))
+	for _, h := range c.Hosts {
+		a.out.print("  %s pid %d, memhost %s, since %s, session ends in %.1f s\n", h.Name, h.PID, h.Version,
+			h.Began.UTC().Format(time.RFC3339), float64(h.LeftMS)/1000)
+	}
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -38,13 +40,12 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		o.One = true
-		store, err := postgres.Open(ctx, o)
-		if err != nil {
+		o.Many = true
+		if err := prepareDataFolder(dir); err != nil {
 			return nil, err
 		}
-		if err := prepareDataFolder(dir); err != nil {
-			_ = store.Close()
+		store, err := postgres.Open(ctx, o)
+		if err != nil {
 			return nil, err
 		}
 		if file := filepath.Join(dir, state.DataFile); exists(file) && log != nil {
@@ -54,13 +55,31 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 	}
 }
 
-// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left.
+// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left. Hosts
+// share the database, but each has a folder of its own.
+//
+// Errors: state.ErrOwned when a host that runs has the folder.
 func prepareDataFolder(dir string) error {
+	if info, err := state.ReadSlot(dir); err == nil && answers(info.Address) {
+		return &state.Error{Kind: state.ErrOwned, Owner: &info, Message: fmt.Sprintf("data folder %s belongs to pid %d, "+
+			"which serves at %s", dir, info.PID, info.Address), Hint: "talk to that slot (--server), or give this host a " +
+			"folder of its own (--data)"}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("data folder %s cannot be made: %s", dir, err), err).
 			WithHint("use another --data folder")
 	}
 	return state.RemoveSlot(dir)
+}
+
+// answers tells whether something listens at an address.
+func answers(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 func exists(path string) bool {

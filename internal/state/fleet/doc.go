@@ -11,7 +11,7 @@
 //	table    key          value
 //	turns    scope's key  session (16 bytes, zero for free) and epoch (8 bytes, big endian)
 //	modes    "slot", ...  the host's, as before
-//	serving  "provider"   the host's: generation, module, digest of the block
+//	shared   "serving"    the host's: generation, module and configuration of the provider
 //
 // # Turns
 //
@@ -21,6 +21,8 @@
 //   - with [Turn.Once], when it needs one batch in all: a provider without native calls;
 //   - else [Turn.Take] in the batch that it commits before its first native call, [Turn.Hold] in every later one, and
 //     [Turn.Release] in the last one.
+//
+// [Turn.Commit] chooses among them.
 //
 // Each taking raises the epoch, and Hold and Release expect it. A host that was paused and lost its turn therefore
 // commits nothing more of that operation. Take and Once also expect the facts: a write that was admitted before the
@@ -45,6 +47,6 @@
 //
 // # One host
 //
-// A store that one process owns needs none of this: with nil Sessions, Begin returns at once, and the methods of Turn
-// add nothing to a batch. The host's code is the same.
+// A store that one process owns needs none of this: with nil Sessions, Begin returns at once, Look reads nothing, and the
+// methods of Turn add nothing to a batch. The host's code is the same.
 package fleet
