@@ -426,6 +426,11 @@ func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
 	b.clean(t)
 }
 
+// serious is what axe finds that keeps people out, as JSON.
+const serious = `axe.run().then(r => JSON.stringify(r.violations
+	.filter(v => v.impact === "serious" || v.impact === "critical")
+	.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`
+
 func TestTheSlotsPageIsAccessible(t *testing.T) {
 	local, remote := demoSlot(t), mem0Slot(t, same)
 	record(t, remote, event("e1", "s", "I drink tea."))
@@ -440,9 +445,7 @@ func TestTheSlotsPageIsAccessible(t *testing.T) {
 			actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
 			b.run(t, append(append(actions, inside(view)...),
 				chromedp.Evaluate(script, nil),
-				chromedp.Evaluate(`axe.run().then(r => JSON.stringify(r.violations
-					.filter(v => v.impact === "serious" || v.impact === "critical")
-					.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`,
+				chromedp.Evaluate(serious,
 					&found, await))...)
 			var violations []string
 			require.NoError(t, json.Unmarshal([]byte(found), &violations))

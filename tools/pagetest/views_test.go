@@ -4,6 +4,7 @@ package pagetest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
@@ -149,6 +151,78 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 
 	local := demoSlot(t)
 	b.run(t, append(b.at(local, "ask"), says("costs no model call"))...)
+}
+
+// shadowed answers the page's requests about shadows in the slot's place: TEXTS are put into every text of theirs.
+const shadowed = `{
+  const texts = TEXTS, real = window.fetch;
+  const json = (v) => new Response(JSON.stringify(v), { headers: { "Content-Type": "application/json" } });
+  const shadow = (provider) => ({ provider, condition_kind: "control", state: "ready", since: "2026-03-01T09:00:00Z",
+    sample_percent: 20, retention_ms: 1, progress: { events: 3, done: 2, left_out: 1, unseen: 0, open: 0, per_second: 0 },
+    missed: 0, report: { answers: 2, failed: 1, empty: 0, tokens_mean: 12.5, serving_tokens_mean: 40, latency_p50_ms: 3,
+      serving_p50_ms: 2, overlap_mean: 0.5, overlap_answers: 1 } });
+  const answer = (i, more) => ({ at: "2026-03-01T09:00:0" + (9 - i) + "Z", provider: "bm25", serving: "full_history",
+    query: "Which tea? " + texts[i], scope: { run_id: "r", persona_id: texts[i] }, session_id: texts[i],
+    serving_context: "<memory-context>\ngreen tea\nlives in Kyoto " + texts[i] + "\n</memory-context>",
+    serving_tokens: 40, serving_latency_ms: 2, formatted_context: "<memory-context>\ngreen tea\nhas a cat\n</memory-context>",
+    tokens: 12, latency_ms: 3, behind: 1, both: 1, only_serving: 1, only_shadow: 1, overlap: 1 / 3, ...more });
+  window.fetch = async (path, init) => {
+    if (path === "/v1/manifest") {
+      return json({ ...await (await real(path, init)).json(), followers: [{ role: "shadow", provider: "bm25" }] });
+    }
+    if (path === "/v1/shadows") return json({ serving: "full_history", shadows: [shadow("bm25"), shadow(texts[0])] });
+    if (path !== "/v1/shadows/answers") return real(path, init);
+    const asked = JSON.parse(init.body);
+    if (asked.before) return json({ answers: [answer(5, {})] });
+    return json({ answers: [answer(0, {}), answer(0, { provider: texts[0], formatted_context: texts[1] }),
+      answer(1, { formatted_context: undefined, overlap: undefined, error: { code: "timeout", message: texts[2], hint: texts[3] } })],
+      next: "n" });
+  };
+}`
+
+// TestTheShadowsAnswersAreShownSideBySide has the slot's part played in the browser, with hostile texts.
+func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
+	texts, err := json.Marshal(injections())
+	require.NoError(t, err)
+	script := strings.Replace(shadowed, "TEXTS", string(texts), 1)
+	for _, width := range []int{1600, 400} {
+		b := open(t, width, 900, width == 400)
+		var marked []string
+		var overflow, columns int
+		var hurt bool
+		var shot []byte
+		play := chromedp.ActionFunc(func(ctx context.Context) error {
+			_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+			return err
+		})
+		b.run(t, append(append([]chromedp.Action{play}, b.at(s, "side")...), says("Which tea?"), says("1 of both"),
+			says("timeout"), chromedp.Evaluate(`[...document.querySelectorAll("main mark")].map(m => m.textContent)`, &marked),
+			chromedp.Evaluate(`document.querySelector(".question .columns").children.length`, &columns),
+			chromedp.Evaluate(overflowing, &overflow), chromedp.FullScreenshot(&shot, 100))...)
+		assert.Contains(t, marked, "has a cat")
+		assert.NotContains(t, marked, "green tea", "both have it")
+		assert.Equal(t, 3, columns, "who serves, and two shadows")
+		assert.LessOrEqual(t, overflow, 0)
+		if dir := os.Getenv("SHOTS"); dir != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("side-%d.png", width)), shot, 0o600))
+		}
+		b.run(t, press("Older"), says("Which tea? "+injections()[5]),
+			chromedp.Evaluate(`window.hurt !== undefined`, &hurt))
+		assert.False(t, hurt)
+		b.clean(t)
+		axed := open(t, width, 900, width == 400)
+		b = axed
+		var found string
+		b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true), play}, b.at(s, "side")...), says("Which tea?"),
+			chromedp.Evaluate(axe(t), nil), chromedp.Evaluate(serious, &found, await))...)
+		assert.Equal(t, "[]", found)
+	}
+	b := open(t, 1300, 900, false)
+	var views string
+	b.run(t, append(b.at(s, "side"), says("Serving"), chromedp.Text("nav", &views))...)
+	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
+	b.clean(t)
 }
 
 // hostileReport tries what a report could want, and says to whoever listens how far it came. It asks for its last wish

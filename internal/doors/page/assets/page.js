@@ -6,10 +6,11 @@ import { ask } from "./ask.js";
 import { turns } from "./turns.js";
 import { modules } from "./modules.js";
 import { runs } from "./runs.js";
+import { side } from "./side.js";
 
 // A view with a fourth part is there only where the settings name it.
-const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns], ["runs", "Runs", runs, "runs"],
-  ["modules", "Modules", modules]];
+const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns],
+  ["side", "Side by side", side, "shadows"], ["runs", "Runs", runs, "runs"], ["modules", "Modules", modules]];
 const offered = () => views.filter(([, , , needs]) => !needs || slot.settings.views.includes(needs));
 const main = document.getElementById("main");
 const link = document.getElementById("link");
@@ -19,14 +20,13 @@ const link = document.getElementById("link");
 const slot = { settings: { mode: "read", views: [] }, onLine: null, away: false, again: () =>
   open(main.contains(document.activeElement)) };
 let opened = 0;
+let current = "";
 
 async function open(focus) {
   const [name, query] = location.hash.slice(1).split("?");
   const [id, title, view] = offered().find(([id]) => id === name) ?? views[0];
-  for (const a of document.querySelectorAll("#views a")) {
-    if (a.hash === `#${id}`) a.setAttribute("aria-current", "page");
-    else a.removeAttribute("aria-current");
-  }
+  current = id;
+  nameViews(id);
   document.title = `${title} - memhost`;
   slot.onLine = null;
   const turn = ++opened;
@@ -54,13 +54,32 @@ function connected(there, e) {
   if (there && was) open(false); // what was shown may be old
 }
 
+// nameViews lists the views that there are, in place where the list is the same.
+function nameViews(current) {
+  const list = document.getElementById("views");
+  if (list.children.length !== offered().length) {
+    list.replaceChildren(...offered().map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
+  }
+  for (const a of list.querySelectorAll("a")) {
+    if (a.hash === `#${current}`) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+}
+
 // begin opens the page once the slot lets it in.
 function begin() {
-  document.getElementById("views").replaceChildren(
-    ...offered().map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
   addEventListener("hashchange", () => { if (location.hash !== "#main") open(true); }); // #main is the skip link
-  open(false);
+  open(false).then(shadows);
   follow((line) => slot.onLine?.(line), connected);
+}
+
+// shadows offers the view of the slot's shadows where it has any, which its manifest tells.
+async function shadows() {
+  const { followers } = await get("/v1/manifest").catch(() => ({}));
+  if (!followers?.some((f) => f.role === "shadow")) return;
+  slot.settings.views.push("shadows");
+  if (/^#side/.test(location.hash)) open(false);
+  else nameViews(current);
 }
 
 // askToken lets a person in who has the slot's token and no link.

@@ -78,8 +78,8 @@ export async function turns(place, slot, wanted) {
     const event = said?.events?.[0];
     return [el("h2", {}, "What was said in ", words(id)),
       event ? el("div", {}, facts([["session", event.session_id], ["turn", event.turn_id],
-        ["at", time(event.timestamp)]]), event.messages.map((m) => el("p", {}, el("b", {}, words(m.name || m.role), ": "),
-        words(m.content ?? "")))) :
+        ["at", time(event.timestamp)]]), event.messages.map((m) => el("p", {}, el("b", {}, words(m.name || m.role),
+        ": "), words(m.content ?? "")))) :
         said instanceof Node ? said : el("p", {}, texts ? "The archive does not have this event." :
           "The slot keeps no text of an event unless memory.archive is on."),
       el("h2", {}, "What memory has of it"),
