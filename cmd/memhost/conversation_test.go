@@ -65,12 +65,12 @@ func (s *archivingSlot) Stop() { s.stop() }
 func (s *archivingSlot) Start() { s.slotProcess = s.serve("--listen", s.server) }
 
 func (s *archivingSlot) Swap(provider string) {
-	_, code := s.memhost.run("swap", provider)
+	_, code := s.run("swap", provider)
 	require.Zero(s.memhost.t, code)
 }
 
 func (s *archivingSlot) Archive() string {
-	out, code := s.memhost.run("archive", "export")
+	out, code := s.run("archive", "export")
 	require.Zero(s.memhost.t, code)
 	return out
 }

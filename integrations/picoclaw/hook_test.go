@@ -24,7 +24,7 @@ type (
 	hookMeta struct {
 		AgentID, TurnID, ParentTurnID, SessionKey string
 		Iteration                                 int
-		turnContext                               *int
+		turnContext                               *int //nolint:unused // as in PicoClaw
 	}
 	inboundContext struct {
 		Channel  string `json:"channel,omitempty"`
