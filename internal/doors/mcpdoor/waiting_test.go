@@ -96,111 +96,23 @@ func hanging(t *testing.T, operation string) *slot {
 }
 
 func TestStatusSaysWhatItKnowsWhateverHangs(t *testing.T) {
-	status := func(operation string) *mcp.CallToolResult {
+	// On a busy machine all that does not hang may take a while, too.
+	status := func(t *testing.T, operation string) *mcp.CallToolResult {
+		t.Parallel()
 		o := options(hanging(t, operation))
-		o.StatusWait = 20 * time.Millisecond
+		o.StatusWait = 3 * time.Second
 		return call(t, connect(t, o), "memory_status", nil)
 	}
-	r := status(abi.OpHealth)
-	assert.False(t, r.IsError)
-	assert.Contains(t, textOf(t, r), "The provider has not answered within 20ms: its health is not known. The slot is "+
-		"open for writing")
-	assert.Equal(t, "unknown", r.StructuredContent.(map[string]any)["health"])
-	r = status(abi.OpReadiness)
-	assert.Contains(t, textOf(t, r), "probe is ok.")
-	assert.Contains(t, textOf(t, r), "What was recorded: unknown.")
-}
-
-func TestAStatusOfASlotThatNeverAnswersIsATimeout(t *testing.T) {
-	o := options(newSlot())
-	o.ListWait, o.StatusWait = time.Millisecond, time.Millisecond
-	over := make(chan struct{})
-	t.Cleanup(func() { close(over) })
-	o.Slot = func(context.Context, func(context.Context, hostContract) error) error {
-		<-over
-		return abi.NewError(abi.CodeUnavailable, "over")
-	}
-	e := problem(t, call(t, connect(t, o), "memory_status", nil))
-	assert.Equal(t, abi.CodeTimeout, e.Code)
-	assert.Contains(t, e.Message, "the slot has not answered within 1ms")
-}
-
-// waiting is a slot whose searches wait until the caller's deadline, which they report.
-func waiting() (o mcpdoor.Options, began, ended chan struct{}) {
-	began, ended = make(chan struct{}), make(chan struct{})
-	s := newSlot()
-	s.Answer = func(ctx context.Context, op string, _ any) (any, error) {
-		if op != abi.OpRetrieve {
-			return nil, nil
-		}
-		close(began)
-		<-ctx.Done()
-		close(ended)
-		return nil, abi.WrapError(abi.CodeTimeout, "the search took too long", ctx.Err())
-	}
-	return options(s), began, ended
-}
-
-// connectImpatient is connect for a client that may go before the answer to a call that it has cancelled is written.
-func connectImpatient(t *testing.T, o mcpdoor.Options, client *mcp.Client) *mcp.ClientSession {
-	d, err := mcpdoor.New(o)
-	require.NoError(t, err)
-	here, there := newPipes()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = d.ServeStdio(context.Background(), there.in, there.out, time.Minute)
-	}()
-	c, err := client.Connect(t.Context(), here, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = c.Close()
-		<-served
+	t.Run("health", func(t *testing.T) {
+		r := status(t, abi.OpHealth)
+		assert.False(t, r.IsError)
+		assert.Contains(t, textOf(t, r), "The provider has not answered within 3s: its health is not known. The slot is "+
+			"open for writing")
+		assert.Equal(t, "unknown", r.StructuredContent.(map[string]any)["health"])
 	})
-	return c
-}
-
-func TestASearchHasADeadlineOfItsOwn(t *testing.T) {
-	o, _, _ := waiting()
-	o.SearchTimeout = 10 * time.Millisecond
-	e := problem(t, call(t, connect(t, o), "memory_search", map[string]any{"query": "x"}))
-	assert.Equal(t, abi.CodeTimeout, e.Code)
-}
-
-func TestACancelledCallIsCancelledAtTheSlot(t *testing.T) {
-	o, began, ended := waiting()
-	c := connectImpatient(t, o, mcp.NewClient(&mcp.Implementation{Name: "test"}, nil))
-	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "memory_search", Arguments: map[string]any{"query": "x"}})
-		failed <- err
-	}()
-	<-began
-	cancel()
-	<-ended
-	require.Error(t, <-failed)
-}
-
-func TestProgressIsToldToAClientThatAskedForIt(t *testing.T) {
-	o, _, _ := waiting()
-	o.ProgressEvery, o.SearchTimeout = time.Millisecond, time.Minute
-	told := make(chan float64, 1000)
-	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			assert.Equal(t, "token", r.Params.ProgressToken)
-			told <- r.Params.Progress
-		}})
-	c := connectImpatient(t, o, client)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for want := 1.0; want <= 3; want++ {
-			assert.Equal(t, want, <-told)
-		}
-		cancel()
-	}()
-	params := &mcp.CallToolParams{Name: "memory_search", Arguments: map[string]any{"query": "x"}}
-	params.SetProgressToken("token")
-	_, err := c.CallTool(ctx, params)
-	require.Error(t, err)
+	t.Run("readiness", func(t *testing.T) {
+		r := status(t, abi.OpReadiness)
+		assert.Contains(t, textOf(t, r), "probe is ok.")
+		assert.Contains(t, textOf(t, r), "What was recorded: unknown.")
+	})
 }
