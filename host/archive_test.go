@@ -114,7 +114,7 @@ func fill(t testing.TB, h *Host, from, to int) {
 }
 
 func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
-	const events = 12_000 // about 14 MiB
+	const events = 5_000 // about 6 MiB, over 20 segments before they are merged
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, Archive: true})
@@ -154,7 +154,7 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	h := open(t, Options{DataDir: dir, Archive: true})
-	fill(t, h, 0, 8000)
+	fill(t, h, 0, 1500)
 	require.NoError(t, h.archive.tend(ctx))
 	list, err := h.archive.segments(ctx)
 	require.NoError(t, err)
@@ -181,15 +181,15 @@ func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
 	ctx := context.Background()
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
-	fill(t, h, 0, 4500) // a segment and some
+	fill(t, h, 0, 450) // a segment and some
 	require.NoError(t, h.archive.tend(ctx))
 	clock.add(20 * time.Hour)
-	fill(t, h, 4500, 4600)
+	fill(t, h, 450, 550)
 	clock.add(5 * time.Hour)
 	require.NoError(t, h.archive.tend(ctx))
 	all := allArchived(t, h, 0)
 	require.Len(t, all, 100)
-	require.Equal(t, "e4500", all[0].EventID)
+	require.Equal(t, "e450", all[0].EventID)
 	require.Empty(t, segmentFiles(t, h), "the file is gone")
 }
 

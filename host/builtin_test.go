@@ -28,8 +28,8 @@ func said(id, at, text string) *abi.MemoryEvent {
 }
 
 func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
-	// Twice as much text as memory. A record takes some 14 MiB of a guest: decoded, encoded and copied.
-	const turns, size, memory = 96, 1 << 19, 24 << 20
+	// Twice as much text as memory. A record takes some 7 MiB of a guest: decoded, encoded and copied.
+	const turns, size, memory = 96, 1 << 18, 12 << 20
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
 	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history",
