@@ -26,6 +26,8 @@ GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg \
 # Tests wait for timers and servers, so more of them run than there are cores. Without debug data a test links faster.
 TESTFLAGS = -timeout 30m -ldflags=-w -p $(TESTS_AT_ONCE) -parallel $(TESTS_AT_ONCE)
 TESTS_AT_ONCE ?= 4
+# A program with the race detector otherwise waits a second before it ends.
+export GORACE ?= atexit_sleep_ms=0
 # What has one thread: guests, and what computes without goroutines. make test-long has it with the race detector.
 ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat ./internal/engine/... ./internal/text/... \
 	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./eval/build ./eval/lab ./eval/pack ./eval/stats
@@ -52,7 +54,7 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
-	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$' ./cmd/memhost)
+	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$|KilledEvaluation|DocsEval|TheConversation' ./cmd/memhost)
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat

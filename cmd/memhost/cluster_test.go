@@ -123,7 +123,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	c := &clusterHosts{t: t}
 	const hosts, clients = 3, 6
 	for range hosts {
-		m := memhost{t, t.TempDir(), cache}
+		m := memhost{t, t.TempDir(), cache, ""}
 		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
 		yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
 			"probe: {url: %s}\nstore: {postgres: {url: %q}}\n", backend.URL, server.URL)

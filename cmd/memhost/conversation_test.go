@@ -36,7 +36,7 @@ func TestTheConversation(t *testing.T) {
 					brief.Skip(t)
 				}
 				t.Parallel()
-				m := memhost{t, t.TempDir(), cache}
+				m := memhost{t, t.TempDir(), cache, plainProgram(t)}
 				yaml := []byte("memory: {condition: full_history, archive: true}\n")
 				require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), yaml, 0o600))
 				slot := &archivingSlot{memhost: m, slotProcess: m.serve()}

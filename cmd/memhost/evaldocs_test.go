@@ -44,7 +44,7 @@ func TestDocsEvalIsWalked(t *testing.T) {
 	defer endpoint.Close()
 	t.Setenv("MY_KEY", "secret")
 
-	m := memhost{t, t.TempDir(), cacheHome(t)}
+	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
 	write := func(name, content string) {
 		require.NoError(t, os.WriteFile(filepath.Join(m.dir, name), []byte(content), 0o600))
 	}

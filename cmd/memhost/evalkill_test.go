@@ -31,7 +31,7 @@ func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 		require.NoError(t, err)
 		kills = n
 	}
-	m := memhost{t, t.TempDir(), cacheHome(t)}
+	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
 	mustRun := func(args ...string) {
 		out, code := m.run(args...)
 		require.Zero(t, code, out)

@@ -30,7 +30,7 @@ func TestTheLocalLabRuns(t *testing.T) {
 	brief.Skip(t)
 	local, err := filepath.Abs(filepath.Join(folder, "local.yaml"))
 	require.NoError(t, err)
-	m := memhost{t, t.TempDir(), cacheHome(t)}
+	m := memhost{t, t.TempDir(), cacheHome(t), ""}
 	for _, args := range [][]string{
 		{"eval", "pack", "build", "synth", "-o", "local.pack", "--option", "personas=6", "--option", "sessions=3",
 			"--option", "turns=3"},

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +34,15 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	testscript.Main(m, map[string]func(){"memhost": main})
+	testscript.Main(withProgram{m}, map[string]func(){"memhost": main})
+}
+
+// withProgram runs the tests and removes the program that they built.
+type withProgram struct{ tests *testing.M }
+
+func (w withProgram) Run() int {
+	defer func() { _ = os.RemoveAll(programFolder) }()
+	return w.tests.Run()
 }
 
 // noRaceSleep is for GORACE: a program with the race detector waits a second before it ends, which some hundred of them
@@ -44,7 +53,7 @@ const noRaceSleep = "atexit_sleep_ms=0"
 func TestScripts(t *testing.T) {
 	cache := cacheHome(t)
 	forGo, source := goEnvironment(t)
-	program := scriptProgram(t)
+	program := plainProgram(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
 		RequireUniqueNames: true,
@@ -81,9 +90,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scriptProgram is the program that scripts run: this one. Where this one has the race detector, it is one without,
-// since most scripts wait for one command after the other; SCRIPTS_RACE=1 (make test-long) runs them with it.
-func scriptProgram(t *testing.T) string {
+// plainProgram is the program that scripts run, and those tests that are about more than one process: this one. Where
+// this one has the race detector, it is one without, since most of them wait for one command after the other;
+// SCRIPTS_RACE=1 (make test-long) runs them with it.
+func plainProgram(t *testing.T) string {
 	t.Helper()
 	if !brief.Race || os.Getenv("SCRIPTS_RACE") != "" {
 		program, err := exec.LookPath("memhost")
@@ -92,16 +102,30 @@ func scriptProgram(t *testing.T) string {
 		}
 		return program
 	}
-	program := filepath.Join(t.TempDir(), "memhost")
+	program, err := builtProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// programFolder has what builtProgram built; "" for nothing.
+var programFolder string
+
+var builtProgram = sync.OnceValues(func() (program string, err error) {
+	if programFolder, err = os.MkdirTemp("", "memhost-program"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(programFolder, "memhost")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
 	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-w", "-o", program, ".").CombinedOutput()
 	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return program
-}
+	return program, nil
+})
 
 // cacheHome is XDG_CACHE_HOME for the programs of the tests, so that modules are compiled once for all.
 func cacheHome(t *testing.T) string {

@@ -18,7 +18,7 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	server := pgserver.Start(t)
 	cache := cacheHome(t)
 	machine := func() memhost {
-		m := memhost{t, t.TempDir(), cache}
+		m := memhost{t, t.TempDir(), cache, ""}
 		yaml := "memory: {condition: full_history, smoke: never}\nstore: {postgres: {url: \"" + server.URL + "\"}}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
 		events := `{"event_id":"e1","run_id":"r","user_id":"u","session_id":"s","turn_id":"t",` +

@@ -23,6 +23,8 @@ import (
 type memhost struct {
 	t          *testing.T
 	dir, cache string
+	// program is its file; "" for this one, which is started as memhost.
+	program string
 }
 
 // processTest is about one or more processes of the program.
@@ -35,14 +37,18 @@ type processTest struct {
 func runProcessTests(t *testing.T, tests []processTest) {
 	cache := cacheHome(t)
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, memhost{t, t.TempDir(), cache}) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, memhost{t, t.TempDir(), cache, ""}) })
 	}
 }
 
 func (m memhost) command(args ...string) *exec.Cmd {
-	self, err := os.Executable()
-	require.NoError(m.t, err)
-	cmd := exec.Command(self, append(args, "--data", filepath.Join(m.dir, "data"))...)
+	program := m.program
+	if program == "" {
+		var err error
+		program, err = os.Executable()
+		require.NoError(m.t, err)
+	}
+	cmd := exec.Command(program, append(args, "--data", filepath.Join(m.dir, "data"))...)
 	cmd.Dir = m.dir
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "MEMHOST_") {
