@@ -468,7 +468,7 @@ func (f *follower) keepRate(ctx context.Context, n int) error {
 	return pause.For(ctx, at.Sub(now))
 }
 
-// giveWay pauses four times as long as a delivery took, where a caller was served lately: store and processors are free
+// giveWay pauses nine times as long as a delivery took, where a caller was served lately: store and processors are free
 // for callers most of the time. A delivery that waited for a backend took little of either, and a follower that is
 // close behind has little to do.
 func (f *follower) giveWay(ctx context.Context, took time.Duration) {
@@ -477,7 +477,7 @@ func (f *follower) giveWay(ctx context.Context, took time.Duration) {
 	f.mu.Unlock()
 	lately := time.Since(time.Unix(0, f.slot.lastCall.Load())) < servingLately
 	if far && lately && f.lanes == 1 {
-		_ = pause.For(ctx, min(4*took, time.Second))
+		_ = pause.For(ctx, min(9*took, time.Second))
 	}
 }
 

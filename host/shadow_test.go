@@ -1,0 +1,242 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// asks makes n retrievals of a person's memory.
+func asks(t testing.TB, s *Slot, person string, n int) {
+	t.Helper()
+	for i := range n {
+		_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: fmt.Sprint("question ", i),
+			Scope: personScope(person), SessionID: "new"})
+		require.NoError(t, err)
+	}
+}
+
+// shadowOf is the slot's only shadow.
+func shadowOf(t testing.TB, s *Slot) *abi.Shadow {
+	t.Helper()
+	list, err := s.Shadows(context.Background())
+	require.NoError(t, err)
+	require.Len(t, list.Shadows, 1)
+	return &list.Shadows[0]
+}
+
+func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
+	for name, archive := range map[string]bool{"with an archive": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			h := open(t, Options{Archive: archive})
+			s := openSlot(t, h, history(t, ""))
+			record(t, s, "ann", 0, 20)
+			require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 50}))
+			record(t, s, "ann", 20, 40)
+			until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+			m, err := s.Manifest(ctx)
+			require.NoError(t, err)
+			require.Equal(t, abi.RoleShadow, m.Followers[0].Role)
+			require.Empty(t, m.Namespace, "exactly one provider answers")
+			asks(t, s, "ann", 20)
+			until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 10 })
+			shadow := shadowOf(t, s)
+			require.Zero(t, shadow.Report.Failed)
+			want := 1.0
+			if !archive {
+				want = 0.5 // it began with the 20th turn
+				records, err := h.store.Records(ctx, tableArchive, nil, nil, 0)
+				require.NoError(t, err)
+				require.Empty(t, records, "the queue is empty once it has everything")
+			}
+			require.InDelta(t, want, *shadow.Report.OverlapMean, 1e-9)
+			page, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Limit: 4})
+			require.NoError(t, err)
+			require.Len(t, page.Answers, 4)
+			require.Equal(t, "question 19", page.Answers[0].Query, "newest first")
+			require.NotEmpty(t, page.Answers[0].FormattedContext)
+			rest, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Before: page.Next, Limit: 500})
+			require.NoError(t, err)
+			require.Len(t, rest.Answers, 6)
+			require.Empty(t, rest.Next)
+
+			_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: []string{"ann-00025"},
+				Reason: "r"})
+			require.NoError(t, err)
+			require.Zero(t, shadowOf(t, s).Report.Answers, "any of them may hold what is forgotten")
+			_, err = s.Swap(ctx, history(t, "next"))
+			require.NoError(t, err)
+			require.Equal(t, "next", serves(t, s, "next").Namespace)
+			list := remembered(t, s, "ann")
+			require.NotContains(t, list, "ann-00041")
+			require.Contains(t, list, "ann-00039")
+			if archive {
+				require.Contains(t, list, "ann-00000")
+			}
+		})
+	}
+}
+
+func TestAShadowIsAnotherMemory(t *testing.T) {
+	ctx := context.Background()
+	s := openSlot(t, open(t, Options{}), history(t, ""))
+	requireCode(t, s.Shadow(ctx, history(t, ""), ShadowOptions{}), abi.CodeInvalidArgument, "namespace")
+	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
+	requireCode(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}), abi.CodeInvalidArgument, "followed already")
+	requireCode(t, s.Shadow(ctx, history(t, "third"), ShadowOptions{SamplePercent: 101}), abi.CodeInvalidArgument)
+	_, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Before: "zz"})
+	requireCode(t, err, abi.CodeInvalidArgument, "before")
+}
+
+// A shadow whose backend hangs, fails or answers nonsense changes nothing in the calls of agents.
+func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
+	const calls = 500
+	for name, block := range map[string]string{"its module traps": `{"health":"trap"}`,
+		"its module does not answer": `{"health":"spin"}`, "its backend is not there": `{"health":"unavailable"}`} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			s := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+			bad := probeConfig(block)
+			require.NoError(t, s.Shadow(ctx, bad, ShadowOptions{SamplePercent: 100}))
+			for n := range calls {
+				record(t, s, "ann", n, n+1)
+				asks(t, s, "ann", 1)
+			}
+			require.Equal(t, turnIDs("ann", 0, calls), remembered(t, s, "ann"))
+			shadow := shadowOf(t, s)
+			require.EqualValues(t, calls, shadow.Progress.Events-shadow.Progress.Done)
+			closing, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			require.NoError(t, s.Close(closing))
+		})
+	}
+}
+
+func TestAShadowThatHangsKeepsNobodyWaiting(t *testing.T) {
+	ctx := context.Background()
+	release := make(chan struct{})
+	hangs := newFillable(t, func(_ int64, rw http.ResponseWriter) { <-release })
+	defer close(release)
+	s := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+	require.NoError(t, s.Shadow(ctx, hangs.config(), ShadowOptions{SamplePercent: 100}))
+	for n := range 300 {
+		e := turn("ann", n)
+		text := "deliver a"
+		e.Messages[0].Content = &text
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	asks(t, s, "ann", 100)
+	require.Len(t, remembered(t, s, "ann"), 300)
+	require.Less(t, shadowOf(t, s).Progress.Done, int64(300))
+}
+
+// manyEvents is enough for several segments of the archive.
+const manyEvents = 10_000
+
+func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	people := []string{"ann", "bob", "cy", "di"}
+	life(t, dir, func(h *Host, s *Slot) {
+		for from := 0; from < manyEvents/len(people); from += archiveAddEvents / len(people) {
+			batch := new(abi.EventBatch)
+			for n := from; n < from+archiveAddEvents/len(people); n++ {
+				for _, person := range people {
+					batch.Events = append(batch.Events, *turn(person, n))
+				}
+			}
+			_, err := h.ArchiveAdd(ctx, batch)
+			require.NoError(t, err)
+		}
+	})
+	// Each life's commits fail from some moment on: nothing reaches the store any more, as if it had been killed then.
+	var served bool
+	for lives := 1; !served; lives++ {
+		require.Less(t, lives, 60)
+		w := &world{clock: time.Now(), dieAt: 1 + lives*37%150}
+		if lives > 20 {
+			w.dieAt = 0
+		}
+		h, err := New(ctx, Options{DataDir: dir, Archive: true, Durability: "process"})
+		require.NoError(t, err)
+		whole := h.store
+		s, err := h.Open(ctx, history(t, ""))
+		require.NoError(t, err)
+		h.store = mortalStore{whole, w}
+		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+		if err == nil {
+			until(t, "it dies or serves", func() bool {
+				m, err := s.Manifest(ctx)
+				served = err == nil && m.Namespace == "next"
+				return served || w.isDead()
+			})
+		}
+		if served {
+			for _, person := range people {
+				list := remembered(t, s, person)
+				require.True(t, slices.IsSorted(list))
+				require.Len(t, list, manyEvents/len(people), "each once")
+			}
+		}
+		require.NoError(t, s.Close(ctx))
+		h.store = whole
+		require.NoError(t, h.Close(ctx))
+	}
+}
+
+// BenchmarkServingDuringABackfill compares the middle of the serving calls with and without a backfill beside them, in
+// turns. It prints the ratio.
+func BenchmarkServingDuringABackfill(b *testing.B) {
+	ctx := context.Background()
+	h := open(b, Options{Archive: true})
+	s := openSlot(b, h, history(b, ""))
+	for from := 0; from < manyEvents; from += archiveAddEvents {
+		batch := new(abi.EventBatch)
+		for n := from; n < from+archiveAddEvents; n++ {
+			batch.Events = append(batch.Events, *turn(fmt.Sprint("p", n%4), n))
+		}
+		_, err := h.ArchiveAdd(ctx, batch)
+		require.NoError(b, err)
+	}
+	next := 0
+	round := func(took *[]time.Duration) {
+		for range 100 {
+			began := time.Now()
+			_, err := s.RecordEvent(ctx, turn("live", next))
+			require.NoError(b, err)
+			*took = append(*took, time.Since(began))
+			next++
+			time.Sleep(5 * time.Millisecond) // callers of a memory are not a tight loop
+		}
+	}
+	var without, with []time.Duration
+	for range 4 {
+		round(&without)
+		_, err := s.Backfill(ctx, history(b, "next"), BackfillOptions{})
+		require.NoError(b, err)
+		round(&with)
+		_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+		require.NoError(b, err)
+	}
+	at := func(list []time.Duration, p int) float64 {
+		slices.Sort(list)
+		return ms(list[(len(list)-1)*p/100])
+	}
+	b.ReportMetric(at(with, 50)/at(without, 50), "p50-ratio")
+	b.ReportMetric(at(without, 50), "p50-ms-without")
+	b.ReportMetric(at(with, 50), "p50-ms-with")
+	b.ReportMetric(at(without, 99), "p99-ms-without")
+	b.ReportMetric(at(with, 99), "p99-ms-with")
+	status, err := s.BackfillStatus(ctx)
+	require.NoError(b, err)
+	b.ReportMetric(float64(status.Progress.Done), "filled")
+}
