@@ -2,13 +2,14 @@
 
 GO         ?= go
 PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
+RELEASER   := github.com/goreleaser/goreleaser/v2@v2.15.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # The race detector needs a C compiler; nothing else of the project does.
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -173,6 +174,9 @@ bench-go: tools ## the Go benchmarks of all packages, with benchstat
 
 cross: ## compile for every platform that is offered
 	@for t in $(TARGETS); do echo "compile $$t"; CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null ./cmd/memhost || exit 1; done
+
+release-snapshot: ## bin/dist: archives for six platforms, deb and rpm, checksums, as GoReleaser makes them for a release
+	$(GO) run $(RELEASER) release --snapshot --clean
 
 clean: ## what was built in the tree
 	rm -rf bin

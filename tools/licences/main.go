@@ -1,4 +1,4 @@
-// Command licences writes docs/licences.md: every Go module that the program contains, with its licence. It fails on a
+// Command licences writes docs/licences.md, or a software bill of materials: every Go module that the program contains, with its licence. It fails on a
 // module whose files state no licence that is known here, and on one that would bind the program.
 //
 //	go run ./licences -C .. -out docs/licences.md
@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,10 +48,15 @@ You get: every Go module in ` + "`memhost`" + `, with the licence that its files
 func main() {
 	root := flag.String("C", ".", "the checkout")
 	out := flag.String("out", "docs/licences.md", "the page, from the checkout")
+	cyclonedx := flag.String("cyclonedx", "", "write a CycloneDX list of parts to this file of the checkout, and no page")
 	flag.Parse()
-	page, err := report(*root)
+	text, to := report, *out
+	if *cyclonedx != "" {
+		text, to = partsList, *cyclonedx
+	}
+	page, err := text(*root)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(*root, *out), page, 0o644)
+		err = os.WriteFile(filepath.Join(*root, to), page, 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
@@ -58,8 +64,14 @@ func main() {
 	}
 }
 
-// report is the page.
-func report(root string) ([]byte, error) {
+// part is a module that the program contains.
+type part struct {
+	path, version string
+	licences      []string
+}
+
+// parts are sorted by path.
+func parts(root string) ([]part, error) {
 	list := exec.Command("go", "list", "-C", root, "-deps", "-f",
 		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/memhost")
 	list.Stderr = os.Stderr
@@ -68,20 +80,57 @@ func report(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	modules := slices.Compact(slices.Sorted(strings.SplitSeq(strings.TrimSpace(string(text)), "\n")))
-	page := bytes.NewBufferString(head)
-	for _, line := range modules {
-		if line == "" {
-			continue
-		}
+	var all []part
+	for _, line := range slices.Compact(slices.Sorted(strings.SplitSeq(strings.TrimSpace(string(text)), "\n"))) {
 		fields := strings.Split(line, "\t")
+		if len(fields) != 3 {
+			continue // a package of the standard library
+		}
 		found, err := licences(fields[2])
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", fields[0], fields[1], err)
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", fields[0], fields[1], strings.Join(found, ", "))
+		all = append(all, part{fields[0], fields[1], found})
+	}
+	return all, nil
+}
+
+// report is the page.
+func report(root string) ([]byte, error) {
+	all, err := parts(root)
+	if err != nil {
+		return nil, err
+	}
+	page := bytes.NewBufferString(head)
+	for _, p := range all {
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", p.path, p.version, strings.Join(p.licences, ", "))
 	}
 	return page.Bytes(), nil
+}
+
+// partsList is a software bill of materials in CycloneDX 1.5. It has no time and no serial number, so that the same
+// program has the same list.
+func partsList(root string) ([]byte, error) {
+	all, err := parts(root)
+	if err != nil {
+		return nil, err
+	}
+	type object = map[string]any
+	var components []object
+	for _, p := range all {
+		var named []object
+		for _, id := range p.licences {
+			named = append(named, object{"license": object{"id": id}})
+		}
+		purl := "pkg:golang/" + p.path + "@" + p.version
+		components = append(components, object{"type": "library", "bom-ref": purl, "name": p.path, "version": p.version,
+			"purl": purl, "licenses": named})
+	}
+	text, err := json.MarshalIndent(object{"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+		"metadata": object{"component": object{"type": "application", "name": "memhost",
+			"purl": "pkg:golang/github.com/memhost/memhost", "licenses": []object{{"license": object{"id": "Apache-2.0"}}}}},
+		"components": components}, "", "  ")
+	return append(text, '\n'), err
 }
 
 // licences are those that the files in a module's folder state, each once.
