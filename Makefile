@@ -9,7 +9,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -134,6 +134,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C tools build ./...
 	$(GO) -C tools vet ./...
 	$(GO) -C tools vet -tags page ./pagetest
+	$(GO) -C tools vet -tags release ./releasetest
 	$(GO) -C tools mod tidy -diff
 	$(GO) -C integrations/picoclaw vet ./...
 	$(GO) -C integrations/picoclaw mod tidy -diff
@@ -177,6 +178,9 @@ cross: ## compile for every platform that is offered
 
 release-snapshot: ## bin/dist: archives for six platforms, deb and rpm, checksums, as GoReleaser makes them for a release
 	$(GO) run $(RELEASER) release --snapshot --clean
+
+test-release: ## what release-snapshot made: the deb installed, started, upgraded, removed; and go install from the module's zip
+	$(GO) -C tools test -tags release -count=1 -timeout 40m ./releasetest
 
 clean: ## what was built in the tree
 	rm -rf bin

@@ -37,8 +37,8 @@ type module struct {
 	source string
 	wasm   []byte
 	info   *host.Module
-	// trust is the line of modules.trust that lets the module serve, and signer the ID of the key that the line names.
-	trust, signer string
+	// signer is the ID of the key that a line of modules.trust wants and that has signed the module; "" without one.
+	signer string
 }
 
 func (m *module) serves(provider string) *abi.ProviderDecl {

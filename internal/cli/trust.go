@@ -14,7 +14,7 @@ import (
 // maxKeyFile bounds a key's file, in bytes.
 const maxKeyFile = 64 << 10
 
-// checkTrust holds a module against modules.trust and notes in it what let it pass. Built-in modules always pass, and
+// checkTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always pass, and
 // all do where there is no line. With offline nothing but the cache is asked for signatures.
 //
 // Errors: denied, with the line that would let the module pass; those of the registry, where it is asked.
@@ -23,18 +23,22 @@ func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
 		return nil
 	}
 	var lines []config.Trust // those about its name
+	why := "no line of modules.trust names it"
 	name := moduleName(m.source)
 	for _, t := range c.Trust() {
 		if t.SHA256 == m.info.SHA256 {
-			m.trust = t.Line
 			return nil
 		}
-		if t.Names(name) {
+		switch {
+		case !t.Names(name):
+		case !t.Until.IsZero() && !a.Now().Before(t.Until):
+			why = fmt.Sprintf("the line %q has ended", t.Line)
+		default:
 			lines = append(lines, t)
 		}
 	}
 	if len(lines) == 0 {
-		return notTrusted(m, "no line of modules.trust names it")
+		return notTrusted(m, why)
 	}
 	return a.checkSignatures(lines, m, offline)
 }
@@ -50,7 +54,7 @@ func (a *app) checkSignatures(lines []config.Trust, m *module, offline bool) err
 		return err
 	}
 	found := client.AttachedBefore(r)
-	why, err := a.signedByOne(lines, m, found, r.Digest)
+	why, err := signedByOne(lines, m, found, r.Digest)
 	if err != nil || why == "" || offline {
 		return untrusted(m, why, err)
 	}
@@ -59,7 +63,7 @@ func (a *app) checkSignatures(lines []config.Trust, m *module, offline bool) err
 	if found, err = client.Attached(ctx, r, signing.BundleType); err != nil {
 		return err
 	}
-	why, err = a.signedByOne(lines, m, found, r.Digest)
+	why, err = signedByOne(lines, m, found, r.Digest)
 	return untrusted(m, why, err)
 }
 
@@ -70,8 +74,8 @@ func untrusted(m *module, why string, err error) error {
 	return notTrusted(m, why)
 }
 
-// signedByOne notes in the module the first line whose key has signed it; else it says why there is none.
-func (a *app) signedByOne(lines []config.Trust, m *module, bundles [][]byte, digest string) (why string, err error) {
+// signedByOne notes in the module the first key of a line that has signed it; else it says why there is none.
+func signedByOne(lines []config.Trust, m *module, bundles [][]byte, digest string) (why string, err error) {
 	if len(bundles) == 0 {
 		return "it has no signature", nil
 	}
@@ -90,10 +94,7 @@ func (a *app) signedByOne(lines []config.Trust, m *module, bundles [][]byte, dig
 			why += fmt.Sprintf("; its signature by %s cannot be used: %v", t.Key, wrong)
 		case !signed:
 			why += fmt.Sprintf(", not by %s (%s)", key.ID, t.Key)
-		case !t.Until.IsZero() && !a.Now().Before(t.Until):
-			why += fmt.Sprintf("; the line %q has ended", t.Line)
 		default:
-			m.trust = t.Line
 			m.signer = key.ID
 			return "", nil
 		}
