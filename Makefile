@@ -177,7 +177,8 @@ cross: ## compile for every platform that is offered
 	@for t in $(TARGETS); do echo "compile $$t"; CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -o /dev/null ./cmd/memhost || exit 1; done
 
 release-snapshot: ## bin/dist: archives for six platforms, deb and rpm, checksums, as GoReleaser makes them for a release
-	$(GO) run $(RELEASER) release --snapshot --clean
+	COMMIT=$$(git rev-parse --short=12 HEAD) COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
+		COMMIT_TIME=$$(git log -1 --format=%ct) $(GO) run $(RELEASER) release --snapshot --clean
 
 test-release: ## what release-snapshot made: the deb installed, started, upgraded, removed; and go install from the module's zip
 	$(GO) -C tools test -tags release -count=1 -timeout 40m ./releasetest

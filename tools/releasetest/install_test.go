@@ -46,7 +46,7 @@ func TestGoInstallFromTheModuleZip(t *testing.T) {
 	require.NoError(t, err)
 	others := "file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	bin := t.TempDir()
-	install := exec.Command("go", "install", "-modcacherw", modulePath+"/cmd/memhost@"+version)
+	install := exec.Command("go", "install", "-trimpath", "-modcacherw", modulePath+"/cmd/memhost@"+version)
 	install.Dir = t.TempDir()
 	install.Env = append(os.Environ(), "GOPROXY=file://"+proxy+","+others, "GOSUMDB=off", "GOFLAGS=", "GOBIN="+bin,
 		"GOMODCACHE="+t.TempDir(), "CGO_ENABLED=0")
