@@ -30,10 +30,12 @@ func TestGoInstallFromTheModuleZip(t *testing.T) {
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, filepath.FromSlash(modulePath), "@v")
 	require.NoError(t, os.MkdirAll(at, 0o755))
+	clone := filepath.Join(t.TempDir(), "clone") // zip does not know Git's work trees
+	cloned, err := exec.Command("git", "clone", "--quiet", "--shared", absolute(t, checkout), clone).CombinedOutput()
+	require.NoError(t, err, "%s", cloned)
 	packed, err := os.Create(filepath.Join(at, version+".zip"))
 	require.NoError(t, err)
-	require.NoError(t, zip.CreateFromVCS(packed, module.Version{Path: modulePath, Version: version},
-		absolute(t, checkout), "HEAD", ""))
+	require.NoError(t, zip.CreateFromVCS(packed, module.Version{Path: modulePath, Version: version}, clone, "HEAD", ""))
 	require.NoError(t, packed.Close())
 	mod, err := exec.Command("git", "-C", checkout, "show", "HEAD:go.mod").Output()
 	require.NoError(t, err)
