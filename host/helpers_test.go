@@ -23,6 +23,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if work := os.Getenv(forgetterEnv); work != "" {
+		if err := forgetter(work); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	testcache.Run(m)
 }
 
