@@ -101,6 +101,7 @@ func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 		12: {"denies_events"},
 		13: {"shared_cache", "reorders"},
 		14: {"bad_pointers", "nameless", "new_words", "negative_counts", "ranks_from_zero", "new_status"},
+		15: {"forgets_nothing", "forgets_too_much", "forgets_once"},
 	} {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("clause %d: %s", clause, fault), func(t *testing.T) {

@@ -48,6 +48,7 @@ func clauses() []clause {
 		{13, "Concurrent callers and scopes do not mix, and one scope's writes keep their order", checkConcurrency},
 		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's",
 			checkAnswers},
+		{15, "A provider that claims forget removes what it is asked to, and nothing else", checkForget},
 	}
 }
 
@@ -176,6 +177,9 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	b.report.MS = time.Since(began).Milliseconds()
 	return b.report, nil
 }
+
+// can tells whether the provider has an optional operation.
+func (b *bench) can(op string) bool { return slices.Contains(b.capabilities, op) }
 
 // testSessions are the sessions that are read-only in every rig.
 const testSessions = "kit-test-*"

@@ -6,6 +6,7 @@
 //	POST   /scopes/{scope}/events   {event_id, text, created_at, labels, session}   {"id": "m1", "status": "stored" or "queued"}
 //	POST   /scopes/{scope}/search   {query, limit, labels, session}         {"items": [item with score], "total": n}
 //	GET    /scopes/{scope}/events?event_id=E                 {"items": [item]}; without event_id all of the scope
+//	DELETE /scopes/{scope}/events/{id}                       {"removed": 0 or 1}
 //	GET    /scopes/{scope}/status                            {"pending": n}; of a queue, each look stores what has waited long enough
 //	DELETE /scopes/{scope}                                   {"removed": n}
 //	DELETE /scopes?prefix=P                                  {"removed": n}: all scopes whose id begins with P
@@ -95,6 +96,7 @@ func (b *Backend) open() {
 	handle("GET /scopes/{scope}/events", b.list)
 	handle("GET /scopes/{scope}/status", b.status)
 	handle("DELETE /scopes/{scope}", b.remove)
+	handle("DELETE /scopes/{scope}/events/{id}", b.removeItem)
 	handle("DELETE /scopes", b.removePrefix)
 	handle("GET /health", func(*http.Request) (int, any) { return 200, map[string]any{"status": "ok", "version": "1"} })
 	handle("/", func(*http.Request) (int, any) { return failure(404, "no such path") })
@@ -251,6 +253,18 @@ func (b *Backend) remove(r *http.Request) (int, any) {
 	}
 	delete(b.scopes, r.PathValue("scope"))
 	return 200, map[string]int{"removed": len(s.items) + len(s.queue)}
+}
+
+func (b *Backend) removeItem(r *http.Request) (int, any) {
+	s := b.scopes[r.PathValue("scope")]
+	if s == nil {
+		return failure(404, "no such scope")
+	}
+	before := len(s.items) + len(s.queue)
+	id := r.PathValue("id")
+	s.items = slices.DeleteFunc(s.items, func(i Item) bool { return i.ID == id })
+	s.queue = slices.DeleteFunc(s.queue, func(q queued) bool { return q.item.ID == id })
+	return 200, map[string]int{"removed": before - len(s.items) - len(s.queue)}
 }
 
 func (b *Backend) removePrefix(r *http.Request) (int, any) {

@@ -61,6 +61,10 @@ const (
 	negativeCounts fault = "negative_counts" // 14: retrieved_count is below 0
 	ranksFromZero  fault = "ranks_from_zero" // 14: the first rank is 0
 	newStatus      fault = "new_status"      // 14: a write status that the contract does not have
+
+	forgetsNothing fault = "forgets_nothing"  // 15: says done, and removes nothing
+	forgetsTooMuch fault = "forgets_too_much" // 15: removes other events of the scope too
+	forgetsOnce    fault = "forgets_once"     // 15: forgetting what is gone is an error
 )
 
 // settings is the config block.

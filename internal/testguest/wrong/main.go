@@ -33,6 +33,9 @@ func exportReadiness(n uint32) uint64 { return sdk.Serve(n, readiness) }
 //go:wasmexport find_event
 func exportFindEvent(n uint32) uint64 { return sdk.Serve(n, findEvent) }
 
+//go:wasmexport forget
+func exportForget(n uint32) uint64 { return sdk.Serve(n, forget) }
+
 //go:wasmexport inventory
 func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
 

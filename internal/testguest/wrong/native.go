@@ -41,6 +41,12 @@ func (s *settings) call(c *sdk.Call, route string, query []abi.QueryParam, body 
 	default:
 		r.Params = map[string]string{"scope": s.scopeID(c)}
 	}
+	return s.send(c, r, body)
+}
+
+// send is call with a request that is complete.
+func (s *settings) send(c *sdk.Call, r abi.HTTPRequest, body []byte) ([]byte, error) {
+	route := r.Route
 	if body != nil {
 		sdk.Put(&r.Headers, "content-type", "application/json")
 	}
@@ -103,8 +109,8 @@ func (s *settings) explained(code abi.Code, message, route string, head *abi.HTT
 
 // item is one item of the backend.
 type item struct {
-	id, eventID, text, kind, createdAt string
-	score                              *float64
+	id, eventID, text, kind, createdAt, session string
+	score                                       *float64
 }
 
 // parseItems reads {"items": [...]}; it wants the list to be there.
@@ -140,6 +146,8 @@ func parseItem(d *wirejson.Decoder) (it item, err error) {
 			it.kind, err = d.Str()
 		case "created_at":
 			it.createdAt, err = d.Str()
+		case "session":
+			it.session, err = d.Str()
 		case "score":
 			var score float64
 			score, err = d.Float64()

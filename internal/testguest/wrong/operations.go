@@ -386,6 +386,39 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	return found, nil
 }
 
+// forget removes the items of the events that a request means.
+func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	receipt := &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"note": {}}}
+	answer, err := s.call(c, "list", nil, nil)
+	if err != nil || answer == nil || s.fault == forgetsNothing {
+		return receipt, err
+	}
+	items, err := parseItems(answer)
+	if err != nil {
+		return nil, s.unusable("list", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	for _, it := range items {
+		meant := slices.Contains(r.EventIDs, it.eventID) || slices.Contains(r.NativeIDs, it.id) ||
+			sdk.Forgets(r, it.session, it.createdAt)
+		if !meant && s.fault != forgetsTooMuch {
+			continue
+		}
+		remove := abi.HTTPRequest{Route: "remove_item", Params: map[string]string{"scope": s.scopeID(c), "id": it.id}}
+		if _, err := s.send(c, remove, nil); err != nil {
+			return nil, err
+		}
+		receipt.Removed["note"] = append(receipt.Removed["note"], it.id)
+	}
+	if s.fault == forgetsOnce && len(receipt.Removed["note"]) == 0 {
+		return nil, abi.NewError(abi.CodeNotFound, "there is nothing to forget")
+	}
+	return receipt, nil
+}
+
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	s, err := settingsOf(c)
 	if err != nil {
