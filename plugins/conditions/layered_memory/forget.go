@@ -26,8 +26,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 		id := x.path + "@" + sdk.Digest256(x.text)[:8]
 		switch {
 		case x.text == "":
-		case f.Names(id):
-			f.Receipt.Removed["long_term"] = append(f.Receipt.Removed["long_term"], id)
+		case f.Whole("long_term", id):
 			x.text, dreamt = "", true
 		case dreamt || compacted:
 			f.Remains(x.path + ": a model may have written parts of it from these events; forgetting the native id " +
@@ -39,9 +38,6 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 	d.Save(m.State, dreamKey)   // a run under way has read what is gone: it has to begin anew
 	if !dreamt && !compacted {
 		return
-	}
-	for v := range m.versions() {
-		f.Receipt.Removed["version"] = append(f.Receipt.Removed["version"], v.sha)
 	}
 	m.Delete("version") // the versions and their log
 	m.Delete("blob/")

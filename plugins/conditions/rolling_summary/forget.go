@@ -22,8 +22,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 	file := m.longTerm()
 	switch {
 	case file.text == "":
-	case f.Names(file.id()):
-		f.Receipt.Removed["long_term"] = []string{file.id()}
+	case f.Whole("long_term", file.id()):
 		m.Store(memoryKey, file.version)
 	case f.Read || f.Of(file.events) > 0:
 		f.Remains("MEMORY.md: a model wrote it from these events and others: write_memory writes it anew, " +

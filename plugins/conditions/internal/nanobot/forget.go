@@ -17,22 +17,22 @@ type Forgetting struct {
 	*Base
 	Receipt *abi.ForgetReceipt
 	request *abi.ForgetRequest
-	events  map[string]bool
+	events  []string
 	// Read: a model has read a message that was forgotten.
 	Read bool
 }
 
 // Forget removes messages, and what the memory made of nothing else. What a model wrote from them and from others stays,
-// and the receipt names it.
+// and the receipt names it. It reads all messages of the scope.
 func (p *Plugin) Forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.ForgetReceipt {
-		f := &Forgetting{Base: b, request: r, events: map[string]bool{},
-			Receipt: &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"message": {}},
-				DerivedMayRemain: []string{}, Trace: b.Trace("state_delete")}}
-		for _, s := range f.sessions() {
+		f := &Forgetting{Base: b, request: r, events: slices.Clone(r.EventIDs),
+			Receipt: &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{}, DerivedMayRemain: []string{},
+				Trace: b.Trace("state_delete")}}
+		for _, s := range Sessions(b.State) {
 			f.forgetIn(s)
 		}
-		for _, id := range abi.SortedKeys(f.events) {
+		for _, id := range f.events {
 			b.Remove(eventKey(id))
 		}
 		m.Forget(f)
@@ -40,59 +40,27 @@ func (p *Plugin) Forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, 
 	})
 }
 
-// sessions are those that a request may be about. Events that it names are noted.
-func (f *Forgetting) sessions() (list []*Session) {
-	r := f.request
-	add := func(key string) {
-		if !slices.ContainsFunc(list, func(s *Session) bool { return s.key == key }) {
-			list = append(list, sessionAt(f.State, key))
-		}
-	}
-	for _, id := range r.EventIDs {
-		f.events[id] = true
-		var at index
-		if f.Load(eventKey(id), at.members()...) != 0 {
-			add(at.session)
-		}
-	}
-	for _, id := range r.NativeIDs {
-		if at := strings.LastIndexByte(id, '#'); at > 0 {
-			add("s/" + id[:at])
-			add("h/" + id[:at])
-		}
-	}
-	if r.SessionID != "" {
-		add(keyOf(r.SessionID))
-	}
-	if r.From != "" {
-		list = Sessions(f.State)
-	}
-	return list
-}
-
 // forgetIn forgets messages of a session. All messages of an event go together.
 func (f *Forgetting) forgetIn(s *Session) {
-	messages, _ := s.Read(f.State, 0, s.Messages)
-	doomed := func(i int) bool {
-		return sdk.Forgets(f.request, s.ID, messages[i].Timestamp) ||
-			slices.Contains(f.request.NativeIDs, s.NativeID()+"#"+sdk.Itoa(int64(i)))
-	}
-	for i := range messages {
-		if id := messages[i].EventID; id != "" && doomed(i) {
-			f.events[id] = true
+	lines := f.lines(s.log())
+	messages, _ := s.Read(f.State, 0, int64(len(lines)))
+	doomed := make([]bool, len(lines))
+	for i, m := range messages {
+		doomed[i] = sdk.Forgets(f.request, s.ID, m.Timestamp) || f.Names(s.NativeID()+"#"+sdk.Itoa(int64(i)))
+		if doomed[i] && m.EventID != "" {
+			f.events = append(f.events, m.EventID)
 		}
 	}
-	lines := f.lines(s.log())
 	var gone, read []Message
-	for i := range lines {
-		if !doomed(i) && !f.events[messages[i].EventID] || string(lines[i]) == forgottenLine {
+	for i, m := range messages {
+		if string(lines[i]) == forgottenLine || !doomed[i] && !slices.Contains(f.events, m.EventID) {
 			continue
 		}
 		lines[i] = []byte(forgottenLine)
-		f.Receipt.Removed["message"] = append(f.Receipt.Removed["message"], s.NativeID()+"#"+sdk.Itoa(int64(i)))
-		gone = append(gone, messages[i])
+		f.removed("message", s.NativeID()+"#"+sdk.Itoa(int64(i)))
+		gone = append(gone, m)
 		if int64(i) < s.Pointer {
-			read = append(read, messages[i])
+			read = append(read, m)
 		}
 	}
 	if len(gone) == 0 {
@@ -111,6 +79,10 @@ func (f *Forgetting) forgetIn(s *Session) {
 	s.Save(f.State)
 }
 
+func (f *Forgetting) removed(kind, id string) {
+	f.Receipt.Removed[kind] = append(f.Receipt.Removed[kind], id)
+}
+
 // lines are the entries of a log.
 func (f *Forgetting) lines(log string) (lines [][]byte) {
 	last, _ := f.Last(log)
@@ -122,17 +94,21 @@ func (f *Forgetting) lines(log string) (lines [][]byte) {
 
 // rewrite writes the log of a session anew, and the logs whose names begin with its name: they are deleted with it.
 func (f *Forgetting) rewrite(s *Session, lines [][]byte) {
-	logs := map[string][][]byte{}
-	for item := range f.Items(abi.StateListRequest{Prefix: "head/" + s.key}) {
-		log := "messages/" + strings.TrimPrefix(item.Key, "head/")
-		logs[log] = f.lines(log)
-	}
-	logs[s.log()] = lines
-	f.Delete(s.log())
-	for _, log := range abi.SortedKeys(logs) {
-		for _, line := range logs[log] {
-			f.Append(log, line)
+	logs, all := []string{s.log()}, [][][]byte{lines}
+	for _, other := range Sessions(f.State) {
+		if other.key != s.key && strings.HasPrefix(other.key, s.key) {
+			logs, all = append(logs, other.log()), append(all, f.lines(other.log()))
 		}
+	}
+	f.Delete(s.log())
+	for i, log := range logs {
+		f.write(log, all[i])
+	}
+}
+
+func (f *Forgetting) write(log string, lines [][]byte) {
+	for _, line := range lines {
+		f.Append(log, line)
 	}
 }
 
@@ -142,36 +118,38 @@ func (f *Forgetting) Names(id string) bool { return slices.Contains(f.request.Na
 // Of tells how many of the events that something was made from are forgotten.
 func (f *Forgetting) Of(events []string) (n int) {
 	for _, id := range events {
-		if f.events[id] {
+		if slices.Contains(f.events, id) {
 			n++
 		}
 	}
 	return n
 }
 
-// Forgotten tells whether something is to go: it is named, or was made from forgotten events alone. What was made from
-// others too is counted in mixed.
-func (f *Forgetting) Forgotten(id string, events []string, mixed *int) bool {
-	n := f.Of(events)
-	if f.Names(id) || n > 0 && n == len(events) {
+// Whole removes a file or an entry that is named by its native id.
+func (f *Forgetting) Whole(kind, id string) bool {
+	if f.Names(id) {
+		f.removed(kind, id)
 		return true
-	}
-	if n > 0 {
-		*mixed++
 	}
 	return false
 }
 
-// History writes a log of a history anew. of is an entry's native id and the events that it was made from. A forgotten
-// one becomes blank, or goes where blank is nil. The others of the log stay as they are.
+// History writes a log of a history anew. of is an entry's native id and the events that it was made from. One that is
+// named, or was made from forgotten events alone, becomes blank, or goes where blank is nil.
 func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry []byte) (id string, events []string)) {
+	lines := f.lines(log)
 	var kept [][]byte
-	removed, mixed := []string{}, 0
-	for i, line := range f.lines(log) {
+	mixed, before := int64(0), len(f.Receipt.Removed["history"])
+	for i, line := range lines {
 		id, events := of(int64(i+1), line)
-		if f.Forgotten(id, events, &mixed) {
-			removed = append(removed, id)
+		switch n := f.Of(events); {
+		case n > 0 && n == len(events):
+			f.removed("history", id)
 			line = blank
+		case f.Whole("history", id):
+			line = blank
+		case n > 0:
+			mixed++
 		}
 		if line != nil {
 			kept = append(kept, line)
@@ -180,13 +158,9 @@ func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry 
 	if mixed > 0 {
 		f.Remains("history: a model wrote entries from these events and others: " + sdk.Itoa(mixed))
 	}
-	if len(removed) == 0 {
-		return
-	}
-	f.Receipt.Removed["history"] = removed
-	f.Delete(log)
-	for _, line := range kept {
-		f.Append(log, line)
+	if len(f.Receipt.Removed["history"]) > before {
+		f.Delete(log)
+		f.write(log, kept)
 	}
 }
 
