@@ -28,10 +28,12 @@ func TestForgottenMessagesAreNowhere(t *testing.T) {
 		request abi.ForgetRequest
 		want    []string
 	}{
-		"by event":     {abi.ForgetRequest{EventIDs: []string{"e1", "unknown"}}, []string{"message#1", "message#2"}},
-		"by session":   {abi.ForgetRequest{SessionID: "s1"}, []string{"message#1", "message#2"}},
-		"by time":      {abi.ForgetRequest{From: "2026-01-12T10:01:00+01:00", To: "2026-01-12T09:01:00Z"}, []string{"message#1", "message#2"}},
-		"by native id": {abi.ForgetRequest{NativeIDs: []string{"message#1", "message#2", "message#9"}}, []string{"message#1", "message#2"}},
+		"by event":   {abi.ForgetRequest{EventIDs: []string{"e1", "unknown"}}, []string{"message#1", "message#2"}},
+		"by session": {abi.ForgetRequest{SessionID: "s1"}, []string{"message#1", "message#2"}},
+		"by time": {abi.ForgetRequest{From: "2026-01-12T10:01:00+01:00", To: "2026-01-12T09:01:00Z"},
+			[]string{"message#1", "message#2"}},
+		"by native id": {abi.ForgetRequest{NativeIDs: []string{"message#1", "message#2", "message#9"}},
+			[]string{"message#1", "message#2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, `{}`)
@@ -100,8 +102,11 @@ func TestAMessageIsForgottenInAFullBlock(t *testing.T) {
 	for n := range 1000 {
 		record(t, h, said(fmt.Sprint("e", n), n%600, "tea"))
 	}
-	require.True(t, slices.ContainsFunc(h.Keys(scope), func(key string) bool { return strings.HasPrefix(key, blockPrefix) }))
-	assert.Equal(t, []string{"message#3", "message#1000"}, forgotten(t, h, &abi.ForgetRequest{EventIDs: []string{"e2", "e999"}}))
+	require.True(t, slices.ContainsFunc(h.Keys(scope), func(key string) bool {
+		return strings.HasPrefix(key, blockPrefix)
+	}))
+	assert.Equal(t, []string{"message#3", "message#1000"},
+		forgotten(t, h, &abi.ForgetRequest{EventIDs: []string{"e2", "e999"}}))
 	r := find(t, h, "tea", nil)
 	assert.Len(t, r.Evidence, 998)
 	for _, e := range r.Evidence {

@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget removes turns. A forgotten event's key stays, empty: what is deleted is everything that begins with a name, and
-// other ids may begin with this one.
+// forget removes turns. A forgotten event's key stays, empty: what is deleted is everything that begins with a name,
+// and other ids may begin with this one.
 func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {

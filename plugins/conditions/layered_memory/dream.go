@@ -126,7 +126,7 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 		run.version = m.commit(files, subject, run.summary, before, d.Cursor)
 	}
 	m.keepSession(run, batch[0].cursor, last.cursor)
-	all := slices.Concat(files, run.skills)
+	all := append(slices.Clip(files), run.skills...)
 	for _, f := range all {
 		if f.text != f.before {
 			run.changed = append(run.changed, f.path)
@@ -167,7 +167,7 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 	r := model.Prompt(m.instruction(), prompt)
 	r.Tools = dreamTools
 	analysed := run.turns
-	run.turns = slices.Concat(analysed, r.Turns)
+	run.turns = append(slices.Clip(analysed), r.Turns...)
 	for round := range m.settings.dream.rounds {
 		answer, err := m.ask(r, run)
 		if err != nil {
@@ -193,7 +193,7 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 			r.Turns = append(r.Turns, model.Turn{Role: "tool", ToolCallID: call.ID, Content: said})
 			run.skills = desk[len(files):]
 		}
-		run.turns = slices.Concat(analysed, r.Turns)
+		run.turns = append(slices.Clip(analysed), r.Turns...)
 	}
 	run.reason = "max_iterations"
 	return nil

@@ -21,22 +21,22 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 		dreamt = dreamt || x.cursor <= d.Cursor && (f.Names(id) || f.Of(x.events) > 0)
 		return id, x.events
 	})
-	files, compacted := m.folder(), f.Read && m.settings.maxEntries > 0 && d.Cursor > 0
+	dreamt = dreamt || f.Read && m.settings.maxEntries > 0 && d.Cursor > 0 // the entry may be gone by now
+	files := m.folder()
 	for _, x := range files {
 		id := x.path + "@" + sdk.Digest256(x.text)[:8]
 		switch {
 		case x.text == "":
 		case f.Whole("long_term", id):
 			x.text, dreamt = "", true
-		case dreamt || compacted:
-			f.Remains(x.path + ": a model may have written parts of it from these events; forgetting the native id " +
-				id + " removes it")
+		case dreamt:
+			f.Remains(id + ": a model may have written parts of it from these events; forgetting this native id removes it")
 		}
 	}
 	m.save(files)
 	d.Failure = model.Failure{} // it may quote what the model said
 	d.Save(m.State, dreamKey)   // a run under way has read what is gone: it has to begin anew
-	if !dreamt && !compacted {
+	if !dreamt {
 		return
 	}
 	m.Delete("version") // the versions and their log

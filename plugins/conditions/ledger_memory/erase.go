@@ -10,9 +10,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// erase is the operation forget: the history is written as if recorded events had never come. Their commits go, with the
-// ledger's events that no other commit supports; the commits behind them have new parents and so new ids; every view is
-// made anew. (The mutation memory_forget is another thing: a commit, and the history keeps what it forgets.)
+// erase is the operation forget: the history is written as if recorded events had never come. Their commits go, with
+// the ledger's events that no other commit supports; the commits behind them have new parents and so new ids; every view
+// is made anew. (The mutation memory_forget is another thing: a commit, and the history keeps what it forgets.)
 func erase(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return with(c, func(l *ledger) *abi.ForgetReceipt {
 		x := &erasing{ledger: l, request: r, recorded: map[string]bool{}, commits: map[string]*commit{},
@@ -160,8 +160,8 @@ func (x *erasing) firstSaid(k *commit, seen map[string]bool) (at string) {
 	return at
 }
 
-// chooseEvents finds the ledger's events that go: those that only dropped commits support, those that the request names,
-// and what the ledger was told to forget of them.
+// chooseEvents finds the ledger's events that go: those that only dropped commits support, those that the request
+// names, and what the ledger was told to forget of them.
 func (x *erasing) chooseEvents() {
 	for _, id := range x.order {
 		k := x.commits[id]

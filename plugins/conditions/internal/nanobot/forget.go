@@ -44,34 +44,41 @@ func (p *Plugin) Forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, 
 func (f *Forgetting) forgetIn(s *Session) {
 	lines := f.lines(s.log())
 	messages, _ := s.Read(f.State, 0, int64(len(lines)))
-	doomed := make([]bool, len(lines))
-	for i, m := range messages {
-		doomed[i] = sdk.Forgets(f.request, s.ID, m.Timestamp) || f.Names(s.NativeID()+"#"+sdk.Itoa(int64(i)))
-		if doomed[i] && m.EventID != "" {
-			f.events = append(f.events, m.EventID)
+	gone, read := int64(0), false
+	for _, last := range []bool{false, true} { // first all events are found, since their messages go together
+		for i := range messages {
+			m, id := &messages[i], s.NativeID()+"#"+sdk.Itoa(int64(i))
+			doomed := slices.Contains(f.events, m.EventID) || sdk.Forgets(f.request, s.ID, m.Timestamp) || f.Names(id)
+			if !doomed || string(lines[i]) == forgottenLine {
+				continue
+			}
+			if !last {
+				if m.EventID != "" {
+					f.events = append(f.events, m.EventID)
+				}
+				continue
+			}
+			lines[i] = []byte(forgottenLine)
+			f.removed("message", id)
+			gone++
+			tokens := int64(0)
+			if f.Policy == model.PolicyTokens {
+				tokens = m.tokens(f.Call) - 4 // those of the line that stands there now
+			}
+			s.Head.Tokens -= tokens
+			if int64(i) < s.Pointer {
+				read = true
+				s.Mark.Tokens -= tokens
+			}
 		}
 	}
-	var gone, read []Message
-	for i, m := range messages {
-		if string(lines[i]) == forgottenLine || !doomed[i] && !slices.Contains(f.events, m.EventID) {
-			continue
-		}
-		lines[i] = []byte(forgottenLine)
-		f.removed("message", s.NativeID()+"#"+sdk.Itoa(int64(i)))
-		gone = append(gone, m)
-		if int64(i) < s.Pointer {
-			read = append(read, m)
-		}
-	}
-	if len(gone) == 0 {
+	if gone == 0 {
 		return
 	}
 	f.rewrite(s, lines)
-	s.Forgotten += int64(len(gone))
-	s.Head.Tokens -= f.TokensOf(gone) - f.TokensOf(make([]Message, len(gone)))
-	s.Mark.Tokens -= f.TokensOf(read) - f.TokensOf(make([]Message, len(read)))
+	s.Forgotten += gone
 	f.Store("head/"+s.key, sdk.AnyVersion, s.Head.members()...)
-	if len(read) > 0 {
+	if read {
 		f.Read = true
 		s.Summary, s.Summarised = "", ""
 	}
@@ -139,7 +146,7 @@ func (f *Forgetting) Whole(kind, id string) bool {
 func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry []byte) (id string, events []string)) {
 	lines := f.lines(log)
 	var kept [][]byte
-	mixed, before := int64(0), len(f.Receipt.Removed["history"])
+	mixed, before := false, len(f.Receipt.Removed["history"])
 	for i, line := range lines {
 		id, events := of(int64(i+1), line)
 		switch n := f.Of(events); {
@@ -149,14 +156,14 @@ func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry 
 		case f.Whole("history", id):
 			line = blank
 		case n > 0:
-			mixed++
+			mixed = true
 		}
 		if line != nil {
 			kept = append(kept, line)
 		}
 	}
-	if mixed > 0 {
-		f.Remains("history: a model wrote entries from these events and others: " + sdk.Itoa(mixed))
+	if mixed {
+		f.Remains("history: entries that a model wrote from these events and others")
 	}
 	if len(f.Receipt.Removed["history"]) > before {
 		f.Delete(log)
