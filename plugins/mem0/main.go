@@ -37,6 +37,9 @@ func exportInventory(n uint32) uint64 { return sdk.Serve(n, opened(inventory)) }
 //go:wasmexport provenance
 func exportProvenance(n uint32) uint64 { return sdk.Serve(n, opened(provenance)) }
 
+//go:wasmexport forget
+func exportForget(n uint32) uint64 { return sdk.Serve(n, opened(forget)) }
+
 //go:wasmexport native_mutation
 func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, opened(nativeMutation)) }
 
