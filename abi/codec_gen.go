@@ -2952,6 +2952,112 @@ func (x *RunStep) Decode(d *wirejson.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *PersonaRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("persona_id", &x.PersonaID, e)
+	writeSomeString("run_id", &x.RunID, e)
+	writeStringField("reason", &x.Reason, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *PersonaRequest) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = PersonaRequest{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "persona_id":
+			o.err = readString(&x.PersonaID, d, m)
+		case "run_id":
+			o.err = readString(&x.RunID, d, m)
+		case "reason":
+			o.err = readString(&x.Reason, d, m)
+		default:
+			o.unknown(d, m, "persona_id run_id reason")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *PersonaReceipt) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("scopes")
+	writeStructs(x.Scopes, e, (*ErasedScope).Encode)
+	writeIntField("archived_events", x.ArchivedEvents, e)
+	e.FieldStart("may_remain")
+	writeSlice(x.MayRemain, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *PersonaReceipt) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = PersonaReceipt{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "scopes":
+			o.err = readSlice(&x.Scopes, d, m, (*ErasedScope).Decode)
+		case "archived_events":
+			o.err = readInt(&x.ArchivedEvents, d, m)
+		case "may_remain":
+			o.err = readSlice(&x.MayRemain, d, m, readString)
+		default:
+			o.unknown(d, m, "status scopes archived_events may_remain")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ErasedScope) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("provider", &x.Provider, e)
+	writeSomeString("backend_namespace", &x.BackendNamespace, e)
+	writeStringField("run_id", &x.RunID, e)
+	writeSomeString("agent_id", &x.AgentID, e)
+	writeBoolField("serving", x.Serving, e)
+	writeStringField("status", (*string)(&x.Status), e)
+	e.FieldStart("removed")
+	writeMap(x.Removed, e, writeIntPtr)
+	e.FieldStart("remains")
+	writeSlice(x.Remains, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ErasedScope) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ErasedScope{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "backend_namespace":
+			o.err = readString(&x.BackendNamespace, d, m)
+		case "run_id":
+			o.err = readString(&x.RunID, d, m)
+		case "agent_id":
+			o.err = readString(&x.AgentID, d, m)
+		case "serving":
+			o.err = readBool(&x.Serving, d, m)
+		case "status":
+			o.err = readString((*string)(&x.Status), d, m)
+		case "removed":
+			o.err = readMap(&x.Removed, d, m, readIntPtr)
+		case "remains":
+			o.err = readSlice(&x.Remains, d, m, readString)
+		default:
+			o.unknown(d, m, "provider backend_namespace run_id agent_id serving status removed remains")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *AdapterMode) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeBoolField("read_only", x.ReadOnly, e)

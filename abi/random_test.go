@@ -25,7 +25,7 @@ func types() []codable {
 		new(RunFollower), new(FollowerProgress), new(OpenEvent), new(Backfill), new(BackfillTurn), new(BackfillStop), new(BackfillPlan),
 		new(ShadowList), new(Shadow), new(ShadowReport), new(ShadowAnswersRequest), new(ShadowAnswers), new(ShadowAnswer),
 		new(RunArchive), new(EventBatch), new(Evidence),
-		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest),
+		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest), new(PersonaReceipt), new(PersonaRequest), new(ErasedScope),
 		new(FormatRequest), new(FormatResult), new(GuestConfig),
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest),
 		new(KindRule), new(AdapterMode),

@@ -536,6 +536,9 @@ func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHea
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
 	s.current.Store(v)
+	if err := s.host.keepProvider(ctx, next); err != nil { // it serves all the same: a full disk can be read
+		s.host.logger.Warn("the provider's configuration could not be kept for erasing", "error", err)
+	}
 	s.startBackground(next)
 	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
 		"took_ms", ms(time.Since(began)))

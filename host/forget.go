@@ -275,6 +275,7 @@ func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.
 //
 //	person(16) 'e' event id       forgottenRule with at alone
 //	person(16) 'r' its own JSON   forgottenRule: events of a session, or of a range of time
+//	person(16) 'r' all            forgottenRule: all events until then
 //
 // A person is the hash of run and persona, and of the agent where the request's scope has one. So what was forgotten
 // stays so with another provider, and in the scope's next generation.
@@ -292,6 +293,8 @@ type forgottenRule struct {
 	Session string `json:"session,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
+	// All: every event that happened until then.
+	All bool `json:"all,omitempty"`
 
 	at, from, to time.Time
 }
@@ -322,13 +325,16 @@ func (r *forgottenRule) covers(e *abi.MemoryEvent) bool {
 	switch {
 	case err != nil:
 		return false
+	case r.All:
+		return !at.After(r.at)
 	case r.Session != "":
 		return e.SessionID == r.Session && !at.After(r.at)
 	}
 	return r.From != "" && !at.Before(r.from) && !at.After(r.to)
 }
 
-// person is the first part of a key of tableForgotten. Without an agent it stands for all of the person's.
+// person is the first part of a key of tableForgotten. Without an agent it is for all of the person's, and with the run
+// "", which no run is called, for all runs.
 func person(runID, personaID string, agent ...string) []byte {
 	key := (&scopeName{runID: runID, personaID: personaID}).key()
 	if len(agent) > 0 {
@@ -388,7 +394,8 @@ func (h *Host) wasForgotten(ctx context.Context, e *abi.MemoryEvent) (bool, erro
 	if !h.forgetful.Load() {
 		return false, nil
 	}
-	for _, whose := range [][]byte{person(e.RunID, e.UserID), person(e.RunID, e.UserID, e.AgentID)} {
+	for _, whose := range [][]byte{person(e.RunID, e.UserID), person(e.RunID, e.UserID, e.AgentID),
+		person("", e.UserID)} {
 		stored, err := h.store.Record(ctx, tableForgotten, append(append(slices.Clone(whose), forgottenEvent),
 			e.EventID...))
 		if err != nil || stored != nil {

@@ -26,6 +26,8 @@ type door struct {
 	// child: the slot is that of an MCP child, and ends with its client.
 	child bool
 	close func()
+	// erase erases a person in a data folder that the command has opened; nil at a running slot.
+	erase func(context.Context, *abi.PersonaRequest) (*abi.PersonaReceipt, error)
 }
 
 const (
@@ -139,6 +141,10 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
+	options, err := a.configOptions()
+	if err != nil {
+		return nil, err
+	}
 	o := a.hostOptions(c, log)
 	trace, err := traceInto(&o, c, log)
 	if err != nil {
@@ -156,7 +162,7 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 		return nil, err
 	}
 	log.Debug("no slot is running, the data folder was opened", "folder", c.Data.Dir)
-	return &door{Contract: slot, close: func() {
+	return &door{Contract: slot, erase: a.eraser(slot, c, options), close: func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 		defer cancel()
 		if err := errors.Join(slot.Close(ctx), h.Close(ctx)); err != nil {

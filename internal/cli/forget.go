@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -19,12 +20,17 @@ elsewhere it wants --yes. Asked again it goes on.
 It prints what was removed, and what may remain and why: what the provider made of it, a provider that has no forget,
 one that had it before a swap. Backups, cassettes, logs and folders of runs are files of yours that it does not touch.
 
+--persona erases all of a user's memory: every scope that the data folder knows of them is reset, by the provider that
+serves or by one that served before a swap, which is opened with the configuration that it had; the archive loses their
+events.
+
 The exit code is 0 when all is removed, 3 while it is in progress, and 1 when something remains.`
 
 // forgetFlags say what is to be forgotten.
 type forgetFlags struct {
 	events, native             []string
 	session, from, to, because string
+	persona                    string
 }
 
 func (a *app) forgetCommand() *cobra.Command {
@@ -35,8 +41,12 @@ func (a *app) forgetCommand() *cobra.Command {
 		Use: "forget", Short: "Remove some of a scope's memory", Long: forgetHelp, Args: cobra.NoArgs,
 		Example: `  memhost forget --event e-17 --event e-18 --reason "asked by ann"
   memhost forget --session s4 --yes
+  memhost forget --persona ann --yes
   memhost forget --from 2026-03-01T00:00:00Z --to 2026-03-02T00:00:00Z --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.persona != "" {
+				return a.forgetPersonaCommand(cmd, &s, &f, yes)
+			}
 			if err := s.complete(a); err != nil {
 				return err
 			}
@@ -55,11 +65,16 @@ func (a *app) forgetCommand() *cobra.Command {
 		},
 	}
 	s.add(cmd.Flags())
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(name) // here --persona is not --user, but all of the user's memory
+	})
 	cmd.Flags().StringArrayVar(&f.events, "event", nil, "an event id; repeatable")
 	cmd.Flags().StringVar(&f.session, "session", "", "all events of a session up to now")
 	cmd.Flags().StringVar(&f.from, "from", "", "with --to: events of that time, both ends included (RFC 3339)")
 	cmd.Flags().StringVar(&f.to, "to", "", "see --from")
 	cmd.Flags().StringArrayVar(&f.native, "native-id", nil, "an id of the provider's own; repeatable")
+	cmd.Flags().StringVar(&f.persona, "persona", "", "all of a user's memory: every provider that the data folder knows "+
+		"for them, and the archive; of all runs, unless --run is given")
 	cmd.Flags().StringVar(&f.because, "reason", "", "why, for the provider's records")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
@@ -86,13 +101,8 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 		}
 		fmt.Fprintf(a.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.where(),
 			quote(r.Scope.RunID), quote(r.Scope.PersonaID))
-		answer, err := a.ask(ctx)
-		if err != nil {
+		if err := a.confirmed(ctx); err != nil {
 			return err
-		}
-		if answer != "yes" {
-			a.out.note("nothing was forgotten")
-			return &doneError{exitFailed}
 		}
 	}
 	receipt, err := d.Forget(ctx, r)
@@ -106,13 +116,47 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 	} else {
 		a.showForgotten(receipt)
 	}
-	switch receipt.Status {
+	return forgetExit(receipt.Status)
+}
+
+// confirmed reads the answer to a question; any other than yes ends the command.
+func (a *app) confirmed(ctx context.Context) error {
+	answer, err := a.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if answer != "yes" {
+		a.out.note("nothing was forgotten")
+		return &doneError{exitFailed}
+	}
+	return nil
+}
+
+// forgetExit is the exit code for how far a forgetting came.
+func forgetExit(status abi.ForgetStatus) error {
+	switch status {
 	case abi.ForgetDone:
 		return nil
 	case abi.ForgetInProgress:
 		return &doneError{exitRetry}
 	}
 	return &doneError{exitFailed}
+}
+
+// forgetPersonaCommand runs --persona.
+func (a *app) forgetPersonaCommand(cmd *cobra.Command, s *scopeFlags, f *forgetFlags, yes bool) error {
+	if len(f.events)+len(f.native) > 0 || f.session+f.from+f.to != "" || s.user != "" {
+		return usageError("--persona erases all of a user's memory: no other choice goes with it but --run",
+			"say --persona alone, or --user with --event, --session, --from with --to, or --native-id")
+	}
+	if !yes && !isTerminal(a.Stdin) {
+		return usageError("forget erases all that is held of user "+quote(f.persona)+" and cannot ask here",
+			"say --yes if that is meant")
+	}
+	r := &abi.PersonaRequest{PersonaID: f.persona, RunID: s.run, Reason: f.because}
+	return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+		return a.forgetPersona(ctx, d, r, yes)
+	})
 }
 
 func (a *app) showForgotten(r *abi.ForgetReceipt) {

@@ -25,6 +25,11 @@ func (c *Client) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.Ar
 	return post[abi.ArchiveReceipt](ctx, c, wire.OpArchiveAdd, wire.PathArchiveEvents, batch)
 }
 
+// ErasePersona erases all that the slot's data folder knows of a person.
+func (c *Client) ErasePersona(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+	return post[abi.PersonaReceipt](ctx, c, wire.OpErasePersona, wire.PathPersona, request)
+}
+
 // ArchiveCheck implements host.Archive.
 func (c *Client) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 	return get[abi.ArchiveCheck](ctx, c, wire.OpArchiveCheck, wire.PathArchiveCheck)

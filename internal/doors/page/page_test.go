@@ -171,7 +171,7 @@ func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 	assert.NotEqual(t, 403, ask(h, "POST", wire.PathArchivePage, `{}`, "Authorization", key).Code)
 	assert.Equal(t, 200, ask(h, "POST", wire.PathInventory, `{"scope":`+scope+`}`, "Authorization", key).Code)
 	for _, change := range []string{"PUT " + wire.PathMode, "POST " + wire.PathSwap, "POST " + wire.PathScopesReset,
-		"POST " + wire.PathEvents, "POST " + wire.PathMutations, "POST " + wire.PathFeedback, "POST " + wire.PathForget,
+		"POST " + wire.PathEvents, "POST " + wire.PathMutations, "POST " + wire.PathFeedback, "POST " + wire.PathForget, "POST " + wire.PathPersona,
 		"POST " + wire.PathScopes} {
 		method, path, _ := strings.Cut(change, " ")
 		assert.Equal(t, 403, ask(h, method, path, scope, "Authorization", key).Code, change)

@@ -30,6 +30,7 @@ func typeComments() map[string]string {
 		"EmptyDecl":            "EmptyDecl declares an answer that means \"nothing there\" instead of an error. Body is a regular expression (RE2).",
 		"Envelope":             "Envelope wraps every request that the host makes to a guest.",
 		"EnvelopeMode":         "EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.",
+		"ErasedScope":          "ErasedScope is a scope of the person, with the outcome of its reset.",
 		"Error":                "Error is the contract's AdapterError, the only kind of error that crosses the slot.",
 		"EventBatch":           "EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.",
 		"EventList":            "EventList is a page of a scope's events, in the byte order of their ids.",
@@ -74,6 +75,8 @@ func typeComments() map[string]string {
 		"OpenEvent":            "OpenEvent is an event that a follower was sent and may not have.",
 		"OperationLine":        "OperationLine is one line of the stream of operations. It has no text of a user or of memory.",
 		"OriginDecl":           "OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.",
+		"PersonaReceipt":       "PersonaReceipt answers a PersonaRequest.",
+		"PersonaRequest":       "PersonaRequest asks to erase all that is held of a person: by the provider that serves, by those that served before, and in the archive.",
 		"Problem":              "Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.",
 		"Provenance":           "Provenance answers a ProvenanceRequest.",
 		"ProvenanceItem":       "ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.",
@@ -218,6 +221,11 @@ func fieldComments() map[string]map[string]string {
 			"deadline_ms": "deadline_ms is what is left of the call's time when it enters the guest.",
 			"items":       "items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.",
 			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
+		},
+		"ErasedScope": {
+			"remains": "remains says what is left and why; of a provider that could not be opened or asked, why not.",
+			"removed": "removed counts removed items by native type; a nil count means that the backend does not say.",
+			"serving": "Serving: the provider serves now. Others are opened for the reset, with the configuration that they had last.",
 		},
 		"Error": {
 			"hint":           "hint tells the reader what to do next.",
@@ -382,6 +390,14 @@ func fieldComments() map[string]map[string]string {
 		"OriginDecl": {
 			"database_from": "database_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.",
 			"protocol":      "protocol is http or bolt.",
+		},
+		"PersonaReceipt": {
+			"archived_events": "archived_events counts the events that the archive has lost.",
+			"may_remain":      "may_remain says what is left besides, and why.",
+			"status":          "status is done, in_progress or partial.",
+		},
+		"PersonaRequest": {
+			"run_id": "run_id names one run; \"\" means all.",
 		},
 		"Problem": {
 			"detail": "detail is the message.",

@@ -30,6 +30,8 @@ type Options struct {
 	Swapper Swapper
 	// Backfiller carries out POST /v1/backfill. Default: none, it is unsupported.
 	Backfiller Backfiller
+	// Eraser carries out POST /v1/forget/persona. Default: none, the route is unsupported.
+	Eraser func(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error)
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
 	// routes are unsupported.
 	Listing host.Listing

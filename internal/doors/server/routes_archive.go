@@ -53,6 +53,26 @@ func (s *Server) archiveRoutes() []route {
 				}
 				return a.ArchiveAdd(ctx, q)
 			})},
+		{method: http.MethodPost, path: wire.PathPersona, operation: wire.OpErasePersona, tag: tagArchive,
+			local: true, codes: append(unsupported, abi.CodeReadOnly), summary: "Erase all that is held of a person",
+			about: "Every scope of the person is reset, by the provider that serves or by one that served before, with " +
+				"the configuration that it had last. The archive loses the person's events. What happened until now is " +
+				"not recorded again. Asked again it goes on.",
+			request: &abi.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"},
+			answer: &abi.PersonaReceipt{Status: abi.ForgetDone, ArchivedEvents: 12, MayRemain: []string{},
+				Scopes: []abi.ErasedScope{{Provider: "full_history", RunID: "run-1", Serving: true, Status: abi.ResetDone,
+					Removed: map[string]*int64{}, Remains: []string{}}}},
+			handler: call(s, wire.OpErasePersona, func(ctx context.Context, q *abi.PersonaRequest) (*abi.PersonaReceipt,
+				error) {
+				switch {
+				case s.options.Eraser == nil:
+					return nil, abi.NewError(abi.CodeUnsupported, "this slot cannot erase a person")
+				case s.options.Scopes.Only != nil:
+					return nil, errAllScopes("erasing a person is").WithHint("stop the slot and use `memhost forget " +
+						"--persona` on its data folder, or set memory.scopes to any")
+				}
+				return s.options.Eraser(ctx, q)
+			})},
 		{method: http.MethodGet, path: wire.PathArchiveCheck, operation: wire.OpArchiveCheck, tag: tagArchive,
 			local: true, codes: unsupported, summary: "Check the archive",
 			about:  "Reads all of it, and compares every sealed file with its digest.",
@@ -73,9 +93,14 @@ func (s *Server) archive() (host.Archive, error) {
 	case s.options.Archive == nil:
 		return nil, abi.NewError(abi.CodeUnsupported, "this slot has no archive").WithReason("archive_off")
 	case s.options.Scopes.Only != nil:
-		return nil, abi.NewError(abi.CodeDenied, "this door serves the configured scope only, and the archive is of "+
-			"all scopes").WithReason("scope").WithHint("stop the slot and use `memhost archive` on its data folder, or " +
-			"set memory.scopes to any")
+		return nil, errAllScopes("the archive is").WithHint("stop the slot and use `memhost archive` on its data folder, " +
+			"or set memory.scopes to any")
 	}
 	return s.options.Archive, nil
+}
+
+// errAllScopes refuses what is of all scopes at a door that serves one.
+func errAllScopes(what string) *abi.Error {
+	return abi.NewError(abi.CodeDenied, "this door serves the configured scope only, and "+what+" of all scopes").
+		WithReason("scope")
 }

@@ -1,0 +1,224 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// tableProviders holds the last configuration of each provider that has served: digestOf(name, origins, namespace) ->
+// KeptProvider. Its block has no credentials.
+const tableProviders state.Table = "providers"
+
+// KeptProvider is the last configuration of a provider that serves or has served with the data folder. It names its
+// secrets, and holds none.
+type KeptProvider struct {
+	Name      string      `json:"name"`
+	Word      string      `json:"word"`
+	Source    string      `json:"source"` // of the module: "builtin", a path or oci://...
+	SHA256    string      `json:"sha256"` // of the module
+	Block     abi.Raw     `json:"block"`
+	Profile   abi.Profile `json:"profile,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	Since     string      `json:"since"`
+}
+
+func providerKey(name, origin, namespace string) []byte {
+	key := digestOf(name, origin, namespace)
+	return key[:]
+}
+
+// keepProvider notes the configuration of a provider that begins to serve. A cassette has it already.
+func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
+	if h.tape != nil {
+		return nil
+	}
+	value, err := json.Marshal(&KeptProvider{Name: p.name, Word: p.word, Source: p.config.Source,
+		SHA256: p.module.SHA256, Block: p.shownConfig(), Profile: p.config.Profile, Namespace: p.config.Namespace,
+		Since: h.stamp()})
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	b.PutRecord(tableProviders, providerKey(p.name, p.originKey, p.config.Namespace), value)
+	return h.commit(ctx, &b)
+}
+
+// ErasePersona erases all that is held of a person: every scope that the data folder knows of the person is reset, by
+// the provider that serves, or by one that served before, which find makes ready again from its last configuration. The
+// archive loses the person's events. What happened until now is not recorded again, with any provider.
+//
+// What cannot be erased is named in the receipt, with the reason; asked again it goes on.
+//
+// Errors: read_only behind the slot's wall, before anything is done; those of the data folder.
+func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find func(context.Context,
+	*KeptProvider) (ProviderConfig, error)) (*abi.PersonaReceipt, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if mode.ReadOnly {
+		return nil, s.mode.refusal("nothing is erased, and no native call was made")
+	}
+	h := s.host
+	if err := h.notePerson(ctx, r); err != nil {
+		return nil, err
+	}
+	x := &personErasure{slot: s, request: r, find: find, opened: map[string]*Slot{}, failed: map[string]error{},
+		receipt: &abi.PersonaReceipt{Status: abi.ForgetDone, Scopes: []abi.ErasedScope{}, MayRemain: []string{}}}
+	defer x.close(ctx)
+	scopes, err := h.scopesOfPerson(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range scopes {
+		x.erase(ctx, &scopes[i])
+	}
+	gone, err := h.archive.forget(ctx, func(e *abi.MemoryEvent) bool {
+		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
+	})
+	x.receipt.ArchivedEvents = int64(len(gone))
+	if err != nil {
+		x.remains("the archive: %s", err)
+	}
+	if err := h.archive.scrub(ctx); err != nil {
+		x.remains("bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
+	}
+	return x.receipt, nil
+}
+
+// notePerson keeps that all of a person's events until now are forgotten.
+func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
+	value, err := json.Marshal(&forgottenRule{At: h.stamp(), All: true})
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	b.PutRecord(tableForgotten, append(append(person(r.RunID, r.PersonaID), forgottenRules), "all"...), value)
+	h.forgetful.Store(true)
+	return h.commit(ctx, &b)
+}
+
+// scopesOfPerson are the scopes of a person that the data folder knows.
+func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list []scopeRecord, err error) {
+	err = h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
+		var record scopeRecord
+		if json.Unmarshal(kv.Value, &record) != nil {
+			return abi.NewError(abi.CodeUnavailable, "state: the record of a scope is damaged").WithReason("state")
+		}
+		if record.PersonaID == r.PersonaID && (r.RunID == "" || record.RunID == r.RunID) {
+			list = append(list, record)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// personErasure is one erasing of a person.
+type personErasure struct {
+	slot    *Slot
+	request *abi.PersonaRequest
+	find    func(context.Context, *KeptProvider) (ProviderConfig, error)
+	receipt *abi.PersonaReceipt
+	// opened are slots with providers that do not serve, failed why there is none, both by providerKey and whether
+	// memories are kept for each agent.
+	opened map[string]*Slot
+	failed map[string]error
+}
+
+// remains notes what is left besides the scopes, and why.
+func (x *personErasure) remains(format string, about ...any) {
+	x.receipt.MayRemain = append(x.receipt.MayRemain, fmt.Sprintf(format, about...))
+	x.receipt.Status = abi.ForgetPartial
+}
+
+// erase resets a scope, and adds it to the receipt.
+func (x *personErasure) erase(ctx context.Context, record *scopeRecord) {
+	out := abi.ErasedScope{Provider: record.Provider, BackendNamespace: record.Namespace, RunID: record.RunID,
+		AgentID: record.AgentID, Status: abi.ResetFailed, Removed: map[string]*int64{}, Remains: []string{}}
+	slot, serving, err := x.slotOf(ctx, record)
+	out.Serving = serving
+	var receipt *abi.ResetReceipt
+	if err == nil {
+		receipt, err = slot.ResetScope(ctx, record.memoryScope())
+	}
+	if err == nil {
+		out.Status, out.Removed, out.Remains = receipt.Status, receipt.Removed, receipt.Remains
+	} else {
+		e := abi.AsError(err)
+		out.Remains = append(out.Remains, "all of it: "+e.Error())
+	}
+	switch {
+	case out.Status == abi.ResetInProgress && x.receipt.Status == abi.ForgetDone:
+		x.receipt.Status = abi.ForgetInProgress
+	case out.Status != abi.ResetDone && out.Status != abi.ResetInProgress:
+		x.receipt.Status = abi.ForgetPartial
+	}
+	x.receipt.Scopes = append(x.receipt.Scopes, out)
+}
+
+// slotOf is a slot whose provider has a scope: the one that serves, or one opened for it.
+func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slot, serving bool, err error) {
+	if v := x.slot.current.Load(); v != nil && v.provider.owns(record) &&
+		(record.AgentID == "" || v.provider.config.AgentScoped) {
+		return x.slot, true, nil
+	}
+	key := providerKey(record.Provider, record.Origin, record.Namespace)
+	name := fmt.Sprint(string(key), record.AgentID != "")
+	if x.opened[name] == nil && x.failed[name] == nil {
+		x.opened[name], x.failed[name] = x.open(ctx, key, record)
+	}
+	return x.opened[name], false, x.failed[name]
+}
+
+// open opens a provider that does not serve.
+func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecord) (*Slot, error) {
+	h := x.slot.host
+	stored, err := h.store.Record(ctx, tableProviders, key)
+	if err != nil {
+		return nil, stateError(err)
+	}
+	kept := new(KeptProvider)
+	if stored == nil || json.Unmarshal(stored, kept) != nil {
+		return nil, abi.NewError(abi.CodeNotFound, "the configuration that the provider had is not kept").
+			WithHint("let it serve again (memhost swap), and ask again")
+	}
+	config, err := x.find(ctx, kept)
+	if err != nil {
+		return nil, err
+	}
+	config.Namespace, config.AgentScoped = kept.Namespace, record.AgentID != ""
+	config.Scope, config.Smoke = nil, SmokeNever
+	slot := &Slot{host: h}
+	if err := slot.loadMode(ctx); err != nil {
+		return nil, err
+	}
+	p, health, err := slot.prepare(ctx, config, new(stepLog)) // it does not serve, and does no work of its own accord
+	if err != nil {
+		return nil, err
+	}
+	slot.current.Store(&serving{provider: p, capabilities: p.capabilities(health)})
+	if !p.owns(record) {
+		_ = slot.Close(context.WithoutCancel(ctx))
+		return nil, abi.NewError(abi.CodeConflict, "the provider's last configuration leads to another backend")
+	}
+	return slot, nil
+}
+
+// close closes what was opened.
+func (x *personErasure) close(ctx context.Context) {
+	for _, slot := range x.opened {
+		if slot == nil {
+			continue
+		}
+		if err := slot.Close(context.WithoutCancel(ctx)); err != nil {
+			x.slot.host.logger.Warn("closing a provider that was opened to erase", "error", err)
+		}
+	}
+}
