@@ -105,6 +105,11 @@ func (b *backend) deleteMemories(list abi.Raw) (*abi.MutationReceipt, error) {
 	for _, id := range wire.Items(list) {
 		ids = append(ids, wire.Text(id))
 	}
+	return b.deleteAll(ids)
+}
+
+// deleteAll deletes memories that are all of the scope.
+func (b *backend) deleteAll(ids []string) (*abi.MutationReceipt, error) {
 	if len(ids) == 0 || slices.Contains(ids, "") {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "params.ids: want at least one id")
 	}
