@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
@@ -222,6 +224,28 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	var views string
 	b.run(t, append(b.at(s, "side"), says("Serving"), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
+	b.clean(t)
+}
+
+func TestAShadowIsShownBesideWhatServes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "memhost.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(
+		"memory: {condition: full_history, archive: true, shadows: [bm25], shadow_percent: 100}\n"), 0o600))
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--config", file, "--page", "read")
+	record(t, s, event("e1", "monday", "I drink green tea."))
+	b := open(t, 1300, 900, false)
+	r, err := http.Post(s.url+"/v1/retrieve", "application/json", strings.NewReader(
+		`{"query":"green tea?","session_id":"s2","scope":{"run_id":"r","persona_id":"u"}}`))
+	require.NoError(t, err)
+	_ = r.Body.Close()
+	require.Eventually(t, func() bool {
+		r, err := http.Post(s.url+"/v1/shadows/answers", "application/json", strings.NewReader("{}"))
+		require.NoError(t, err)
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return err == nil && bytes.Contains(text, []byte("green tea"))
+	}, 30*time.Second, 50*time.Millisecond)
+	b.run(t, append(b.at(s, "side"), says("full_history (serves)"), says("bm25 (shadow)"), says("1 of both"))...)
 	b.clean(t)
 }
 

@@ -90,14 +90,11 @@ func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 	return true, p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
 }
 
-// pathShadowAnswers lists what the slot's shadows would have answered.
-const pathShadowAnswers = "/v1/shadows/answers"
-
 // reads are the routes of POST that change nothing.
 func reads() []string {
 	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
 		wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage, wire.PathRunsReport,
-		pathShadowAnswers}
+		wire.PathShadowAnswers}
 }
 
 // ServeHTTP implements http.Handler.

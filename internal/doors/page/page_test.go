@@ -168,6 +168,7 @@ func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 	const scope = `{"run_id":"r","persona_id":"u"}`
 	assert.Equal(t, 200, ask(h, "GET", wire.PathMode, "", "Authorization", key).Code)
 	assert.Equal(t, 200, ask(h, "POST", wire.PathRunsReport, `{"name":"run"}`, "Authorization", key).Code)
+	assert.NotEqual(t, 403, ask(h, "POST", wire.PathShadowAnswers, `{}`, "Authorization", key).Code)
 	assert.NotEqual(t, 403, ask(h, "POST", wire.PathArchivePage, `{}`, "Authorization", key).Code)
 	assert.Equal(t, 200, ask(h, "POST", wire.PathInventory, `{"scope":`+scope+`}`, "Authorization", key).Code)
 	for _, change := range []string{"PUT " + wire.PathMode, "POST " + wire.PathSwap, "POST " + wire.PathScopesReset,
