@@ -8,7 +8,7 @@ type RunArchive struct {
 
 // ArchiveStats says what the archive holds. All sizes are in bytes.
 type ArchiveStats struct {
-	// On tells whether the slot keeps what is recorded from now on.
+	// On reports whether the slot keeps what is recorded from now on.
 	On          bool  `json:"on"`
 	RetentionMS int64 `json:"retention_ms"`
 	Events      int64 `json:"events"`

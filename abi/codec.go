@@ -108,7 +108,7 @@ func unmarshalStrict[V Decodable](d *wirejson.Decoder, data []byte, v V) error {
 	return unmarshal(d, data, v, Strict)
 }
 
-// ValidJSON tells whether data is one JSON value no deeper than MaxDepth.
+// ValidJSON reports whether data is one JSON value no deeper than MaxDepth.
 func ValidJSON(data []byte) bool { return bounded(data).Validate() == nil }
 
 func bounded(data []byte) *wirejson.Decoder { return wirejson.DecodeBytes(data).Limit(MaxDepth) }

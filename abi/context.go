@@ -9,7 +9,7 @@ const ContextTag = "memory-context"
 const softHyphen = 0xad
 
 // BracketLen is the length of a "<", or of a character that looks like one, at the beginning of text, in bytes: "<" has
-// 1, "＜" 3. It is 0 where there is none.
+// 1, "＜" 3. It is 0 if there is none.
 func BracketLen(text string) int {
 	r, size := utf8.DecodeRuneInString(text)
 	if skeleton(r) == '<' {
@@ -18,7 +18,7 @@ func BracketLen(text string) int {
 	return 0
 }
 
-// NamesContextTag tells whether rest, which follows a "<", is an opening or closing tag of the element: its skeleton
+// NamesContextTag reports whether rest, which follows a "<", is an opening or closing tag of the element: its skeleton
 // begins with slashes, if any, and "memory-context". In a skeleton letters are small; full-width and mathematical
 // letters, dashes and slashes of all kinds are the plain ones; invisible characters count nothing anywhere, blanks
 // nothing before the name.

@@ -117,7 +117,7 @@ func compareWritten[T any, P interface {
 	require.Equal(t, generic(t, data), generic(t, Marshal(other)))
 }
 
-// isComparable tells whether the contract and encoding/json agree on what data means. They differ, on purpose, in
+// isComparable reports whether the contract and encoding/json agree on what data means. They differ, on purpose, in
 // bytes that are not UTF-8 (encoding/json replaces them), nesting deeper than MaxValueDepth (it goes to 10,000), a key
 // that occurs twice in an object (it merges the values) and keys that equal a field in another case (it takes them for
 // it).

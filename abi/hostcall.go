@@ -90,7 +90,7 @@ type BoltRequest struct {
 type BoltResult struct {
 	Columns []string `json:"columns"`
 	Rows    int64    `json:"rows"`
-	// More is true when the rows were cut at a limit of the host. The statement has run to its end all the same.
+	// More is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.
 	More bool `json:"more"`
 	// Counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.
 	Counters map[string]int64 `json:"counters"`

@@ -272,7 +272,7 @@ type RunManifest struct {
 	Durability  string `json:"durability"`
 	// Clock is real, or virtual while a cassette is recorded or replayed.
 	Clock string `json:"clock"`
-	// FeedbackEnabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.
+	// FeedbackEnabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.
 	FeedbackEnabled bool `json:"feedback_enabled"`
 	// Archive is absent where the slot keeps none.
 	Archive *RunArchive `json:"archive,omitempty"`

@@ -52,7 +52,7 @@ func checkNativeDecls(list string, decls []NativeDecl) *Error {
 	return nil
 }
 
-// isNativeName tells whether a name can be part of the name of a tool everywhere.
+// isNativeName reports whether a name can be part of the name of a tool everywhere.
 func isNativeName(name string) bool {
 	for _, c := range name {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -87,7 +87,7 @@ type ReceiptOrError struct {
 // SetupReceipt answers setup_scope.
 type SetupReceipt struct {
 	Ready bool `json:"ready"`
-	// Existed tells whether the backend already knew the scope; nil when it does not say.
+	// Existed reports whether the backend already knew the scope; nil when it does not say.
 	Existed *bool `json:"existed,omitempty"`
 	// NativeScope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.
 	NativeScope map[string]string `json:"native_scope"`

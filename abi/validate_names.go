@@ -122,7 +122,7 @@ func checkPath(path, s string) *Error {
 	return nil
 }
 
-// isToken tells whether s is a token of RFC 9110: a method, or a header's name.
+// isToken reports whether s is a token of RFC 9110: a method, or a header's name.
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -133,7 +133,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isObject tells whether v is a JSON object.
+// isObject reports whether v is a JSON object.
 func isObject(v Raw) bool {
 	return ValidJSON(v) && wirejson.Raw(v).Type() == wirejson.Object
 }

@@ -307,7 +307,7 @@ func (b *bench) appliedField(field string, want int64, use abi.BudgetUse, sent [
 	return nil
 }
 
-// sentNumber tells whether a request holds a number, in its body, its query or its parameters.
+// sentNumber reports whether a request holds a number, in its body, its query or its parameters.
 func sentNumber(x exchange, n int64) bool {
 	text := strconv.FormatInt(n, 10)
 	if u, err := url.Parse(x.call.URL); err == nil {
@@ -321,7 +321,7 @@ func sentNumber(x exchange, n int64) bool {
 	return ok && anywhere(body, func(v any) bool { return fmt.Sprint(v) == text })
 }
 
-// limitDeclared tells whether the manifest declares a native limit of a route that was used, limitAllows whether one
+// limitDeclared reports whether the manifest declares a native limit of a route that was used, limitAllows whether one
 // that large.
 func (b *bench) limitDeclared(sent []exchange) bool { return b.limitAllows(sent, 0) }
 

@@ -72,7 +72,7 @@ func (b *bench) fills(q question) outcome {
 	return passed("%s; the others are not found by their own words either", said)
 }
 
-// shows tells whether a name is in the formatted context, without regard to case.
+// shows reports whether a name is in the formatted context, without regard to case.
 func shows(r *abi.RetrieveResult, name string) bool {
 	return strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(name))
 }

@@ -136,7 +136,7 @@ func answered(list []exchange) []exchange {
 	return slices.DeleteFunc(list, func(x exchange) bool { return x.answered == 0 })
 }
 
-// carried tells whether one of the calls holds a text.
+// carried reports whether one of the calls holds a text.
 func carried(list []exchange, text string) bool {
 	return slices.ContainsFunc(list, func(x exchange) bool { return x.carries(text) })
 }

@@ -276,7 +276,7 @@ func (r *rig) leave() {
 	r.close()
 }
 
-// counted tells whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that
+// counted reports whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that
 // this is not known, even after every request has landed, both is allowed.
 func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u usual,
 	writes int) outcome {

@@ -62,7 +62,7 @@ const marker = "kit-injected-fault"
 
 var errDropped = errors.New("conformance kit: connection reset by peer")
 
-// struck is a fault at work. It tells whether it met a call that it applies to.
+// struck is a fault at work. It reports whether it met a call that it applies to.
 type struck struct {
 	injected
 	kit   *kit
@@ -108,7 +108,7 @@ func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next)
 	return answer, nil
 }
 
-// repeats tells whether an error's words hold those of an answer: the marker, or for a target's own error body a text
+// repeats reports whether an error's words hold those of an answer: the marker, or for a target's own error body a text
 // from it.
 func repeats(native string, said []byte) bool {
 	if strings.Contains(native, marker) || native != "" && strings.Contains(string(said), native) {
@@ -139,7 +139,7 @@ func (f *struck) errorInside(call host.NativeCall) []byte {
 	return []byte(`{"error": {"code": "kit", "message": "` + marker + `"}, "detail": "` + marker + `"}`)
 }
 
-// truncated is half of what the backend answers to a read; a write is not sent, and gets half an answer all the same.
+// truncated is half of what the backend answers to a read; a write is not sent, and gets half an answer nevertheless.
 func truncated(ctx context.Context, call host.NativeCall, send next) []byte {
 	if call.Class == abi.ClassRead {
 		if answer, err := send(ctx); err == nil {

@@ -17,7 +17,7 @@ func decode(text []byte) (any, bool) {
 	return v, true
 }
 
-// sameJSON tells whether two texts are the same JSON value.
+// sameJSON reports whether two texts are the same JSON value.
 func sameJSON(a, b []byte) bool {
 	x, ok := decode(a)
 	y, also := decode(b)
@@ -66,7 +66,7 @@ func sameNumber(a, b json.Number) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// anywhere tells whether ok holds of a value or of any value inside it.
+// anywhere reports whether ok holds of a value or of any value inside it.
 func anywhere(value any, ok func(any) bool) bool {
 	if ok(value) {
 		return true

@@ -111,7 +111,7 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	return report, nil
 }
 
-// counts tells whether a declaration applies to this configuration of the provider.
+// counts reports whether a declaration applies to this configuration of the provider.
 func counts(d abi.NotApplicable, config any) bool {
 	if here, there := jsonpointer.Find(config, d.Unless); d.Unless != "" && there && here != nil {
 		return false
@@ -178,7 +178,7 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	return b.report, nil
 }
 
-// can tells whether the provider has an optional operation.
+// can reports whether the provider has an optional operation.
 func (b *bench) can(op string) bool { return slices.Contains(b.capabilities, op) }
 
 // testSessions are the sessions that are read-only in every rig.

@@ -49,7 +49,7 @@ type planted struct {
 	trouble *outcome
 }
 
-// retained tells whether the provider claims to keep what it was told.
+// retained reports whether the provider claims to keep what it was told.
 func (p *planted) retained() bool {
 	for _, r := range p.receipts {
 		if r.Status != abi.StatusNotRetained {

@@ -190,12 +190,12 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 	return passed("%d items, nothing invented", len(r.Evidence))
 }
 
-// isNumber tells whether a value is a number.
+// isNumber reports whether a value is a number.
 func isNumber(f float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(f)) }
 }
 
-// beside tells whether a score stands at an item's own place in another list of the same answer, which is as long as
+// beside reports whether a score stands at an item's own place in another list of the same answer, which is as long as
 // the item's: {"edges": [...], "edge_scores": [...]}.
 func beside(raw any, pointer string, score float64) bool {
 	listAt, place, ok := cutLast(pointer)
@@ -258,7 +258,7 @@ func sameTime(v any, want string) bool {
 	return false
 }
 
-// inProse tells whether a time stands in a part of a text, with a T or a blank between date and time of day, in UTC.
+// inProse reports whether a time stands in a part of a text, with a T or a blank between date and time of day, in UTC.
 func inProse(v any, span *abi.Span, want string) bool {
 	text, isText := v.(string)
 	moment, err := time.Parse(time.RFC3339Nano, want)
@@ -270,7 +270,7 @@ func inProse(v any, span *abi.Span, want string) bool {
 		strings.Contains(part, moment.UTC().Format("2006-01-02T15:04:05"))
 }
 
-// requested tells whether an id was part of a request.
+// requested reports whether an id was part of a request.
 func requested(sent []exchange, id string) bool {
 	for _, x := range sent {
 		if x.carries(id) {

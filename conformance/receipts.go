@@ -78,13 +78,13 @@ func consistentReceipt(r *abi.WriteReceipt) outcome {
 	return passed("%s, %d native ids (%s), %d markers", r.Status, len(r.NativeIDs), r.NativeIDsKind, len(r.Markers))
 }
 
-// coded tells whether a warning begins with a code and a colon.
+// coded reports whether a warning begins with a code and a colon.
 func coded(warning string) bool {
 	code, _, ok := strings.Cut(warning, ":")
 	return ok && code != "" && !strings.ContainsAny(code, " \t\n")
 }
 
-// announced tells whether a receipt says that its event may be there twice, or not at all.
+// announced reports whether a receipt says that its event may be there twice, or not at all.
 func announced(r *abi.WriteReceipt) bool {
 	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool {
 		return strings.HasPrefix(w, "delivery_uncertain:")
@@ -216,7 +216,7 @@ func checkFinds(b *bench) {
 	})
 }
 
-// stored tells whether every receipt claims that something was stored.
+// stored reports whether every receipt claims that something was stored.
 func (b *bench) stored(p *planted) bool {
 	for _, r := range p.receipts {
 		if r.StoredCount == nil && r.NativeIDsKind != abi.NativeIDsFinal || r.StoredCount != nil &&
@@ -227,7 +227,7 @@ func (b *bench) stored(p *planted) bool {
 	return len(p.receipts) > 0
 }
 
-// silent tells whether the scope answers with nothing at all.
+// silent reports whether the scope answers with nothing at all.
 func (b *bench) silent(p *planted) bool {
 	result, err := b.ask(p.scope)
 	return err == nil && len(result.Evidence) == 0 && result.FormattedContext == ""

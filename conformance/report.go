@@ -21,7 +21,7 @@ const (
 	Fail          Verdict = "fail"
 )
 
-// Green tells whether the verdict is no complaint about the provider.
+// Green reports whether the verdict is no complaint about the provider.
 func (v Verdict) Green() bool { return v == Pass || v == NotApplicable }
 
 // gravity orders verdicts: the gravest part decides a clause.
@@ -110,7 +110,7 @@ func (c *Cost) add(other Cost) {
 	}
 }
 
-// Green tells whether every clause is.
+// Green reports whether every clause is.
 func (r *Report) Green() bool { return r.Verdict.Green() }
 
 // Title is the clause as a name: its number and words.

@@ -113,7 +113,7 @@ func changes(list []exchange) []exchange {
 	return some
 }
 
-// carries tells whether a call holds a text, without regard to case.
+// carries reports whether a call holds a text, without regard to case.
 func (x *exchange) carries(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(strings.ToLower(string(x.call.Body)), text) ||

@@ -55,7 +55,7 @@ func sleb(n int64) (b []byte) {
 	}
 }
 
-// answered opens a module that gives one answer in place of its own, and calls the operation.
+// answered opens a module that gives one answer instead of its own, and calls the operation.
 func answered(t *testing.T, op, answer string) error {
 	t.Helper()
 	answers := plainAnswers()

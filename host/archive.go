@@ -163,12 +163,12 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	return err
 }
 
-// archives tells whether what is recorded is kept: for the archive, or until every follower has it.
+// archives reports whether what is recorded is kept: for the archive, or until every follower has it.
 func (h *Host) archives() bool { return h.archive.on || h.queued.Load() }
 
 func numberOfKey(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) }
 
-// add numbers entries and puts them into a batch. done tells whether the batch was committed.
+// add numbers entries and puts them into a batch. done reports whether the batch was committed.
 func (a *archive) add(b *state.Batch, entries []archived) (done func(committed bool), err error) {
 	at := a.now().UTC().Format(archiveTime)
 	a.mu.Lock()

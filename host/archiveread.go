@@ -105,7 +105,7 @@ func (h *Host) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*a
 	return page, nil
 }
 
-// askedFor tells whether an event belongs to a page.
+// askedFor reports whether an event belongs to a page.
 func askedFor(request *abi.ArchiveRequest, e *abi.MemoryEvent) bool {
 	s := request.Scope
 	return s == nil || e.EventID == request.EventID && e.RunID == s.RunID && e.UserID == s.PersonaID &&

@@ -224,7 +224,7 @@ func (h *Host) loadProvider(ctx context.Context, config ProviderConfig) (*Provid
 	return p, nil
 }
 
-// UnfinishedBackfill returns the backfill that the end of the process interrupted; nil where there is none, or it was
+// UnfinishedBackfill returns the backfill that the end of the process interrupted; nil if there is none, or it was
 // stopped. Call Backfill with Resume to go on.
 func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
 	records, err := s.host.followRecords(ctx)
@@ -240,7 +240,7 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 	return nil, nil
 }
 
-// theBackfill is the follower that is to serve; nil where there is none.
+// theBackfill is the follower that is to serve; nil if there is none.
 func (s *Slot) theBackfill() *follower {
 	for _, f := range s.followerList() {
 		f.mu.Lock()

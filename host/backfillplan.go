@@ -81,7 +81,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.Ba
 	return plan, nil
 }
 
-// writesNatively tells whether the module has a route that writes.
+// writesNatively reports whether the module has a route that writes.
 func (p *Provider) writesNatively() bool {
 	return slices.ContainsFunc(p.module.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class == abi.ClassWrite })
 }

@@ -53,7 +53,7 @@ type latePart struct {
 
 const lateBy = 2 * time.Second // within the probe's settle_ms
 
-// at is a step of a write. It tells whether the host still lives behind it.
+// at is a step of a write. It reports whether the host still lives behind it.
 func (w *world) at() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

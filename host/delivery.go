@@ -56,7 +56,7 @@ const (
 		"recording it again sends nothing"
 )
 
-// inDoubt tells whether a write that ended with e may have arrived, in whole or in part.
+// inDoubt reports whether a write that ended with e may have arrived, in whole or in part.
 func (o *operation) inDoubt(e *abi.Error) bool {
 	return o.Noted && o.Effect != egress.EffectNone && !e.NothingStored
 }

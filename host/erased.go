@@ -30,7 +30,7 @@ func (e *erasure) scope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: e.RunID, PersonaID: e.PersonaID, AgentID: e.AgentID}
 }
 
-// covers tells whether an archived event was erased by the reset.
+// covers reports whether an archived event was erased by the reset.
 func (e *erasure) covers(number int64, event *abi.MemoryEvent) bool {
 	return number <= e.UpTo && event.RunID == e.RunID && event.UserID == e.PersonaID &&
 		(e.AgentID == "" || event.AgentID == e.AgentID)
@@ -88,7 +88,7 @@ func (h *Host) erasures(ctx context.Context) (list []erasure, err error) {
 	return list, err
 }
 
-// wasErased tells whether a reset erased an archived event.
+// wasErased reports whether a reset erased an archived event.
 func wasErased(list []erasure, number int64, event *abi.MemoryEvent) bool {
 	return slices.ContainsFunc(list, func(e erasure) bool { return e.covers(number, event) })
 }

@@ -299,7 +299,7 @@ type mortal struct {
 	steps *atomic.Int64 // until it dies
 }
 
-// at is a step. It tells whether the host still lives.
+// at is a step. It reports whether the host still lives.
 func (m *mortal) at() bool {
 	if m.steps.Add(-1) == 0 {
 		m.die()

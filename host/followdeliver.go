@@ -60,8 +60,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// nearlyCaughtUp tells whether a follower that is to serve had so little left that the turn can deliver the rest: where
-// callers write without a pause there is always something left.
+// nearlyCaughtUp reports whether a follower that is to serve had so little left that the turn can deliver the rest:
+// where callers write without a pause there is always something left.
 func (f *follower) nearlyCaughtUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -436,7 +436,7 @@ func (f *follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) erro
 	}
 }
 
-// behindWall tells whether an event may not be delivered now: its scope may be read-only at the serving provider too.
+// behindWall reports whether an event may not be delivered now: its scope may be read-only at the serving provider too.
 func (f *follower) behindWall(event *abi.MemoryEvent) (bool, error) {
 	providers := []*Provider{f.provider()}
 	if v := f.slot.current.Load(); v != nil {
@@ -618,7 +618,7 @@ func (f *follower) lookAt(ctx context.Context, look *followLook, r state.KeyValu
 	return nil
 }
 
-// ledgerOf is the ledger's record of an open event with its key; nil where there is none.
+// ledgerOf is the ledger's record of an open event with its key; nil if there is none.
 func (f *follower) ledgerOf(ctx context.Context, open *abi.OpenEvent) (*ledgerEntry, string, error) {
 	sc, err := f.provider().scopeOf(open.Scope)
 	if err != nil {

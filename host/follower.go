@@ -228,7 +228,7 @@ func (s *Slot) removeFollower(f *follower) {
 	s.followers.Store(&list)
 }
 
-// followerWith finds the follower of a memory; nil where there is none.
+// followerWith finds the follower of a memory; nil if there is none.
 func (s *Slot) followerWith(key followerKey) *follower {
 	for _, f := range s.followerList() {
 		if f.key == key {
@@ -277,7 +277,7 @@ func (s *Slot) closeFollowers(ctx context.Context) (err error) {
 	return err
 }
 
-// followRecordOf reads the record of a follower; nil where there is none.
+// followRecordOf reads the record of a follower; nil if there is none.
 func (h *Host) followRecordOf(ctx context.Context, key followerKey) (*followRecord, error) {
 	stored, err := h.store.Record(ctx, tableFollow, key[:])
 	if err != nil || stored == nil {

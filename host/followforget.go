@@ -11,7 +11,7 @@ import (
 // forgetAtFollower bounds how long one follower may take to forget.
 const forgetAtFollower = 30 * time.Second
 
-// follows tells whether a scope is one of a follower's.
+// follows reports whether a scope is one of a follower's.
 func (s *Slot) follows(r *scopeRecord) bool {
 	for _, f := range s.followerList() {
 		if p := f.provider(); p != nil && p.owns(r) {

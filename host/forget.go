@@ -248,7 +248,7 @@ func (h *Host) forgetByNativeIDs(ctx context.Context, b *state.Batch, space stat
 	})
 }
 
-// forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had tells whether the
+// forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had reports whether the
 // scope has one of the events; where only some of the ids are known, whether it has any event.
 func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, ids []string, all bool) (
 	had bool, err error) {
@@ -319,7 +319,7 @@ func (r *forgottenRule) parse() (err error) {
 	return err
 }
 
-// covers tells whether the rule is about an event. One whose time cannot be read is not.
+// covers reports whether the rule is about an event. One whose time cannot be read is not.
 func (r *forgottenRule) covers(e *abi.MemoryEvent) bool {
 	at, err := abi.ParseTime(e.Timestamp)
 	switch {
@@ -389,7 +389,7 @@ func (h *Host) readForgetful(ctx context.Context) error {
 	return stateError(err)
 }
 
-// wasForgotten tells whether an event was forgotten. Where nothing ever was it costs nothing.
+// wasForgotten reports whether an event was forgotten. Where nothing ever was it costs nothing.
 func (h *Host) wasForgotten(ctx context.Context, e *abi.MemoryEvent) (bool, error) {
 	if !h.forgetful.Load() {
 		return false, nil

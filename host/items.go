@@ -98,7 +98,7 @@ func (o *operation) moreItems(b *abi.ContextBudget, result *abi.RetrieveResult) 
 	return more
 }
 
-// allShown tells whether everything that came fitted the budget.
+// allShown reports whether everything that came fitted the budget.
 func allShown(r *abi.RetrieveResult) bool {
 	return r.Trace != nil && r.FormattedContext != "" && (r.Trace.Truncated == nil || !*r.Trace.Truncated)
 }

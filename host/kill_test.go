@@ -66,7 +66,7 @@ func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 	var child *exec.Cmd
 	var mu sync.Mutex
 	random, seen, killAt := rand.New(rand.NewPCG(7, 7)), 0, 0
-	// step kills the writer at the chosen step, and tells whether the request is then lost, by chance.
+	// step kills the writer at the chosen step, and reports whether the request is then lost, by chance.
 	step := func() (lost bool) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -59,17 +59,17 @@ type ledgerEntry struct {
 	stored []byte
 }
 
-// uncertain tells whether the backend has to be asked before the event may be sent again.
+// uncertain reports whether the backend has to be asked before the event may be sent again.
 func (e *ledgerEntry) uncertain() bool {
 	return e.state == deliverySent || e.state == deliveryReceived && undecidedStatus(e.receipt.Status)
 }
 
-// undecidedStatus tells whether a receipt leaves open what has arrived of its event.
+// undecidedStatus reports whether a receipt leaves open what has arrived of its event.
 func undecidedStatus(status abi.WriteStatus) bool {
 	return status == abi.StatusUncertain || status == abi.StatusPartial
 }
 
-// unseen tells whether it is not yet known that the event can be retrieved.
+// unseen reports whether it is not yet known that the event can be retrieved.
 func (e *ledgerEntry) unseen() bool {
 	if e.state != deliveryReceived {
 		return true

@@ -230,7 +230,7 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *EventQuery) (*Eve
 	return page, nil
 }
 
-// wants tells whether an event is one of those asked for.
+// wants reports whether an event is one of those asked for.
 func (q *EventQuery) wants(e *ListedEvent) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
 		(q.SessionID == "" || q.SessionID == e.SessionID)

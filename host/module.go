@@ -97,7 +97,7 @@ func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
 	return effective, err
 }
 
-// has tells whether the module exports an operation.
+// has reports whether the module exports an operation.
 func (m *Module) has(op string) bool { return slices.Contains(m.Exports, op) }
 
 // choose finds the provider that a configuration names, the word by which it was chosen, and its effective block.
@@ -145,7 +145,7 @@ func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, e
 	return decl.Kind, decl.Note, nil
 }
 
-// meets tells whether a block has a value at a pointer: the given one, or any but null where none is given.
+// meets reports whether a block has a value at a pointer: the given one, or any but null where none is given.
 func meets(block abi.Raw, pointer string, equals abi.Raw) (bool, error) {
 	var value, want any
 	if err := json.Unmarshal(block, &value); err != nil {
@@ -221,7 +221,7 @@ func offered(decls []abi.NativeDecl, block abi.Raw) ([]abi.NativeDecl, error) {
 	return list, nil
 }
 
-// declared is the declaration of a name; nil where there is none.
+// declared is the declaration of a name; nil if there is none.
 func declared(decls []abi.NativeDecl, name string) *abi.NativeDecl {
 	at := slices.IndexFunc(decls, func(d abi.NativeDecl) bool { return d.Name == name })
 	if at < 0 {

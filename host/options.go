@@ -183,7 +183,7 @@ type ProviderConfig struct {
 	NoLookup bool
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
-	// Smoke tells whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this
+	// Smoke reports whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this
 	// module, configuration and backend version, SmokeAlways, or SmokeNever, the default. A smoke writes into two
 	// throw-away scopes and erases them; a backend that works with an LLM calls it for that.
 	Smoke string

@@ -56,7 +56,7 @@ type Provider struct {
 	setUp              sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
-	// backendName is what its health calls the backend: the element around a context may name it in place of the
+	// backendName is what its health calls the backend: the element around a context may name it instead of the
 	// provider.
 	backendName string
 	// served is the fact by which it serves among hosts that share the store (follow.go), set before it does.
@@ -225,7 +225,7 @@ func (p *Provider) close(ctx context.Context) error {
 	return p.host.machine.Release(ctx, p.module.program)
 }
 
-// has tells whether the provider has an operation: the module exports it, and the configuration has what it requires.
+// has reports whether the provider has an operation: the module exports it, and the configuration has what it requires.
 func (p *Provider) has(op string) bool {
 	_, lacks := p.lacks[op]
 	return p.module.has(op) && !lacks

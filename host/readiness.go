@@ -50,7 +50,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 	})
 }
 
-// failsForNow tells whether a look that failed with err may soon succeed.
+// failsForNow reports whether a look that failed with err may soon succeed.
 func failsForNow(err error) bool {
 	e := abi.AsError(err)
 	switch e.Code {
@@ -103,7 +103,7 @@ func (u *unseen) received() []string {
 	return list
 }
 
-// workReady lets a provider with outstanding work do it. It tells whether the work was finished before the time was
+// workReady lets a provider with outstanding work do it. It reports whether the work was finished before the time was
 // over.
 func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	o, err := s.begin(abi.OpWaitUntilReady)

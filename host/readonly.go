@@ -47,7 +47,7 @@ type modeRecord struct {
 	Since    string `json:"since"`
 }
 
-// isReadOnly tells whether a scope may not be written now. Nil asks for the slot as a whole.
+// isReadOnly reports whether a scope may not be written now. Nil asks for the slot as a whole.
 func (m *readOnlyMode) isReadOnly(sc *scopeState) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -141,7 +141,7 @@ func sessionPattern(patterns []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^(?:` + strings.Join(alternatives, "|") + `)$`)
 }
 
-// testSession tells whether the configuration makes a session read-only.
+// testSession reports whether the configuration makes a session read-only.
 func (p *Provider) testSession(session string) bool {
 	return p.testSessions != nil && p.testSessions.MatchString(session)
 }

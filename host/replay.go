@@ -20,7 +20,7 @@ import (
 type ReplayOptions struct {
 	// Path is the cassette. Required.
 	Path string
-	// Module gives the module that is to answer in place of the one that was recorded; it may be another one. Required.
+	// Module gives the module that is to answer instead of the one that was recorded; it may be another one. Required.
 	Module func(recorded cassette.Load) ([]byte, error)
 	// Partial replays a cassette that was cut off, as far as it goes.
 	Partial bool

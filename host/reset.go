@@ -155,7 +155,7 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, 
 	return current, nil
 }
 
-// untouched tells whether nothing was delivered into a generation, nor kept for it.
+// untouched reports whether nothing was delivered into a generation, nor kept for it.
 func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 	records, err := h.store.Records(ctx, tableLedger, space[:], nil, 1)
 	if err != nil {

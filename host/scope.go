@@ -52,7 +52,7 @@ func (r *scopeRecord) memoryScope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace, AgentID: r.AgentID}
 }
 
-// owns tells whether a scope is one of the provider's.
+// owns reports whether a scope is one of the provider's.
 func (p *Provider) owns(r *scopeRecord) bool {
 	return r.Provider == p.name && r.Origin == p.originKey && r.Namespace == p.config.Namespace
 }

@@ -275,8 +275,8 @@ func shadowTime(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(math.MaxInt64-at.UnixNano()))
 }
 
-// forgottenSince tells whether something of a person was forgotten after a time, in this process: an answer from before
-// may hold it.
+// forgottenSince reports whether something of a person was forgotten after a time, in this process: an answer from
+// before may hold it.
 func (h *Host) forgottenSince(scope abi.MemoryScope, at time.Time) bool {
 	last, ok := h.forgotAt[personOf(scope)]
 	return ok && !at.After(last)

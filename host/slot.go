@@ -27,10 +27,9 @@ type Slot struct {
 	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
 	lastCall atomic.Int64
 
-	// followers get what is recorded (follow.go). following says what the slot of a follower is for; nil for any other.
-	followersMu sync.Mutex // held by the one that changes the list
-	followers   atomic.Pointer[[]*follower]
-	following   *followerUse
+	// followers get what is recorded (follower.go). following says what the slot of a follower is for; nil for any other.
+	followers atomic.Pointer[[]*follower]
+	following *followerUse
 }
 
 var _ Contract = (*Slot)(nil)

@@ -67,7 +67,7 @@ func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly 
 	return s.learn(p, sc, values)
 }
 
-// learn takes over facts as they were read, and tells whether they make the scope, or for nil the slot, read-only.
+// learn takes over facts as they were read, and reports whether they make the scope, or for nil the slot, read-only.
 func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
 	if values == nil {
 		return false, nil
@@ -257,8 +257,8 @@ func (s *Slot) learnInTurn(p *Provider, sc *scopeState, values [][]byte) (readOn
 	return s.learn(p, sc, values)
 }
 
-// endTurnElsewhere takes the turn from a host that has ended and frees it. It tells whether the turn is free; false when
-// its host lives.
+// endTurnElsewhere takes the turn from a host that has ended and frees it. It reports whether the turn is free; false
+// when its host lives.
 func (s *Slot) endTurnElsewhere(ctx context.Context, p *Provider, key []byte) (free bool, err error) {
 	turn, err := s.host.fleet.TryBegin(ctx, key)
 	if err != nil || turn == nil {

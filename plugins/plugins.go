@@ -1,6 +1,6 @@
 // Package plugins carries the built modules, so that `go run` and `go install` need nothing but Go.
 //
-// Each stands beside its sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock holds them to those
+// Each is beside its sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock holds them to those
 // sources.
 package plugins
 
@@ -18,7 +18,7 @@ var files embed.FS
 type Module struct {
 	// Name is its folder's, which is the module's own name: "full_history".
 	Name string
-	// Path is where it stands in this folder: "conditions/full_history/full_history.wasm".
+	// Path is its path in this folder: "conditions/full_history/full_history.wasm".
 	Path string
 	// Wasm is shared by all callers and not to be changed.
 	Wasm []byte

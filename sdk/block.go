@@ -117,7 +117,7 @@ func Indent(text string) string {
 	return string(b)
 }
 
-// lineEnd is the length of the line end with which a text begins, 0 where there is none.
+// lineEnd is the length of the line end with which a text begins, 0 if there is none.
 func lineEnd(text string) int {
 	for _, end := range [...]string{"\n", "\r\n", "\r", "\v", "\f", "\u0085", "\u2028", "\u2029"} {
 		if strings.HasPrefix(text, end) {
@@ -145,7 +145,7 @@ func Minute(at string) string {
 	return at[:date] + " " + at[date+1:minute]
 }
 
-// isDay tells whether a text begins with a date, followed by nothing, "T" or a blank.
+// isDay reports whether a text begins with a date, followed by nothing, "T" or a blank.
 func isDay(at string) bool {
 	const shape = "dddd-dd-dd"
 	if len(at) < len(shape) || len(at) > len(shape) && at[len(shape)] != 'T' && at[len(shape)] != ' ' {

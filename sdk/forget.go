@@ -2,7 +2,7 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// Forgets tells whether a request by session or by time means an event with this session and timestamp. A request by
+// Forgets reports whether a request by session or by time means an event with this session and timestamp. A request by
 // ids means no event in this way.
 func Forgets(r *abi.ForgetRequest, sessionID, timestamp string) bool {
 	switch {

@@ -28,7 +28,7 @@ func Labels(r *abi.RetrieveRequest) []string {
 	return names
 }
 
-// CrossContext tells whether a request asks deliberately not to be filtered by its context.
+// CrossContext reports whether a request asks deliberately not to be filtered by its context.
 func CrossContext(r *abi.RetrieveRequest) bool {
 	return len(r.Filters) > 0 && string(r.Filters["cross_context"]) == "true"
 }

@@ -61,7 +61,7 @@ const (
 	nestedDeep = "nested too deep"
 )
 
-// DepthError tells whether err, as a Decoder returned it, says that a text nests deeper than the limit, and where.
+// DepthError reports whether err, as a Decoder returned it, says that a text nests deeper than the limit, and where.
 func DepthError(err error) (at int, is bool) {
 	e, ok := err.(*SyntaxError) //nolint:errorlint // errors.As brings reflection into a guest
 	if !ok || e.What != nestedDeep {
@@ -86,7 +86,7 @@ func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxD
 // DecodeStr reads text.
 func DecodeStr(text string) *Decoder { return DecodeBytes([]byte(text)) }
 
-// Valid tells whether text is one JSON value.
+// Valid reports whether text is one JSON value.
 func Valid(text []byte) bool { return DecodeBytes(text).Validate() == nil }
 
 // Limit sets how deep arrays and objects may nest, at most MaxDepth. It returns d.

@@ -125,7 +125,7 @@ func (d *Decoder) enter(open byte) error {
 	return nil
 }
 
-// more is between two elements, or before the first: it tells whether there is a further one, and leaves the array or
+// more is between two elements, or before the first: it reports whether there is a further one, and leaves the array or
 // object where there is none.
 func (d *Decoder) more(closing byte, first bool) (bool, error) {
 	switch c := d.peek(); {

@@ -48,7 +48,7 @@ func readRooms(t *testing.T) map[string][]string {
 	return rooms
 }
 
-// roomOf is the longest room that a package's path begins with; "" where there is none.
+// roomOf is the longest room that a package's path begins with; "" if there is none.
 func roomOf(rooms map[string][]string, pkg string) string {
 	for ; pkg != "."; pkg = path.Dir(pkg) {
 		if _, ok := rooms[pkg]; ok {

@@ -376,7 +376,7 @@ func (l *Lab) AddReferences(known func(name string) bool) {
 	}
 }
 
-// Find is the provider of a label; nil where there is none.
+// Find is the provider of a label; nil if there is none.
 func (l *Lab) Find(label string) *Provider {
 	for i := range l.Providers {
 		if l.Providers[i].Label == label {

@@ -111,7 +111,7 @@ func guarded(text string) string {
 	return text
 }
 
-// TakeLabels reads a filled sheet and keeps its labels in the run's folder, in place of what the same person said
+// TakeLabels reads a filled sheet and keeps its labels in the run's folder, instead of what the same person said
 // before. It returns how many rows had a label, and how many had no label.
 //
 // Errors: invalid_argument with the row for another sheet's item, and for a label that is neither yes nor no.

@@ -34,7 +34,7 @@ type Options struct {
 	Local func(p *lab.Provider) bool
 	// Dir is the base of relative names in the lab file.
 	Dir string
-	// Faults counts the pack's fatal faults, where it is run all the same.
+	// Faults counts the pack's fatal faults, where it is run nevertheless.
 	Faults int
 	// Agent answers probes; nil: none.
 	Agent Agent

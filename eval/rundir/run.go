@@ -41,7 +41,7 @@ type Run struct {
 	PackPath string        `json:"pack_path"`
 	Dir      string        `json:"dir,omitempty"`
 	Pack     pack.Manifest `json:"pack"`
-	// Faults counts the fatal faults of the pack, where it was run all the same.
+	// Faults counts the fatal faults of the pack, where it was run nevertheless.
 	Faults     int     `json:"faults,omitempty"`
 	Cells      []*Cell `json:"cells"`
 	CompleteAt string  `json:"complete_at,omitempty"`

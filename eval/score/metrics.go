@@ -218,7 +218,7 @@ type Readiness struct {
 	Waits    int `json:"waits"`
 	TimedOut int `json:"timed_out"`
 	Errors   int `json:"errors"`
-	// PendingProbes are those of sessions whose wait timed out: they were asked all the same.
+	// PendingProbes are those of sessions whose wait timed out: they were asked nevertheless.
 	PendingProbes int `json:"pending_probes"`
 }
 

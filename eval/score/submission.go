@@ -66,7 +66,7 @@ func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
 	return m, nil
 }
 
-// readSubmission reads the rankings, by probe; nil where there is none.
+// readSubmission reads the rankings, by probe; nil if there is none.
 func (t *timeline) readSubmission(r io.Reader) (label string, readings []*reading, err error) {
 	readings = make([]*reading, len(t.probes))
 	lines := bufio.NewScanner(r)

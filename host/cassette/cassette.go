@@ -58,7 +58,7 @@ type Load struct {
 	// Provider is the name, Word how the configuration chose it: backend or condition.
 	Provider string `json:"provider"`
 	Word     string `json:"word"`
-	// Config is the effective block, with the names of secrets in place of their values. ConfigHash is the run
+	// Config is the effective block, with the names of secrets instead of their values. ConfigHash is the run
 	// manifest's.
 	ConfigHash string  `json:"config_hash"`
 	Config     abi.Raw `json:"config"`
@@ -220,7 +220,7 @@ type End struct {
 // Text is bytes that are mostly text: a JSON string where they are UTF-8, {"base64": "..."} where they are not.
 type Text []byte
 
-// IsZero tells whether there is nothing, for omitzero.
+// IsZero reports whether there is nothing, for omitzero.
 func (t Text) IsZero() bool { return len(t) == 0 }
 
 type binary struct {

@@ -9,10 +9,10 @@ import (
 // warnings raises it. A cassette of an earlier revision is compared by Header.Same as one that does not have them.
 const Revision = 2
 
-// Older tells whether the cassette is of an earlier Revision.
+// Older reports whether the cassette is of an earlier Revision.
 func (h *Header) Older() bool { return h.Revision < Revision }
 
-// Same tells whether a replay gave what was recorded: a request to the guest, an answer of the guest or of the slot.
+// Same reports whether a replay gave what was recorded: a request to the guest, an answer of the guest or of the slot.
 //
 // In a cassette of the present Revision that means byte for byte. In an older one members may be in another order, and
 // what has been added since does not count: members of an object, and entries of a list whose name is warnings.
@@ -40,7 +40,7 @@ func parse(text []byte, v *any) error {
 	return d.Decode(v)
 }
 
-// holds tells whether a JSON value has everything that another one had. name is the name of the member.
+// holds reports whether a JSON value has everything that another one had. name is the name of the member.
 func holds(now, then any, name string) bool {
 	switch then := then.(type) {
 	case map[string]any:

@@ -52,8 +52,8 @@ func (engine) Adapt(wasm []byte) ([]byte, error) {
 	})
 }
 
-// startsAlone tells whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in an
-// order that go-sdk knows.
+// startsAlone reports whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in
+// an order that go-sdk knows.
 func startsAlone(parsed *wasmbin.Module) bool {
 	_, haskell := parsed.Export("hs_init")
 	e, ok := parsed.Export(abi.InitExport)

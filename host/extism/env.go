@@ -136,7 +136,7 @@ func renames(module, name string) (string, string) {
 	return module, name
 }
 
-// neverHeld tells whether a WASI function asks for a file or a socket.
+// neverHeld reports whether a WASI function asks for a file or a socket.
 func neverHeld(name string) bool {
 	return strings.HasPrefix(name, "path_") || strings.HasPrefix(name, "sock_")
 }
@@ -188,7 +188,7 @@ func functionsOf(parsed *wasmbin.Module) []sdk.HostFunction {
 	return list
 }
 
-// userTypes are the types of extism:host/user: as mh1's, with one pointer in place of each address with its length, and
+// userTypes are the types of extism:host/user: as mh1's, with one pointer instead of each address with its length, and
 // a pull that makes a block.
 func userTypes() map[string]wasmbin.FuncType {
 	types := map[string]wasmbin.FuncType{abi.ImportPull: {Results: []wasmbin.ValueType{wasmbin.I64}}}

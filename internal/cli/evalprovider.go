@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// isBuiltin tells whether a provider is carried by this program.
+// isBuiltin reports whether a provider is carried by this program.
 func (a *app) isBuiltin(name string) bool {
 	for _, p := range a.knownProviders() {
 		if p.Name == name {
@@ -125,8 +125,8 @@ func (a *app) unconfigured() []string {
 	return list
 }
 
-// hasBackend tells whether a provider's block names any origin: a module may have routes that its configuration leaves
-// unused.
+// hasBackend reports whether a provider's block names any origin: a module may have routes that its configuration
+// leaves unused.
 func hasBackend(m *host.Module, block abi.Raw) bool {
 	var tree any
 	if json.Unmarshal(block, &tree) != nil {

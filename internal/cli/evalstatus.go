@@ -40,7 +40,7 @@ func (a *app) evalStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// ended tells whether no cell of a run is waiting or running.
+// ended reports whether no cell of a run is waiting or running.
 func ended(r *rundir.Run) bool {
 	return !slices.ContainsFunc(r.Cells, func(c *rundir.Cell) bool {
 		return c.State != rundir.Complete && c.State != rundir.Failed

@@ -98,7 +98,7 @@ func (a *app) init(f *initFlags) error {
 	return nil
 }
 
-// setID writes an id into a starter, in place of the default.
+// setID writes an id into a starter, instead of the default.
 func setID(text []byte, key, value string) []byte {
 	quoted, err := json.Marshal(value) // a JSON string is a YAML string
 	if err != nil {

@@ -176,7 +176,7 @@ func (a *app) ledgerChange(ctx context.Context, d *door, m *abi.NativeMutation) 
 	return nil
 }
 
-// leftOpen tells whether a conflict of a merge is not settled.
+// leftOpen reports whether a conflict of a merge is not settled.
 func leftOpen(r *abi.MutationReceipt) bool {
 	var conflicts []struct{ Severity, Settled string }
 	if r.Trace == nil || json.Unmarshal(r.Trace.Details["conflicts"], &conflicts) != nil {

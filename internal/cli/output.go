@@ -57,7 +57,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// unicodeLocale tells whether the locale's characters are UTF-8. Without any locale the answer is no.
+// unicodeLocale reports whether the locale's characters are UTF-8. Without any locale the answer is no.
 func unicodeLocale(env map[string]string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env[name]); v != "" {

@@ -133,7 +133,7 @@ func (a *app) otherSlotHint(info state.SlotInfo) string {
 	return hint
 }
 
-// sameFolder tells whether two paths name one folder. A path that does not exist here, as of a slot in a container,
+// sameFolder reports whether two paths name one folder. A path that does not exist here, as of a slot in a container,
 // counts as the same.
 func sameFolder(slots, here string) bool {
 	of, err := os.Stat(slots)
@@ -144,7 +144,7 @@ func sameFolder(slots, here string) bool {
 	return err != nil || os.SameFile(of, ours)
 }
 
-// sameFile tells whether two names are of one file; no name is no file.
+// sameFile reports whether two names are of one file; no name is no file.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b

@@ -111,7 +111,7 @@ func (l *slotLine) search(at *attempt) {
 	at.door, at.err, l.door = d, err, d
 }
 
-// lost tells whether an error means that the slot is gone; if so it forgets the door.
+// lost reports whether an error means that the slot is gone; if so it forgets the door.
 func (l *slotLine) lost(d *door, err error) bool {
 	if d.address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot,
 		client.ReasonConnection}, abi.AsError(err).Reason) {

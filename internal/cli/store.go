@@ -72,7 +72,7 @@ func prepareDataFolder(dir string) error {
 	return state.RemoveSlot(dir)
 }
 
-// answers tells whether something listens at an address.
+// answers reports whether something listens at an address.
 func answers(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

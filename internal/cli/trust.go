@@ -102,8 +102,8 @@ func signedByOne(lines []config.Trust, m *module, bundles [][]byte, digest strin
 	return why, nil
 }
 
-// signedBy tells whether one of the bundles is the key's signature. wrong says what is wrong with one that is the key's,
-// where none is right.
+// signedBy reports whether one of the bundles is the key's signature. wrong says what is wrong with one that is the
+// key's, where none is right.
 func signedBy(key *signing.PublicKey, bundles [][]byte, digest string) (signed bool, wrong error) {
 	for _, b := range bundles {
 		err := key.Verify(b, digest)

@@ -16,7 +16,7 @@ import (
 
 const kind = "application/vnd.example.note"
 
-// registries are one with the referrers API and one with tags in place of it.
+// registries are one with the referrers API and one with tags instead of it.
 func registries() map[string]http.Handler {
 	return map[string]http.Handler{"tags": emptyRegistry(),
 		"API": served.New(served.Logger(log.New(io.Discard, "", 0)), served.WithReferrersSupport(true))}

@@ -77,7 +77,7 @@ func (r Reference) String() string {
 	return s
 }
 
-// loopback tells whether the registry is on this computer: only there is plain HTTP spoken.
+// loopback reports whether the registry is on this computer: only there is plain HTTP spoken.
 func (r Reference) loopback() bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

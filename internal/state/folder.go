@@ -18,8 +18,12 @@ import (
 // DataFile is the store's file in the data folder.
 const DataFile = "state.db"
 
-// Schema is the version of the layout that this package reads and writes.
-const Schema = 1
+// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2, which an older
+// memhost refuses: the host's ledger keeps sessions in schema 2.
+const (
+	Schema       = 2
+	oldestSchema = 1
+)
 
 // Open opens the store in a data folder and makes this process the folder's one owner until Close. A folder that does
 // not exist is created with mode 0700, its data file with 0600. The structure of a file that was not left as Close
@@ -154,15 +158,20 @@ func (s *Bolt) openSchema(dir string) error {
 	if err != nil {
 		return openError(dir, s.path, err)
 	}
-	isNew := false
+	changed := false
 	err = guard(func() error {
 		if k, _ := tx.Cursor().First(); k == nil {
-			isNew = true
+			changed = true
 			return createBuckets(tx)
 		}
-		return checkSchema(dir, tx)
+		n, err := readSchema(dir, tx)
+		if err != nil || n == Schema {
+			return err
+		}
+		changed = true
+		return putSchema(tx)
 	})
-	if err == nil && isNew {
+	if err == nil && changed {
 		err = guard(tx.Commit)
 	} else {
 		s.rollback(tx)
@@ -179,10 +188,17 @@ func createBuckets(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	return putSchema(tx)
+}
+
+func putSchema(tx *bbolt.Tx) error {
 	return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte(strconv.Itoa(Schema)))
 }
 
-func checkSchema(dir string, tx *bbolt.Tx) error {
+// readSchema returns the schema of the file.
+//
+// Errors: ErrSchema for one that cannot be read, ErrDamaged.
+func readSchema(dir string, tx *bbolt.Tx) (int, error) {
 	var text string
 	if meta := tx.Bucket([]byte(bucketMeta)); meta != nil {
 		text = string(meta.Get([]byte(keySchema)))
@@ -192,19 +208,19 @@ func checkSchema(dir string, tx *bbolt.Tx) error {
 	case text == "":
 		n = 0
 	case err != nil || n < 0:
-		return damaged("its schema is %q, want a number", text)
+		return 0, damaged("its schema is %q, want a number", text)
 	}
 	switch {
 	case n > Schema:
-		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by a newer memhost (schema %d, "+
+		return 0, &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by a newer memhost (schema %d, "+
 			"this one reads %d)", dir, n, Schema),
 			Hint: "use that version or another --data folder"}
-	case n < Schema:
-		return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, "+
+	case n < oldestSchema:
+		return 0, &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, "+
 			"this one reads %d), and there is no migration from it", dir, n, Schema),
 			Hint: "use that version or another --data folder"}
 	}
-	return nil
+	return n, nil
 }
 
 // openError says in words why the data folder could not be opened.

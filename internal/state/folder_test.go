@@ -92,6 +92,22 @@ func edit(t *testing.T, dir string, fn func(tx *bbolt.Tx) error) {
 	require.NoError(t, db.Close())
 }
 
+// TestAnOlderSchemaIsRaised: what an older memhost cannot read must not look to it like what it can.
+func TestAnOlderSchemaIsRaised(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	edit(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte("1")) })
+	s, err = Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		require.Equal(t, "2", string(tx.Bucket([]byte(bucketMeta)).Get([]byte(keySchema))))
+		return nil
+	})
+}
+
 func TestSchemaMustBeThisOne(t *testing.T) {
 	schema := func(text string) func(tx *bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte(text)) }
@@ -102,9 +118,9 @@ func TestSchemaMustBeThisOne(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 1); use that " +
+		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 2); use that " +
 			"version or another --data folder"},
-		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 1), and there is " +
+		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 2), and there is " +
 			"no migration from it"},
 		{"before there were schemas", func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte(bucketMeta))

@@ -97,8 +97,8 @@ func (v *visit) boltIngest() (newest int64, err error) {
 	return newest, err
 }
 
-// boltOwned tells whether all that carries a UUID is the group's, and is anything at all: the servers delete by UUID in
-// any group, and a UUID is not unique in the store.
+// boltOwned reports whether all that carries a UUID is the group's, and is anything at all: the servers delete by UUID
+// in any group, and a UUID is not unique in the store.
 func (v *visit) boltOwned(route, uuid string) (bool, error) {
 	rows, mine := 0, true
 	err := v.bolt(route, []field{{"uuid", sdk.Text(uuid)}}, func(i int, d *wirejson.Decoder) error {

@@ -34,7 +34,7 @@ type settings struct {
 	roles []string
 	// instructions go with every episode.
 	instructions string
-	// coreOnly is a key that is set and that only the surface core has; empty when there is none.
+	// coreOnly is a key that is set and that only the surface core has; empty if there is none.
 	coreOnly string
 	// headers go with every request.
 	headers map[string]string
@@ -49,7 +49,7 @@ const (
 	surfaceCore = "core"
 )
 
-// ownFacts is how many facts a search asks for where nobody says how many; noneSaid is max_facts until it is read.
+// ownFacts is how many facts a search asks for if no number is given; noneSaid is max_facts until it is read.
 const (
 	ownFacts = 20
 	noneSaid = -1
@@ -123,7 +123,7 @@ func (s *settings) check(url string) error {
 	return nil
 }
 
-// ingests tells whether messages of a role are sent.
+// ingests reports whether messages of a role are sent.
 func (s *settings) ingests(role abi.Role) bool {
 	return s.roles == nil || contains(s.roles, string(role))
 }

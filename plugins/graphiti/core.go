@@ -181,7 +181,7 @@ func (s *core) setup(v *visit, receipt *abi.SetupReceipt) error {
 	return err
 }
 
-// probe asks the process, the database behind it, and what can be named.
+// probe asks the process, its database, and what can be named.
 func (s *core) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
 	h.NativeMemoryTypes, h.NativeQueryModes = []string{"episode", "entity", "fact", "community"},
 		[]string{s.searchName()}

@@ -48,7 +48,7 @@ func (l *library) fields() fields {
 	}
 }
 
-// asked is a key that asks for more than the servers have; empty when there is none.
+// asked is a key that asks for more than the servers have; empty if there is none.
 func (l *library) asked() string {
 	for _, key := range [...]struct {
 		name string
@@ -94,7 +94,7 @@ func (l *library) searchName() string {
 	return l.recipe
 }
 
-// reranked tells whether an LLM ranks what is found.
+// reranked reports whether an LLM ranks what is found.
 func (l *library) reranked() bool {
 	if l.config == nil {
 		return strings.HasSuffix(l.recipe, "_CROSS_ENCODER")

@@ -23,7 +23,7 @@ func (j *job) fields() fields {
 	return fields{{"id", &j.id}, {"state", &j.state}, {"error", j.failure.fields()}}
 }
 
-// waits tells whether the job is still to be done.
+// waits reports whether the job is still to be done.
 func (j *job) waits() bool { return j.state == jobWaits || j.state == jobRuns }
 
 // readJob reads {"job": {...}}.
@@ -219,7 +219,7 @@ func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, err
 	return unless(max(v.stallMS, i.writeMS) - (millis(v.Now) - want.sentMS)), nil
 }
 
-// waits tells whether a job is still to be done.
+// waits reports whether a job is still to be done.
 func (s *core) waits(v *visit, id string) (bool, error) {
 	const route = "core_job"
 	body, err := s.gateway(v, v.toGroup(route, "job", id), nil)

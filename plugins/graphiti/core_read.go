@@ -70,11 +70,11 @@ func (s *core) annotate(v *visit, f *found) error {
 	return nil
 }
 
-// filters sorts the request's filters into the fields of the native search and tells how each is applied. What the
+// filters sorts the request's filters into the fields of the native search and says how each is applied. What the
 // configuration has fixed a request cannot change. The four dates of MCP's search_memory_facts are understood too.
 //
-// Facts heed every filter, entities node_labels alone, episodes and communities none (graphiti_core search_utils.py):
-// where a search finds more than a filter reaches, that is no hard one.
+// Every filter applies to facts, only node_labels to entities, none to episodes and communities (graphiti_core
+// search_utils.py): where a search finds more than a filter reaches, that is no hard one.
 func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 	k, partial := s.kinds(), false
 	apply := func(name string, reaches bool) {

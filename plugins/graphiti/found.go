@@ -24,7 +24,7 @@ type found struct {
 	// limit is how many items the search was asked for: "native" where the budget's max_items went into it, or "fixed".
 	limit    int64
 	limitHow string
-	// sources are the event ids behind a fact, by its uuid: from Neo4j, or the gateway.
+	// sources are the ids of the events that a fact came from, by its uuid: from Neo4j, or the gateway.
 	sources map[string][]string
 }
 
@@ -151,7 +151,7 @@ func numbers(d *wirejson.Decoder) (list []*float64, err error) {
 	return list, err
 }
 
-// addEpisodes reads the episodes behind the facts, which core looks up: their names are the events' ids.
+// addEpisodes reads the episodes that the facts came from, which core looks up: their names are the events' ids.
 func (f *found) addEpisodes(body []byte) error {
 	episodes, err := itemsIn(routeCoreSources, "episodes", body)
 	names := map[string]string{}
@@ -166,7 +166,7 @@ func (f *found) addEpisodes(body []byte) error {
 	return err
 }
 
-// addRows reads the events behind the facts as Neo4j answers them: [[fact, name], ...].
+// addRows reads the events that the facts came from as Neo4j answers them: [[fact, name], ...].
 func (f *found) addRows(body []byte) error {
 	return list(routeSources, body, func(d *wirejson.Decoder) error {
 		fact, name, i := "", "", -1

@@ -87,8 +87,8 @@ func isGroup(id string) bool {
 	return len(id) > len("mh1_") && len(id) <= groupMax
 }
 
-// isUUID tells whether s is a lower-case UUID with dashes, as all of Graphiti's are: nothing else is put into a path or
-// a look-up.
+// isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are: nothing else is put into a path
+// or a look-up.
 func isUUID(s string) bool {
 	for i := range len(s) {
 		dash := i == 8 || i == 13 || i == 18 || i == 23

@@ -94,7 +94,7 @@ func TestRPCResponses(t *testing.T) {
 	}
 }
 
-// rpcTexts are answers to tools/call, with the text that is taken out of them: "" where there is none.
+// rpcTexts are answers to tools/call, with the text that is taken out of them: "" if there is none.
 var rpcTexts = []struct{ body, text string }{
 	{`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"facts\": []}"}],"isError":false}}`,
 		`{"facts": []}`},

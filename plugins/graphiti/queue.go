@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// queue is what the REST service and the MCP server have in common. Both take turns into a queue of which they tell
+// queue is what the REST service and the MCP server have in common. Both put turns into a queue about which they report
 // nothing, so it is inferred: a turn is there when its episode is, and an episode is written with all its facts in one
 // transaction.
 //
@@ -161,7 +161,7 @@ func (q *queue) allEpisodes(v *visit, queued ...marker) ([]item, error) {
 	return q.episodes(v, most+slack)
 }
 
-// blind tells whether a turn's time lies in the future, where the list of its episodes does not reach.
+// blind reports whether a turn's time lies in the future, where the list of its episodes does not reach.
 func (q *queue) blind(v *visit, m *marker) bool {
 	return !v.hasBolt && !q.own && m.eventMS > millis(v.Now)
 }
@@ -285,7 +285,7 @@ const (
 	draining = "draining"
 )
 
-// drained tells whether the last turn that the server took is there, or will never be: then so it is with all before
+// drained reports whether the last turn that the server took is there, or will never be: then so it is with all before
 // it.
 func (q *queue) drained(v *visit) (string, error) {
 	last, has, err := v.readLast()

@@ -86,7 +86,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	return v.surface.findEvent(v, want, last)
 }
 
-// overtaken tells whether a later turn of the scope is there: queues are worked off in order, so this one will not
+// overtaken reports whether a later turn of the scope is there: queues are worked off in order, so this one will not
 // come.
 func (m *marker) overtaken(last marker, found map[string]named) bool {
 	later := last.sentMS > m.sentMS || m.seq > 0 && last.seq > m.seq

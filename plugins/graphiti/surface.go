@@ -22,7 +22,7 @@ type surface interface {
 	add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError
 	// search finds memory, and sets in the trace which filters were applied, and how.
 	search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error)
-	// holds tells whether the group has anything, or may yet get what was sent until the scope's last turn.
+	// holds reports whether the group has anything, or may yet get what was sent until the scope's last turn.
 	holds(v *visit, last marker) (bool, error)
 	// ready sorts the queued turns into the answer's ids.
 	ready(v *visit, queued []marker, answer *abi.BackendReadiness) error

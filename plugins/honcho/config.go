@@ -52,7 +52,7 @@ type settings struct {
 	derived map[string]bool
 }
 
-// serverFacts is what the operator knows of the server and Honcho does not tell. Nil means not known.
+// serverFacts is what the operator knows of the server and Honcho does not report. Nil means not known.
 type serverFacts struct {
 	flush       *bool
 	sharedCache *bool

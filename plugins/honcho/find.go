@@ -66,7 +66,7 @@ func (b *backend) sessionsOf(visit func(session string) (done bool, err error)) 
 	return true, nil
 }
 
-// findEvent tells which pieces of an event Honcho has. The markers of an earlier write say in which session. Without
+// findEvent returns which pieces of an event Honcho has. The markers of an earlier write say in which session. Without
 // them the session that the event names is looked at first, then all: messages can be listed by session only.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	markers := parseMarkers(r.Markers)

@@ -36,7 +36,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 	return context.FitFirst(b.Call, blocks, budget)
 }
 
-// block is one item in the prompt. What stands in a representation has its time in its own words.
+// block is one item in the prompt. What is in a representation has its time in its own words.
 func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 	x := sdk.Block{Heading: l.heading, Text: sdk.Indent(e.Text)}
 	if e.Span != nil || l.heading == overChat {

@@ -50,7 +50,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	h.BackendVersion = b.version
 	if b.probeEmbeddings {
-		// Session context hides an outage of the embedding provider behind recency; this route does not.
+		// Session context returns recent messages and so hides an outage of the embedding provider; this route does not.
 		about := wire.Object{"observer_id", probeWorkspace, "observed_id", probeWorkspace}
 		_, err := b.send(request{route: "conclusions_query", workspace: workspace,
 			body: wire.Object{"query", "health", "top_k", 1, "filters", about}.JSON()})

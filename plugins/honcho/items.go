@@ -128,7 +128,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 }
 
 // readProse reads what session context, peer context and representation bring: the card, what was derived, the summary.
-// Messages come after what other calls bring: a budget that is short keeps what stands first.
+// Messages come after what other calls bring: a short budget keeps what comes first.
 func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
 	var representation, alone, id string
 	var card []string

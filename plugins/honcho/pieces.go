@@ -111,7 +111,7 @@ func callsOf(m *abi.Message) string {
 	return "[" + strings.Join(calls, ",") + "]"
 }
 
-// metadataOf is the event's metadata, as text where Honcho would not keep the object as it is; nil where there is none.
+// metadataOf is the event's metadata, as text where Honcho would not keep the object as it is; nil if there is none.
 func metadataOf(e *abi.MemoryEvent) any {
 	if len(e.Metadata) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func rangesOf(missing []int) []string {
 	return ranges
 }
 
-// inRanges tells which of n pieces are named; false where a text is not a range of them.
+// inRanges returns which of n pieces are named; false if a text is not a range of them.
 func inRanges(ranges []string, n int) (named []bool, ok bool) {
 	named = make([]bool, n)
 	for _, text := range ranges {

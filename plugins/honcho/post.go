@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What became of a write that did not simply succeed: the reason of its error.
+// The outcome of a write that did not simply succeed: the reason of its error.
 const (
 	reasonNotStored = "not_stored" // Honcho does not have it, and no request is left that could still store it
 	reasonUncertain = "uncertain"  // it may have been stored
@@ -43,7 +43,7 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	case head.Status >= 300 && head.Status < 500:
 		return nil, failure("messages", head, body).WithReason(reasonNotStored)
 	default:
-		// 500 ends the request in the server itself. 502, 503 and 504 are a proxy's, behind which it may still run.
+		// 500 ends the request in the server itself. 502, 503 and 504 are a proxy's, and the server may still be working.
 		failed, answered = failure("messages", head, body), head.Status == 500
 	}
 	failed.Reason = reasonUncertain

@@ -124,7 +124,7 @@ func (l *look) events(into *[]string) {
 
 func (l *look) warn(code, text string) { l.answer.Warnings = append(l.answer.Warnings, code+": "+text) }
 
-// pending answers for a queue that has rows. It says why they may wait, as far as that can be told from outside.
+// pending answers for a queue that has rows. It says why they may wait, as far as that can be seen from outside.
 func (l *look) pending(q queue) {
 	a := l.answer
 	a.Status, a.OldestPendingAt = abi.ReadinessPending, l.oldest()

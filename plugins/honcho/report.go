@@ -94,7 +94,7 @@ func (q *retrieval) effective() wire.Object {
 	return o
 }
 
-// reportFilters tells how labels took effect: as words of the query, or as filters of a search. Other filters have no
+// reportFilters says how labels took effect: as words of the query, or as filters of a search. Other filters have no
 // counterpart in Honcho.
 func (q *retrieval) reportFilters(t *abi.Trace) {
 	how := abi.FilterSemantic

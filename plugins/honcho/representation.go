@@ -48,7 +48,7 @@ func sectionName(heading string) string {
 	return strings.ToLower(name)
 }
 
-// stamp is the time of "[2026-03-01 09:00:00]" at the beginning of a line as RFC 3339; "" where there is none.
+// stamp is the time of "[2026-03-01 09:00:00]" at the beginning of a line as RFC 3339; "" if there is none.
 func stamp(line string) string {
 	const layout = "[2006-01-02 15:04:05]"
 	at, err := time.Parse(layout, line[:min(len(line), len(layout))])

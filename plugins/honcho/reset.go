@@ -44,7 +44,7 @@ const resetMS = 2000
 // resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls
 // until it is.
 //
-// A workspace goes when its sessions are gone: 409 otherwise. Whether it is gone is told by its peers, which vanish
+// A workspace goes when its sessions are gone: 409 otherwise. Its peers show whether it is gone: they vanish
 // with it, never by the status of a second DELETE, which may be 404 or, while the API caches the workspace, 500.
 // Nothing is created on the way: no get-or-create, no context.
 //

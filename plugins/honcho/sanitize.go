@@ -9,7 +9,7 @@ import (
 // the embedding client, after which nothing is stored. Others, such as <|im_start|>, are harmless.
 var specialTokens = []string{"<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"}
 
-// broken stands behind the "<" of a special token: a zero-width space.
+// broken follows the "<" of a special token: a zero-width space.
 const broken = "\u200b"
 
 // sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed says whether there were
@@ -23,7 +23,7 @@ func sanitize(text string) (clean string, changed bool) {
 }
 
 // splitText cuts a text into parts of at most so many characters, which joined are the text again. It prefers to cut
-// behind white space in the last tenth of a part, and gives the same parts for the same text: a write that was partial
+// after white space in the last tenth of a part, and gives the same parts for the same text: a write that was partial
 // is finished by their numbers.
 func splitText(text string, most int) []string {
 	var parts []string

@@ -19,7 +19,7 @@ const (
 var (
 	// joined is for ids of several parts.
 	joined = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
-	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids stand verbatim in what the
+	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids appear verbatim in what the
 	// deriver writes.
 	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_',
 		Max: maxNativeID - maxPrefix}

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownTopK is how many memories a search asks for where nobody says how many: mem0's own default.
+// ownTopK is how many memories a search asks for if no number is given: mem0's own default.
 const ownTopK = 20
 
 // settings is the config block; manifest.json says what each field means.
@@ -64,7 +64,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		s.topK = ownTopK
 	}
 	if config.Profile == abi.ProfileSourceDesign {
-		// Add and search with what the design names: nothing is looked up behind an add, no score explained.
+		// Add and search with what the design names: nothing is looked up after an add, no score explained.
 		s.verifyWrites, s.explain = false, false
 	}
 	if s.procedural && !s.infer {

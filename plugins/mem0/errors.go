@@ -49,7 +49,7 @@ func readDetail(detail abi.Raw) string {
 	return wire.Text(detail)
 }
 
-// outcome is the error that a code of mem0's stands for.
+// outcome is the error for a code of mem0's.
 type outcome struct {
 	code      abi.Code
 	retryable bool

@@ -112,7 +112,7 @@ func spoken(m *abi.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// word is a name or an id as it stands in brackets: " search_web", or nothing.
+// word is a name or an id as it is written in brackets: " search_web", or nothing.
 func word(text string) string {
 	if text == "" {
 		return ""
@@ -136,7 +136,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// split adds a part in pieces of at most limit characters, cut behind a blank where there is one in the second half; 0
+// split adds a part in pieces of at most limit characters, cut after a blank if there is one in the second half; 0
 // is no limit.
 func (o *outgoing) split(p part, limit int) {
 	for limit > 0 && utf8.RuneCountInString(p.text) > limit {

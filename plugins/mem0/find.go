@@ -30,7 +30,7 @@ type found struct {
 }
 
 // look finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an empty
-// answer proves nothing (upstream pgvector: hnsw filters behind the index). A list of the scope is exact up to 1000
+// answer proves nothing (upstream pgvector: hnsw filters after the index). A list of the scope is exact up to 1000
 // rows, and needs no embedder.
 func (b *backend) look(eventID string) (found, error) {
 	event := filter{keyEvent, sdk.Text(eventID)}

@@ -12,7 +12,8 @@ import (
 //
 //   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a]
 //
-// A reranker's score stands beside it by its own name: "score 0.63 | rerank 0.90". In the frames compact and minimal:
+// A reranker's score is written beside it under its own name: "score 0.63 | rerank 0.90". In the frames compact and
+// minimal:
 //
 //	m1 [2025-03-10, superseded] I moved to oat milk last week.
 func (m *memory) block(id string) sdk.Block {

@@ -42,7 +42,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// unavailable says why, in place of an error: health answers. What is the configuration's fault stays an error.
+// unavailable says why, instead of an error: health answers. What is the configuration's fault stays an error.
 func unavailable(h *abi.BackendHealth, err error) error {
 	e, what := abi.AsError(err), "unreachable: "
 	switch e.Code {

@@ -79,7 +79,7 @@ func (b *backend) lookAtJobs(out *abi.Inventory) error {
 	return err
 }
 
-// addVersions adds what tells each row's version. It refers to no row.
+// addVersions adds each row's version. It refers to no row.
 func addVersions(versions []string, rows []*memory) []string {
 	for _, m := range rows {
 		versions = append(versions, m.id+" "+m.update+" "+sdk.Digest256(m.text)+"\n")

@@ -77,7 +77,7 @@ func (b *backend) settledIn(s *jobState) int64 {
 // jobPages is how many pages of the platform's jobs are searched for one whose id got lost.
 const jobPages = 5
 
-// findJob says what became of an event that has no rows: by its marker, else among the jobs of the whole account, of
+// findJob finds the outcome of an event that has no rows: by its marker, else among the jobs of the whole account, of
 // which only this scope's count.
 func (b *backend) findJob(r *abi.FindEventRequest, answer *abi.FindEventAnswer) (*abi.FindEventAnswer, error) {
 	for _, m := range r.Markers {

@@ -24,7 +24,7 @@ type memory struct {
 	native abi.Raw
 }
 
-// label is the text in the metadata under a key of memhost's, "" where there is none.
+// label is the text in the metadata under a key of memhost's, "" if there is none.
 func (m *memory) label(key string) string { return wire.Text(wire.At(m.metadata, key)) }
 
 func readMemory(native abi.Raw) *memory {
@@ -92,7 +92,7 @@ func readRows(route string, body abi.Raw) (found []*memory, count int64, err err
 	return found, count, nil
 }
 
-// mine says whether an item is of the scope. The platform leaves user_id out of some records; run_id stands on all.
+// mine says whether an item is of the scope. The platform leaves user_id out of some records; run_id is on all.
 //
 // Errors: isolation_breach.
 func (b *backend) mine(route string, m *memory) error {

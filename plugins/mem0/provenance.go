@@ -8,7 +8,7 @@ import (
 )
 
 // provenance by native id is the memory with its history; by event id, the memories that the event's add produced. mem0
-// keeps no link from a memory to the messages behind it: the event id in its metadata is all.
+// keeps no link from a memory to the messages that it came from: the event id in its metadata is all.
 //
 // Errors: not_found for an id that is not of this scope; unsupported for a range of time.
 func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {

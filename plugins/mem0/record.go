@@ -37,7 +37,7 @@ func (b *backend) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return b.add(o, o.parts, b.infer)
 }
 
-// add sends parts of an event and answers for what became of them.
+// add sends parts of an event and returns their outcome.
 func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt, error) {
 	route := b.route("add")
 	body, err := b.send(request{route: route, body: b.addBody(o, parts, infer)})

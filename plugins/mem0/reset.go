@@ -57,7 +57,7 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 			return err
 		}
 	case e.Code == abi.CodeBackend && e.Reason == "unknown":
-		// A delete beside another one answers so, and the rows are gone all the same: the look decides.
+		// A delete beside another one answers so although the rows are gone: the read decides.
 	default:
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *backend) again(r *abi.ResetReceipt) error {
 }
 
 // resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id
-// stands on every record. The work is a job there; the host calls again until it is done.
+// is on every record. The work is a job there; the host calls again until it is done.
 func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	r.Trace.NativeOperation = "DELETE /v1/memories/"
 	r.Remains = []string{"entity records: the platform keeps the names of the scope's user and run"}
@@ -130,7 +130,7 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	return b.again(r)
 }
 
-// deleted says whether the job has come to its end; otherwise the receipt says how it stands.
+// deleted says whether the job has come to its end; otherwise the receipt says how far it is.
 func (b *backend) deleted(id string, r *abi.ResetReceipt) (bool, error) {
 	s, err := b.job(id)
 	if err != nil || s == nil || s.succeeded() {

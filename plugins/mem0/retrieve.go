@@ -263,7 +263,7 @@ func (b *backend) traceRows(t *abi.Trace, q *question, rows []*memory) {
 	}
 }
 
-// larger is the larger of two numbers; nil is none.
+// larger is the larger of two numbers; nil is no number.
 func larger(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b

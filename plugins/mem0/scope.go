@@ -18,7 +18,7 @@ const (
 // call.
 type scopeIDs struct{ user, run string }
 
-// idsOf hashes the whole scope into both ids, behind readable names. Different scopes, generations and providers have
+// idsOf hashes the whole scope into both ids, after readable names. Different scopes, generations and providers have
 // different ids.
 func idsOf(config *abi.GuestConfig, scope abi.MemoryScope, generation int64) scopeIDs {
 	namespace := scope.BackendNamespace

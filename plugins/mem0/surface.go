@@ -269,7 +269,7 @@ func (f *surface) keep(c *sdk.Call) error {
 	return c.Put(surfaceKey, kept.JSON(), sdk.AnyVersion)
 }
 
-// readSurface is the surface that keep wrote, nil where there is none.
+// readSurface is the surface that keep wrote, nil if there is none.
 func readSurface(kept abi.Raw) *surface {
 	f := new(surface)
 	if wire.Check(kept) == nil {

@@ -77,7 +77,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	s.shareGroups = share == "groups"
 	if s.sourceDesign = config.Profile == abi.ProfileSourceDesign; s.sourceDesign {
-		// Adds and searches with what the design names, and nothing looked up behind them.
+		// Adds and searches with what the design names, with nothing looked up after them.
 		s.readBack, s.isolationProbe, s.shareGroups, s.namePrefix = false, false, false, prefixNever
 	}
 	return s, nil

@@ -13,7 +13,7 @@ import (
 // server also answers for every failure and timeout of its own; queued in mode async, where it says nothing more.
 //
 // Errors: unsupported unless feedback_enabled; not_found for a memory that is not of this scope, which would turn the
-// whole call into an empty record; unavailable when an empty record has an outage behind it.
+// whole call into an empty record; unavailable when an outage caused an empty record.
 func applyFeedback(b *backend, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	if !b.feedbackEnabled {
 		return nil, abi.NewError(abi.CodeUnsupported, "feedback is off: it changes memories by MemOS's own LLM chain").

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// filter is a condition on memories in the only form that the server takes for one: {"and":[...]} or {"or":[...]} at
+// filter is a condition on memories in the only form that the server accepts: {"and":[...]} or {"or":[...]} at
 // the top. A bare object is read as a map of filters by cube and ignored in silence; nested and/or, null and an
 // unknown operator find nothing or everything.
 type filter struct {
@@ -75,7 +75,7 @@ type asked struct {
 	warnings []string
 }
 
-// mode is the weakest of the ways in which the labels take effect; none where there are none.
+// mode is the weakest of the ways in which the labels take effect; none without labels.
 func (a *asked) mode() abi.FilterMode {
 	mode := abi.FilterNone
 	for _, how := range a.applied {
@@ -190,7 +190,7 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 	return nil
 }
 
-// plainKey says whether a metadata key can be a field of a node, and stand in a query's text.
+// plainKey says whether a metadata key can be a field of a node, and be part of a query's text.
 func plainKey(key string) bool {
 	if key == "" || len(key) > 64 {
 		return false

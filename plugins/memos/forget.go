@@ -67,7 +67,7 @@ func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool
 	return ids, mixed, false, nil
 }
 
-// meant tells whether a request means a memory: as a whole, or some of the events that it was made from.
+// meant reports whether a request means a memory: as a whole, or some of the events that it was made from.
 func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
 	if slices.Contains(r.NativeIDs, m.id) || r.SessionID != "" && m.sessionID == sessionOf(r.SessionID) ||
 		r.From != "" && sdk.Forgets(r, "", m.eventTime) {

@@ -122,7 +122,7 @@ func readItem(native abi.Raw) *item {
 	return m
 }
 
-// label is a field that memhost sent, nil where there is none.
+// label is a field that memhost sent, nil if there is none.
 func (m *item) label(key string) abi.Raw {
 	if value := wire.At(m.native.Raw(), "metadata", "info", key); value != nil {
 		return value
@@ -145,7 +145,7 @@ func windowText(text string) bool {
 	return found && strings.HasPrefix(rest, "[") && (role == "user" || role == "assistant" || role == "tool")
 }
 
-// events are the ids of the events behind a memory: by its sources, and by the label where that is kept.
+// events are the ids of the events that a memory came from: by its sources, and by the label where that is kept.
 func (m *item) events() (ids []string) {
 	add := func(id string) {
 		if id != "" && !slices.Contains(ids, id) {

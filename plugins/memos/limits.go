@@ -65,7 +65,7 @@ func (l limits) within(n *int64) limits {
 		var next *share
 		for i := range shares {
 			s := &shares[i]
-			// The group that is furthest behind its share comes next: have/want compared crosswise, so that it stays in
+			// The group that is furthest below its share comes next: have/want compared crosswise, so that it stays in
 			// integers.
 			if s.want > 0 && s.cost <= left && (next == nil || *s.have*next.want < *next.have*s.want) {
 				next = s
@@ -91,7 +91,7 @@ func (l limits) fields(sourceDesign bool) wire.Object {
 }
 
 // report says in a trace which limits a search had. What was sent for max_items is top_k, and counts text memories; the
-// others stand in effective.
+// others are in effective.
 func (q *query) report(t *abi.Trace) {
 	l := q.limits
 	t.Effective = wire.Object{"search_mode", q.searchMode, "session_id", "soft", "top_k", l.text}.Map()

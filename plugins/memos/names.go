@@ -5,14 +5,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// keyName holds the first name of a user that the scope has seen, keyNames stands where another one has followed.
+// keyName holds the first name of a user that the scope has seen, keyNames is written once another one has followed.
 const (
 	keyName  = "user_name"
 	keyNames = "user_names"
 )
 
-// namesSpeakers tells whether the messages of an event have their names before their text, since MemOS drops names and
-// would remember of two people as of one. With name_prefix auto that is so from the event on in which a second name
+// namesSpeakers reports whether the messages of an event have their names before their text, since MemOS drops names
+// and would remember of two people as of one. With name_prefix auto that is so from the event on in which a second name
 // occurs among the scope's users.
 func (b *backend) namesSpeakers(e *abi.MemoryEvent) (bool, error) {
 	if b.namePrefix != prefixAuto {

@@ -17,7 +17,7 @@ type verdict struct {
 	isolation string
 	// leak is the breach that was found, nil for none.
 	leak *abi.Error
-	// blind tells that the canary is stored and no search finds it: the embedder does not work.
+	// blind: the canary is stored and no search finds it: the embedder does not work.
 	blind    bool
 	warnings []string
 }
@@ -68,7 +68,7 @@ func (b *backend) look(v *verdict, mayWrite bool) error {
 	return nil
 }
 
-// emptyCube lists cube b, which nobody ever writes: whatever is in it is somebody else's. It also proves that the
+// emptyCube lists cube b, which is never written: whatever is in it belongs to another scope. It also proves that the
 // graph database answers.
 func (b *backend) emptyCube() error {
 	cube := b.canary("b")

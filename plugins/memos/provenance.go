@@ -20,7 +20,7 @@ const (
 // provenance tells where memory came from: the memories of an event, one memory with what it replaced and what
 // replaced it, or what was taken in between two times.
 //
-// Errors: not_found for an id that is not of this scope, whoever else's it may be.
+// Errors: not_found for an id that is not of this scope, also if it is another scope's.
 func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	p := &origin{backend: b, out: &abi.Provenance{Items: []abi.ProvenanceItem{},
 		Trace: b.trace("POST /product/get_memory")}}
@@ -193,7 +193,7 @@ func (b *backend) byID(id string) (*item, error) {
 
 // own makes sure that every id is a memory of the scope's cube.
 //
-// Errors: not_found, whether an id is unknown or another scope's, which the caller is not told.
+// Errors: not_found, whether an id is unknown or another scope's, which the answer does not show.
 func (b *backend) own(ids ...string) error {
 	owners, err := b.owners(ids)
 	if err != nil {

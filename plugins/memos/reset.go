@@ -51,7 +51,7 @@ func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	return out, nil
 }
 
-// waiting counts background tasks under way, as far as the server tells.
+// waiting counts running background tasks, as far as the server reports them.
 func (b *backend) waiting() (n int) {
 	if !b.async() {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve is one POST /product/search. When every group comes back empty, one look at the store tells an outage from
-// emptiness: search itself answers 200 and nothing with the database or the embedder down.
+// retrieve is one POST /product/search. When every group comes back empty, one read of the store distinguishes an
+// outage from emptiness: search itself answers 200 and nothing with the database or the embedder down.
 //
 // Out: raw is the answer as it came; evidence points at its items, group by group in the server's order. The groups
 // are ranked apart, so ranks count within the whole list but compare only within a group.

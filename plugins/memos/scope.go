@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] behind the prefix.
+// hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] after the prefix.
 func hashed(prefix string, parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
@@ -91,7 +91,7 @@ func labelScenario(scenario string) string {
 // messageID is what a memory's sources name: the event, and which of its messages.
 func messageID(eventID string, i int) string { return eventID + "#" + sdk.Itoa(i) }
 
-// eventOf is the event of a message id, or nothing when it is none of ours.
+// eventOf is the event of a message id, or nothing if it is not one of ours.
 func eventOf(messageID string) string {
 	at := strings.LastIndexByte(messageID, '#')
 	if at <= 0 || at == len(messageID)-1 {

@@ -76,7 +76,7 @@ func unpack(packed []*source) []*source {
 	return unpacked
 }
 
-// inside is the source that a text, or the content of a doc, holds as JSON; nil where there is none.
+// inside is the source that a text, or the content of a doc, holds as JSON; nil if there is none.
 func (s *source) inside() *source {
 	if s.kind != textOnly && (s.kind != "doc" || s.messageID != "") {
 		return nil

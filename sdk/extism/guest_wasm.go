@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The imports are those of mh1, with one of Extism's pointers in place of address and length.
+// The imports are those of mh1, with one of Extism's pointers instead of address and length.
 
 //go:wasmimport extism:host/user pull
 func importPull() uint64

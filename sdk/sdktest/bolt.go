@@ -26,7 +26,7 @@ type Rows struct {
 	Counters map[string]int64
 	// Server is what the database calls itself.
 	Server string
-	// Err, where it is set, is what came in place of rows.
+	// Err, where it is set, is what came instead of rows.
 	Err *abi.Error
 }
 

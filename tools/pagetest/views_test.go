@@ -37,7 +37,7 @@ func press(label string) chromedp.Action {
 		(b.ariaLabel ?? b.textContent) === %q).click()`, label), nil)
 }
 
-// has tells whether the view has such a button.
+// has reports whether the view has such a button.
 func has(label string, found *bool) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main button")].some(b => !b.hidden &&
 		(b.ariaLabel ?? b.textContent) === %q)`, label), found)

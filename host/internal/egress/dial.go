@@ -109,7 +109,7 @@ func (w *dialWatch) explain(err error) error {
 	return err
 }
 
-// neverLeft tells whether a call failed before it had a connection.
+// neverLeft reports whether a call failed before it had a connection.
 func neverLeft(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

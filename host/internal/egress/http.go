@@ -59,7 +59,7 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	return answer, err
 }
 
-// repeatable tells whether net/http takes a request for one that may be sent twice. Its other sign of that, a header
+// repeatable reports whether net/http takes a request for one that may be sent twice. Its other sign of that, a header
 // Idempotency-Key, it does not see: [Route.HTTP] spells it in lower case.
 func repeatable(r *http.Request) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, r.Method)

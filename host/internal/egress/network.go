@@ -211,7 +211,7 @@ func (c *Call) Outcome(answer Answer, err error) (status int64, effect Effect) {
 	return int64(answer.Status), EffectOfStatus(answer.Status)
 }
 
-// timedOut tells whether a call failed because the time of ctx is over.
+// timedOut reports whether a call failed because the time of ctx is over.
 func timedOut(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -72,11 +72,11 @@ type Answer struct {
 	IsError bool
 }
 
-// AnswersNumber tells whether an import answers a number. AnswersNothing tells whether it has no answer. The answers of
-// all others are pulled.
+// AnswersNumber reports whether an import answers a number. AnswersNothing reports whether it has no answer. The
+// answers of all others are pulled.
 func (i *Import) AnswersNumber() bool { return i.result == number }
 
-// AnswersNothing tells whether an import has no answer.
+// AnswersNothing reports whether an import has no answer.
 func (i *Import) AnswersNothing() bool { return i.result == nothing }
 
 // Border receives all host calls of a call, as bytes. A Call passes them to its Powers; a tape is another Border around

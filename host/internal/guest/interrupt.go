@@ -20,7 +20,7 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was checked, of a hash; quick tells whether an import only moves some bytes. An
+	// prepare may rewrite a module that was checked, of a hash; quick reports whether an import only moves some bytes. An
 	// error says that it cannot.
 	prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error)
 }

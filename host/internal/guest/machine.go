@@ -31,7 +31,7 @@ type Engine interface {
 	Check(m *Module, parsed *wasmbin.Module) error
 	// Adapt may rewrite a checked module before it is metered.
 	Adapt(wasm []byte) ([]byte, error)
-	// Quick tells whether an import only moves some bytes, so that it costs a guest no more than an instruction.
+	// Quick reports whether an import only moves some bytes, so that it costs a guest no more than an instruction.
 	Quick(module, name string) bool
 	// Name is what the run manifest and inspect call it, with the way in which its guests are interrupted.
 	Name(interruption string) string

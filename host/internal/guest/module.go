@@ -102,7 +102,7 @@ func (m *Module) Name() string {
 	return m.Manifest.Name
 }
 
-// Has tells whether the module exports an operation.
+// Has reports whether the module exports an operation.
 func (m *Module) Has(op string) bool { return slices.Contains(m.Exports, op) }
 
 // BadModule is the error of a module that cannot be loaded.

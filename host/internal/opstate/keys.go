@@ -79,7 +79,7 @@ func (o *overlay) under(prefix, after string, most int) []string {
 // prefixes is a set of prefixes of which none begins with another, in order.
 type prefixes []string
 
-// cover tells whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it
+// cover reports whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it
 // begins with it too, so it is the last one that does not sort after the name.
 func (p prefixes) cover(name string) bool {
 	at, found := slices.BinarySearch(p, name)

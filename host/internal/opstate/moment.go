@@ -29,7 +29,7 @@ func (t *State) CountCommit(ctx context.Context) error {
 	return nil
 }
 
-// Changed tells whether the operation has changed the state of its space.
+// Changed reports whether the operation has changed the state of its space.
 func (t *State) Changed() bool { return !t.clean() }
 
 // Moment finds out whether the reads of an operation that does not hold its scope's turn saw one commit of the space.
@@ -62,7 +62,7 @@ func (m *Moment) WillRead(ctx context.Context) (err error) {
 	return err
 }
 
-// Moved tells whether a commit may have come between two of the reads so far. Once true it stays true. A single read
+// Moved reports whether a commit may have come between two of the reads so far. Once true it stays true. A single read
 // costs no comparison, nor do reads that were compared before.
 //
 // Errors: those of the store.

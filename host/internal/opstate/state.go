@@ -39,7 +39,7 @@ func (t *State) clean() bool {
 	return len(t.keys.values) == 0 && len(t.logs) == 0 && len(t.deleted) == 0
 }
 
-// gone tells whether the operation deleted what the store has under name.
+// gone reports whether the operation deleted what the store has under name.
 func (t *State) gone(name string) bool { return t.deleted.cover(name) }
 
 // Get reads a value: version 0 when there is none.

@@ -57,14 +57,14 @@ type Options struct {
 	Language string
 	// Version is the version of memhost that a Go plugin requires, as v0.1.0.
 	Version string
-	// Checkout is a folder with memhost's sources, which a Go plugin is built with in place of a version.
+	// Checkout is a folder with memhost's sources, which a Go plugin is built with instead of a version.
 	Checkout string
 }
 
 // values are what the templates can say.
 type values struct {
 	Name, Language, Version, Checkout, GoVersion string
-	// Released tells whether Version is that of a release, which others can install.
+	// Released reports whether Version is that of a release, which others can install.
 	Released bool
 	// ABI is the manifest's.
 	ABI string

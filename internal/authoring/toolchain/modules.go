@@ -82,7 +82,7 @@ func FindRoot(dir string) (string, error) {
 	}
 }
 
-// IsCheckout tells whether a folder is a checkout of this repository.
+// IsCheckout reports whether a folder is a checkout of this repository.
 func IsCheckout(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	return err == nil && regexp.MustCompile(`(?m)^module\s+`+regexp.QuoteMeta(modulePath)+`\s*$`).Match(b)

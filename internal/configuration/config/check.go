@@ -242,5 +242,5 @@ func (c *checker) blocks(v any, p []string) (any, bool) {
 	return out, true
 }
 
-// sound tells whether a text may cross the slot.
+// sound reports whether a text may cross the slot.
 func sound(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -57,7 +57,7 @@ type Config struct {
 // Memory configures the memory behind the slot.
 type Memory struct {
 	// Plugin is a module file, a module in a registry (oci://...) or the name of a built-in module, as given; "" means
-	// the built-in one that serves the chosen provider. PluginFile tells whether it is a file.
+	// the built-in one that serves the chosen provider. PluginFile reports whether it is a file.
 	Plugin string `koanf:"plugin"`
 	// Profile is best or source-design.
 	Profile string `koanf:"profile"`
@@ -215,7 +215,7 @@ func (p Provider) word() string {
 type Options struct {
 	// File is the value of --config. It must exist.
 	File string
-	// Text is read in place of File, whose name and folder are then used for messages and relative names.
+	// Text is read instead of File, whose name and folder are then used for messages and relative names.
 	Text []byte
 	// NamedFileOnly ignores ./memhost.yaml: for a process that is started in folders that its user has not chosen.
 	NamedFileOnly bool
@@ -424,7 +424,7 @@ func (c *Config) Scope() abi.MemoryScope {
 		AgentID: s.AgentID}
 }
 
-// PluginFile tells whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one,
+// PluginFile reports whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one,
 // unless it begins with oci://; otherwise it is the name of a built-in module, or a module in a registry. A path
 // that the configuration file gives counts from that file's folder.
 func (c *Config) PluginFile() (path string, isFile bool) {

@@ -239,7 +239,7 @@ func (k *key) wants() string {
 	return "a string"
 }
 
-// textual tells whether the key takes a text as it is, so that 123 in a variable is the text 123.
+// textual reports whether the key takes a text as it is, so that 123 in a variable is the text 123.
 func (k *key) textual() bool { return k.kind == aText || k.kind == anID || k.kind == aChoice }
 
 // node is a place in the tree of keys: a group, or a key.

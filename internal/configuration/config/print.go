@@ -187,7 +187,7 @@ func yamlValue(v any) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
 }
 
-// ambiguous tells whether a text without quotes would be read as another kind of value, here or by YAML 1.1.
+// ambiguous reports whether a text without quotes would be read as another kind of value, here or by YAML 1.1.
 func ambiguous(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "=":

@@ -10,7 +10,7 @@ type Store struct {
 	Postgres Postgres `koanf:"postgres"`
 }
 
-// Postgres is a database in place of the file. The data folder keeps what only this machine needs.
+// Postgres is a database instead of the file. The data folder keeps what only this machine needs.
 type Postgres struct {
 	// URL is postgres://USER@HOST:PORT/DATABASE, "" for the file. It may name several hosts with commas between them, and
 	// holds no password.

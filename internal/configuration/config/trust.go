@@ -25,7 +25,7 @@ type Trust struct {
 const trustForms = "sha256:HEX of a module, or oci://HOST/NAME signed by KEY.pub, where NAME may end in /*; " +
 	"until 2027-01-31 may follow"
 
-// Names tells whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
+// Names reports whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
 func (t Trust) Names(module string) bool {
 	if below, ok := strings.CutSuffix(t.Modules, "*"); ok {
 		return strings.HasPrefix(module, below)

@@ -14,7 +14,7 @@ import (
 // Blanked replaces a credential.
 const Blanked = "***"
 
-// CredentialKey tells whether a value under this key is likely to be a credential: its last word is password, token,
+// CredentialKey reports whether a value under this key is likely to be a credential: its last word is password, token,
 // secret, authorization or the like, or a key of an API. Words are separated by anything but letters and digits, or by
 // capitals (apiKey). The plural "tokens" is a number: max_tokens is no credential.
 func CredentialKey(key string) bool {

@@ -154,7 +154,7 @@ func (d *decoder) explain(err error) error {
 	return fmt.Errorf("line %d: not JSON: %w", d.line, err)
 }
 
-// readable tells whether a JSON number is one that a double can hold, to its precision.
+// readable reports whether a JSON number is one that a double can hold, to its precision.
 func readable(literal string) bool {
 	if len(literal) > maxLiteral {
 		return false

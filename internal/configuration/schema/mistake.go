@@ -354,7 +354,7 @@ func (r *reader) fixed(e *jsonschema.ValidationError, length int) *jsonschema.Va
 	return nil
 }
 
-// rejects tells whether a branch fails by type, const or enum at a path of this length.
+// rejects reports whether a branch fails by type, const or enum at a path of this length.
 func (r *reader) rejects(e *jsonschema.ValidationError, length int) bool {
 	switch e.ErrorKind.(type) {
 	case *kind.Type, *kind.Const, *kind.Enum:

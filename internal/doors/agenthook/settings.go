@@ -35,7 +35,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// Install gives the text of a settings file with memhost's hooks in it, in place of those that it may have. The rest
+// Install gives the text of a settings file with memhost's hooks in it, instead of those that it may have. The rest
 // keeps its order and its values; the white space becomes that of two blanks for each level. command is one line for a
 // shell.
 //

@@ -175,7 +175,7 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// number is the time in a file's name, 0 where there is none.
+// number is the time in a file's name, 0 if there is none.
 func number(name string) int64 {
 	digits, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseInt(digits, 10, 64)

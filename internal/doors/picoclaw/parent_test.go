@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/picoclaw"
 )
 
-// workers are hooks in this process, in place of child processes. die ends the running one as a kill does: what it has
+// workers are hooks in this process, instead of child processes. die ends the running one as a kill does: what it has
 // read and not put on disk is lost.
 type workers struct {
 	t   *testing.T

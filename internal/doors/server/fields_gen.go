@@ -153,7 +153,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"ArchiveStats": {
 			"oldest":      "oldest and Newest are when the first and the last event were archived. Absent in an empty archive.",
-			"on":          "on tells whether the slot keeps what is recorded from now on.",
+			"on":          "on reports whether the slot keeps what is recorded from now on.",
 			"open_events": "open_events are not sealed yet; OpenBytes is what they take.",
 			"segments":    "segments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.",
 		},
@@ -195,7 +195,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"BoltResult": {
 			"counters": "counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.",
-			"more":     "more is true when the rows were cut at a limit of the host. The statement has run to its end all the same.",
+			"more":     "more is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.",
 			"server":   "server is what the database calls itself, such as Neo4j/5.26.2.",
 		},
 		"BudgetUse": {
@@ -445,7 +445,7 @@ func fieldComments() map[string]map[string]string {
 			"complete": "complete is false where a part of the run failed or is still to run.",
 			"name":     "name is that of its folder.",
 			"problem":  "problem is why the run cannot be told. Absent where it can.",
-			"report":   "report tells whether there is one to open.",
+			"report":   "report reports whether there is one to open.",
 			"title":    "title is the lab's name. Absent in a run that has not been scored.",
 			"verdicts": "verdicts are the checks of the run and its sealed comparisons.",
 		},
@@ -466,7 +466,7 @@ func fieldComments() map[string]map[string]string {
 			"clock":            "clock is real, or virtual while a cassette is recorded or replayed.",
 			"config":           "config is the effective config block; a secret stands as its name only.",
 			"config_hash":      "config_hash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best, it is that of {\"config\": Config, \"frame\": \"compact\", \"profile\": \"source-design\"}, with those that differ.",
-			"feedback_enabled": "feedback_enabled tells whether apply_feedback is let through: the provider has it and the configuration wants it.",
+			"feedback_enabled": "feedback_enabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.",
 			"followers":        "followers are the other providers that get what is recorded: shadows, and one that is being filled. None of them answers an agent.",
 			"frame":            "frame is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests from before there were frames, which means full.",
 			"load_generation":  "load_generation counts the providers that this slot has served, from 1.",
@@ -501,7 +501,7 @@ func fieldComments() map[string]map[string]string {
 			"user_from": "user_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.",
 		},
 		"SetupReceipt": {
-			"existed":      "existed tells whether the backend already knew the scope; nil when it does not say.",
+			"existed":      "existed reports whether the backend already knew the scope; nil when it does not say.",
 			"native_scope": "native_scope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.",
 		},
 		"Shadow": {

@@ -105,7 +105,7 @@ func (o Options) withDefaults() (Options, error) {
 // Page is a page that uses the door (package page).
 type Page interface {
 	http.Handler
-	// Admits reports whether key, which a request shows in place of the token, is one that the page gave out, and whether
+	// Admits reports whether key, which a request shows instead of the token, is one that the page gave out, and whether
 	// it may send the request.
 	Admits(key, method, route string) (known, allowed bool)
 	// Offer serves a report once, at the path that it returns, and for a minute: a frame cannot send a token.

@@ -24,7 +24,7 @@ type route struct {
 	codes []abi.Code
 	// parameters are those of the query.
 	parameters []*huma.Param
-	// request is an example of the body, nil where there is none; answer one of the answer.
+	// request is an example of the body, nil if there is none; answer one of the answer.
 	request, answer abi.Encodable
 	// media is the type of the answer; empty means JSON.
 	media string

@@ -57,13 +57,13 @@ type Statement struct {
 type Answer struct {
 	Columns []string
 	Rows    [][]any
-	// PackedRows are whole rows, packed, in place of Rows: for a benchmark, which is not to measure Pack.
+	// PackedRows are whole rows, packed, instead of Rows: for a benchmark, which is not to measure Pack.
 	PackedRows []Packed
 	// Counters are named as in nodes-created.
 	Counters map[string]int64
-	// Failure, when set, is the answer in place of rows.
+	// Failure, when set, is the answer instead of rows.
 	Failure *Failure
-	// Drop cuts the connection in place of an answer; DropAfter cuts it behind so many rows.
+	// Drop cuts the connection instead of an answer; DropAfter cuts it behind so many rows.
 	Drop      bool
 	DropAfter int
 }

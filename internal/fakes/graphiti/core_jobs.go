@@ -55,7 +55,7 @@ func (s *Server) workJobs(now time.Time) {
 	}
 }
 
-// Interrupt is the gateway killed while the first job of a group ran: with stored its episode is there all the same.
+// Interrupt is the gateway killed while the first job of a group ran: with stored its episode is there nevertheless.
 func (s *Server) Interrupt(group string, stored bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,7 @@
 // Nothing runs in the background: queue, derivation and deletion are brought up to the clock at the beginning of every
 // request, so that time can be injected and no test waits.
 //
-// What it does in place of a model: the deriver makes one fact of every sentence that an observed peer says,
+// What it does instead of a model: the deriver makes one fact of every sentence that an observed peer says,
 // "user-alice said: ...", and similarity is that of package embed.
 package honcho
 

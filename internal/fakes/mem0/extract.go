@@ -193,7 +193,7 @@ func holdsNUL(text string, metadata map[string]any) bool {
 }
 
 // addFacts extracts, leaves out what the scope has word for word, and stores the rest. A row that the database refuses
-// is answered all the same.
+// is answered nevertheless.
 func (s *OSS) addFacts(a *addRequest) ([]map[string]any, error) {
 	transcript := ""
 	for _, m := range a.Messages {

@@ -73,7 +73,7 @@ func (f *Fleet) Close() {
 	f.releases.Wait()
 }
 
-// Shared tells whether several hosts may share the store.
+// Shared reports whether several hosts may share the store.
 func (f *Fleet) Shared() bool { return f.sessions != nil }
 
 // Hosts lists the hosts that share the store, and which of them is this one; none where one process owns it.
@@ -321,7 +321,7 @@ func (t *Turn) Release(b *state.Batch) {
 	b.PutRecord(TableTurns, t.scope, holding{Session{}, t.Epoch()}.encode())
 }
 
-// Moved tells whether a batch was refused because the turn, or a fact that it depends on, is not what it was. Nothing
+// Moved reports whether a batch was refused because the turn, or a fact that it depends on, is not what it was. Nothing
 // was written. Before the turn was taken, the operation begins anew; after it, another host has taken over.
 func (t *Turn) Moved(err error) bool {
 	var e *state.Error
@@ -378,7 +378,7 @@ func (t *Turn) refused(cause error) error {
 		"it over, or the mode has changed", Hint: "try again"}
 }
 
-// Anew tells whether the operation may begin anew: its first commit was refused, and so nothing was written.
+// Anew reports whether the operation may begin anew: its first commit was refused, and so nothing was written.
 func (t *Turn) Anew() bool { return t != nil && t.moved }
 
 // Alive returns state.ErrTurn when this host's session may have ended, so that another host may have the turn. It is for
@@ -418,7 +418,7 @@ func (t *Turn) Leave(ctx context.Context) {
 	})
 }
 
-// release tells whether the turn is free, or somebody else's.
+// release reports whether the turn is free, or somebody else's.
 func (t *Turn) release(ctx context.Context) bool {
 	var b state.Batch
 	t.Release(&b)

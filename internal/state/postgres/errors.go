@@ -58,7 +58,7 @@ func (s *Store) fail(what string, err error) error {
 	return e
 }
 
-// uncertain tells whether a commit that ended in err may have happened: the connection was lost, or the server ended
+// uncertain reports whether a commit that ended in err may have happened: the connection was lost, or the server ended
 // it. An ordinary error of the server says that the transaction was rolled back.
 func uncertain(err error) bool {
 	var server *pgconn.PgError
@@ -71,7 +71,7 @@ func uncertain(err error) bool {
 // errVanished: a record was deleted by another batch while this one was about to lock it, and is locked by nobody.
 var errVanished = errors.New("a record was deleted by another batch at the same moment")
 
-// again tells whether a batch was not applied only because it ran into another one.
+// again reports whether a batch was not applied only because it ran into another one.
 func again(err error) bool {
 	var server *pgconn.PgError
 	return errors.Is(err, errVanished) || errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")

@@ -85,7 +85,7 @@ type other struct {
 	left    time.Duration
 }
 
-// renewed tells whether somebody serves, given what was found first.
+// renewed reports whether somebody serves, given what was found first.
 func (o *other) renewed(first *other) bool { return o.id != first.id || !o.ends.Equal(first.ends) }
 
 func (o *other) refusal(where string) error {
@@ -170,7 +170,7 @@ func (j *session) renewAlways(ctx context.Context) {
 	}
 }
 
-// rejoin begins a new session in place of one that has ended, and tells whether it could.
+// rejoin begins a new session instead of one that has ended, and reports whether it could.
 func (j *session) rejoin(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
@@ -178,7 +178,7 @@ func (j *session) rejoin(ctx context.Context) bool {
 	return err == nil && found == nil
 }
 
-// renew renews the session once, and tells whether it could ask. A failure is left to the next time: reads report it
+// renew renews the session once, and reports whether it could ask. A failure is left to the next time: reads report it
 // when the session has ended.
 func (j *session) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)

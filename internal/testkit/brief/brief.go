@@ -4,7 +4,7 @@ package brief
 
 import "testing"
 
-// Tests tells whether tests are to be short.
+// Tests reports whether tests are to be short.
 func Tests() bool { return testing.Short() || Race }
 
 // Skip leaves a test, or a variant of one, to make test-long.

@@ -79,7 +79,7 @@ func (c Conversation) Hold(slot Slot, agent Talker) (found []string) {
 	return append(found, c.wrongInArchive(slot.Archive())...)
 }
 
-// Found tells whether a line of that kind was found.
+// Found reports whether a line of that kind was found.
 func Found(found []string, kind string) bool {
 	return slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, kind+": ") })
 }

@@ -87,7 +87,7 @@ func (c *claudeExport) shown() []claudeMessage {
 	return path
 }
 
-// claudeWords takes the blocks, since text has notes in place of those that are no words. Old exports have only text.
+// claudeWords takes the blocks, since text has notes instead of those that are no words. Old exports have only text.
 func (t *talk) claudeWords(m claudeMessage) string {
 	words := t.wordsOf(blocksOf(m.Content))
 	if strings.TrimSpace(words) == "" && len(blocksOf(m.Content)) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownItems is how many messages come where nobody says how many, mostItems how many at most.
+// ownItems is how many messages come if no number is given, mostItems how many at most.
 const (
 	ownItems  = 100
 	mostItems = 10_000
@@ -57,7 +57,7 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	return b
 }
 
-// effective is what a retrieval goes by, for its trace.
+// effective is the configuration that a retrieval used, for its trace.
 func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 	order := "relevant"
 	if s.byTime {

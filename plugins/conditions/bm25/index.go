@@ -16,7 +16,7 @@ import (
 //	messages          log; a message an entry, as JSON. Its number, from 1, is its native id: message#1. One that was
 //	                  forgotten is {}
 //	event/<event id>  which messages an event became, and a digest of it; event#<hash> for an id too long for a key
-//	term/<term>       the newest postings of a term, behind how many messages have it and how many blocks are full
+//	term/<term>       the newest postings of a term, after the number of messages that have it and of full blocks
 //	block/<term>/<n>  a full block of postings, n in 8 hex digits, the oldest first
 //	count             how many messages came, how many of them were forgotten, and how many words the others have
 //

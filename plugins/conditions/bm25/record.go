@@ -86,7 +86,7 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return w.receipt(e, &x), nil
 }
 
-// index stores a message behind the others.
+// index stores a message after the others.
 func (w *writer) index(m *message) {
 	w.changed = true
 	w.held.messages++

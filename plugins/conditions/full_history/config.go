@@ -49,7 +49,7 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	return b
 }
 
-// effective is what a retrieval goes by, for its trace.
+// effective is the configuration that a retrieval used, for its trace.
 func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 	used := map[string]abi.Raw{"order": sdk.Text("chronological"), "current_session": sdk.Text("include")}
 	if s.excludeCurrent {

@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// setupScope has nothing to prepare. Existed tells whether the scope holds turns.
+// setupScope has nothing to prepare. Existed reports whether the scope holds turns.
 func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -27,7 +27,7 @@ func turnKey(at time.Time, arrival int64) string {
 	return timeKey(at) + "/" + fixed(1<<48-arrival, 12)
 }
 
-// timeKey sorts before the keys of all turns at or before a moment, and behind those of all later ones.
+// timeKey sorts before the keys of all turns at or before a moment, and after those of all later ones.
 func timeKey(at time.Time) string {
 	return turnPrefix + fixed(1<<40-at.Unix(), 11) + fixed(999_999_999-int64(at.Nanosecond()), 8)
 }

@@ -28,7 +28,7 @@ type window struct {
 	held tally
 	// sameSession counts the turns left out because they belong to the session that asks.
 	sameSession int64
-	// complete is true when there is no older turn behind those considered.
+	// complete is true when there is no turn older than those considered.
 	complete bool
 	// overCeiling is true when the ceiling ended the search, clipped when it cut the newest turn.
 	overCeiling, clipped bool
@@ -109,7 +109,7 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 	}
 }
 
-// next reads some more turns, and tells whether the search is at its end.
+// next reads some more turns, and reports whether the search is at its end.
 func (r *reader) next() (end bool, err error) {
 	if len(r.listed) == 0 && r.more {
 		r.page = min(max(2*r.page, r.wanted()/max(1, r.window.held.average())+2), r.room(), 1000)
@@ -171,7 +171,7 @@ func (r *reader) room() int64 {
 	return max(1, *r.budget.MaxItems+1-int64(len(r.turns)))
 }
 
-// add takes a turn in, behind the newer ones: whole, or clipped where it is the only one and over the ceiling alone.
+// add takes a turn in, after the newer ones: whole, or clipped if it is the only one and over the ceiling alone.
 func (r *reader) add(item sdk.Item) error {
 	stored := item.Value
 	if r.settings.excludeCurrent {

@@ -69,7 +69,7 @@ func cronSet(field string, least, most int) (set uint64, ok bool) {
 	return set, true
 }
 
-// within tells whether the schedule has a time behind since and up to now. What lies more than a year back counts for
+// within reports whether the schedule has a time behind since and up to now. What lies more than a year back counts for
 // nothing.
 func (s *schedule) within(since, now time.Time) bool {
 	now = now.UTC()

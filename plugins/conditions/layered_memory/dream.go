@@ -13,7 +13,7 @@ import (
 
 const dreamKey = "dream"
 
-// unread reports whether there are entries behind Dream's cursor.
+// unread reports whether there are entries after Dream's cursor.
 func (m *memory) unread(d *model.Progress) bool {
 	list, _ := m.newest(d.Cursor, 1)
 	return len(list) > 0
@@ -30,7 +30,7 @@ func (m *memory) Setup() {
 	}
 }
 
-// Waits adds Dream's work, where it runs behind every archive.
+// Waits adds Dream's work, where it runs after every archive.
 func (m *memory) Waits(answer *abi.BackendReadiness) {
 	d := model.ReadProgress(m.State, dreamKey)
 	if !m.settings.dream.on || !m.settings.dream.afterSession || answer.Status == abi.ReadinessFailed || !m.unread(&d) {

@@ -159,7 +159,7 @@ func (m *memory) history(bad *int64) iter.Seq[entry] {
 	}
 }
 
-// newest returns the last most entries behind a cursor, oldest first. bad counts the lines among them that are no
+// newest returns the last most entries after a cursor, oldest first. bad counts the lines among them that are no
 // entries.
 func (m *memory) newest(since int64, most int) (list []entry, bad int64) {
 	for line := range m.Newest(historyLog, int64(most)+1) {

@@ -85,7 +85,7 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	m.takeVersions(in)
 }
 
-// isDreamSession tells whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the
+// isDreamSession reports whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the
 // Base64 of its key, which begins with dream:. It is no conversation, and Dream is not to read itself.
 func isDreamSession(path string) bool {
 	return strings.HasPrefix(path, "sessions/dream_") || strings.HasPrefix(path, "sessions/ZHJlYW06")
@@ -144,7 +144,7 @@ func splitOldHistory(text string) []string {
 	return chunks
 }
 
-// isDate tells whether a text begins with YYYY-MM-DD.
+// isDate reports whether a text begins with YYYY-MM-DD.
 func isDate(text string) bool {
 	if len(text) < 10 {
 		return false
@@ -161,7 +161,7 @@ func isDate(text string) bool {
 	return true
 }
 
-// isDated tells whether a line begins with a date in brackets.
+// isDated reports whether a line begins with a date in brackets.
 func isDated(line string) bool {
 	inner, _, found := strings.Cut(line, "]")
 	return found && strings.HasPrefix(inner, "[") && isDate(inner[1:])
@@ -181,7 +181,7 @@ func cutMinute(text string) (at, rest string, found bool) {
 	return inner[1:], strings.TrimLeft(rest, " \t\n"), true
 }
 
-// isRawMessage tells whether a dated line is a message of a raw archive: "[2026-01-12T09:03] USER [tools: a]: ".
+// isRawMessage reports whether a dated line is a message of a raw archive: "[2026-01-12T09:03] USER [tools: a]: ".
 func isRawMessage(line string) bool {
 	_, rest, _ := strings.Cut(line, "]")
 	role, _, found := strings.Cut(strings.TrimLeft(rest, " \t"), ":")

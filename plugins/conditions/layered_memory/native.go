@@ -42,7 +42,7 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	return true
 }
 
-// writeVersion writes one version; its message holds the diff against its parent. Of the first there is none.
+// writeVersion writes one version; its message holds the diff against its parent. The first version has no diff.
 func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 	if sha != "" {
 		m.find(sha).write(answer)

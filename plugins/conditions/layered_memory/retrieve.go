@@ -52,7 +52,7 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 	return items, notes
 }
 
-// TailFrom keeps a short raw suffix behind an archive: the last 8 messages.
+// TailFrom keeps a short raw suffix after an archive: the last 8 messages.
 func (m *memory) TailFrom(s *nanobot.Session) int64 { return min(s.Pointer, s.Messages-8) }
 
 // templates are the digests of the files that Nanobot puts into a new workspace: they say nothing of a person

@@ -47,7 +47,8 @@ func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 	return a, err == nil
 }
 
-// call does what a tool call asks and says what came of it. What is wrong is told to the model and ends nothing.
+// call does what a tool call asks for and returns its result. An error goes to the model as the result; the run goes
+// on.
 func (f folder) call(call model.Call) string {
 	a, ok := readArguments(call.Arguments)
 	if !ok {
@@ -96,7 +97,7 @@ func (x *file) replace(a toolArguments, blank bool) string {
 
 const skillDir = "skills/"
 
-// isSkill tells whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the
+// isSkill reports whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the
 // folder.
 func isSkill(path string) bool {
 	parts := strings.Split(path, "/")

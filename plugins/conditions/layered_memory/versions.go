@@ -91,7 +91,7 @@ func (m *memory) record(v *version, texts []string) string {
 }
 
 // encode is the version as canonical JSON (RFC 8785), of which its id is the SHA-256; with the id, as a line of
-// versions/log.jsonl, it stands before the others.
+// versions/log.jsonl, it comes before the others.
 func (v *version) encode(withID bool) []byte {
 	sha := ""
 	if withID {

@@ -72,7 +72,7 @@ func (v *view) applyModify(e *event, k *commit, m *meta) {
 	v.write(is, k, m)
 }
 
-// target is the entry that a modify means, nil where there is none, or more than one.
+// target is the entry that a modify means, nil if there is none, or more than one.
 func (v *view) target(e *identity) *entry {
 	if e.ParentID != "" {
 		if lineage := v.owner(e.ParentID); lineage != "" {

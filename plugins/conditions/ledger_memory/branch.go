@@ -112,7 +112,7 @@ func (l *ledger) chain(head string) []string {
 	return ids
 }
 
-// ancestors are all commits that a head stands on, over both kinds of parents, the head among them.
+// ancestors are all commits that a head builds on, over both kinds of parents, the head among them.
 func (l *ledger) ancestors(head string) map[string]*commit {
 	known := map[string]*commit{}
 	for open := []string{head}; len(open) > 0; {

@@ -20,7 +20,7 @@ type entry struct {
 	Count            int64 // how often an observation was made
 	OrphanModify     bool
 
-	// at is where it stands in the view, fact its key in the index of facts; "" for none.
+	// at is its position in the view, fact its key in the index of facts; "" for none.
 	at, fact string
 }
 

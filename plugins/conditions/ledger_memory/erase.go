@@ -302,7 +302,7 @@ func (x *erasing) metadata(name string, value abi.Raw) abi.Raw {
 	return value
 }
 
-// moveSources points the sources of recorded events at the commits that have come in place of theirs. An event whose
+// moveSources points the sources of recorded events at the commits that have come instead of theirs. An event whose
 // commit is dropped, though it is not forgotten itself, has none, and no digest.
 func (x *erasing) moveSources() {
 	for item := range x.Values("source") {

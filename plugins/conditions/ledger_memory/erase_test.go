@@ -74,7 +74,7 @@ func TestErasedTurnsAreNowhere(t *testing.T) {
 			}
 			found, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e1"})
 			require.NoError(t, err)
-			assert.Equal(t, "absent", string(found.Found))
+			assert.Equal(t, "absent", found.Found)
 			assert.True(t, record(t, h, at("e10", "s10", "2026-01-13T09:00:00Z", "I like milk", "I live in Oslo")).Duplicate)
 		})
 	}
@@ -99,7 +99,7 @@ func TestASingleFactIsErasedByItsID(t *testing.T) {
 	assert.Empty(t, h.Find(scope, "Zorvex"))
 	sound(t, h, "main")
 	assert.Contains(t, shown(t, h), "tea")
-	r = erased(t, h, abi.ForgetRequest{NativeIDs: known.NativeIDs})
+	erased(t, h, abi.ForgetRequest{NativeIDs: known.NativeIDs})
 	assert.NotContains(t, shown(t, h), "milk")
 	sound(t, h, "main")
 }

@@ -20,7 +20,7 @@ const (
 	headFile     = "HEAD"
 )
 
-// exports are the parts of an export, in order: a cursor is a state key behind which it goes on.
+// exports are the parts of an export, in order: a cursor is the state key after which it goes on.
 var exports = []struct{ prefix, dir string }{{commitPrefix, "commits/"}, {eventPrefix, "events/"},
 	{"source", "sources/"}}
 

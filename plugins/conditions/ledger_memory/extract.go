@@ -174,7 +174,7 @@ func itemsIn(text string) (items []wirejson.Raw, ok bool) {
 	return nil, false
 }
 
-// listIn is an array itself, or the first of an object's three; nil where there is none.
+// listIn is an array itself, or the first of an object's three; nil if there is none.
 func listIn(raw wirejson.Raw) (list wirejson.Raw) {
 	if raw.Type() == wirejson.Array {
 		return raw

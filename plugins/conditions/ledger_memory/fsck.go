@@ -63,7 +63,7 @@ func (c *check) count(key string, err error) {
 	}
 }
 
-// follow marks what a branch's head stands on.
+// follow marks the ancestors of a branch's head.
 func (c *check) follow(head string) {
 	for open := []string{head}; len(open) > 0; {
 		id := open[len(open)-1]

@@ -21,7 +21,7 @@ const (
 	deadPrefix    = "dead/"
 	arrivalsKey   = "arrivals"
 	extractionKey = "extraction"
-	// inInbox and isDead stand in a source's key in place of the commit, isDead with the letter's number behind it.
+	// inInbox and isDead are in a source's key instead of the commit, isDead followed by the letter's number.
 	inInbox = "inbox"
 	isDead  = "dead/"
 	// maxAttempts is how often an event may be answered with what cannot be used. An endpoint that cannot be reached
@@ -176,7 +176,7 @@ func (l *ledger) failed(m *letter, e *abi.Error) {
 	l.Put(key, m.encode(), sdk.AnyVersion)
 }
 
-// readiness judges markers, which are event ids, by where their events stand.
+// readiness judges markers, which are event ids, by where their events are.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	return with(c, func(l *ledger) *abi.BackendReadiness { return l.ready(r.Markers) })
 }
@@ -213,7 +213,7 @@ func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 	return answer
 }
 
-// locate adds an event to the list of where it stands; one that is in the ledger is in no list.
+// locate adds an event to the list of its state; an event in the ledger is in no list.
 func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 	known, version := l.Get(sourceKey(id))
 	_, at, _ := strings.Cut(string(known), " ")

@@ -60,7 +60,7 @@ func unsealed(kind, id string, stored []byte) ([]byte, error) {
 	return stored[:at], nil
 }
 
-// event reads an event and checks it; nil where there is none.
+// event reads an event and checks it; nil if there is none.
 func (l *ledger) event(id string) *event {
 	stored, version := l.Get(eventPrefix + id)
 	if version == 0 {
@@ -103,7 +103,7 @@ func (l *ledger) keep(e *event) {
 	}
 }
 
-// commit reads a commit and checks it; nil where there is none.
+// commit reads a commit and checks it; nil if there is none.
 func (l *ledger) commit(id string) *commit {
 	stored, version := l.Get(commitPrefix + id)
 	if version == 0 {
@@ -142,7 +142,7 @@ func (l *ledger) putCommit(k *commit) {
 	}
 }
 
-// find reads a branch, nil where there is none. main is there from the start.
+// find reads a branch, nil if there is none. main is there from the start.
 func (l *ledger) find(name string) *branch {
 	stored, version := l.Get(branchPrefix + name)
 	if version == 0 {

@@ -48,7 +48,7 @@ type merged struct {
 	warnings         []string
 }
 
-// merge brings what a branch has and another has not onto that other one, in one commit.
+// merge adds what one branch has and another lacks to that other one, in one commit.
 //
 // Out: blocking conflicts are left open (report), settled for the target (ours) or for the source (theirs), or by the
 // model for one of them (llm; left open where its answer is unclear). While one is open the commit does not name the
@@ -75,7 +75,7 @@ type merging struct {
 	to, from     *branch
 	policy       string
 	ours, theirs *view
-	// base is a view of the base, made for the merge and removed behind it.
+	// base is a view of the base, made for the merge and removed after it.
 	base *view
 	// candidates are the source's events that the target's chain lacks, oldest first.
 	candidates []*event
@@ -83,7 +83,7 @@ type merging struct {
 	usage model.Usage
 }
 
-// findCandidates lists what the source has and the target has not.
+// findCandidates lists what the source has and the target lacks.
 func (x *merging) findCandidates(mine, their map[string]*commit) {
 	here := map[string]bool{}
 	for _, k := range mine {
@@ -124,7 +124,7 @@ func (x *merging) takenBack(e *event) bool {
 	return is != nil && is.active()
 }
 
-// oldestFirst orders commits so that each stands behind its parents.
+// oldestFirst orders commits so that each comes after its parents.
 func oldestFirst(commits map[string]*commit, head string) []string {
 	var order []string
 	seen := map[string]bool{}

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The view holds an entry packed, since a retrieval reads hundreds: a byte for the form, each text behind its length,
-// the numbers, the sources behind their number, and a checksum of 8 bytes over all of it. An entry whose first byte
+// The view holds an entry packed, since a retrieval reads hundreds: a byte for the form, each text after its length,
+// the numbers, the sources after their number, and a checksum of 8 bytes over all of it. An entry whose first byte
 // is a brace is one of an earlier version, in JSON.
 const (
 	packedForm  = 1

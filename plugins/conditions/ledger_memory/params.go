@@ -102,7 +102,7 @@ func (p *params) done() {
 	}
 }
 
-// branch opens the branch of the parameter of that name with its view. It is asked for behind the other parameters.
+// branch opens the branch of the parameter of that name with its view. It is read after the other parameters.
 func (p *params) branch() (*branch, *view) {
 	name := p.text("branch")
 	p.done()

@@ -25,7 +25,7 @@ Branches are lines of JSON. The conversation is the lines that begin with [time]
 type placing struct {
 	// from is the current branch; to is another one, "" where the turn stays.
 	from, to string
-	// fresh tells that there is no branch of that name yet.
+	// fresh is true when there is no branch of that name yet.
 	fresh bool
 }
 

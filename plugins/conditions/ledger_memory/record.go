@@ -76,7 +76,7 @@ func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int6
 	return r
 }
 
-// receipt names the ledger's events in a commit; nil where there is none.
+// receipt names the ledger's events in a commit; nil if there is none.
 func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) *abi.WriteReceipt {
 	trace := l.s.trace("commit")
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone,

@@ -169,7 +169,7 @@ func isCJK(r rune) bool {
 		r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// isWord tells whether a character belongs to a word. The tables of package unicode are large in a guest; beyond
+// isWord reports whether a character belongs to a word. The tables of package unicode are large in a guest; beyond
 // Latin-1 the blocks of punctuation and symbols do.
 func isWord(r rune) bool {
 	switch {

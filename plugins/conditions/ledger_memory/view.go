@@ -95,7 +95,7 @@ func (v *view) show(k *commit) {
 	v.l.Put(v.prefix+"at", []byte(at), sdk.AnyVersion)
 }
 
-// place is where an entry stands, "" where it is not there.
+// place is an entry's position, "" if it has none.
 func (v *view) place(lineage string) string {
 	at, _ := v.l.Get(v.prefix + "entry/" + lineage)
 	return string(at)
@@ -126,7 +126,7 @@ func (v *view) must(lineage string) *entry {
 	return e
 }
 
-// unpack is an entry as it stands in a view under a key.
+// unpack reads an entry from its packed form in a view.
 func (l *ledger) unpack(key string, stored []byte) *entry {
 	e, err := unpack(stored)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *ledger) unpack(key string, stored []byte) *entry {
 	return e
 }
 
-// entryOf is the entry to which an event of the ledger belongs; nil where there is none.
+// entryOf is the entry to which an event of the ledger belongs; nil if there is none.
 func (v *view) entryOf(eventID string) *entry {
 	if !isID(eventID) {
 		return nil
@@ -147,7 +147,7 @@ func (v *view) entryOf(eventID string) *entry {
 	return nil
 }
 
-// placed notes where an entry stands, and under which fact, so that it can be taken out again after it has changed.
+// placed notes an entry's position, and under which fact it is, so that it can be taken out again after it has changed.
 func (e *entry) placed(at string) {
 	e.at, e.fact = at, ""
 	if e.active() && !e.observed() {
@@ -192,7 +192,7 @@ func fixed(n int64) string {
 	return strings.Repeat("0", max(0, 12-len(s))) + s
 }
 
-// owner is the lineage of an event, "" where there is none.
+// owner is the lineage of an event, "" if there is none.
 func (v *view) owner(eventID string) string {
 	if v.place(eventID) != "" {
 		return eventID

@@ -19,7 +19,7 @@ type settings struct {
 	entries map[string][]*entry
 }
 
-// entry is one true value of one attribute. Empty strings stand for what is not given.
+// entry is one true value of one attribute. An empty string means that a value is not given.
 type entry struct {
 	personaID, runID      string
 	attribute, value      string
@@ -113,7 +113,7 @@ func (e *entry) readTimes() (err error) {
 	return nil
 }
 
-// isOf tells whether the entry is one for the scope.
+// isOf reports whether the entry is one for the scope.
 func (e *entry) isOf(scope abi.MemoryScope) bool {
 	return e.personaID == scope.PersonaID && (e.runID == "" || e.runID == scope.RunID)
 }

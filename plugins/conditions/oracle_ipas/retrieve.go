@@ -85,7 +85,7 @@ func (e *entry) matches(r *abi.RetrieveRequest) bool {
 		(r.Attribute == "" || e.attribute == r.Attribute)
 }
 
-// holds tells whether the entry is true at a moment: from its beginning until just before its end.
+// holds reports whether the entry is true at a moment: from its beginning until just before its end.
 func (e *entry) holds(at time.Time) bool {
 	return (e.validFrom == "" || !at.Before(e.from)) && (e.validUntil == "" || at.Before(e.until))
 }

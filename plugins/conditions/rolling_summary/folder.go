@@ -16,7 +16,7 @@ const (
 	sourcesFile = "memory/.sources.jsonl"
 )
 
-// gap stands behind each entry of HISTORY.md.
+// gap follows each entry of HISTORY.md.
 const gap = "\n\n"
 
 // WriteFiles adds the two files, their sources, the sessions, and what is kept as it came.
@@ -40,7 +40,7 @@ func (m *memory) WriteFiles(f *nanobot.Files) {
 	f.Kept()
 }
 
-// sourceOf is a line with an entry that has its length in place of its text.
+// sourceOf is a line with an entry that has its length instead of its text.
 func sourceOf(data []byte) []byte {
 	var x entry
 	if object.Decode(data, x.members()...) != nil {

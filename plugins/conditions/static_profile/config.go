@@ -94,7 +94,7 @@ func (s *settings) find(scope abi.MemoryScope) *profile {
 // scopeKey is unambiguous: ids hold no U+0000.
 func scopeKey(personaID, runID string) string { return personaID + "\x00" + runID }
 
-// isOf tells whether the entry is one for the scope.
+// isOf reports whether the entry is one for the scope.
 func (p *profile) isOf(scope abi.MemoryScope) bool {
 	return p.personaID == scope.PersonaID && (p.runID == "" || p.runID == scope.RunID)
 }

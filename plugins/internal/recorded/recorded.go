@@ -1,5 +1,5 @@
 // Package recorded remembers, in a scope's state, that its backend stored a turn. A backend that was restarted without
-// its data answers as one does that never had any: what is remembered tells the two apart.
+// its data answers like one that never had any: this memory distinguishes the two.
 package recorded
 
 import "github.com/memhost/memhost/sdk"
@@ -18,7 +18,7 @@ func Note(c *sdk.Call) error {
 	return c.Put(key, []byte("1"), sdk.AnyVersion)
 }
 
-// Any tells whether a turn was ever stored in the scope's generation.
+// Any reports whether a turn was ever stored in the scope's generation.
 //
 // Errors: those of the state.
 func Any(c *sdk.Call) (bool, error) {

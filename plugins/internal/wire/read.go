@@ -338,7 +338,7 @@ func Members(object abi.Raw) (list []Member) {
 	return list
 }
 
-// At is the value at a path of names in an object, nil where there is none or where it is null.
+// At is the value at a path of names in an object, nil if there is none or where it is null.
 func At(object abi.Raw, path ...string) abi.Raw {
 	for _, name := range path {
 		var value abi.Raw

@@ -41,7 +41,7 @@ func (x *RawBatch) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	}}})
 }
 
-// EventIDOf finds the id of an event that does not decode. It is empty when there is none, or none that is a string.
+// EventIDOf finds the id of an event that does not decode. It is empty if there is none, or none that is a string.
 func EventIDOf(event abi.Raw) string {
 	id := ""
 	d := wirejson.DecodeBytes(event)

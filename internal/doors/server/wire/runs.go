@@ -40,7 +40,7 @@ type Run struct {
 	Probes    int64    `json:"probes"`
 	// Verdicts are the checks of the run and its sealed comparisons.
 	Verdicts []RunVerdict `json:"verdicts"`
-	// Report tells whether there is one to open.
+	// Report reports whether there is one to open.
 	Report bool `json:"report"`
 	// Problem is why the run cannot be told. Absent where it can.
 	Problem string `json:"problem,omitempty"`

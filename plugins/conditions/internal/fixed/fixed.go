@@ -35,7 +35,7 @@ func (f *Control) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) 
 	return h, nil
 }
 
-// SetupScope has nothing to prepare. Existed tells whether the scope has entries.
+// SetupScope has nothing to prepare. Existed reports whether the scope has entries.
 func (f *Control) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	config, _, ofScope, err := f.Open(c)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Control) ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, erro
 	return receipt, nil
 }
 
-// Begin makes an entry of its text, and returns where each of its members goes: nil for a member that it has not.
+// Begin makes an entry of its text, and returns where each of its members goes: nil for a member that it does not have.
 type Begin func(raw abi.Raw) (member func(name string) *string)
 
 // Block reads {list: [entries]}. Instead of the list there may be such an object again: the content of a file that

@@ -11,7 +11,7 @@ type Usage struct {
 	Calls, Failures, PromptTokens, CompletionTokens, MS int64
 }
 
-// usageKey is where a scope's counters stand.
+// usageKey is the key of a scope's counters.
 const usageKey = "usage"
 
 // ReadUsage reads the scope's counters.
@@ -56,7 +56,7 @@ func (u *Usage) members() []object.Member {
 type Failure struct {
 	// Failures since the last success; RetryAt is when the next try is due, in ms since 1970, 0 for at once.
 	Failures, RetryAt int64
-	// Code, Reason and Said tell of the last one.
+	// Code, Reason and Said describe the last one.
 	Code, Reason, Said string
 }
 
@@ -107,7 +107,7 @@ func ReadProgress(s *state.State, key string) (p Progress) {
 	return p
 }
 
-// Save writes the progress, if nobody else has written it meanwhile.
+// Save writes the progress, if it has not been written in the meantime.
 func (p *Progress) Save(s *state.State, key string) { s.Store(key, p.version, p.members()...) }
 
 func (p *Progress) members() []object.Member {

@@ -62,8 +62,8 @@ func shorten(m Memory, s *Session, u *model.Usage) error {
 	return nil
 }
 
-// Boundary is the index of the first user message behind the first one up to which at least wanted tokens are, with the
-// tokens before it; the last user message where there are fewer; 0 where there is none. So no turn is split.
+// Boundary is the index of the first user message after the first one up to which at least wanted tokens are, with the
+// tokens before it; the last user message where there are fewer; 0 if there is none. So no turn is split.
 func Boundary(messages []Message, tokens []int64, wanted int64) (at int, removed int64) {
 	sum := int64(0)
 	for i := range messages {

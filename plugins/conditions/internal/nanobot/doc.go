@@ -2,7 +2,7 @@
 // model is asked to work them off, what is done to messages before a model or a person sees them, and the operations
 // that serve all this (Plugin).
 //
-// It runs inside a guest. What it keeps stands in the scope's state:
+// It runs inside a guest. What it keeps is in the scope's state:
 //
 //	messages/<session>   log; one message an entry, as a line of Nanobot's session files
 //	head/<session>       what recording keeps of a session: how many messages it has, and whether work waits

@@ -31,7 +31,7 @@ type Files struct {
 	next string
 }
 
-// newFiles begins the page behind a cursor, "" for the first.
+// newFiles begins the page after a cursor, "" for the first.
 func newFiles(b *Base, after string) *Files {
 	f := &Files{Base: b, left: pageBytes}
 	if path, seq, found := strings.Cut(after, "//"); found {
@@ -71,7 +71,7 @@ func (f *Files) add(path, text string) {
 }
 
 // Log adds a file of a log's entries from one number to before another, counted from 0, each as line gives it. head
-// stands before the first.
+// is before the first.
 func (f *Files) Log(path, log string, head func() []byte, from, to int64, line func(entry []byte) []byte) {
 	done, here := f.begin(path)
 	if !here {
@@ -114,7 +114,7 @@ func (f *Files) end() []byte {
 	return f.e.Bytes()
 }
 
-// KeptFile reads a file that is kept as it is, "" where there is none, with its version.
+// KeptFile reads a file that is kept as it is, "" if there is none, with its version.
 func KeptFile(s *state.State, path string) (string, int64) {
 	text, version := s.Get(fileKey + path)
 	return string(text), version

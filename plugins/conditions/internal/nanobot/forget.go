@@ -119,7 +119,7 @@ func (f *Forgetting) write(log string, lines [][]byte) {
 	}
 }
 
-// Names tells whether the request names an item of the memory by its native id.
+// Names reports whether the request names an item of the memory by its native id.
 func (f *Forgetting) Names(id string) bool { return slices.Contains(f.request.NativeIDs, id) }
 
 // Of tells how many of the events that something was made from are forgotten.

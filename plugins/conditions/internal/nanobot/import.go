@@ -105,7 +105,7 @@ func incoming(b *Base) *Incoming {
 // Unclaimed reports whether a file has come, and nobody has taken it.
 func (in *Incoming) Unclaimed(path string) bool { return slices.Contains(in.Paths, path) }
 
-// Take reads a file, which is nobody else's then; "" where there is none.
+// Take reads a file, which is nobody else's then; "" if there is none.
 func (in *Incoming) Take(path string) string {
 	if !in.claim(path) {
 		return ""

@@ -214,7 +214,7 @@ func queryWords(text string) []string {
 	})
 }
 
-// matches counts how many of the query's words stand in a text, whatever their case.
+// matches counts how many of the query's words are in a text, whatever their case.
 func matches(words []string, text string) (n int64) {
 	text = strings.ToLower(text)
 	for _, w := range words {

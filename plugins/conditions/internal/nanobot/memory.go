@@ -93,7 +93,7 @@ func (b *Base) Setup() {}
 // BeforeWork is called before sessions are worked off.
 func (b *Base) BeforeWork() {}
 
-// AfterWork is called behind it.
+// AfterWork is called after it.
 func (b *Base) AfterWork(int64) {}
 
 // Waits adds nothing.
@@ -113,7 +113,7 @@ type Memory interface {
 	PromptTokens(s *Session) int64
 	// Archive works off the messages of a session before end. again is false where another round would not help.
 	Archive(s *Session, end int64, u *model.Usage) (again bool, failed error)
-	// BeforeWork is called before sessions are worked off, AfterWork behind it; reserve is the time that is to be left,
+	// BeforeWork is called before sessions are processed, AfterWork after that; reserve is the time that is to be left,
 	// in ms.
 	BeforeWork()
 	AfterWork(reserve int64)

@@ -29,7 +29,7 @@ func serve[T any](p *Plugin, c *sdk.Call, do func(m Memory, b *Base) T) (answer 
 	return answer, b.Err()
 }
 
-// SetupScope prepares a scope. Existed tells whether it holds messages.
+// SetupScope prepares a scope. Existed reports whether it holds messages.
 func (p *Plugin) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.SetupReceipt {
 		m.Setup()
@@ -39,7 +39,7 @@ func (p *Plugin) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error
 	})
 }
 
-// RecordEvent stores the messages behind those of their session. The model is not asked here: work that is due is done
+// RecordEvent appends the messages to those of their session. The model is not asked here: work that is due is done
 // in WaitUntilReady.
 //
 // Errors: conflict when the scope holds the event id with other content; what the state answers.
@@ -164,7 +164,7 @@ func counts(m Memory) []abi.InventoryKind {
 }
 
 // Health asks the endpoint for its models: whether it is there, and takes the key. Without it what is recorded is
-// stored all the same.
+// stored nevertheless.
 func (p *Plugin) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return serve(p, c, func(_ Memory, b *Base) *abi.BackendHealth { return b.Model.Health(c, b.Config, p.Types) })
 }

@@ -92,7 +92,7 @@ func (r *recorder) session(id string) *Session {
 	return s
 }
 
-// add stores the event's messages behind those of its session. The receipt has no status yet, unless the scope holds
+// add appends the event's messages to those of its session. The receipt has no status yet, unless the scope holds
 // the event already.
 //
 // Errors: conflict when it holds the event with other content.

@@ -55,7 +55,7 @@ func dropUnanswered(messages []Message) []Message {
 	return without(messages, gone)
 }
 
-// dropOrphans removes results whose call stands nowhere before them.
+// dropOrphans removes results with no call before them.
 func dropOrphans(messages []Message) []Message {
 	announced, gone := map[string]bool{}, map[int]bool{}
 	for i := range messages {

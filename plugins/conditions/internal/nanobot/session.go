@@ -40,7 +40,7 @@ func (h *Head) members() []object.Member {
 // Mark is what the work keeps of a session. Messages are counted from 0; Pointer is the first that is not worked off.
 type Mark struct {
 	Pointer int64
-	// Base is the first message of the session as it stands: those before were archived and cleared.
+	// Base is the first message that the session still has: those before were archived and cleared.
 	Base int64
 	// Tokens of the messages before Pointer.
 	Tokens int64
@@ -116,7 +116,7 @@ func Sessions(st *state.State) []*Session {
 	return ordered(list, func(s *Session) int64 { return s.Order })
 }
 
-// Save writes the mark, if nobody else has written it meanwhile.
+// Save writes the mark, if it has not been written in the meantime.
 func (s *Session) Save(st *state.State) {
 	key := "mark/" + s.key
 	st.Store(key, s.version, s.Mark.members()...)

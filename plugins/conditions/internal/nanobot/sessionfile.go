@@ -24,10 +24,10 @@ const (
 // nameMost is how long a session's part of a file name may be.
 const nameMost = 200
 
-// headerKey is where the metadata line of an imported session stands.
+// headerKey is the key of an imported session's metadata line.
 func headerKey(s *Session) string { return "header/" + s.key }
 
-// SessionFiles adds the sessions: those that stand, and what was archived and cleared of them.
+// SessionFiles adds the sessions: the current ones, and what was archived and cleared of them.
 func (f *Files) SessionFiles() {
 	for item := range f.Items(abi.StateListRequest{Prefix: "head/"}) {
 		s := sessionAt(f.State, item.Key[len("head/"):])
@@ -231,7 +231,7 @@ func (in *Incoming) session(x *sessionFiles) *Session {
 }
 
 // nameOf is the id of a session whose file does not say it. Nanobot has named files by the id in base64, and earlier
-// with "_" for the ":" behind the channel.
+// with "_" for the ":" after the channel.
 func nameOf(stem string) string {
 	if id, err := base64.RawURLEncoding.DecodeString(stem); err == nil &&
 		base64.RawURLEncoding.EncodeToString(id) == stem && printable(string(id)) {
@@ -258,7 +258,7 @@ func isHeader(line string) bool {
 		kind == "metadata"
 }
 
-// messages stores the lines of a file behind those that the session has. now: the file is the one that stands.
+// messages appends the lines of a file to those that the session has. now: the file is the current one.
 func (in *Incoming) messages(s *Session, path, header string, now bool) {
 	pointer, archivedTo := int64(-1), int64(-1)
 	var created, updated string

@@ -57,7 +57,7 @@ func Encode(members ...Member) []byte {
 	return e.Bytes()
 }
 
-// Write writes an object behind what an encoder has written.
+// Write writes an object after what an encoder has written.
 func Write(e *wirejson.Encoder, members ...Member) {
 	e.ObjStart()
 	writeMembers(e, members)
@@ -146,7 +146,7 @@ func Decode(data []byte, members ...Member) error {
 	return Read(wirejson.DecodeBytes(data), nil, members...)
 }
 
-// Read is Decode for the object that a decoder stands before. other reads the members that are not in the list and
+// Read is Decode for the object that a decoder is about to read. other reads the members that are not in the list and
 // not null; nil skips them.
 func Read(d *wirejson.Decoder, other func(d *wirejson.Decoder, name string) error, members ...Member) error {
 	return read(d, false, other, members)

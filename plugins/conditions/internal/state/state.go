@@ -44,7 +44,7 @@ func (s *State) Fail(err error) {
 	}
 }
 
-// Replace puts another error in the place of the first one.
+// Replace replaces the first error with another one.
 func (s *State) Replace(err error) { s.err = err }
 
 // Get returns the value under a key and its version; version 0 means that the key is absent.
@@ -180,7 +180,7 @@ func (s *State) read(r abi.StateReadRequest) (entries []sdk.Entry) {
 	return entries
 }
 
-// Load reads an object under a key into members and returns the key's version, 0 where there is none.
+// Load reads an object under a key into members and returns the key's version, 0 if there is none.
 //
 // Errors: unavailable (state_io) for a value that is no object.
 func (s *State) Load(key string, members ...object.Member) (version int64) {
