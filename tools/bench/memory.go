@@ -45,7 +45,8 @@ func (m *MemoryRun) Slope(of func(MemoryPoint) int64) (slope, margin float64) {
 	begin, slope := stat.LinearRegression(calls, sizes, nil, false)
 	var off float64 // the squares of the distances from the line
 	for i := range calls {
-		off += math.Pow(sizes[i]-begin-slope*calls[i], 2)
+		d := sizes[i] - begin - slope*calls[i]
+		off += d * d
 	}
 	n := float64(len(calls))
 	return slope, 2 * math.Sqrt(off/(n-2)/(stat.Variance(calls, nil)*(n-1)))
