@@ -35,7 +35,7 @@ ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat
 THREADS = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
 test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
-	@echo "every package is shown when it is done: about 4 minutes on two cores with the race detector, more the first time"
+	@echo "every package is shown when it is done: six to seven minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; \
 	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),$(RACE) $(THREADS),./...) || code=1; \

@@ -17,8 +17,8 @@ type BackfillOptions struct {
 	Rate float64
 	// Inline: the config block is part of the request, and kept, so that the backfill goes on after a restart.
 	Inline bool
-	// Resume goes on with a backfill that the end of the process interrupted: see UnfinishedBackfill. The provider is asked
-	// for its health later, until it answers.
+	// Resume goes on with a backfill that the end of the process interrupted: see UnfinishedBackfill. The provider is
+	// asked for its health later, until it answers.
 	Resume bool
 }
 
@@ -30,8 +30,8 @@ type UnfinishedBackfill struct {
 	Rate  float64
 }
 
-// backfillStop bounds how long stopping waits for a delivery under way, gateWait how long a turn waits for writes of the
-// serving provider under way, and the writes that come meanwhile for it.
+// backfillStop bounds how long stopping waits for a delivery under way, gateWait how long a turn waits for writes of
+// the serving provider under way, and the writes that come meanwhile for it.
 const (
 	backfillStop = 10 * time.Second
 	gateWait     = 10 * time.Second
@@ -54,8 +54,8 @@ func refuseBackfill(code abi.Code, reason, message, hint string) error {
 // new one has everything that was recorded, it serves in the other's place. Where a shadow has this memory, it is the
 // shadow that will serve.
 //
-// Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under way,
-// invalid_argument for the memory that serves, and those of Swap.
+// Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under
+// way, invalid_argument for the memory that serves, and those of Swap.
 func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -87,7 +87,8 @@ func (s *Slot) canFollow() error {
 }
 
 // backfillOf makes the follower of a backfill, or finds it, and lets it work. The caller holds swapMu.
-func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options BackfillOptions) (f *follower, err error) {
+func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options BackfillOptions) (f *follower,
+	err error) {
 	p, health, steps, err := s.loadFollower(ctx, config, options.Resume)
 	if err != nil {
 		return nil, err
@@ -323,8 +324,8 @@ func errNoBackfill() error {
 	return refuseBackfill(abi.CodeNotFound, "no_backfill", "no backfill is under way", "memhost swap PROVIDER --backfill")
 }
 
-// BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled are
-// reset, and it is forgotten; what could not be reset is in the answer.
+// BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled
+// are reset, and it is forgotten; what could not be reset is in the answer.
 func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -528,7 +529,8 @@ func (f *follower) serve(ctx context.Context) error {
 const stepBackfill = "backfill"
 
 // serve makes a provider that passed the steps of a swap the one that serves. The old one drains.
-func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog, began time.Time) *serving {
+func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog,
+	began time.Time) *serving {
 	v := &serving{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
 	steps.begin("serve")

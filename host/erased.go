@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// A reset erases a scope's memory and leaves the archive as it is. What was archived before it is therefore not given to
-// a follower, and a follower that has it resets the scope too.
+// A reset erases a scope's memory and leaves the archive as it is. What was archived before it is therefore not given
+// to a follower, and a follower that has it resets the scope too.
 
 // tableErased holds the last reset of each scope: number of the reset(8) -> erasure.
 const tableErased state.Table = "erased"

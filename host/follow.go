@@ -198,7 +198,8 @@ func (s *Slot) follow(ctx context.Context) error {
 	return e
 }
 
-// How long the load of a provider may take that another host has swapped in, and how often a host looks whether one has.
+// How long the load of a provider may take that another host has swapped in, and how often a host looks whether one
+// has.
 const (
 	followMost  = time.Minute
 	followPause = time.Second

@@ -168,7 +168,8 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 	return true, err
 }
 
-// erase resets the scopes at the follower that were reset since its last look, and returns the number of the last reset.
+// erase resets the scopes at the follower that were reset since its last look, and returns the number of the last
+// reset.
 func (f *follower) erase(ctx context.Context, erasures []erasure, after int64) (int64, error) {
 	for _, e := range erasures {
 		if e.number <= after {
@@ -198,7 +199,8 @@ func (f *follower) erase(ctx context.Context, erasures []erasure, after int64) (
 }
 
 // sortOut parses a page and groups its events by scope, in order. leftOut counts those that the follower does not get.
-func (f *follower) sortOut(entries []archived, erasures []erasure) (scopes [][]archivedEvent, leftOut int64, err error) {
+func (f *follower) sortOut(entries []archived, erasures []erasure) (scopes [][]archivedEvent, leftOut int64,
+	err error) {
 	p := f.provider()
 	f.mu.Lock()
 	shadows, fillTo := !f.turn, f.record.FillTo
@@ -367,7 +369,8 @@ func afterOr(e *abi.Error, other time.Duration) time.Duration {
 }
 
 // judge says what an answer means for the event. With outcomeAgain why says what is waited for.
-func (f *follower) judge(event *abi.MemoryEvent, answer *abi.ReceiptOrError, try int) (_ followOutcome, why *abi.Error) {
+func (f *follower) judge(event *abi.MemoryEvent, answer *abi.ReceiptOrError, try int) (_ followOutcome,
+	why *abi.Error) {
 	p := f.provider()
 	if r := answer.Receipt; r != nil {
 		switch {

@@ -31,8 +31,8 @@ import (
 // position after each page. When the process ends within a page, the next one delivers that page again, and the ledger
 // knows what has arrived.
 //
-// The serving provider never waits for a follower: events reach it by the store, retrievals by a queue that drops. While
-// callers are served a follower makes pauses (giveWay).
+// The serving provider never waits for a follower: events reach it by the store, retrievals by a queue that drops.
+// While callers are served a follower makes pauses (giveWay).
 
 // Tables of followers.
 const (

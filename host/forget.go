@@ -186,7 +186,8 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	err := h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var other scopeRecord
 		key := scopeKey(kv.Key)
-		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.follows(&other) || other.RunID != r.Scope.RunID ||
+		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.follows(&other) ||
+			other.RunID != r.Scope.RunID ||
 			other.PersonaID != r.Scope.PersonaID {
 			return nil
 		}

@@ -21,7 +21,8 @@ import (
 // forgetterEnv turns the test binary into a process that forgets and kills itself on the way: "FOLDER STEP".
 const forgetterEnv = "HOST_TEST_FORGETTER"
 
-// deadlyStore kills its process at a step: before or behind a commit, or before or behind the overwriting of free pages.
+// deadlyStore kills its process at a step: before or behind a commit, or before or behind the overwriting of free
+// pages.
 type deadlyStore struct {
 	state.Store
 	left *int

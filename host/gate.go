@@ -51,8 +51,8 @@ func (g *gate) leave() {
 	}
 }
 
-// close closes the gate and waits until nobody is inside. Where ctx ends first it is open again, and closed is false. Only
-// one caller at a time may close it; open follows.
+// close closes the gate and waits until nobody is inside. Where ctx ends first it is open again, and closed is false.
+// Only one caller at a time may close it; open follows.
 func (g *gate) close(ctx context.Context) (closed bool) {
 	g.mu.Lock()
 	g.shut = make(chan struct{})

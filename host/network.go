@@ -45,8 +45,8 @@ func (o *operation) Bolt(ctx context.Context, r *abi.BoltRequest) (*abi.BoltResu
 	return native.BoltAnswer(ctx, answer, err)
 }
 
-// willSend is called before a native call leaves. A write does not leave once this host's session may have ended: another
-// host may act for the scope then.
+// willSend is called before a native call leaves. A write does not leave once this host's session may have ended:
+// another host may act for the scope then.
 func (o *operation) willSend(class abi.Class) error {
 	if err := o.WillSend(class); err != nil || class == abi.ClassRead {
 		return err

@@ -87,8 +87,8 @@ func (o *operation) admit(ctx context.Context, sc *scopeState) (admitted bool, e
 	return o.admitted, err
 }
 
-// admit lets a write in. Where the mode, as far as this host knows, is read-only, it asks whether another one has changed
-// it; the opposite is found out when the write takes its turn.
+// admit lets a write in. Where the mode, as far as this host knows, is read-only, it asks whether another one has
+// changed it; the opposite is found out when the write takes its turn.
 func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (admitted bool, err error) {
 	if s.mode.admit(sc) {
 		return true, nil

@@ -81,8 +81,8 @@ func (a *asking) next() bool {
 // Shadow lets another provider follow the slot: it gets every write, and is asked a share of the retrievals after the
 // agent has its answer. Its backend is not asked before Shadow returns, and need not run yet.
 //
-// Errors: invalid_argument for the memory that serves, or that has a follower already, unsupported with reason recorded,
-// and those of loading a module.
+// Errors: invalid_argument for the memory that serves, or that has a follower already, unsupported with reason
+// recorded, and those of loading a module.
 func (s *Slot) Shadow(ctx context.Context, config ProviderConfig, options ShadowOptions) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -389,8 +389,8 @@ func percentile(values []float64, p int) *float64 {
 	return &values[(len(values)-1)*p/100]
 }
 
-// eachAnswer visits stored answers, newest first, from behind a key on and back to a time, until visit is false: then it
-// returns the key of the last one.
+// eachAnswer visits stored answers, newest first, from behind a key on and back to a time, until visit is false: then
+// it returns the key of the last one.
 func (h *Host) eachAnswer(ctx context.Context, after []byte, since time.Time,
 	visit func(whose followerKey, answer *abi.ShadowAnswer) bool) (last []byte, err error) {
 	end := shadowTime(since)

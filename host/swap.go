@@ -124,8 +124,8 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 	return s.manifestOf(ctx, s.serve(ctx, next, health, steps, began))
 }
 
-// serveAs agrees with the other hosts that a provider serves, or notes that they have. A provider that must not serve is
-// closed.
+// serveAs agrees with the other hosts that a provider serves, or notes that they have. A provider that must not serve
+// is closed.
 func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) error {
 	if served != nil {
 		p.served = served

@@ -136,8 +136,8 @@ const (
 	toRead
 )
 
-// takeTurn waits until no other write of a scope runs, at this host or another one, and learns how the scope is now. The
-// write was admitted. endTurn follows.
+// takeTurn waits until no other write of a scope runs, at this host or another one, and learns how the scope is now.
+// The write was admitted. endTurn follows.
 //
 // Errors: timeout (busy) when ctx ends first; errBecameReadOnly; those of the store.
 func (s *Slot) takeTurn(ctx context.Context, p *Provider, sc *scopeState, op string, when taking) (*fleet.Turn, error) {

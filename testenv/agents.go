@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The agents as npm knows them. Each is a program for one platform, in a package of its own that the named one asks for.
+// The agents as npm knows them. Each is a program for one platform, in a package of its own that the named one asks
+// for.
 const (
 	ClaudeCode = "@anthropic-ai/claude-code@2.1.330"
 	Codex      = "@openai/codex@0.169.0"

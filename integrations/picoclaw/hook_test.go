@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/integrations/picoclaw"
 )
 
-// PicoClaw's types, as far as they matter, from pkg/agent/hooks.go, pkg/agent/events.go, pkg/providers and pkg/events at
-// picoclaw.Commit.
+// PicoClaw's types, as far as they matter, from pkg/agent/hooks.go, pkg/agent/events.go, pkg/providers and pkg/events
+// at picoclaw.Commit.
 type (
 	message struct {
 		Role    string `json:"role"`

@@ -120,7 +120,8 @@ func figure(v *float64) string {
 
 func shadowAnswerText(x *abi.ShadowAnswer) string {
 	text := fmt.Sprintf("%s  run %q, user %q: %q", x.At, x.Scope.RunID, x.Scope.PersonaID, x.Query)
-	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms\n%s", x.Serving, x.ServingTokens, x.ServingLatencyMS, x.ServingContext)
+	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms\n%s", x.Serving, x.ServingTokens, x.ServingLatencyMS,
+		x.ServingContext)
 	if x.Error != nil {
 		return printable(text + fmt.Sprintf("\n-- %s, %.1f ms: %s: %s\n", x.Provider, x.LatencyMS, x.Error.Code,
 			x.Error.Message))

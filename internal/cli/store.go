@@ -55,8 +55,8 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 	}
 }
 
-// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left. Hosts
-// share the database, but each has a folder of its own.
+// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left.
+// Hosts share the database, but each has a folder of its own.
 //
 // Errors: state.ErrOwned when a host that runs has the folder.
 func prepareDataFolder(dir string) error {

@@ -14,8 +14,8 @@ import (
 // maxKeyFile bounds a key's file, in bytes.
 const maxKeyFile = 64 << 10
 
-// checkTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always pass, and
-// all do where there is no line. With offline nothing but the cache is asked for signatures.
+// checkTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always
+// pass, and all do where there is no line. With offline nothing but the cache is asked for signatures.
 //
 // Errors: denied, with the line that would let the module pass; those of the registry, where it is asked.
 func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {

@@ -108,7 +108,8 @@ func (c *Client) AttachedBefore(r Reference) [][]byte { return c.Cache.kept(r.Di
 // each manifest is read.
 func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Reference, kind string) ([][]byte, error) {
 	var referrers []ocispec.Descriptor
-	err := repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(r.Digest)}, "",
+	err := repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest,
+		Digest: digest.Digest(r.Digest)}, "",
 		func(page []ocispec.Descriptor) error {
 			referrers = append(referrers, page...)
 			if len(referrers) > maxReferrers {

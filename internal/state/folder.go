@@ -18,8 +18,8 @@ import (
 // DataFile is the store's file in the data folder.
 const DataFile = "state.db"
 
-// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2, which an older
-// memhost refuses: the host's ledger keeps sessions in schema 2.
+// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2, which an
+// older memhost refuses: the host's ledger keeps sessions in schema 2.
 const (
 	Schema       = 2
 	oldestSchema = 1

@@ -1,4 +1,5 @@
-// Package agents tests the command hooks with the real Claude Code and the real Codex, as npm has them, and a stub model.
+// Package agents tests the command hooks with the real Claude Code and the real Codex, as npm has them, and a stub
+// model.
 //
 //	make test-agents
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thePlugin walks the README of integrations/claude-code: the plugin is installed from its marketplace, and is there with
-// its hooks and its tools.
+// thePlugin walks the README of integrations/claude-code: the plugin is installed from its marketplace, and is there
+// with its hooks and its tools.
 func thePlugin(t *testing.T) {
 	m := start(t)
 	folder, err := filepath.Abs("../../integrations/claude-code")

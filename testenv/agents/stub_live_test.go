@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// stub is a model that says "Noted.", by the APIs of Anthropic (/v1/messages) and OpenAI (/v1/responses), and keeps what
-// it was asked.
+// stub is a model that says "Noted.", by the APIs of Anthropic (/v1/messages) and OpenAI (/v1/responses), and keeps
+// what it was asked.
 type stub struct {
 	*httptest.Server
 	mu     sync.Mutex

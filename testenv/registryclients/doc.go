@@ -1,5 +1,5 @@
-// Package registryclients tests memhost push, pull, sign and modules.trust with other people's programs: crane, oras and
-// cosign as clients, and the CNCF's distribution as a registry without the referrers API.
+// Package registryclients tests memhost push, pull, sign and modules.trust with other people's programs: crane, oras
+// and cosign as clients, and the CNCF's distribution as a registry without the referrers API.
 //
 //	make test-registry
 //

@@ -1,5 +1,6 @@
-// Command licences writes docs/licences.md, or a software bill of materials: every Go module that the program contains, with its licence. It fails on a
-// module whose files state no licence that is known here, and on one that would bind the program.
+// Command licences writes docs/licences.md, or a software bill of materials: every Go module that the program contains,
+// with its licence. It fails on a module whose files state no licence that is known here, and on one that would bind
+// the program.
 //
 //	go run ./licences -C .. -out docs/licences.md
 package main

@@ -1,4 +1,5 @@
-// Package releasetest tests what `make release-snapshot` made, as users meet it, and `go install` from the module's zip.
+// Package releasetest tests what `make release-snapshot` made, as users meet it, and `go install` from the module's
+// zip.
 //
 //	make test-release
 package releasetest

@@ -1,8 +1,8 @@
 // Package newplugin writes the folder of a new plugin, from the templates that the program carries.
 //
 // templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the
-// same name. A file's name loses .tmpl at its end, and dot_ before a file or folder becomes a dot; its text is a text/template
-// between « and », over the fields of values.
+// same name. A file's name loses .tmpl at its end, and dot_ before a file or folder becomes a dot; its text is a
+// text/template between « and », over the fields of values.
 package newplugin
 
 import (
@@ -137,7 +137,8 @@ func Render(o Options) ([]File, error) {
 	if err := Check(o); err != nil {
 		return nil, err
 	}
-	v := values{Name: o.Name, Language: o.Language, Version: o.Version, Released: o.Version != "" && o.Checkout == "", GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
+	v := values{Name: o.Name, Language: o.Language, Version: o.Version, Released: o.Version != "" && o.Checkout == "",
+		GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
 	if o.Checkout != "" {
 		v.Checkout, v.Version = quotePath(o.Checkout), "v0.0.0"
 	}

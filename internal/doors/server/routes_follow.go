@@ -81,7 +81,8 @@ func (s *Server) followRoutes() []route {
 }
 
 // onFollowers asks the slot's followers, for a caller who may name any scope: they get what all scopes record.
-func onFollowers[A any](ctx context.Context, s *Server, do func(host.Followers, context.Context) (A, error)) (A, error) {
+func onFollowers[A any](ctx context.Context, s *Server, do func(host.Followers, context.Context) (A, error)) (
+	A, error) {
 	var none A
 	if err := s.allScopes(); err != nil {
 		return none, err

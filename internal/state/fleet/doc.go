@@ -4,8 +4,8 @@
 // # Everything agreed is a record
 //
 // What hosts agree on are records of the store that they share, and the store's preconditions make it binding. A batch
-// that writes on the strength of a record expects that record as it was read. When it changed, the batch is refused as a
-// whole, and the operation begins anew. So there is no leader, no message between hosts that must arrive, and no lock
+// that writes on the strength of a record expects that record as it was read. When it changed, the batch is refused as
+// a whole, and the operation begins anew. So there is no leader, no message between hosts that must arrive, and no lock
 // that outlives a transaction; a host decides nothing by its clock.
 //
 //	table    key          value
@@ -42,11 +42,11 @@
 // # Sessions
 //
 // A turn names a session, not a host: a host that lost its session never gets the same one again. [Sessions] is the one
-// thing that the store cannot be asked by records, since it depends on a clock that all hosts share. When End says that a
-// session has ended, it has ended for good: the store refuses its commits.
+// thing that the store cannot be asked by records, since it depends on a clock that all hosts share. When End says that
+// a session has ended, it has ended for good: the store refuses its commits.
 //
 // # One host
 //
-// A store that one process owns needs none of this: with nil Sessions, Begin returns at once, Look reads nothing, and the
-// methods of Turn add nothing to a batch. The host's code is the same.
+// A store that one process owns needs none of this: with nil Sessions, Begin returns at once, Look reads nothing, and
+// the methods of Turn add nothing to a batch. The host's code is the same.
 package fleet

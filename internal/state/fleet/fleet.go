@@ -312,7 +312,8 @@ func (t *Turn) Hold(b *state.Batch) {
 	}
 }
 
-// Release adds to a batch, the last one of the operation, that the turn is still this operation's and free from then on.
+// Release adds to a batch, the last one of the operation, that the turn is still this operation's and free from then
+// on.
 func (t *Turn) Release(b *state.Batch) {
 	if t.alone {
 		return
@@ -339,8 +340,8 @@ func (t *Turn) Moved(err error) bool {
 // Commit commits a batch of the operation. The first one takes the turn; the last one frees it, or does both when it is
 // the only one. Without Facts and turns, where one process owns the store, it is the store's Commit.
 //
-// Errors: the store's; state.ErrTurn when the turn or a fact is not what it was. Then nothing was written, and Anew says
-// whether the operation may begin anew.
+// Errors: the store's; state.ErrTurn when the turn or a fact is not what it was. Then nothing was written, and Anew
+// says whether the operation may begin anew.
 func (t *Turn) Commit(ctx context.Context, b *state.Batch, last bool) error {
 	switch {
 	case t.alone && b.Len() == 0:
@@ -381,8 +382,8 @@ func (t *Turn) refused(cause error) error {
 // Anew reports whether the operation may begin anew: its first commit was refused, and so nothing was written.
 func (t *Turn) Anew() bool { return t != nil && t.moved }
 
-// Alive returns state.ErrTurn when this host's session may have ended, so that another host may have the turn. It is for
-// the moment before something is sent that no store can refuse.
+// Alive returns state.ErrTurn when this host's session may have ended, so that another host may have the turn. It is
+// for the moment before something is sent that no store can refuse.
 func (t *Turn) Alive() error {
 	if t == nil || t.alone {
 		return nil

@@ -13,11 +13,11 @@
 // wait for each other, and one that writes it waits for them.
 //
 // With [Options].One the store belongs to one host at a time, as a data folder does. A row names the host, which renews
-// it every 3 seconds; 15 seconds after the last renewal another host may delete the row and take over. Each commit locks
-// the row of its host in its own transaction, so that a host that was paused and lost the row commits nothing more,
-// whatever it believes. A host whose renewals fail answers no reads from the moment at which another may have taken
-// over. With [Options].Many each host has such a row, the turns of package fleet keep them apart, and a host that lost
-// its row begins a new session.
+// it every 3 seconds; 15 seconds after the last renewal another host may delete the row and take over. Each commit
+// locks the row of its host in its own transaction, so that a host that was paused and lost the row commits nothing
+// more, whatever it believes. A host whose renewals fail answers no reads from the moment at which another may have
+// taken over. With [Options].Many each host has such a row, the turns of package fleet keep them apart, and a host that
+// lost its row begins a new session.
 //
 // The SQL needs row locks and READ COMMITTED, no advisory locks and no LISTEN.
 package postgres

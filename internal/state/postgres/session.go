@@ -40,8 +40,8 @@ type session struct {
 	ended chan struct{}
 }
 
-// join begins this host's session. When another host's session keeps it out, it waits for the end of that one, as long as
-// that host does not renew it.
+// join begins this host's session. When another host's session keeps it out, it waits for the end of that one, as long
+// as that host does not renew it.
 //
 // Errors: ErrServed when another host serves.
 func (s *Store) join(ctx context.Context) error {

@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond is as in
-// SwapRequest.
+// BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond is as
+// in SwapRequest.
 type BackfillRequest struct {
 	// Backend or Condition names the provider: exactly one of them.
 	Backend   string `json:"backend,omitempty"`
