@@ -119,7 +119,11 @@ func TestEachFaultIsFoundAtItsClauseAndNowhereElse(t *testing.T) {
 					clauses = []int{clause}
 				}
 				report := run(t, wrong(t, provider, fault, backend), clauses...)
-				assert.Equal(t, []int{clause}, verdicts(report, conformance.Fail), "%s", bad(report))
+				found := []int{clause}
+				if fault == "writes_in_reads" && clauses == nil {
+					found = []int{4, 15} // the inventory after forgetting has what was written since
+				}
+				assert.Equal(t, found, verdicts(report, conformance.Fail), "%s", bad(report))
 				t.Logf("%s", bad(report))
 			})
 		}

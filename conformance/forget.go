@@ -75,6 +75,9 @@ func checkForget(b *bench) {
 
 // forget asks a provider to forget the events of a fact.
 func (b *bench) forget(p *planted) (*abi.ForgetReceipt, outcome) {
+	if p.trouble != nil {
+		return nil, *p.trouble
+	}
 	r := &abi.ForgetRequest{Scope: p.scope, Reason: "conformance kit"}
 	for _, e := range p.events {
 		r.EventIDs = append(r.EventIDs, e.EventID)

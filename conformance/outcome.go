@@ -66,7 +66,8 @@ func refused(op string, err error) outcome {
 // failure, and one that the check disproves is a failure itself.
 func (b *bench) part(name, words string, check func() outcome) outcome {
 	o := check()
-	if o.breach && b.report.Number < answersClause {
+	// Clause 14 fails for it. One that is met only after clause 14 fails the clause that meets it.
+	if o.breach && (b.report.Number < answersClause || b.report.Number > answersClause && len(b.kit.breaches) > 0) {
 		b.kit.breaches = append(b.kit.breaches, fmt.Sprintf("clause %d, %s: %s", b.report.Number, name, o.reason))
 		o.verdict, o.reason = Inconclusive, "the answer breaks the contract (clause 14): "+short(o.reason, 200)
 	}

@@ -206,10 +206,10 @@ def model() -> Generator[Model, None, None]:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """No configuration of this machine, and no MEMHOST_ variable, reaches a test."""
+    """No configuration of this machine or of an earlier test (Agent sets one), and no MEMHOST_ variable, reaches a test."""
     import os
 
     for name in list(os.environ):
-        if name.startswith("MEMHOST_"):
+        if name.startswith(("MEMHOST_", "NANOBOT_MEMHOST_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
