@@ -364,15 +364,21 @@ func (a *archive) seal(ctx context.Context) (bool, error) {
 	if err := putSegment(&b, info); err != nil {
 		return false, err
 	}
+	err = a.commitLeaving(ctx, &b, size)
+	return err == nil, err
+}
+
+// commitLeaving commits a batch with which entries leave the table, in whole or in part: so many bytes less are open.
+func (a *archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64) error {
 	a.moving.Lock()
 	defer a.moving.Unlock()
-	if _, err := a.store.Commit(ctx, &b); err != nil {
-		return false, err
+	if _, err := a.store.Commit(ctx, b); err != nil {
+		return err
 	}
 	a.mu.Lock()
-	a.openBytes -= size
+	a.openBytes -= bytes
 	a.mu.Unlock()
-	return true, nil
+	return nil
 }
 
 func putSegment(b *state.Batch, info segments.Info) error {

@@ -102,14 +102,9 @@ func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	if len(gone) == 0 {
 		return nil, nil
 	}
-	a.moving.Lock()
-	defer a.moving.Unlock()
-	if _, err := a.store.Commit(context.WithoutCancel(ctx), &b); err != nil {
+	if err := a.commitLeaving(context.WithoutCancel(ctx), &b, smaller); err != nil {
 		return nil, stateError(err)
 	}
-	a.mu.Lock()
-	a.openBytes -= smaller
-	a.mu.Unlock()
 	return gone, nil
 }
 

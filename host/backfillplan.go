@@ -55,11 +55,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.Ba
 			return nil
 		}
 		plan.Events++
-		scope := abi.MemoryScope{RunID: event.RunID, PersonaID: event.UserID}
-		if p.config.AgentScoped {
-			scope.AgentID = event.AgentID
-		}
-		scopes[scope] = true
+		scopes[p.memoryScopeOf(event)] = true
 		for i := range event.Messages {
 			if text := event.Messages[i].Content; text != nil {
 				plan.Tokens += p.tokens.Count([]byte(*text))

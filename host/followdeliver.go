@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -99,12 +98,9 @@ func (f *follower) open(ctx context.Context) error {
 	if err := p.pool.Warm(ctx); err != nil {
 		return err
 	}
-	health, answered, err := f.inner.health(ctx, p)
+	health, err := f.inner.healthToServe(ctx, p)
 	if err != nil {
 		return err
-	}
-	if health.Status == abi.HealthUnavailable {
-		return cannotServe(p.name, health, answered)
 	}
 	f.begin(p, health, nil)
 	return nil
@@ -401,89 +397,6 @@ func (f *follower) judge(event *abi.MemoryEvent, answer *abi.ReceiptOrError, try
 	return outcomeOpen, nil
 }
 
-// Outcomes of open events.
-const (
-	openUncertain = "uncertain"
-	openRefused   = "refused"
-	openLost      = "lost"
-)
-
-// noteOpen keeps that an event is open.
-func (f *follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) error {
-	open := abi.OpenEvent{EventID: e.event.EventID, Scope: abi.MemoryScope{RunID: e.event.RunID,
-		PersonaID: e.event.UserID}, Outcome: openUncertain}
-	if f.provider().config.AgentScoped {
-		open.Scope.AgentID = e.event.AgentID
-	}
-	if answer.Error != nil {
-		open.Outcome, open.Why = openRefused, fmt.Sprintf("%s: %s", answer.Error.Code, answer.Error.Message)
-	} else if len(answer.Receipt.Warnings) > 0 {
-		open.Why = answer.Receipt.Warnings[0]
-	}
-	var b state.Batch
-	b.PutRecord(tableFollowOpen, f.openKey(e.number), abi.Marshal(&open))
-	return f.host.commit(ctx, &b)
-}
-
-// waitForWall waits while the slot, or the event's scope, is read-only.
-func (f *follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) error {
-	for {
-		readOnly, err := f.behindWall(event)
-		if err != nil || !readOnly {
-			return err
-		}
-		f.sets(abi.FollowerReadOnly)
-		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// behindWall reports whether an event may not be delivered now: its scope may be read-only at the serving provider too.
-func (f *follower) behindWall(event *abi.MemoryEvent) (bool, error) {
-	providers := []*Provider{f.provider()}
-	if v := f.slot.current.Load(); v != nil {
-		providers = append(providers, v.provider)
-	}
-	for _, p := range providers {
-		sc, err := p.scopeOfEvent(event)
-		if err != nil || f.slot.mode.isReadOnly(sc) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// keepRate waits until the limit on events a second lets n more go.
-func (f *follower) keepRate(ctx context.Context, n int) error {
-	f.mu.Lock()
-	if f.record.Rate <= 0 {
-		f.mu.Unlock()
-		return nil
-	}
-	now := time.Now()
-	at := f.nextSend
-	if at.Before(now) {
-		at = now
-	}
-	f.nextSend = at.Add(time.Duration(float64(n) / f.record.Rate * float64(time.Second)))
-	f.mu.Unlock()
-	return pause.For(ctx, at.Sub(now))
-}
-
-// giveWay pauses nine times as long as a delivery took, where a caller was served lately: store and processors are free
-// for callers most of the time. A delivery that waited for a backend took little of either, and a follower that is
-// close behind has little to do.
-func (f *follower) giveWay(ctx context.Context, took time.Duration) {
-	f.mu.Lock()
-	far := f.lastPage == followPage
-	f.mu.Unlock()
-	lately := time.Since(time.Unix(0, f.slot.lastCall.Load())) < servingLately
-	if far && lately && f.lanes == 1 {
-		_ = pause.For(ctx, min(9*took, time.Second))
-	}
-}
-
 // sets and waits say what the follower does.
 func (f *follower) sets(now abi.FollowerState) {
 	f.mu.Lock()
@@ -531,162 +444,7 @@ func (a *archive) dropQueued(ctx context.Context, upTo int64) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	a.moving.Lock()
-	defer a.moving.Unlock()
-	if _, err := a.store.Commit(ctx, &b); err != nil {
-		return stateError(err)
-	}
-	a.mu.Lock()
-	a.openBytes -= size
-	a.mu.Unlock()
-	return nil
-}
-
-// followLook is what is open at a follower, by the ledger.
-type followLook struct {
-	// unseen events were delivered, and the provider still works on them; open ones are uncertain, lost or refused, of
-	// which so many are listed in tableFollowOpen.
-	unseen, listed int64
-	open           []abi.OpenEvent
-	// again are the numbers of listed events that are to be delivered once more.
-	again []int64
-}
-
-// look reads what is open.
-func (f *follower) look(ctx context.Context) (*followLook, error) {
-	p := f.provider()
-	if p == nil {
-		return new(followLook), nil
-	}
-	look := &followLook{}
-	listed := map[string]bool{} // by ledger key
-	f.mu.Lock()
-	refused := f.retryRefused
-	f.mu.Unlock()
-	err := f.host.eachRecord(ctx, tableFollowOpen, f.key[:], func(r state.KeyValue) error {
-		var open abi.OpenEvent
-		if abi.Unmarshal(r.Value, &open) != nil || len(r.Key) != len(f.key)+8 {
-			return abi.NewError(abi.CodeUnavailable, "state: the record of an open event is damaged").WithReason("state")
-		}
-		entry, key, err := f.ledgerOf(ctx, &open)
-		if err != nil {
-			return err
-		}
-		listed[key] = true
-		look.listed++
-		if open.Outcome != openRefused || refused {
-			look.again = append(look.again, numberOfKey(r.Key[len(f.key):]))
-		}
-		if entry == nil || entry.uncertain() || entry.state != deliveryReceived {
-			look.open = append(look.open, open)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	owners := map[scopeKey]*scopeRecord{}
-	err = f.host.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
-		return f.lookAt(ctx, look, r, owners, listed)
-	})
-	return look, err
-}
-
-// lookAt adds an event that the ledger lists as not seen to a look, if it is the follower's.
-func (f *follower) lookAt(ctx context.Context, look *followLook, r state.KeyValue, owners map[scopeKey]*scopeRecord,
-	listed map[string]bool) error {
-	p := f.provider()
-	key, is, ok := parseListEntry(r.Value)
-	if p == nil || !ok || is == outstandingMarked || listed[string(r.Key)] {
-		return nil
-	}
-	owner, known := owners[key]
-	if !known {
-		var err error
-		if owner, err = f.host.scopeRecordOf(ctx, key); err != nil {
-			return err
-		}
-		owners[key] = owner
-	}
-	if owner == nil || !p.owns(owner) || generationSpace(key, owner.Generation) != state.Space(r.Key) {
-		return nil
-	}
-	id := string(r.Key[len(state.Space{}):])
-	if is == outstandingLost {
-		look.open = append(look.open, abi.OpenEvent{EventID: id, Scope: owner.memoryScope(), Outcome: openLost,
-			Why: "the backend took it and does not have it: record it again"})
-		return nil
-	}
-	look.unseen++
-	return nil
-}
-
-// ledgerOf is the ledger's record of an open event with its key; nil if there is none.
-func (f *follower) ledgerOf(ctx context.Context, open *abi.OpenEvent) (*ledgerEntry, string, error) {
-	sc, err := f.provider().scopeOf(open.Scope)
-	if err != nil {
-		return nil, "", err
-	}
-	generation, err := f.host.currentGeneration(ctx, sc)
-	if err != nil {
-		return nil, "", err
-	}
-	space := sc.space(generation)
-	entry, err := f.host.ledgerRecord(ctx, space, open.EventID)
-	return entry, string(ledgerKey(space, open.EventID)), err
-}
-
-// again delivers the listed open events once more. What is still open stays on the list.
-func (f *follower) again(ctx context.Context, look *followLook) error {
-	erasures, err := f.host.erasures(ctx)
-	if err != nil {
-		return err
-	}
-	for _, number := range look.again {
-		gone := func(leftOut int64) error {
-			var b state.Batch
-			b.DeleteRecord(tableFollowOpen, f.openKey(number))
-			if err := f.host.commit(ctx, &b); err != nil {
-				return err
-			}
-			return f.keep(ctx, func(r *followRecord) { r.LeftOut += leftOut; r.Done += 1 - leftOut })
-		}
-		entries, _, err := f.host.archive.read(ctx, number-1, 1)
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 || entries[0].Seq != number { // forgotten since
-			if err := gone(1); err != nil {
-				return err
-			}
-			continue
-		}
-		scopes, leftOut, err := f.sortOut(entries, erasures)
-		if err != nil {
-			return err
-		}
-		if leftOut > 0 {
-			if err := gone(1); err != nil {
-				return err
-			}
-			continue
-		}
-		answers, err := f.send(ctx, scopes[0])
-		if err != nil {
-			return err
-		}
-		outcome, _ := f.judge(scopes[0][0].event, &answers[0], followTries)
-		if outcome == outcomeDone || outcome == outcomeLeftOut {
-			leftOut = 0
-			if outcome == outcomeLeftOut {
-				leftOut = 1
-			}
-			if err := gone(leftOut); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return stateError(a.commitLeaving(ctx, &b, size))
 }
 
 // caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,

@@ -434,15 +434,15 @@ func (a *archive) countAfter(ctx context.Context, after int64) (n int64, err err
 	}
 }
 
-// eachOpen visits the listed open events of a follower.
-func (h *Host) eachOpen(ctx context.Context, key followerKey, visit func(*abi.OpenEvent)) error {
+// eachOpen visits the listed open events of a follower with their numbers in the archive.
+func (h *Host) eachOpen(ctx context.Context, key followerKey,
+	visit func(number int64, open *abi.OpenEvent) error) error {
 	return h.eachRecord(ctx, tableFollowOpen, key[:], func(r state.KeyValue) error {
 		open := new(abi.OpenEvent)
-		if abi.Unmarshal(r.Value, open) != nil {
+		if abi.Unmarshal(r.Value, open) != nil || len(r.Key) != len(key)+8 {
 			return abi.NewError(abi.CodeUnavailable, "state: the record of an open event is damaged").WithReason("state")
 		}
-		visit(open)
-		return nil
+		return visit(numberOfKey(r.Key[len(key):]), open)
 	})
 }
 

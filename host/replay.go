@@ -251,9 +251,8 @@ func (p *player) open(ctx context.Context) error {
 		config.Secrets[secret.Name] = Secret{Origin: secret.Origin,
 			Value: func() (string, error) { return "\x00 a secret under replay \x00", nil }}
 	}
-	next, err := h.configure(module, config)
+	next, err := h.configureLoaded(ctx, module, config)
 	if err != nil {
-		_ = h.machine.Release(ctx, module.program)
 		e := *abi.AsError(err)
 		e.Message = fmt.Sprintf("module %s %s cannot take the place of %s %s in this cassette: %s",
 			module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)

@@ -186,8 +186,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	if err := h.compile(ctx, module, config.Module); err != nil {
 		return nil, nil, err
 	}
-	if p, err = h.configure(module, config); err != nil {
-		_ = h.machine.Release(ctx, module.program)
+	if p, err = h.configureLoaded(ctx, module, config); err != nil {
 		return nil, nil, err
 	}
 	defer func() {
@@ -202,11 +201,7 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	steps.end(verdictPass, fmt.Sprintf("%s %s, %d bytes, %s, config %s", module.Manifest.Name, module.Manifest.Version,
 		module.Bytes, module.Engine, p.configHash()[:12]))
 	steps.begin("health")
-	health, answered, err := s.health(ctx, p)
-	if err == nil && health.Status == abi.HealthUnavailable {
-		err = cannotServe(p.name, health, answered)
-	}
-	if err != nil {
+	if health, err = s.healthToServe(ctx, p); err != nil {
 		return p, nil, err
 	}
 	p.consistency, p.backendName = health.ConsistencyModel, health.BackendName
@@ -220,6 +215,17 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 		"the required operations alone"))
 	err = s.tryOut(ctx, p, health, steps)
 	return p, health, err
+}
+
+// healthToServe asks a provider for its health.
+//
+// Errors: those of the operation, and cannotServe's for a provider that calls itself unavailable.
+func (s *Slot) healthToServe(ctx context.Context, p *Provider) (*abi.BackendHealth, error) {
+	health, answered, err := s.health(ctx, p)
+	if err == nil && health.Status == abi.HealthUnavailable {
+		err = cannotServe(p.name, health, answered)
+	}
+	return health, err
 }
 
 // cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help. It does
@@ -390,4 +396,27 @@ func buildVersion() (version, commit string) {
 		}
 	}
 	return info.Main.Version, commit
+}
+
+// serve makes a provider that passed the steps of a swap the one that serves. The old one drains.
+func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog,
+	began time.Time) *serving {
+	v := &serving{provider: next, capabilities: next.capabilities(health)}
+	s.loads++
+	steps.begin("serve")
+	old := s.current.Load()
+	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
+	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
+	s.current.Store(v)
+	if err := s.host.keepProvider(ctx, next); err != nil { // it serves all the same: a full disk can be read
+		s.host.logger.Warn("the provider's configuration could not be kept for erasing", "error", err)
+	}
+	s.startBackground(next)
+	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
+		"took_ms", ms(time.Since(began)))
+	if old != nil {
+		s.drain(old.provider)
+	}
+	s.manifestChanged(ctx)
+	return v
 }

@@ -2,14 +2,11 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // RecordEvent implements Contract.
@@ -87,13 +84,18 @@ func sameScope(a, b *abi.MemoryEvent) bool {
 	return a.RunID == b.RunID && a.UserID == b.UserID && a.AgentID == b.AgentID
 }
 
-// scopeOfEvent is where an event belongs. An agent that is no part of the scope travels as a label.
+// scopeOfEvent is where an event belongs.
 func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
+	return p.scopeOf(p.memoryScopeOf(e))
+}
+
+// memoryScopeOf is the scope of an event. An agent that is no part of it travels as a label.
+func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 	scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
 	if p.config.AgentScoped {
 		scope.AgentID = e.AgentID
 	}
-	return p.scopeOf(scope)
+	return scope
 }
 
 // deliver writes events of one scope, in order. Every event gets a receipt or an error.
@@ -386,118 +388,4 @@ func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceip
 		Warnings: []string{warning}, Trace: o.trace(nil)}
 	r.LatencyMS = r.Trace.LatencyMS
 	return r
-}
-
-// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
-// caller holds the scope's turn.
-func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, turn *fleet.Turn) error {
-	generation, err := s.host.currentGeneration(ctx, sc)
-	if err != nil {
-		return err
-	}
-	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
-		return nil
-	}
-	_, err = s.setUp(ctx, p, sc, true, turn)
-	return err
-}
-
-// repeatable marks an error of set-up as retryable where the backend failed (5xx). Set-up makes nothing twice, and the
-// write that waits for it was not sent, so both may be tried again.
-func repeatable(err error) error {
-	e := *abi.AsError(err)
-	if e.Native != nil && e.Native.Status != nil && *e.Native.Status >= 500 {
-		e.Retryable = true
-	}
-	return &e
-}
-
-// setUp enters setup_scope and keeps what it says. When read-only did not admit it, it only checks. The caller holds
-// the scope's turn, which is nil for one that only checks.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool, turn *fleet.Turn) (
-	receipt *abi.SetupReceipt, err error) {
-	o := s.beginOn(p, abi.OpSetupScope)
-	defer o.end(&err)
-	o.admitted, o.turn = admitted, turn
-	if admitted { // two hosts must not set one scope up at once
-		if err = o.keep(ctx, new(state.Batch)); err != nil {
-			return nil, err
-		}
-	}
-	if err = o.at(ctx, sc); err != nil {
-		return nil, err
-	}
-	receipt = new(abi.SetupReceipt)
-	if err = o.enter(ctx, new(abi.Empty), receipt); err != nil {
-		return nil, repeatable(err)
-	}
-	if !receipt.Ready {
-		return nil, abi.NewError(abi.CodeUnavailable,
-			fmt.Sprintf("provider %s could not make the scope ready: %v", p.name,
-				receipt.Warnings)).WithReason("scope_not_ready")
-	}
-	if admitted {
-		o.noteExisted(&o.state.Batch, receipt)
-		if err = sc.keepSetup(&o.state.Batch, receipt, o.generation, s.host.stamp()); err != nil {
-			return nil, err
-		}
-		if err = o.commit(ctx); err != nil {
-			return nil, err
-		}
-		p.setUp.Store(sc.key, o.generation)
-		s.manifestChanged(ctx)
-	}
-	receipt.Trace = o.trace(receipt.Trace)
-	return receipt, nil
-}
-
-// SetupScope implements Contract. In read-only mode it only checks.
-func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
-	return through(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
-		if err := scope.Validate(); err != nil {
-			return nil, inOperation(abi.OpSetupScope, err)
-		}
-		v, err := s.use(abi.OpSetupScope)
-		if err != nil {
-			return nil, err
-		}
-		defer v.provider.release()
-		sc, err := v.provider.scopeOf(scope)
-		if err != nil {
-			return nil, inOperation(abi.OpSetupScope, err)
-		}
-		admitted, err := s.admit(ctx, v.provider, sc)
-		if err != nil {
-			return nil, inOperation(abi.OpSetupScope, err)
-		}
-		if admitted {
-			defer s.mode.done(sc)
-			turn, err := s.takeTurn(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
-			if err == nil {
-				defer s.endTurn(ctx, sc, turn)
-				return s.setUp(ctx, v.provider, sc, true, turn)
-			}
-			if !errors.Is(err, errBecameReadOnly) {
-				return nil, inOperation(abi.OpSetupScope, err)
-			}
-		}
-		if err := acquire(ctx, sc.turn, abi.OpSetupScope); err != nil {
-			return nil, err
-		}
-		defer func() { <-sc.turn }()
-		return s.setUp(ctx, v.provider, sc, false, nil)
-	})
-}
-
-// keepSetup writes the scope's record.
-func (sc *scopeState) keepSetup(b *state.Batch, r *abi.SetupReceipt, generation int64, now string) error {
-	native, err := json.Marshal(r.NativeScope)
-	if err != nil {
-		return err
-	}
-	sc.record.NativeScope = native
-	if sc.record.Since == "" {
-		sc.record.Since = now
-	}
-	return sc.save(b, generation)
 }
