@@ -101,7 +101,7 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 		}
 		fmt.Fprintf(a.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.where(),
 			quote(r.Scope.RunID), quote(r.Scope.PersonaID))
-		if err := a.confirmed(ctx); err != nil {
+		if err := a.confirmed(ctx, "nothing was forgotten"); err != nil {
 			return err
 		}
 	}
@@ -119,14 +119,14 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 	return forgetExit(receipt.Status)
 }
 
-// confirmed reads the answer to a question; any other than yes ends the command.
-func (a *app) confirmed(ctx context.Context) error {
+// confirmed reads the answer to a question; any other than yes ends the command with a note.
+func (a *app) confirmed(ctx context.Context, otherwise string) error {
 	answer, err := a.ask(ctx)
 	if err != nil {
 		return err
 	}
 	if answer != "yes" {
-		a.out.note("nothing was forgotten")
+		a.out.note("%s", otherwise)
 		return &doneError{exitFailed}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (a *app) forgetPersona(ctx context.Context, d *door, r *abi.PersonaRequest,
 		}
 		fmt.Fprintf(a.Stderr, "Erase all that is held of user %s, %s, by every provider known to %s? Type yes: ",
 			quote(r.PersonaID), runs, d.where())
-		if err := a.confirmed(ctx); err != nil {
+		if err := a.confirmed(ctx, "nothing was forgotten"); err != nil {
 			return err
 		}
 	}

@@ -47,13 +47,8 @@ func (a *app) reset(ctx context.Context, d *door, f *scopeFlags, yes bool) error
 		}
 		fmt.Fprintf(a.Stderr, "Erase what %s (%s) remembers of run %s, user %s? Type yes: ", m.Provider, d.where(),
 			quote(f.run), quote(f.user))
-		answer, err := a.ask(ctx)
-		if err != nil {
+		if err := a.confirmed(ctx, "nothing was erased"); err != nil {
 			return err
-		}
-		if answer != "yes" {
-			a.out.note("nothing was erased")
-			return &doneError{exitFailed}
 		}
 	}
 	r, err := d.ResetScope(ctx, f.scope())

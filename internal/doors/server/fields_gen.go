@@ -445,7 +445,7 @@ func fieldComments() map[string]map[string]string {
 			"complete": "complete is false where a part of the run failed or is still to run.",
 			"name":     "name is that of its folder.",
 			"problem":  "problem is why the run cannot be told. Absent where it can.",
-			"report":   "report reports whether there is one to open.",
+			"report":   "report is true where there is a report to open.",
 			"title":    "title is the lab's name. Absent in a run that has not been scored.",
 			"verdicts": "verdicts are the checks of the run and its sealed comparisons.",
 		},

@@ -17,12 +17,7 @@ type ScopeList struct {
 // Encode implements abi.Encodable.
 func (x *ScopeList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
-	e.FieldStart("scopes")
-	e.ArrStart()
-	for i := range x.Scopes {
-		x.Scopes[i].Encode(e)
-	}
-	e.ArrEnd()
+	objects(e, "scopes", x.Scopes)
 	optional(e, "next", x.Next)
 	e.ObjEnd()
 }
@@ -116,12 +111,7 @@ type EventList struct {
 func (x *EventList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	number(e, "generation", x.Generation)
-	e.FieldStart("events")
-	e.ArrStart()
-	for i := range x.Events {
-		x.Events[i].Encode(e)
-	}
-	e.ArrEnd()
+	objects(e, "events", x.Events)
 	optional(e, "next", x.Next)
 	e.ObjEnd()
 }
@@ -161,6 +151,19 @@ func optional(e *wirejson.Encoder, name, value string) {
 		e.FieldStart(name)
 		e.Str(value)
 	}
+}
+
+// objects writes a field of objects.
+func objects[T any, P interface {
+	*T
+	abi.Encodable
+}](e *wirejson.Encoder, name string, values []T) {
+	e.FieldStart(name)
+	e.ArrStart()
+	for i := range values {
+		P(&values[i]).Encode(e)
+	}
+	e.ArrEnd()
 }
 
 // list writes a field of strings.

@@ -13,12 +13,7 @@ type ModuleList struct {
 // Encode implements abi.Encodable.
 func (x *ModuleList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
-	e.FieldStart("modules")
-	e.ArrStart()
-	for i := range x.Modules {
-		x.Modules[i].Encode(e)
-	}
-	e.ArrEnd()
+	objects(e, "modules", x.Modules)
 	e.ObjEnd()
 }
 

@@ -55,12 +55,7 @@ func (x *OperationLine) Encode(e *wirejson.Encoder) {
 	milliseconds(e, "backend_ms", x.BackendMS)
 	milliseconds(e, "plugin_ms", x.PluginMS)
 	if len(x.IO) > 0 {
-		e.FieldStart("io")
-		e.ArrStart()
-		for i := range x.IO {
-			x.IO[i].Encode(e)
-		}
-		e.ArrEnd()
+		objects(e, "io", x.IO)
 	}
 	if x.Step != nil {
 		e.FieldStart("step")

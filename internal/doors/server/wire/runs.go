@@ -15,12 +15,7 @@ type RunList struct {
 // Encode implements abi.Encodable.
 func (x *RunList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
-	e.FieldStart("runs")
-	e.ArrStart()
-	for i := range x.Runs {
-		x.Runs[i].Encode(e)
-	}
-	e.ArrEnd()
+	objects(e, "runs", x.Runs)
 	if x.LeftOut != 0 {
 		number(e, "left_out", x.LeftOut)
 	}
@@ -40,7 +35,7 @@ type Run struct {
 	Probes    int64    `json:"probes"`
 	// Verdicts are the checks of the run and its sealed comparisons.
 	Verdicts []RunVerdict `json:"verdicts"`
-	// Report reports whether there is one to open.
+	// Report is true where there is a report to open.
 	Report bool `json:"report"`
 	// Problem is why the run cannot be told. Absent where it can.
 	Problem string `json:"problem,omitempty"`
@@ -60,12 +55,7 @@ func (x *Run) Encode(e *wirejson.Encoder) {
 	flag("complete", x.Complete)
 	list(e, "providers", x.Providers)
 	number(e, "probes", x.Probes)
-	e.FieldStart("verdicts")
-	e.ArrStart()
-	for i := range x.Verdicts {
-		x.Verdicts[i].Encode(e)
-	}
-	e.ArrEnd()
+	objects(e, "verdicts", x.Verdicts)
 	flag("report", x.Report)
 	optional(e, "problem", x.Problem)
 	e.ObjEnd()
