@@ -460,7 +460,7 @@ func TestTheSlotsPageWorksByKeyboard(t *testing.T) {
 	var title string
 	// the skip link, Now, Ask
 	b.run(t, append(b.at(s, "now"), chromedp.KeyEvent(kb.Tab+kb.Tab+kb.Tab+kb.Enter),
-		chromedp.Poll(`document.querySelector("main form input") !== null`, nil), chromedp.Title(&title),
+		chromedp.Poll(`document.title.startsWith("Ask")`, nil), shown(), chromedp.Title(&title),
 		chromedp.Evaluate(`document.querySelector("main form input").focus()`, nil), chromedp.KeyEvent(kb.Enter),
 		chromedp.Poll(answered, nil))...)
 	assert.Equal(t, "Ask - memhost", title)

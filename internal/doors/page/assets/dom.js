@@ -49,7 +49,8 @@ export const problem = (e) => el("div", { role: "alert" }, el("p", { class: "bad
 // json shows any JSON.
 export const json = (v) => el("pre", { dir: "ltr", tabindex: "0" }, JSON.stringify(v, null, 2));
 
-// confirm asks before a change. It resolves to whether the person agreed.
+// confirm asks before a change. It resolves to whether the person agreed. A dialog's close event comes late: it may be
+// that of the question before, when this one is open already.
 export function confirm(title, text, yes) {
   const dialog = document.getElementById("confirm");
   document.getElementById("confirm-title").textContent = title;
@@ -57,10 +58,13 @@ export function confirm(title, text, yes) {
   const [no, go] = [document.getElementById("confirm-no"), document.getElementById("confirm-yes")];
   go.textContent = yes;
   return new Promise((resolve) => {
-    dialog.returnValue = "";
-    no.onclick = () => dialog.close("");
-    go.onclick = () => dialog.close("yes");
-    dialog.onclose = () => resolve(dialog.returnValue === "yes");
+    const answer = (agreed) => {
+      resolve(agreed);
+      dialog.close();
+    };
+    no.onclick = () => answer(false);
+    go.onclick = () => answer(true);
+    dialog.onclose = () => { if (!dialog.open) resolve(false); }; // by the Escape key
     dialog.showModal();
     no.focus();
   });
