@@ -78,19 +78,22 @@ func (b *backend) countPeers(v *abi.Inventory) error {
 }
 
 func (b *backend) countCard(v *abi.Inventory) error {
+	lines, err := b.card()
+	v.Kinds = append(v.Kinds, abi.InventoryKind{Kind: "card line", Count: int64(len(lines)), Digest: digest(lines)})
+	return err
+}
+
+// card is the user's card; nil where there is no such peer.
+func (b *backend) card() (lines []string, err error) {
 	r := request{route: "card", peer: b.user}
 	answer, err := b.send(r)
-	if err != nil {
-		return err
+	if err != nil || answer.empty {
+		return nil, err
 	}
-	var lines []string
-	if !answer.empty {
-		if err := wire.Read(answer.body, "peer_card", &lines); err != nil {
-			return unreadable(r, answer.body, "card", err)
-		}
+	if err := wire.Read(answer.body, "peer_card", &lines); err != nil {
+		return nil, unreadable(r, answer.body, "card", err)
 	}
-	v.Kinds = append(v.Kinds, abi.InventoryKind{Kind: "card line", Count: int64(len(lines)), Digest: digest(lines)})
-	return nil
+	return lines, nil
 }
 
 // digest is the SHA-256 over sorted texts, each with its length before it.

@@ -76,26 +76,30 @@ func (m *mutation) createConclusion() error {
 	return nil
 }
 
-// deleteConclusion asks first whether the conclusion is the scope's: a fixed workspace holds others'.
 func (m *mutation) deleteConclusion() error {
 	id := m.params.need("id")
 	if err := m.checked("id"); err != nil {
 		return err
 	}
 	m.receipt.Status = "no_change"
-	if !isNativeID(id) {
-		return nil
-	}
-	r := request{route: "conclusions_list", body: filters(wire.Object{"observed_id", m.user, "id", id})}
-	ids, _, err := idsOf(m.backend, r, 1, 1)
-	if err != nil || len(ids) != 1 || ids[0] != id {
-		return err
-	}
-	gone, err := m.remove(request{route: "conclusion_delete", conclusion: id})
+	gone, err := m.backend.deleteConclusion(id)
 	if gone {
 		m.receipt.Status, m.receipt.NativeIDs = "applied", []string{id}
 	}
 	return err
+}
+
+// deleteConclusion asks first whether the conclusion is the scope's: a fixed workspace holds others'.
+func (b *backend) deleteConclusion(id string) (gone bool, err error) {
+	if !isNativeID(id) {
+		return false, nil
+	}
+	r := request{route: "conclusions_list", body: filters(wire.Object{"observed_id", b.user, "id", id})}
+	ids, _, err := idsOf(b, r, 1, 1)
+	if err != nil || len(ids) != 1 || ids[0] != id {
+		return false, err
+	}
+	return b.remove(request{route: "conclusion_delete", conclusion: id})
 }
 
 func (m *mutation) setCard() error {
@@ -117,16 +121,21 @@ func (m *mutation) deleteSession() error {
 	if err := m.checked("session_id"); err != nil {
 		return err
 	}
-	gone, err := m.remove(request{route: "session_delete", session: session})
-	if err != nil {
-		return err
-	}
+	gone, err := m.backend.deleteSession(session)
 	m.receipt.NativeIDs = []string{session}
 	if !gone {
 		m.receipt.Status = "no_change"
-		return nil
 	}
-	return m.Put(toldPrefix+session, nil, sdk.AnyVersion) // its conclusions go with it: nothing is missing
+	return err
+}
+
+// deleteSession deletes a session by its native id. Its conclusions go with it, so readiness misses none.
+func (b *backend) deleteSession(session string) (gone bool, err error) {
+	gone, err = b.remove(request{route: "session_delete", session: session})
+	if err != nil || !gone {
+		return false, err
+	}
+	return true, b.Put(toldPrefix+session, nil, sdk.AnyVersion)
 }
 
 func (m *mutation) dream() error {
