@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -231,7 +232,7 @@ func TestMalformedReceiptOfAWriteThatWasSentIsUncertain(t *testing.T) {
 	for i, want := range []abi.WriteStatus{abi.StatusCommitted, abi.StatusUncertain, abi.StatusCommitted} {
 		assert.Equal(t, want, out.Receipts[i].Receipt.Status, i)
 	}
-	b.set(func() { b.find = foundPresent })
+	b.set(func() { b.find = answercheck.FoundPresent })
 	clock.add(4000)
 	again, err := s.RecordEvent(ctx, event("2", "deliver a; status nonsense"))
 	require.NoError(t, err)

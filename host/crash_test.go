@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/testkit/brief"
@@ -155,7 +156,7 @@ func (w *world) find(event string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fate == fateUnknown && len(w.late) > 0 {
-		return foundUnknown
+		return answercheck.FoundUnknown
 	}
 	var missing []string
 	for _, part := range crashParts {
@@ -165,11 +166,11 @@ func (w *world) find(event string) string {
 	}
 	switch len(missing) {
 	case 0:
-		return foundPresent
+		return answercheck.FoundPresent
 	case len(crashParts):
-		return foundAbsent
+		return answercheck.FoundAbsent
 	}
-	return foundPartial + " " + strings.Join(missing, " ")
+	return answercheck.FoundPartial + " " + strings.Join(missing, " ")
 }
 
 // life opens the folder and records events in order until all are delivered or the world dies. It returns how many are.

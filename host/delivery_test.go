@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -144,7 +145,7 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 			e := requireCode(t, err, c.code, "record it again: the host asks the backend")
 			assert.True(t, e.Retryable, "what can be settled is retryable")
 			sent := len(b.sent())
-			for _, doubt := range []string{foundUnknown, foundAbsent, "partial b"} {
+			for _, doubt := range []string{answercheck.FoundUnknown, answercheck.FoundAbsent, "partial b"} {
 				b.set(func() { b.find = doubt })
 				r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
 				require.NoError(t, err)
@@ -168,7 +169,7 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 }
 
 func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
-	b := &scripted{find: foundPresent}
+	b := &scripted{find: answercheck.FoundPresent}
 	hang := make(chan struct{})
 	var first atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -237,7 +238,7 @@ func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
 	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(context.Background(), event("2", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
-	b.set(func() { b.post, b.find = nil, foundAbsent })
+	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
 	clock.add(4 * time.Second)
 	out, err := s.RecordEvents(context.Background(),
 		&abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"),
@@ -256,7 +257,7 @@ func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
 	clock.add(-24 * time.Hour)
-	b.set(func() { b.post, b.find = nil, foundAbsent })
+	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
 	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
@@ -290,7 +291,7 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	b.set(func() { b.post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(ctx, event("doubtful", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
-	b.set(func() { b.post, b.find = nil, foundAbsent })
+	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
 	clock.add(2 * time.Hour)
 	for i := range 6 {
 		told(t, s, fmt.Sprint("new ", i), "deliver a")
@@ -299,12 +300,12 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	require.NoError(t, s.host.eachRecord(ctx, tableLedger, nil, func(state.KeyValue) error { kept++; return nil }))
 	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
 	sent := len(b.sent())
-	b.set(func() { b.find = foundPresent })
+	b.set(func() { b.find = answercheck.FoundPresent })
 	r, err := s.RecordEvent(ctx, event("old 7", "deliver a"))
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate)
 	assert.Len(t, b.sent(), sent)
-	b.set(func() { b.find = foundAbsent })
+	b.set(func() { b.find = answercheck.FoundAbsent })
 	r, err = s.RecordEvent(ctx, event("really new", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, r.Duplicate)
@@ -396,7 +397,7 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	b.set(func() { b.find = foundAbsent })
+	b.set(func() { b.find = answercheck.FoundAbsent })
 	r := look()
 	assert.Equal(t, abi.ReadinessPending, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Unknown)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/testkit/brief"
@@ -279,7 +280,7 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	_, err = other.SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
 	require.NoError(t, err)
 
-	b.set(func() { b.post, b.find = nil, foundAbsent })
+	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
 	p := other.current.Load().provider
 	clock.add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host had sent itself
 	r, err := other.RecordEvent(t.Context(), event("e", "deliver a"))

@@ -18,10 +18,10 @@ func (f *follower) takeTurn(ctx context.Context) (served bool, err error) {
 	defer s.swapMu.Unlock()
 	within, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
-	if !s.gate.close(within) {
+	if !s.gate.Close(within) {
 		return false, nil
 	}
-	defer s.gate.open()
+	defer s.gate.Open()
 	if caught, err := f.catchUp(within); !caught {
 		return false, err
 	}
@@ -74,9 +74,9 @@ func (f *follower) promote(ctx context.Context, next *Provider, health *abi.Back
 	f.calls = context.WithoutCancel(ctx)
 	within, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
-	caught := f.slot.gate.close(within)
+	caught := f.slot.gate.Close(within)
 	if caught {
-		defer f.slot.gate.open()
+		defer f.slot.gate.Open()
 		next.consistency, next.backendName = health.ConsistencyModel, health.BackendName
 		f.mu.Lock()
 		f.opened, f.health, f.steps = true, health, steps.steps

@@ -23,10 +23,10 @@ const forgetPause = 200 * time.Millisecond
 
 // Forget implements Contract.
 func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
-	if err := s.gate.enter(ctx, abi.OpForget); err != nil {
+	if err := s.enterGate(ctx, abi.OpForget); err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	receipt, err := s.forgetServing(ctx, r)
 	if err == nil {
 		s.forgetAtFollowers(ctx, r, receipt)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/internal/state/fleet"
@@ -244,11 +245,26 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 	case missing != "":
 		return o.contractBreach("the answer has no " + missing)
 	}
-	if wrong := wrongIn(out); wrong != "" {
+	if wrong := answercheck.Wrong(out); wrong != "" {
 		return o.contractBreach(wrong)
 	}
-	dropHostCodes(out)
+	answercheck.DropHostCodes(out)
 	return nil
+}
+
+// contractBreach is the error of an answer that does not keep to the contract.
+func (o *operation) contractBreach(what string) *abi.Error {
+	e := o.provider.plugin.Breach(o.Op, what).WithReason(abi.ReasonContractBreach).
+		WithHint("this is a defect of the module, not of the request; ABI.md lists what an answer must have")
+	return o.provider.plugin.Failed(o.Op, e)
+}
+
+// badContext is the error of a formatted context that is not exactly one element, or exceeds the budget. Its reason is
+// "abi".
+func (o *operation) badContext(what string) *abi.Error {
+	e := o.contractBreach("formatted_context " + what)
+	e.Reason = "abi"
+	return e
 }
 
 // trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's

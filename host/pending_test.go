@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,7 +53,7 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 	look(`{"status":"pending","event_ids":{"lost":["2"],"pending":["1","3"]},"method":"script"}`)
 	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them "+
 		"again")
-	b.set(func() { b.find = foundPresent })
+	b.set(func() { b.find = answercheck.FoundPresent })
 	clock.add(4 * time.Second)
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
 	says("committed", "memory_lost: 1 events are known not to have arrived; record them again")
@@ -92,7 +93,7 @@ func TestPendingEndsByItself(t *testing.T) {
 		return n
 	}
 	b.set(func() {
-		b.ready, b.find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, foundUnknown
+		b.ready, b.find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, answercheck.FoundUnknown
 	})
 	s.pollOutstanding(ctx, p, due)
 	assert.Empty(t, due, "nothing is outstanding")
@@ -126,7 +127,7 @@ func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
 	withoutCapability(s, abi.OpReadiness)
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
-	b.set(func() { b.post, b.find = func(string) int { return 500 }, foundAbsent })
+	b.set(func() { b.post, b.find = func(string) int { return 500 }, answercheck.FoundAbsent })
 	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
 	requireCode(t, err, abi.CodeBackend)
 	s.pollOutstanding(ctx, p, due)

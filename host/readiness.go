@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -232,9 +233,9 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 			return // the backend is not there to be asked; the events stay as they are
 		}
 		switch {
-		case answer.Found == foundPresent:
+		case answer.Found == answercheck.FoundPresent:
 			o.amend(ctx, u, id, o.provider.found(id, known, answer))
-		case answer.Found == foundAbsent && o.untilSettled(ctx, id, known) == 0:
+		case answer.Found == answercheck.FoundAbsent && o.untilSettled(ctx, id, known) == 0:
 			lost := *known
 			lost.state = deliveryLost
 			if lost.receipt == nil {

@@ -17,10 +17,10 @@ const resetPause = 200 * time.Millisecond
 // not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
 // to it.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
-	if err := s.gate.enter(ctx, abi.OpResetScope); err != nil {
+	if err := s.enterGate(ctx, abi.OpResetScope); err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	return run(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
 			sc, err := o.provider.scopeOf(scope)

@@ -25,7 +25,7 @@ const (
 	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
 	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
 	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey, outstanding: what is not seen yet
-	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (lookup.go), 1 byte
+	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (delivery.go), 1 byte
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord

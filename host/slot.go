@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/gate"
 )
 
 // Slot is a memory slot: the contract, with exactly one provider behind it at any time.
@@ -22,8 +23,8 @@ type Slot struct {
 	followed backgroundWork
 	// noArchive: what is recorded is a trial, which nobody said, or comes from the archive.
 	noArchive bool
-	// gate is closed while a follower takes the provider's place (backfill.go).
-	gate gate
+	// gate is closed while a follower takes the provider's place (followturn.go).
+	gate gate.Gate
 	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
 	lastCall atomic.Int64
 
@@ -72,6 +73,19 @@ func (s *Slot) use(op string) (*serving, error) {
 			return v, nil
 		}
 	}
+}
+
+// enterGate waits while another provider takes the serving one's place. gate.Leave follows.
+//
+// Errors: timeout where ctx ends first.
+func (s *Slot) enterGate(ctx context.Context, op string) error {
+	err := s.gate.Enter(ctx)
+	if err == nil {
+		return nil
+	}
+	e := abi.WrapError(abi.CodeTimeout, "another provider takes over at this moment", err).WithReason("busy")
+	e.Operation = op
+	return e
 }
 
 // manifestChanged tells OnManifest.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -215,7 +216,7 @@ func (k *smoke) judgeNothing(ctx context.Context, run string, steps *stepLog) (b
 func (k *smoke) await(ctx context.Context, run string) (verdict, how string, err error) {
 	p := k.trial.current.Load().provider
 	if !p.has(abi.OpReadiness) {
-		if p.consistency == consistencyImmediate {
+		if p.consistency == answercheck.ConsistencyImmediate {
 			return verdictPass, "writes can be read at once", nil
 		}
 		return verdictInconclusive, "the provider has no readiness, and its consistency is " + p.consistency, nil

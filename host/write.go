@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 )
 
 // RecordEvent implements Contract.
@@ -15,10 +16,10 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 		if err := event.Validate(); err != nil {
 			return nil, inOperation(abi.OpRecordEvent, err)
 		}
-		if err := s.gate.enter(ctx, abi.OpRecordEvent); err != nil {
+		if err := s.enterGate(ctx, abi.OpRecordEvent); err != nil {
 			return nil, err
 		}
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		answer := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})[0]
 		if answer.Error != nil {
 			return nil, answer.Error
@@ -33,10 +34,10 @@ const batchEvents = 64
 // RecordEvents implements Contract. An invalid event gets its own error and does not stop the others.
 func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
-		if err := s.gate.enter(ctx, abi.OpRecordEvents); err != nil {
+		if err := s.enterGate(ctx, abi.OpRecordEvents); err != nil {
 			return nil, err
 		}
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		return s.recordEvents(ctx, batch)
 	})
 }
@@ -295,7 +296,7 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.notDelivered(batch, w, r.Error)}
 			continue
 		}
-		if wrong := wrongReceipt(r.Receipt); wrong != "" {
+		if wrong := answercheck.WrongReceipt(r.Receipt); wrong != "" {
 			breach := o.contractBreach(wrong)
 			if !o.inDoubt(breach) {
 				return o.undecided(ctx, fresh, answers, breach)

@@ -1,4 +1,7 @@
-package host
+// Package answercheck checks what guests answer. The host fills in its own fields. In the rest it refuses what breaks
+// the contract: a missing required field, an unknown word, a negative count, a rank below 1, a pointer to nothing. Each
+// check returns what is wrong, "" for nothing.
+package answercheck
 
 import (
 	"cmp"
@@ -13,32 +16,24 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// Checks of what guests answer. The host fills in its own fields. In the rest it refuses what breaks the contract: a
-// missing required field, an unknown word, a negative count, a rank below 1, a pointer to nothing. Each check returns
-// what is wrong, "" for nothing.
+// What find_event may answer.
+const (
+	FoundPresent = "present"
+	FoundPartial = "partial"
+	FoundAbsent  = "absent"
+	FoundUnknown = "unknown"
+)
 
-// contractBreach is the error of an answer that does not keep to the contract.
-func (o *operation) contractBreach(what string) *abi.Error {
-	e := o.provider.plugin.Breach(o.Op, what).WithReason(abi.ReasonContractBreach).
-		WithHint("this is a defect of the module, not of the request; ABI.md lists what an answer must have")
-	return o.provider.plugin.Failed(o.Op, e)
-}
+// ConsistencyImmediate is the model of a backend in which a write can be read as soon as it is acknowledged.
+const ConsistencyImmediate = "immediate"
 
-// badContext is the error of a formatted context that is not exactly one element, or exceeds the budget. Its reason is
-// "abi".
-func (o *operation) badContext(what string) *abi.Error {
-	e := o.contractBreach("formatted_context " + what)
-	e.Reason = "abi"
-	return e
-}
-
-// wrongIn checks a decoded answer.
-func wrongIn(answer abi.Decodable) string {
+// Wrong checks a decoded answer.
+func Wrong(answer abi.Decodable) string {
 	switch x := answer.(type) {
 	case *abi.SetupReceipt:
 		return wrongTrace(x.Trace)
 	case *abi.WriteReceipt:
-		return wrongReceipt(x)
+		return WrongReceipt(x)
 	case *abi.RetrieveResult:
 		return wrongResult(x)
 	case *abi.FormatResult:
@@ -51,7 +46,7 @@ func wrongIn(answer abi.Decodable) string {
 		return wrongWord("status", x.Status, abi.ReadinessReady, abi.ReadinessPending, abi.ReadinessDegraded,
 			abi.ReadinessFailed, abi.ReadinessUnknown)
 	case *abi.FindEventAnswer:
-		return cmp.Or(wrongWord("found", x.Found, foundPresent, foundPartial, foundAbsent, foundUnknown),
+		return cmp.Or(wrongWord("found", x.Found, FoundPresent, FoundPartial, FoundAbsent, FoundUnknown),
 			wrongCount("retry_after_ms", x.RetryAfterMS))
 	case *abi.Inventory:
 		for i := range x.Kinds {
@@ -75,8 +70,8 @@ func wrongIn(answer abi.Decodable) string {
 	return ""
 }
 
-// wrongReceipt does not accept skipped_read_only, which only the host may answer.
-func wrongReceipt(r *abi.WriteReceipt) string {
+// WrongReceipt checks the receipt of a write. It does not accept skipped_read_only, which only the host may answer.
+func WrongReceipt(r *abi.WriteReceipt) string {
 	return cmp.Or(
 		wrongWord("receipt.status", r.Status, abi.StatusCommitted, abi.StatusQueued, abi.StatusPending,
 			abi.StatusPartial,
@@ -104,7 +99,7 @@ func wrongHealth(h *abi.BackendHealth) string {
 		return wrong
 	}
 	return cmp.Or(
-		wrongWord("consistency_model", h.ConsistencyModel, consistencyImmediate, "eventual", "async_derived"),
+		wrongWord("consistency_model", h.ConsistencyModel, ConsistencyImmediate, "eventual", "async_derived"),
 		wrongWord("isolation", h.Isolation, "hard", "filtered", "unverified"),
 		wrongWord("pet_observability", h.PetObservability, "strong", "partial", "weak"))
 }
@@ -288,8 +283,8 @@ var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, "memory
 	"delivery_found", "read_only",
 	"reset_unfinished", "readiness_partial"}
 
-// dropHostCodes removes the warnings of a guest's answer that pretend to be the host's.
-func dropHostCodes(answer abi.Decodable) {
+// DropHostCodes removes the warnings of a guest's answer that pretend to be the host's.
+func DropHostCodes(answer abi.Decodable) {
 	var trace *abi.Trace
 	switch x := answer.(type) {
 	case *abi.SetupReceipt:
@@ -299,7 +294,7 @@ func dropHostCodes(answer abi.Decodable) {
 	case *abi.BatchReceipts:
 		for i := range x.Receipts {
 			if r := x.Receipts[i].Receipt; r != nil {
-				dropHostCodes(r)
+				DropHostCodes(r)
 			}
 		}
 	case *abi.RetrieveResult:
@@ -325,23 +320,41 @@ func withoutHostCodes(warnings []string) []string {
 	})
 }
 
-// wrongElement checks whose memory the element around a formatted context claims to be:
+// NotOneElement checks that text is empty, or one memory-context element with nothing around it and no such tag inside.
+func NotOneElement(text string) string {
+	if text == "" {
+		return ""
+	}
+	const open, end = "<" + abi.ContextTag + " ", "</" + abi.ContextTag + ">"
+	if !strings.HasPrefix(text, open) || !strings.HasSuffix(text, end) {
+		return fmt.Sprintf("does not begin with %q and end with %q", open, end)
+	}
+	inner := text[len(open) : len(text)-len(end)]
+	for i := range inner {
+		bracket := abi.BracketLen(inner[i:])
+		if bracket > 0 && abi.NamesContextTag(inner[i+bracket:]) {
+			return fmt.Sprintf("holds a second %s tag", abi.ContextTag)
+		}
+	}
+	return ""
+}
+
+// WrongElement checks whose memory the element around a formatted context claims to be: that of the provider, or of
+// the backend as it names itself, and of the scope.
 //
 //	<memory-context backend="mem0" scope="user_a_c1/user_a">
-func (o *operation) wrongElement(text string) string {
+func WrongElement(text, provider, backendName string, scope abi.MemoryScope) string {
 	if text == "" {
 		return ""
 	}
 	tag, _, _ := strings.Cut(text[len("<"+abi.ContextTag):], `">`)
 	tag += `"`
-	backend, scope := attribute(tag, "backend"), attribute(tag, "scope")
-	p := o.provider
-	if backend != p.name && (backend == "" || backend != p.backendName) {
-		return fmt.Sprintf("formatted_context is of backend %.80q, this is %q", backend, p.name)
+	backend, said := attribute(tag, "backend"), attribute(tag, "scope")
+	if backend != provider && (backend == "" || backend != backendName) {
+		return fmt.Sprintf("formatted_context is of backend %.80q, this is %q", backend, provider)
 	}
-	want := o.memoryScope()
-	if plain := lineEnds.Replace(want.RunID + "/" + want.PersonaID); lineEnds.Replace(scope) != plain {
-		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", scope, plain)
+	if plain := lineEnds.Replace(scope.RunID + "/" + scope.PersonaID); lineEnds.Replace(said) != plain {
+		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", said, plain)
 	}
 	return ""
 }

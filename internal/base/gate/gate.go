@@ -1,15 +1,14 @@
-package host
+// Package gate lets many pass side by side until one closes it behind them.
+package gate
 
 import (
 	"context"
 	"sync"
-
-	"github.com/memhost/memhost/abi"
 )
 
-// gate lets operations that write pass. A turn closes it: it waits until no such operation is under way, and those that
-// come meanwhile wait until it is open again. The zero value is open.
-type gate struct {
+// Gate lets callers pass. Closing it waits until nobody is inside, and those that come meanwhile wait until it is open
+// again. The zero value is open.
+type Gate struct {
 	mu     sync.Mutex
 	inside int
 	// shut is closed when the gate opens again; nil while it is open. empty is closed when nobody is inside any more; nil
@@ -17,10 +16,8 @@ type gate struct {
 	shut, empty chan struct{}
 }
 
-// enter waits while the gate is closed. leave follows.
-//
-// Errors: timeout where ctx ends first.
-func (g *gate) enter(ctx context.Context, op string) error {
+// Enter waits while the gate is closed. Leave follows, unless ctx ended first: then the error is its cause.
+func (g *Gate) Enter(ctx context.Context) error {
 	for {
 		g.mu.Lock()
 		shut := g.shut
@@ -33,15 +30,13 @@ func (g *gate) enter(ctx context.Context, op string) error {
 		select {
 		case <-shut:
 		case <-ctx.Done():
-			e := abi.WrapError(abi.CodeTimeout, "another provider takes over at this moment", context.Cause(ctx)).
-				WithReason("busy")
-			e.Operation = op
-			return e
+			return context.Cause(ctx)
 		}
 	}
 }
 
-func (g *gate) leave() {
+// Leave ends what Enter began.
+func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--
@@ -51,9 +46,9 @@ func (g *gate) leave() {
 	}
 }
 
-// close closes the gate and waits until nobody is inside. Where ctx ends first it is open again, and closed is false.
-// Only one caller at a time may close it; open follows.
-func (g *gate) close(ctx context.Context) (closed bool) {
+// Close closes the gate and waits until nobody is inside. Where ctx ends first it is open again, and closed is false.
+// Only one caller at a time may close it; Open follows.
+func (g *Gate) Close(ctx context.Context) (closed bool) {
 	g.mu.Lock()
 	g.shut = make(chan struct{})
 	if g.inside == 0 {
@@ -70,12 +65,13 @@ func (g *gate) close(ctx context.Context) (closed bool) {
 		g.mu.Lock()
 		g.empty = nil
 		g.mu.Unlock()
-		g.open()
+		g.Open()
 		return false
 	}
 }
 
-func (g *gate) open() {
+// Open lets callers pass again.
+func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(g.shut)
