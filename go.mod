@@ -42,6 +42,7 @@ require (
 	golang.org/x/text v0.43.0
 	golang.org/x/tools v0.51.0
 	gonum.org/v1/gonum v0.16.0
+	maragu.dev/gomponents v1.2.0
 	oras.land/oras-go/v2 v2.7.0
 	pgregory.net/rapid v1.3.0
 )

@@ -1,12 +1,12 @@
 // Package report shows a scored run: one HTML file without outside assets, and Markdown.
 //
-// All text of a memory is hostile. Tables and plots are rendered here by html/template; the texts of probes travel as
+// All text of a memory is hostile. Tables and plots are rendered here and escaped; the texts of probes travel as
 // compressed JSON that the page's one script shows by textContent alone. A Content-Security-Policy in the file allows
 // that script and the style by their hashes and nothing else, so that no request leaves the file and no injected script
 // runs.
 //
-// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), markdown.go;
-// page.html, page.css and page.js.
+// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), page.go (the
+// document; page.css and page.js), markdown.go.
 package report
 
 import (
@@ -14,7 +14,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
-	"html/template"
 	"io"
 	"strings"
 
@@ -41,16 +40,11 @@ type Input struct {
 	WithoutText bool
 }
 
-//go:embed page.html
-var pageHTML string
-
 //go:embed page.css
 var pageCSS string
 
 //go:embed page.js
 var pageJS string
-
-var page = template.Must(template.New("page").Parse(pageHTML))
 
 // cspHash is a text's hash as a Content-Security-Policy has it.
 func cspHash(text string) string {
@@ -75,11 +69,9 @@ func HTML(w io.Writer, in Input) error {
 	if err != nil {
 		return err
 	}
-	// HTML escaping of encoding/json keeps "</script" out; it is data, never code.
-	view.Index = template.JS(index) //nolint:gosec // JSON of our own, with <, > and & escaped
-	view.CSS, view.JS = template.CSS(pageCSS), template.JS(pageJS)
+	view.Index = string(index)
 	view.Policy = strings.Join([]string{"default-src 'none'", "script-src " + cspHash(pageJS), "style-src " +
 		cspHash(pageCSS),
 		"base-uri 'none'", "form-action 'none'"}, "; ")
-	return page.Execute(w, view)
+	return page(view).Render(w)
 }

@@ -2,19 +2,17 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/eval/score"
+	g "maragu.dev/gomponents"
 )
 
-// view is what page.html shows.
+// view is what the page shows.
 type view struct {
 	Policy  string
-	CSS     template.CSS
-	JS      template.JS
-	Index   template.JS
+	Index   string // JSON in which encoding/json escaped <, > and &: it cannot end a script element
 	Chunks  []chunk
 	LeftOut int
 
@@ -44,7 +42,7 @@ type fact struct{ Name, Value string }
 
 type plot struct {
 	Title, Note string
-	SVG         template.HTML
+	SVG         g.Node
 }
 
 func viewOf(in Input) *view {

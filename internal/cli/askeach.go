@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"os"
 	"path/filepath"
@@ -310,19 +307,4 @@ func notErased(r *abi.ResetReceipt, err error) string {
 		return "the reset is " + string(r.Status)
 	}
 	return ""
-}
-
-//go:embed ask.html
-var askTemplate string
-
-// askPage is the answers as one page without scripts.
-func askPage(question string, all []*askedProvider) ([]byte, error) {
-	t, err := template.New("ask").Funcs(template.FuncMap{
-		"cost": (*askedProvider).cost}).Parse(askTemplate)
-	if err != nil {
-		return nil, err
-	}
-	var page bytes.Buffer
-	err = t.Execute(&page, map[string]any{"Question": question, "All": all})
-	return page.Bytes(), err
 }

@@ -23,13 +23,25 @@ as a sandboxed WebAssembly module; another one takes its place while the slot se
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "memhost", Short: "one memory slot for an agent", Long: rootHelp,
-		SilenceUsage: true, SilenceErrors: true, Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	// SetVersionTemplate of cobra would bring text/template in (docs/dependencies.md).
+	version := root.Flags().BoolP("version", "v", false, "version for memhost")
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			return nil
+		}
+		return noSuchCommand(cmd, args)
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			a.out.print("%s", a.versionText())
+			return nil
+		}
+		return cmd.Help()
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.Version = a.version().Version
-	root.SetVersionTemplate(a.versionText())
 	root.SetFlagErrorFunc(wrapUsage)
 	f := root.PersistentFlags()
 	f.SortFlags = false

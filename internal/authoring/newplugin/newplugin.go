@@ -1,14 +1,14 @@
 // Package newplugin writes the folder of a new plugin, from the templates that the program carries.
 //
 // templates/ has a folder for each language; one that builds on another adds to its files and replaces those of the
-// same name. A file's name loses .tmpl at its end, and dot_ before a file or folder becomes a dot; its text is a
-// text/template between « and », over the fields of values.
+// same name. A file's name loses .tmpl at its end, and dot_ before a file or folder becomes a dot; in its text the values
+// between « and » are filled in.
 package newplugin
 
 import (
-	"bytes"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
@@ -61,15 +60,33 @@ type Options struct {
 	Checkout string
 }
 
-// values are what the templates can say.
-type values struct {
-	Name, Language, Version, Checkout, GoVersion string
-	// Released reports whether Version is that of a release, which others can install.
-	Released bool
-	// ABI is the manifest's.
-	ABI string
-	// ScopeID is the name as it stands in a native id.
-	ScopeID string
+// setupNode is a step of a workflow: tests in AssemblyScript run with Node.js.
+const setupNode = `
+      - uses: actions/setup-node@v4
+        with: {node-version: 22}`
+
+// values fills in «.Name» and the others.
+func values(o Options) *strings.Replacer {
+	v := map[string]string{"Name": o.Name, "ScopeID": scopeID(o.Name), "ABI": abi.ABIMemhost, "GoVersion": goVersion,
+		"Version": o.Version, "Replace": "", "Installed": "latest", "SetupNode": "", "UnitTests": "make unit"}
+	switch {
+	case o.Checkout != "":
+		v["Version"] = "v0.0.0"
+		v["Replace"] = "\n\nreplace github.com/memhost/memhost => " + quotePath(o.Checkout)
+	case o.Version != "": // a release, which others can install
+		v["Installed"] = o.Version
+	}
+	if o.Language != Go {
+		v["ABI"] = abi.ABIExtism
+	}
+	if o.Language == AssemblyScript {
+		v["SetupNode"], v["UnitTests"] = setupNode, "npm run unit"
+	}
+	var pairs []string
+	for name, value := range v {
+		pairs = append(pairs, "«."+name+"»", value)
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // Write makes the folder dir with everything in it, in one step, and lists the files. What fails leaves nothing behind.
@@ -137,14 +154,7 @@ func Render(o Options) ([]File, error) {
 	if err := Check(o); err != nil {
 		return nil, err
 	}
-	v := values{Name: o.Name, Language: o.Language, Version: o.Version, Released: o.Version != "" && o.Checkout == "",
-		GoVersion: goVersion, ABI: abi.ABIMemhost, ScopeID: scopeID(o.Name)}
-	if o.Checkout != "" {
-		v.Checkout, v.Version = quotePath(o.Checkout), "v0.0.0"
-	}
-	if o.Language != Go {
-		v.ABI = abi.ABIExtism
-	}
+	v := values(o)
 	texts := map[string][]byte{}
 	for _, layer := range layers(o.Language) {
 		root := path.Join("templates", layer)
@@ -188,18 +198,16 @@ func Check(o Options) error {
 	return nil
 }
 
-func render(at string, v values) ([]byte, error) {
-	text, err := templates.ReadFile(at)
+func render(at string, v *strings.Replacer) ([]byte, error) {
+	template, err := templates.ReadFile(at)
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New(at).Delims("«", "»").Option("missingkey=error").Parse(string(text))
-	if err != nil {
-		return nil, err
+	text := v.Replace(string(template))
+	if _, unknown, found := strings.Cut(text, "«"); found {
+		return nil, fmt.Errorf("%s: no value is called «%.20s", at, unknown)
 	}
-	var b bytes.Buffer
-	err = t.Execute(&b, v)
-	return b.Bytes(), err
+	return []byte(text), nil
 }
 
 // fileName is the path of a template's file: dot_github/workflows/plugin.yml.tmpl is .github/workflows/plugin.yml.

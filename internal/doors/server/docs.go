@@ -7,15 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
-
-//go:embed docs.html
-var docsTemplate string
 
 //go:embed docs.css
 var docsStyle string
@@ -23,12 +19,8 @@ var docsStyle string
 // renderDocs makes the page of the document, and the Content-Security-Policy under which it works: it has no script,
 // and nothing of it comes from elsewhere.
 func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
-	t, err := template.New("docs").Parse(docsTemplate)
-	if err != nil {
-		return nil, "", err
-	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, pageOf(doc)); err != nil {
+	if err := pageOf(doc).document().Render(&b); err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
@@ -37,10 +29,9 @@ func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
 	return b.Bytes(), policy, nil
 }
 
-// docsPage is what the template shows.
+// docsPage is what the page shows.
 type docsPage struct {
 	Title, Version string
-	Style          template.CSS
 	Intro          []string
 	Groups         []docsGroup
 	Types          []docsType
@@ -75,8 +66,8 @@ type docsField struct {
 // docsValue is a type in words. Name is the one that is linked.
 type docsValue struct{ Before, Name, After string }
 
-func pageOf(doc *huma.OpenAPI) docsPage {
-	p := docsPage{Title: doc.Info.Title, Version: doc.Info.Version, Style: template.CSS(docsStyle),
+func pageOf(doc *huma.OpenAPI) *docsPage {
+	p := &docsPage{Title: doc.Info.Title, Version: doc.Info.Version,
 		Intro: strings.Split(doc.Info.Description, "\n\n")}
 	for _, tag := range doc.Tags {
 		g := docsGroup{Name: tag.Name, About: tag.Description}
