@@ -193,6 +193,135 @@ func (x *ArchiveCheck) Decode(d *wirejson.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *Cluster) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("store", &x.Store, e)
+	writeSomeString("identity", &x.Identity, e)
+	writeSome("incarnation", x.Incarnation, e, writeInt)
+	writeSome("commits", x.Commits, e, writeInt)
+	e.FieldStart("hosts")
+	writeStructs(x.Hosts, e, (*ClusterHost).Encode)
+	writeSomeString("provider", &x.Provider, e)
+	writeSomeString("module", &x.Module, e)
+	writeSome("generation", x.Generation, e, writeInt)
+	writeSomeString("serving_since", &x.ServingSince, e)
+	writeBoolField("read_only", x.ReadOnly, e)
+	writeIntField("turns", x.Turns, e)
+	e.FieldStart("late_writes")
+	writeStructs(x.LateWrites, e, (*LateWrite).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *Cluster) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = Cluster{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "store":
+			o.err = readString(&x.Store, d, m)
+		case "identity":
+			o.err = readString(&x.Identity, d, m)
+		case "incarnation":
+			o.err = readInt(&x.Incarnation, d, m)
+		case "commits":
+			o.err = readInt(&x.Commits, d, m)
+		case "hosts":
+			o.err = readSlice(&x.Hosts, d, m, (*ClusterHost).Decode)
+		case "provider":
+			o.err = readString(&x.Provider, d, m)
+		case "module":
+			o.err = readString(&x.Module, d, m)
+		case "generation":
+			o.err = readInt(&x.Generation, d, m)
+		case "serving_since":
+			o.err = readString(&x.ServingSince, d, m)
+		case "read_only":
+			o.err = readBool(&x.ReadOnly, d, m)
+		case "turns":
+			o.err = readInt(&x.Turns, d, m)
+		case "late_writes":
+			o.err = readSlice(&x.LateWrites, d, m, (*LateWrite).Decode)
+		default:
+			o.unknown(d, m, "store identity incarnation commits hosts provider module generation serving_since read_only turns late_writes")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ClusterHost) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("name", &x.Name, e)
+	writeSomeString("version", &x.Version, e)
+	writeStringField("began", &x.Began, e)
+	writeSomePtr("left_ms", x.LeftMS, e, writeInt)
+	writeSome("self", x.Self, e, writeBool)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ClusterHost) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ClusterHost{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "name":
+			o.err = readString(&x.Name, d, m)
+		case "version":
+			o.err = readString(&x.Version, d, m)
+		case "began":
+			o.err = readString(&x.Began, d, m)
+		case "left_ms":
+			o.err = readPtr(&x.LeftMS, d, m, readInt)
+		case "self":
+			o.err = readBool(&x.Self, d, m)
+		default:
+			o.unknown(d, m, "name version began left_ms self")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *LateWrite) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("at", &x.At, e)
+	writeStringField("host", &x.Host, e)
+	writeStringField("route", &x.Route, e)
+	writeStringField("run_id", &x.RunID, e)
+	writeStringField("persona_id", &x.Persona, e)
+	e.FieldStart("event_ids")
+	writeSlice(x.EventIDs, e, writeString)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *LateWrite) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = LateWrite{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "at":
+			o.err = readString(&x.At, d, m)
+		case "host":
+			o.err = readString(&x.Host, d, m)
+		case "route":
+			o.err = readString(&x.Route, d, m)
+		case "run_id":
+			o.err = readString(&x.RunID, d, m)
+		case "persona_id":
+			o.err = readString(&x.Persona, d, m)
+		case "event_ids":
+			o.err = readSlice(&x.EventIDs, d, m, readString)
+		default:
+			o.unknown(d, m, "at host route run_id persona_id event_ids")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *batchError) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("event_id", &x.EventID, e)
@@ -3417,6 +3546,9 @@ func (x *Trace) Encode(e *wirejson.Encoder) {
 	if !inGuest {
 		writeIntField("generation", x.Generation, e)
 	}
+	if !inGuest {
+		writeSomeString("host", &x.Host, e)
+	}
 	writeSomeString("native_operation", &x.NativeOperation, e)
 	writeSomeSlice("native_ids", x.NativeIDs, e, writeString)
 	if !inGuest {
@@ -3486,6 +3618,8 @@ func (x *Trace) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = x.Scope.Decode(d, m)
 		case "generation":
 			o.err = readInt(&x.Generation, d, m)
+		case "host":
+			o.err = readString(&x.Host, d, m)
 		case "native_operation":
 			o.err = readString(&x.NativeOperation, d, m)
 		case "native_ids":
@@ -3549,7 +3683,7 @@ func (x *Trace) Decode(d *wirejson.Decoder, m Mode) error {
 		case "host_ms":
 			o.err = readFloat(&x.HostMS, d, m)
 		default:
-			o.unknown(d, m, "operation backend_name condition_kind scope generation native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
+			o.unknown(d, m, "operation backend_name condition_kind scope generation host native_operation native_ids latency_ms consistency consistency_as_of result_state token_count frame_tokens tokenizer retrieved_count top_score oldest_retrieved_at newest_retrieved_at time_basis representation_version last_derived_at filter_mode filters_applied labels_verified budget_applied budget_shortfall truncated effective as_of_mode read_side_effects warnings details io backend_ms plugin_ms host_ms")
 		}
 	}
 	return o.err

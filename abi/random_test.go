@@ -24,6 +24,7 @@ func types() []codable {
 		new(ArchiveCheck), new(ArchivePage), new(ArchiveReceipt), new(ArchiveRequest), new(ArchiveStats),
 		new(RunFollower), new(FollowerProgress), new(OpenEvent), new(Backfill), new(BackfillTurn), new(BackfillStop), new(BackfillPlan),
 		new(ShadowList), new(Shadow), new(ShadowReport), new(ShadowAnswersRequest), new(ShadowAnswers), new(ShadowAnswer),
+		new(Cluster), new(ClusterHost), new(LateWrite),
 		new(RunArchive), new(EventBatch), new(Evidence),
 		new(FeedbackReceipt), new(FindEventAnswer), new(FindEventRequest), new(ForgetReceipt), new(ForgetRequest), new(PersonaReceipt), new(PersonaRequest), new(ErasedScope),
 		new(FormatRequest), new(FormatResult), new(GuestConfig),

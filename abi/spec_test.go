@@ -63,6 +63,7 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 	ofTheDoors := map[string]bool{"RunManifest": true, "RunModule": true, "RunStep": true, "ScopeMapping": true,
 		"SmokeVerdict": true, "Capabilities": true, "AdapterMode": true, "ModeReceipt": true, "ReadinessRequest": true,
 		"PersonaRequest": true, "PersonaReceipt": true, "ErasedScope": true,
+		"Cluster": true, "ClusterHost": true, "LateWrite": true,
 		"RunArchive": true, "ArchiveStats": true, "ArchiveRequest": true, "ArchivePage": true, "ArchiveReceipt": true,
 		"ArchiveCheck": true,
 		"RunFollower":  true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillTurn": true,

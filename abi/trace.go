@@ -40,6 +40,8 @@ type Trace struct {
 	ConditionKind ConditionKind `json:"condition_kind" codec:"host"`
 	Scope         MemoryScope   `json:"scope" codec:"host"`
 	Generation    int64         `json:"generation" codec:"host"`
+	// Host names the host that ran the operation, as ClusterHost.Name, where several serve the slot.
+	Host string `json:"host,omitempty" codec:"host"`
 	// NativeOperation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes
 	// that were used, each once: "episodes delete_group". Empty means that the backend was not asked.
 	NativeOperation string   `json:"native_operation,omitempty"`

@@ -192,7 +192,7 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 	}
 	p := a.last.provider
 	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(),
-		Generation: a.last.generation, Tokenizer: p.tokens.Name(),
+		Generation: a.last.generation, Host: a.last.slot.host.name, Tokenizer: p.tokens.Name(),
 		NativeOperation: routesOf(a.io), IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend),
 		PluginMS: ms(max(0, a.inGuest-a.backend)),
 		HostMS:   ms(max(0, took-a.inGuest))}

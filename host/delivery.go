@@ -31,7 +31,9 @@ type pendingWrite struct {
 func (o *operation) noteSending(ctx context.Context, fresh []pendingWrite) error {
 	var b state.Batch
 	now := o.slot.host.now()
+	o.sending = nil
 	for _, w := range fresh {
+		o.sending = append(o.sending, w.event.EventID)
 		entry := &ledgerEntry{hash: w.hash, state: deliverySent, sentAt: now, session: w.event.SessionID}
 		if w.resume != nil {
 			// The markers of the first attempt stay known.
@@ -102,12 +104,27 @@ func (o *operation) undecided(ctx context.Context, fresh []pendingWrite, answers
 		}
 		return e
 	}
+	o.slot.host.uncertainEvents.Add(int64(len(fresh)))
 	o.archiveDoubted(ctx, fresh)
+	if o.late {
+		return o.answerLate(fresh, answers, e)
+	}
 	if e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach {
 		return o.doubted(e)
 	}
 	for _, w := range fresh {
 		answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, e)
+	}
+	return nil
+}
+
+// answerLate answers events of which a late write was sent: they are uncertain, and their receipts say why.
+func (o *operation) answerLate(fresh []pendingWrite, answers []abi.ReceiptOrError, why *abi.Error) error {
+	for _, w := range fresh {
+		r := o.uncertainReceipt(w.event.EventID, nil, why)
+		r.Warnings = append(r.Warnings, warnLateWrite+"host "+o.slot.host.name+" sent it after its session had ended, when "+
+			"another host may have acted for the scope")
+		answers[w.at].Receipt = r
 	}
 	return nil
 }
@@ -128,6 +145,7 @@ func (o *operation) notDelivered(b *state.Batch, w pendingWrite, failure *abi.Er
 	e := o.provider.plugin.Failed(o.Op, failure)
 	switch {
 	case o.inDoubt(e):
+		o.slot.host.uncertainEvents.Add(1)
 		o.accepted = append(o.accepted, w.event)
 		return o.doubted(e)
 	case o.Noted:

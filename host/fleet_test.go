@@ -53,8 +53,21 @@ func (s *shared) join() *member {
 }
 
 func (m *member) Sessions() fleet.Sessions { return m }
-func (m *member) Self() fleet.Session      { return m.self }
 func (m *member) Close() error             { return nil }
+
+func (m *member) Self() fleet.Session {
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	return m.self
+}
+
+// rejoin begins a new session in place of one that has ended.
+func (m *member) rejoin() {
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	m.shared.last++
+	m.self = fleet.Session{m.shared.last}
+}
 
 func (m *member) isDead(s fleet.Session) bool {
 	m.shared.mu.Lock()
@@ -63,7 +76,7 @@ func (m *member) isDead(s fleet.Session) bool {
 }
 
 func (m *member) Left() time.Duration {
-	if m.isDead(m.self) {
+	if m.isDead(m.Self()) {
 		return 0
 	}
 	return time.Minute
@@ -294,6 +307,62 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	require.Equal(t, []string{"e/a", "e/a"}, b.sent())
 }
 
+// TestALateWriteIsCountedAndNamed: a host is paused between the look at its session and the sending. Meanwhile another
+// host raises the wall, and takes the turn. The call goes out all the same, and everybody who asks is told.
+func TestALateWriteIsCountedAndNamed(t *testing.T) {
+	b := &scripted{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := newShared(t)
+	paused := s.join()
+	var other *Slot
+	pausedAt := func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
+		NativeAnswer, error) {
+		if call.Class != abi.ClassRead && !paused.isDead(paused.Self()) {
+			paused.die()
+			m, err := other.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test"})
+			assert.NoError(t, err)
+			assert.Zero(t, m.InFlight, "the turn was taken from it")
+			assert.Len(t, m.NotReady, 1, "the scope of the event that may still come")
+			answer, err := next(ctx)
+			paused.rejoin()
+			return answer, err
+		}
+		return next(ctx)
+	}
+	clock := &fakeClock{}
+	host := paused.slot(t, server.URL, Options{Intercept: pausedAt, Now: clock.now})
+	other = s.join().slot(t, server.URL, Options{Now: clock.now})
+	require.Zero(t, host.host.Counts().LateWrites)
+	r, err := host.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"e/a"}, b.sent(), "nothing holds it back any more")
+	require.Equal(t, abi.StatusUncertain, r.Status)
+	require.Contains(t, strings.Join(r.Warnings, "\n"), "late_write: host "+host.host.name)
+	require.Equal(t, host.host.name, r.Trace.Host)
+	counts := host.host.Counts()
+	require.EqualValues(t, 1, counts.LateWrites)
+	require.EqualValues(t, 1, counts.UncertainEvents)
+	require.EqualValues(t, 1, other.host.Counts().TakeOvers)
+	require.Eventually(t, func() bool {
+		m, err := other.Mode(t.Context())
+		return assert.NoError(t, err) && strings.Contains(strings.Join(m.Warnings, "\n"), "late_write: ")
+	}, 30*time.Second, time.Millisecond)
+	c, err := other.Cluster(t.Context())
+	require.NoError(t, err)
+	require.Len(t, c.LateWrites, 1)
+	require.Equal(t, []string{"e"}, c.LateWrites[0].EventIDs)
+	require.True(t, c.ReadOnly)
+	require.Equal(t, "probe", c.Provider)
+
+	_, err = other.SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
+	require.NoError(t, err)
+	clock.add(time.Minute)
+	m, err := other.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "the next phase"})
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(m.Warnings, "\n"), "late_write", "it was before this wall")
+}
+
 // mortal is a host of the crash test: it can die at any step of a write.
 type mortal struct {
 	*member
@@ -305,7 +374,7 @@ func (m *mortal) at() bool {
 	if m.steps.Add(-1) == 0 {
 		m.die()
 	}
-	return !m.isDead(m.self)
+	return !m.isDead(m.Self())
 }
 
 var errDead = errors.New("the host was killed")

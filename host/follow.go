@@ -101,7 +101,7 @@ func (s *Slot) agree(ctx context.Context, p *Provider, before []byte) error {
 	b.ExpectRecord(ref.Table, ref.Key, before)
 	b.PutRecord(ref.Table, ref.Key, text)
 	b.PutRecord(tableModules, []byte(next.SHA256), p.config.Module)
-	_, err = s.host.store.Commit(context.WithoutCancel(ctx), &b)
+	err = s.host.fleet.Commit(context.WithoutCancel(ctx), &b)
 	if errors.Is(err, state.ErrConflict) {
 		return abi.WrapError(abi.CodeConflict, "another host has loaded a provider at the same time", err).
 			WithReason(swapConflict).WithHint("see which one serves (memhost manifest), and swap again if need be")

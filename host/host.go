@@ -42,6 +42,11 @@ type Host struct {
 	archiveAdds sync.Mutex  // one ArchiveAdd at a time
 	forgetful   atomic.Bool // something was forgotten (forget.go)
 
+	// name is how traces name this host where several share the store, else empty; began is when it was made.
+	name                        string
+	began                       time.Time
+	lateWrites, uncertainEvents atomic.Int64
+
 	erasing sync.Mutex  // one reset at a time is noted (erased.go)
 	queued  atomic.Bool // a follower gets what is recorded though no archive is kept
 
@@ -96,7 +101,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 			_ = store.Close()
 		}
 	}()
-	h.store, h.fleet = store, fleet.Of(store)
+	h.store, h.fleet, h.began = store, fleet.Of(store), time.Now()
+	if h.fleet.Shared() {
+		h.name = thisHost()
+	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
 			"holds every event itself")
@@ -140,8 +148,7 @@ func (h *Host) Close(ctx context.Context) error {
 
 // commit writes a batch. The guest has already changed the backend, so the caller cannot cancel the commit.
 func (h *Host) commit(ctx context.Context, b *state.Batch) error {
-	_, err := h.store.Commit(context.WithoutCancel(ctx), b)
-	return stateError(err)
+	return stateError(h.fleet.Commit(context.WithoutCancel(ctx), b))
 }
 
 // stateError turns a store's failure into the contract's words; most of them know their own. Nil stays nil.

@@ -246,10 +246,23 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	}
 	n, _ := s.mode.underWay(sc)
 	n += others
+	r := s.presentMode(p, sc)
+	r.InFlight, r.NotReady = n, waiting
+	if !r.ReadOnly {
+		return r, nil
+	}
+	late, err := s.host.lateWarning(ctx, sc, r.Since)
+	if late != "" {
+		r.Warnings = append(r.Warnings, late)
+	}
+	return r, err
+}
+
+// presentMode is the mode of a scope, or of the slot, without the writes.
+func (s *Slot) presentMode(p *Provider, sc *scopeState) *abi.ModeReceipt {
 	s.mode.mu.RLock()
 	defer s.mode.mu.RUnlock()
-	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host", InFlight: n,
-		NotReady: waiting}
+	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host"}
 	if !r.ReadOnly {
 		r.Warnings = p.config.Warnings()
 	}
@@ -260,7 +273,7 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 			r.ReadOnly, r.Since, r.Warnings = true, own.Since, nil
 		}
 	}
-	return r, nil
+	return r
 }
 
 // notReady lists the scopes of a provider, or the one asked for, with writes that are not known to have arrived.

@@ -71,9 +71,11 @@ func (o *operation) route(name, protocol string) (*egress.Route, error) {
 
 // exchange makes a native call and accounts for it.
 func (o *operation) exchange(ctx context.Context, native *egress.Call) (egress.Answer, error) {
+	ctx, sent := o.watchSending(ctx, native.Route.Class, native.Route.Name)
 	began := time.Now()
 	answer, err := o.provider.host.send(ctx, o, native)
 	took := time.Since(began)
+	sent()
 	status, effect := native.Outcome(answer, err)
 	start := ms(began.Sub(o.ioFrom))
 	o.DidSend(abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, StartMS: &start,

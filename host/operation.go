@@ -41,6 +41,9 @@ type operation struct {
 	last bool
 	// moved: the turn was not had after all, nothing was written, and the operation begins anew.
 	moved bool
+	// sending are the ids of the events that it sends; late: a call of it was a late write (late.go).
+	sending []string
+	late    bool
 	// resume is set for a write of which a part has arrived already.
 	resume *abi.Resume
 	permission
@@ -276,7 +279,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	t.BackendName = o.provider.name
 	total := o.slot.host.clock.Measured(time.Since(o.began))
 	t.Operation, t.ConditionKind, t.Tokenizer = o.Op, o.provider.kind, o.provider.tokens.Name()
-	t.Scope, t.Generation, t.IO = o.memoryScope(), o.generation, o.IO
+	t.Scope, t.Generation, t.Host, t.IO = o.memoryScope(), o.generation, o.slot.host.name, o.IO
 	t.ReadSideEffects = o.sideEffects(t.ReadSideEffects)
 	if t.NativeOperation == "" {
 		t.NativeOperation = routesOf(o.IO)

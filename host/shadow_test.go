@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // asks makes n retrievals of a person's memory.
@@ -172,6 +173,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 		s, err := h.Open(ctx, history(t, ""))
 		require.NoError(t, err)
 		h.store = mortalStore{whole, w}
+		h.fleet = fleet.Of(h.store)
 		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 		if err == nil {
 			until(t, "it dies or serves", func() bool {
@@ -188,7 +190,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 			}
 		}
 		require.NoError(t, s.Close(ctx))
-		h.store = whole
+		h.store, h.fleet = whole, fleet.Of(whole)
 		require.NoError(t, h.Close(ctx))
 	}
 }

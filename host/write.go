@@ -301,6 +301,7 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 			if !o.inDoubt(breach) {
 				return o.undecided(ctx, fresh, answers, breach)
 			}
+			o.slot.host.uncertainEvents.Add(1)
 			answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, breach) // the ledger has it as sent
 			o.accepted = append(o.accepted, w.event)
 			received[i].Receipt = nil
@@ -316,6 +317,13 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 		return err
 	}
 	if err := o.commitLast(ctx); err != nil {
+		if !o.Noted {
+			return err
+		}
+		o.slot.host.uncertainEvents.Add(int64(len(fresh)))
+		if o.late {
+			return o.answerLate(fresh, answers, abi.AsError(err))
+		}
 		return err
 	}
 	for i, w := range fresh {

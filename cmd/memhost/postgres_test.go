@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,10 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, out, "serves full_history, module ")
 	require.Contains(t, out, "mode write, 0 scopes being written, 2 hosts\n")
+	out, code = second.run("cluster", "status", "--server", other.url)
+	require.Zero(t, code)
+	require.Equal(t, 1, strings.Count(out, ", answered this\n"), out)
+	require.Contains(t, out, "2 hosts\n")
 	out, code = second.run("mode", "read-only", "--reason", "test")
 	require.Zero(t, code, out)
 	out, _ = first.run(append(record, "--json")...)

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
@@ -70,34 +73,48 @@ func (a *app) clusterOptions() (o postgres.Options, err error) {
 
 func (a *app) clusterStatus() *cobra.Command {
 	return &cobra.Command{Use: "status", Short: "Tell which hosts serve the slot, and what they agree on",
-		Long: "It asks the database, so that it works where no host answers.", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		Long: "It asks the slot that --server names, or else the database, so that it works where no host answers.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
-			o, err := a.clusterOptions()
-			if err != nil {
-				return err
-			}
-			store, err := postgres.Open(ctx, o)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			c, err := host.ReadCluster(ctx, store, store)
+			c, err := a.readCluster(ctx)
 			if err != nil {
 				return err
 			}
 			if a.out.json {
-				return a.out.object(c)
+				return a.out.raw(abi.Marshal(c))
 			}
 			a.printCluster(c)
 			return nil
 		}}
 }
 
-func (a *app) printCluster(c *host.Cluster) {
+func (a *app) readCluster(ctx context.Context) (_ *abi.Cluster, err error) {
+	if server := a.serverNamed(); server != "" {
+		slot, err := client.New(server, a.getenv("MEMHOST_TOKEN"))
+		if err != nil {
+			return nil, err
+		}
+		defer slot.Close()
+		return slot.Cluster(ctx)
+	}
+	o, err := a.clusterOptions()
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return host.ReadCluster(ctx, store, store)
+}
+
+func (a *app) printCluster(c *abi.Cluster) {
 	if c.Provider != "" {
-		a.out.print("serves %s, module %.12s, load %d, since %s\n", c.Provider, c.Module, c.Generation, c.ServingSince)
+		a.out.print("serves %s, module %.12s, load %d, since %s\n", printable(c.Provider), c.Module, c.Generation,
+			c.ServingSince)
 	}
 	mode := "write"
 	if c.ReadOnly {
@@ -105,7 +122,17 @@ func (a *app) printCluster(c *host.Cluster) {
 	}
 	a.out.print("mode %s, %d scopes being written, %d hosts\n", mode, c.Turns, len(c.Hosts))
 	for _, h := range c.Hosts {
-		a.out.print("  %s pid %d, memhost %s, since %s, session ends in %.1f s\n", h.Name, h.PID, h.Version,
-			h.Began.UTC().Format(time.RFC3339), float64(h.LeftMS)/1000)
+		a.out.print("  %s, memhost %s, since %s", printable(h.Name), h.Version, h.Began)
+		if h.LeftMS != nil {
+			a.out.print(", session ends in %.1f s", float64(*h.LeftMS)/1000)
+		}
+		if h.Self {
+			a.out.print(", answered this")
+		}
+		a.out.print("\n")
+	}
+	for _, w := range c.LateWrites {
+		a.out.print("late write: %s of %s at %s for %s / %s, events %s\n", w.Route, w.Host, w.At, w.RunID, w.Persona,
+			strings.Join(w.EventIDs, " "))
 	}
 }

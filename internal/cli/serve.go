@@ -108,6 +108,9 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	if v.host, err = host.New(ctx, ho); err != nil {
 		return nil, err
 	}
+	if err := metrics.Host(v.host.Counts); err != nil {
+		return nil, err
+	}
 	s.pass("data", c.Data.Dir)
 	full := noRoom(c.Data.Dir)
 	if full != nil {

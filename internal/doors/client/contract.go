@@ -61,6 +61,11 @@ func (c *Client) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
 	return get[abi.Capabilities](ctx, c, wire.OpCapabilities, wire.PathCapabilities)
 }
 
+// Cluster tells which hosts serve the slot, and what they agree on.
+func (c *Client) Cluster(ctx context.Context) (*abi.Cluster, error) {
+	return get[abi.Cluster](ctx, c, wire.OpCluster, wire.PathCluster)
+}
+
 // Manifest implements host.Contract.
 func (c *Client) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	return get[abi.RunManifest](ctx, c, wire.OpManifest, wire.PathManifest)

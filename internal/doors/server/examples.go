@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -24,6 +26,14 @@ func exampleTrace(operation string) *abi.Trace {
 		Tokenizer: "bytes4", Warnings: []string{},
 		IO:        []abi.IO{{Route: "search", Class: "read", Status: 200, MS: 11.9, BytesOut: 96, BytesIn: 412}},
 		BackendMS: 11.9, PluginMS: 0.4, HostMS: 0.2}
+}
+
+func exampleCluster() *abi.Cluster {
+	left := int64(14200)
+	return &abi.Cluster{Store: "postgres", Identity: "6f6a5c1e-3c0e-4c52-9a57-0a3bd4a5f8b1", Incarnation: 1, Commits: 4711,
+		Hosts:    []abi.ClusterHost{{Name: "a/12", Version: "0.2.0", Began: "2026-03-01T09:00:02Z", LeftMS: &left, Self: true}},
+		Provider: "mem0", Module: strings.Repeat("0", 64), Generation: 3, ServingSince: "2026-03-01T09:00:03Z",
+		LateWrites: []abi.LateWrite{}}
 }
 
 func exampleReceipt() *abi.WriteReceipt {

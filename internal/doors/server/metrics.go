@@ -86,6 +86,52 @@ func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
 	return nil
 }
 
+// Host shows what the host counts of its store and, where several hosts share it, of them.
+//
+// Errors: it is shown already.
+func (m *Metrics) Host(counts func() host.Counts) error {
+	if err := m.registry.Register(hostCounts(counts)); err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+	}
+	return nil
+}
+
+// hostCounts is the prometheus.Collector of a host's counts.
+type hostCounts func() host.Counts
+
+var (
+	commits = prometheus.NewDesc("memhost_commits_total",
+		"Transactions that write state, by outcome: ok; refused (another write came first, decided anew); failed; "+
+			"uncertain.", []string{"outcome"}, nil)
+	turnWaits = prometheus.NewDesc("memhost_turn_wait_seconds",
+		"How often and how long writes waited for one of another host to the same scope.", nil, nil)
+	takeOvers = prometheus.NewDesc("memhost_take_overs_total",
+		"Scopes taken over from a host that had ended while it wrote to them.", nil, nil)
+	lateWrites = prometheus.NewDesc("memhost_late_writes_total",
+		"Native calls that left this host after its session had ended.", nil, nil)
+	uncertainEvents = prometheus.NewDesc("memhost_uncertain_events_total",
+		"How often the outcome of sending an event was not known.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c hostCounts) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
+
+// Collect implements prometheus.Collector.
+func (c hostCounts) Collect(to chan<- prometheus.Metric) {
+	n := c()
+	count := func(d *prometheus.Desc, value int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
+	count(commits, n.Commits, "ok")
+	count(commits, n.CommitsRefused, "refused")
+	count(commits, n.CommitsFailed, "failed")
+	count(commits, n.CommitsUncertain, "uncertain")
+	to <- prometheus.MustNewConstSummary(turnWaits, uint64(n.TurnWaits), n.TurnWaited.Seconds(), nil)
+	count(takeOvers, n.TakeOvers)
+	count(lateWrites, n.LateWrites)
+	count(uncertainEvents, n.UncertainEvents)
+}
+
 // Observe counts an operation: it is made for host.Options.Observe.
 func (m *Metrics) Observe(o host.Observation) {
 	code := string(o.Code)

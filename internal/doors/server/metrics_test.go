@@ -22,6 +22,10 @@ import (
 func TestWhatMetricsShow(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
+	require.NoError(t, m.Host(func() host.Counts {
+		return host.Counts{Commits: 7, CommitsRefused: 6, CommitsFailed: 5, CommitsUncertain: 4, TurnWaits: 3,
+			TurnWaited: 1500 * time.Millisecond, TakeOvers: 2, LateWrites: 1, UncertainEvents: 8}
+	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Latency: 30 * time.Millisecond,
 		Backend: 20 * time.Millisecond, Plugin: 5 * time.Millisecond,
@@ -49,6 +53,15 @@ func TestWhatMetricsShow(t *testing.T) {
 		`memhost_http_requests_total{route="/v1/retrieve",status="200"} 1`,
 		`memhost_http_requests_total{route="/v1/retrieve",status="403"} 1`,
 		`memhost_http_requests_total{route="other",status="404"} 1`,
+		`memhost_commits_total{outcome="ok"} 7`,
+		`memhost_commits_total{outcome="refused"} 6`,
+		`memhost_commits_total{outcome="failed"} 5`,
+		`memhost_commits_total{outcome="uncertain"} 4`,
+		"memhost_turn_wait_seconds_count 3",
+		"memhost_turn_wait_seconds_sum 1.5",
+		"memhost_take_overs_total 2",
+		"memhost_late_writes_total 1",
+		"memhost_uncertain_events_total 8",
 		"go_goroutines ",
 	} {
 		require.Contains(t, w.Body.String(), line)
@@ -94,6 +107,7 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
 	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
+	require.NoError(t, m.Host(func() host.Counts { return host.Counts{} }))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,
 		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})

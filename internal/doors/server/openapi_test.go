@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata/openapi.json anew")
 func table() []string {
 	return []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve", "POST /v1/format",
 		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/events/list",
-		"GET /v1/operations", "GET /v1/modules", "GET /v1/runs", "POST /v1/runs/report", "GET /v1/mode", "PUT /v1/mode",
+		"GET /v1/operations", "GET /v1/modules", "GET /v1/cluster", "GET /v1/runs", "POST /v1/runs/report", "GET /v1/mode", "PUT /v1/mode",
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/forget", "POST /v1/forget/persona", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",

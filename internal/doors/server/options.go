@@ -35,6 +35,9 @@ type Options struct {
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
 	// routes are unsupported.
 	Listing host.Listing
+	// Cluster answers GET /v1/cluster. Default: Slot's method Cluster, where it has one; otherwise the route is
+	// unsupported.
+	Cluster func(ctx context.Context) (*abi.Cluster, error)
 	// Operations is what GET /v1/operations streams. The caller gives its methods to the host's options. Default: none,
 	// the stream is unsupported.
 	Operations *Operations
@@ -91,6 +94,11 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Listing == nil {
 		o.Listing, _ = o.Slot.(host.Listing)
+	}
+	if slot, ok := o.Slot.(interface {
+		Cluster(context.Context) (*abi.Cluster, error)
+	}); ok && o.Cluster == nil {
+		o.Cluster = slot.Cluster
 	}
 	if o.Metrics == nil {
 		m, err := NewMetrics(nil)

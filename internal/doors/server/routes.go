@@ -160,6 +160,17 @@ func (s *Server) slotRoutes() []route {
 			about: "The run manifest: module with its sha256, configuration with its hash, capabilities, and the " +
 				"steps that led here.",
 			handler: askSlot(s, wire.OpManifest, host.Contract.Manifest)},
+		{method: http.MethodGet, path: wire.PathCluster, operation: wire.OpCluster, tag: tagSlot, local: true,
+			summary: "Tell which hosts serve the slot, and what they agree on", answer: exampleCluster(),
+			codes: []abi.Code{abi.CodeUnsupported},
+			about: "Any host of a slot that is kept in a database answers for all of them. A slot on a file has one host. " +
+				"The backend is not asked.",
+			handler: ask(s, wire.OpCluster, func(ctx context.Context) (*abi.Cluster, error) {
+				if s.options.Cluster == nil {
+					return nil, abi.NewError(abi.CodeUnsupported, "this slot does not tell its hosts").WithReason("cluster")
+				}
+				return s.options.Cluster(ctx)
+			})},
 		{method: http.MethodPost, path: wire.PathSwap, operation: wire.OpSwap, tag: tagSlot,
 			summary: "Exchange the provider while the slot serves",
 			about: "Calls under way end on the old provider. When a step fails the old one keeps serving, and the " +

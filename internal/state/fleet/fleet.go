@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/memhost/memhost/internal/state"
@@ -50,6 +51,45 @@ type Fleet struct {
 	stop     context.Context // ends with Close
 	end      context.CancelFunc
 	releases sync.WaitGroup
+	counts   counts
+}
+
+// Counts are what a Fleet has counted since it was made.
+type Counts struct {
+	// Commits are batches that were applied. Refused ones met a precondition that was not met, Failed ones the store's
+	// failure, so that nothing was applied. Of Uncertain ones that is not known.
+	Commits, Refused, Failed, Uncertain int64
+	// Waits is how often the turn of a scope was with another host, Waited how long that took in all.
+	Waits  int64
+	Waited time.Duration
+	// TakeOvers is how often a turn was taken from a host that had ended.
+	TakeOvers int64
+}
+
+type counts struct{ commits, refused, failed, uncertain, waits, waited, takeOvers atomic.Int64 }
+
+// Counts reads the counters.
+func (f *Fleet) Counts() Counts {
+	c := &f.counts
+	return Counts{Commits: c.commits.Load(), Refused: c.refused.Load(), Failed: c.failed.Load(),
+		Uncertain: c.uncertain.Load(), Waits: c.waits.Load(), Waited: time.Duration(c.waited.Load()),
+		TakeOvers: c.takeOvers.Load()}
+}
+
+// Commit is the store's Commit, counted.
+func (f *Fleet) Commit(ctx context.Context, b *state.Batch) error {
+	_, err := f.store.Commit(ctx, b)
+	switch {
+	case err == nil:
+		f.counts.commits.Add(1)
+	case errors.Is(err, state.ErrUncertain):
+		f.counts.uncertain.Add(1)
+	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrQuota), errors.Is(err, state.ErrInvalid):
+		f.counts.refused.Add(1)
+	default:
+		f.counts.failed.Add(1)
+	}
+	return err
 }
 
 // New makes the Fleet of a store. Sessions are nil for a store that one process owns. Close ends it.
@@ -137,7 +177,7 @@ func (f *Fleet) Ensure(ctx context.Context, ref Ref, value []byte) error {
 	var b state.Batch
 	b.ExpectRecord(ref.Table, ref.Key, nil)
 	b.PutRecord(ref.Table, ref.Key, value)
-	_, err = f.store.Commit(ctx, &b)
+	err = f.Commit(ctx, &b)
 	if errors.Is(err, state.ErrConflict) {
 		return nil // another host was first
 	}
@@ -149,7 +189,11 @@ func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	if f.sessions == nil {
 		return nil, nil
 	}
-	self := f.sessions.Self()
+	return f.held(ctx, f.sessions.Self())
+}
+
+// held lists the keys of the turns that a host other than this one has.
+func (f *Fleet) held(ctx context.Context, self Session) ([][]byte, error) {
 	var held [][]byte
 	for after := []byte(nil); ; {
 		page, err := f.store.Records(ctx, TableTurns, nil, after, state.DefaultLimit)
@@ -172,6 +216,15 @@ func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	}
 }
 
+// CountTurns counts the turns that any host has.
+func (f *Fleet) CountTurns(ctx context.Context) (int64, error) {
+	if f.sessions == nil {
+		return 0, nil
+	}
+	held, err := f.held(ctx, Session{})
+	return int64(len(held)), err
+}
+
 // How long Begin waits before it looks at a held turn again: at first, and at most.
 const (
 	firstLook = 5 * time.Millisecond
@@ -188,6 +241,7 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, e
 	if f.sessions == nil {
 		return &Turn{fleet: f, alone: true}, nil
 	}
+	began := time.Now()
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		t, err := f.read(ctx, scope, facts)
 		if err != nil {
@@ -202,6 +256,10 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, e
 		}
 		if left == 0 {
 			return t, nil
+		}
+		if wait == firstLook {
+			f.counts.waits.Add(1)
+			defer func() { f.counts.waited.Add(int64(time.Since(began))) }()
 		}
 		select {
 		case <-ctx.Done():
@@ -358,7 +416,10 @@ func (t *Turn) Commit(ctx context.Context, b *state.Batch, last bool) error {
 	default:
 		t.Hold(b)
 	}
-	_, err := t.fleet.store.Commit(ctx, b)
+	err := t.fleet.Commit(ctx, b)
+	if _, inherited := t.From(); err == nil && inherited && !t.taken {
+		t.fleet.counts.takeOvers.Add(1)
+	}
 	switch {
 	case t.alone:
 		return err
@@ -405,15 +466,22 @@ func (t *Turn) Leave(ctx context.Context) {
 		return
 	}
 	f := t.fleet
+	f.retry(func(ctx context.Context) bool { return f.sessions.Self() != t.self || t.release(ctx) })
+}
+
+// Insist does something until it succeeds or the Fleet is closed. It does not wait for that.
+func (f *Fleet) Insist(do func(context.Context) error) {
+	f.retry(func(ctx context.Context) bool { return do(ctx) == nil })
+}
+
+// retry tries something again and again until it says that it is done, or the Fleet is closed.
+func (f *Fleet) retry(try func(context.Context) (done bool)) {
 	f.releases.Go(func() {
-		for f.sessions.Self() == t.self {
+		for !try(f.stop) {
 			select {
 			case <-f.stop.Done():
 				return
 			case <-time.After(lastLook):
-			}
-			if t.release(f.stop) {
-				return
 			}
 		}
 	})
@@ -423,6 +491,6 @@ func (t *Turn) Leave(ctx context.Context) {
 func (t *Turn) release(ctx context.Context) bool {
 	var b state.Batch
 	t.Release(&b)
-	_, err := t.fleet.store.Commit(ctx, &b)
+	err := t.fleet.Commit(ctx, &b)
 	return err == nil || t.Moved(err)
 }

@@ -204,3 +204,29 @@ func TestADamagedTurnIsNotTaken(t *testing.T) {
 	_, err := fleet.New(store, member{&registry{}, fleet.Session{1}}).Begin(t.Context(), scope)
 	require.ErrorIs(t, err, state.ErrDamaged)
 }
+
+// TestCounts: one commit by a host that dies with the turn, a wait of another one, its take-over, and a refused batch.
+func TestCounts(t *testing.T) {
+	store := newStore(t)
+	hosts := &registry{dead: map[fleet.Session]bool{}}
+	first := fleet.New(store, member{hosts, fleet.Session{1}})
+	second := fleet.New(store, member{hosts, fleet.Session{2}})
+	turn, err := first.Begin(t.Context(), scope)
+	require.NoError(t, err)
+	require.NoError(t, turn.Commit(t.Context(), new(state.Batch), false))
+	require.Equal(t, fleet.Counts{Commits: 1}, first.Counts())
+	held, err := second.CountTurns(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, held)
+
+	time.AfterFunc(20*time.Millisecond, func() { hosts.kill(fleet.Session{1}) })
+	other, err := second.Begin(t.Context(), scope)
+	require.NoError(t, err)
+	require.NoError(t, other.Commit(t.Context(), new(state.Batch), false))
+	c := second.Counts()
+	require.EqualValues(t, 1, c.Waits)
+	require.Positive(t, c.Waited)
+	require.EqualValues(t, 1, c.TakeOvers)
+	require.ErrorIs(t, turn.Commit(t.Context(), new(state.Batch), true), state.ErrTurn)
+	require.Equal(t, fleet.Counts{Commits: 1, Refused: 1}, first.Counts())
+}

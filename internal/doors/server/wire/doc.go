@@ -26,6 +26,7 @@ const (
 	PathSwap         = "/v1/swap"
 	PathOperations   = "/v1/operations"
 	PathModules      = "/v1/modules"
+	PathCluster      = "/v1/cluster"
 	PathRuns         = "/v1/runs"
 	PathRunsReport   = "/v1/runs/report"
 
@@ -71,6 +72,7 @@ const (
 	OpListScopes   = "list_scopes"
 	OpListEvents   = "list_events"
 	OpListModules  = "list_modules"
+	OpCluster      = "cluster"
 	OpListRuns     = "list_runs"
 	OpRunReport    = "run_report"
 	OpErasePersona = "erase_persona"
