@@ -16,7 +16,8 @@ type Contract interface {
 	// RecordEvent delivers a turn once. The same event again answers with the first receipt and duplicate set; with
 	// other content it is conflict.
 	RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error)
-	// RecordEvents delivers several turns, each with its own receipt or error, in order within a scope.
+	// RecordEvents delivers several turns, each with its own receipt or error: in order within a scope, different
+	// people's side by side.
 	RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error)
 	// Retrieve asks for context. An outage is an error, never an empty result.
 	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)

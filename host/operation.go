@@ -210,10 +210,16 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 var errStateMoved = errors.New("the scope's state was written between two reads")
 
 // enter runs one call of the guest: the envelope in, the answer out. One deadline covers the guest and its host calls.
+// A call of a batch waits for its seat first.
 //
 // Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
 // wait, errStateMoved when the reads of an operation without a turn saw two commits, or what the guest answered.
 func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
+	leave, err := takeSeat(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	o.Began = time.Now()
 	o.Deadline = o.Began.Add(p.deadline(o.Op) + p.host.slack)
 	if d, ok := ctx.Deadline(); ok && d.Before(o.Deadline) {

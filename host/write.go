@@ -28,63 +28,6 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 	})
 }
 
-// batchEvents is how many events one call of record_events carries at most.
-const batchEvents = 64
-
-// RecordEvents implements Contract. An invalid event gets its own error and does not stop the others.
-func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
-		if err := s.enterGate(ctx, abi.OpRecordEvents); err != nil {
-			return nil, err
-		}
-		defer s.gate.Leave()
-		return s.recordEvents(ctx, batch)
-	})
-}
-
-func (s *Slot) recordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	if len(batch.Events) == 0 {
-		return nil, inOperation(abi.OpRecordEvents, abi.NewError(abi.CodeInvalidArgument, "events: want at least one"))
-	}
-	out := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
-	var run []*abi.MemoryEvent // consecutive events of one scope, none twice
-	var at []int
-	flush := func() {
-		if len(run) == 0 {
-			return
-		}
-		op := abi.OpRecordEvents
-		if len(run) == 1 {
-			op = abi.OpRecordEvent
-		}
-		for i, answer := range s.deliver(ctx, op, run) {
-			out.Receipts[at[i]] = answer
-		}
-		run, at = nil, nil
-	}
-	for i := range batch.Events {
-		event := &batch.Events[i]
-		if err := event.Validate(); err != nil {
-			e := *abi.AsError(err)
-			e.Operation, e.Message = abi.OpRecordEvents, fmt.Sprintf("events[%d].%s", i, e.Message)
-			out.Receipts[i] = abi.ReceiptOrError{EventID: event.EventID, Error: &e}
-			continue
-		}
-		if len(run) == batchEvents || len(run) > 0 &&
-			(!sameScope(run[0], event) || slices.ContainsFunc(run,
-				func(e *abi.MemoryEvent) bool { return e.EventID == event.EventID })) {
-			flush()
-		}
-		run, at = append(run, event), append(at, i)
-	}
-	flush()
-	return out, nil
-}
-
-func sameScope(a, b *abi.MemoryEvent) bool {
-	return a.RunID == b.RunID && a.UserID == b.UserID && a.AgentID == b.AgentID
-}
-
 // scopeOfEvent is where an event belongs.
 func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
 	return p.scopeOf(p.memoryScopeOf(e))
