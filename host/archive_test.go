@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/segments"
 	"github.com/memhost/memhost/plugins"
 )
@@ -23,7 +24,7 @@ func allArchived(t testing.TB, h *Host, limit int64) []abi.MemoryEvent {
 	var all []abi.MemoryEvent
 	for request := new(abi.ArchiveRequest); ; {
 		request.Limit = limit
-		page, err := h.ArchivePage(context.Background(), request)
+		page, err := h.Archive().ArchivePage(context.Background(), request)
 		require.NoError(t, err)
 		all = append(all, page.Events...)
 		request.After = page.Last
@@ -61,15 +62,15 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 	require.Len(t, all, 1, "no duplicate, test session, refused event, nor what met the wall")
 	require.Equal(t, string(abi.Marshal(first)), string(abi.Marshal(&all[0])))
 	for id, n := range map[string]int{"e1": 1, "e2": 0, "e": 0} {
-		page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
+		page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
 		require.NoError(t, err)
 		require.Len(t, page.Events, n, id)
 	}
 	other := abi.MemoryScope{RunID: "other", PersonaID: testScope.PersonaID}
-	page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{Scope: &other, EventID: "e1"})
+	page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{Scope: &other, EventID: "e1"})
 	require.NoError(t, err)
 	require.Empty(t, page.Events)
-	_, err = h.ArchivePage(ctx, &abi.ArchiveRequest{EventID: "e1"})
+	_, err = h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{EventID: "e1"})
 	requireCode(t, err, abi.CodeInvalidArgument, "event_id")
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
@@ -80,10 +81,10 @@ func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
 	h := open(t, Options{})
 	s := openSlot(t, h, probeConfig(`{}`))
 	told(t, s, "e1", "echo x")
-	stats, err := h.ArchiveStats(context.Background())
+	stats, err := h.Archive().ArchiveStats(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveStats{}, stats)
-	_, err = h.ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("e", "x")}})
+	_, err = h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("e", "x")}})
 	requireCode(t, err, abi.CodeUnsupported, "keeps no archive", "memory.archive")
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
 // segmentFiles are the archive's files.
 func segmentFiles(t testing.TB, h *Host) []string {
 	t.Helper()
-	files, err := segments.Strays(h.archive.dir, nil)
+	files, err := segments.Strays(h.archive.Dir, nil)
 	require.NoError(t, err)
 	return files
 }
@@ -103,11 +104,11 @@ func fill(t testing.TB, h *Host, from, to int) {
 	t.Helper()
 	for from < to {
 		batch := new(abi.EventBatch)
-		for ; from < to && len(batch.Events) < archiveAddEvents; from++ {
+		for ; from < to && len(batch.Events) < archive.AddMost; from++ {
 			text := fmt.Sprintf("%d %s", from, strings.Repeat("lorem ipsum ", 80))
 			batch.Events = append(batch.Events, *event(fmt.Sprint("e", from), text))
 		}
-		receipt, err := h.ArchiveAdd(context.Background(), batch)
+		receipt, err := h.Archive().ArchiveAdd(context.Background(), batch)
 		require.NoError(t, err)
 		require.EqualValues(t, len(batch.Events), receipt.Added)
 	}
@@ -120,12 +121,12 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	h, err := New(ctx, Options{DataDir: dir, Archive: true})
 	require.NoError(t, err)
 	fill(t, h, 0, events)
-	require.NoError(t, h.archive.tend(ctx))
-	stats, err := h.ArchiveStats(ctx)
+	require.NoError(t, h.archive.Tend(ctx))
+	stats, err := h.Archive().ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.Less(t, stats.Segments, int64(3+16), "small segments are merged")
 	require.EqualValues(t, events, stats.Events)
-	require.Less(t, stats.OpenBytes, int64(sealBytes))
+	require.Less(t, stats.OpenBytes, int64(archive.SealBytes))
 	require.Less(t, stats.SegmentBytes, stats.TextBytes/10)
 	require.NoError(t, h.Close(ctx))
 
@@ -141,10 +142,10 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 			require.Equal(t, fmt.Sprint("e", i), all[i].EventID)
 		}
 	}
-	check, err := h.ArchiveCheck(ctx)
+	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
-	again, err := h.ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e5", "other text"),
+	again, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e5", "other text"),
 		*event("new", "x"), *event("new", "x")}})
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
@@ -155,8 +156,8 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, Options{DataDir: dir, Archive: true})
 	fill(t, h, 0, 1500)
-	require.NoError(t, h.archive.tend(ctx))
-	list, err := h.archive.segments(ctx)
+	require.NoError(t, h.archive.Tend(ctx))
+	list, err := h.archive.Segments(ctx)
 	require.NoError(t, err)
 	require.Greater(t, len(list), 2)
 	path := filepath.Join(dir, "archive", list[0].Name())
@@ -164,14 +165,14 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, packed[:len(packed)/2], 0o600))
 
-	check, err := h.ArchiveCheck(ctx)
+	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Len(t, check.Problems, 1)
 	require.Contains(t, check.Problems[0], "were sealed")
 	require.Contains(t, check.Problems[0], "events are lost")
-	_, err = h.ArchivePage(ctx, &abi.ArchiveRequest{})
+	_, err = h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{})
 	requireCode(t, err, abi.CodeUnavailable, "were sealed", "memory itself is not touched")
-	page, err := h.ArchivePage(ctx, &abi.ArchiveRequest{After: list[0].Last})
+	page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{After: list[0].Last})
 	require.NoError(t, err, "the rest can be read")
 	require.NotEmpty(t, page.Events)
 	requireUsable(t, openSlot(t, h, probeConfig(`{}`)), "e1")
@@ -182,11 +183,11 @@ func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
 	fill(t, h, 0, 450) // a segment and some
-	require.NoError(t, h.archive.tend(ctx))
+	require.NoError(t, h.archive.Tend(ctx))
 	clock.add(20 * time.Hour)
 	fill(t, h, 450, 550)
 	clock.add(5 * time.Hour)
-	require.NoError(t, h.archive.tend(ctx))
+	require.NoError(t, h.archive.Tend(ctx))
 	all := allArchived(t, h, 0)
 	require.Len(t, all, 100)
 	require.Equal(t, "e450", all[0].EventID)
@@ -218,7 +219,7 @@ func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T
 		var all []abi.MemoryEvent
 		request := new(abi.ArchiveRequest)
 		for ended := false; ; {
-			page, err := h.ArchivePage(context.Background(), request)
+			page, err := h.Archive().ArchivePage(context.Background(), request)
 			if err != nil {
 				t.Error(err)
 				break

@@ -19,8 +19,8 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	h, err := New(ctx, Options{DataDir: dir, Archive: true})
 	require.NoError(t, err)
 	fill(t, h, 0, events)
-	require.NoError(t, h.archive.tend(ctx))
-	before, err := h.ArchiveStats(ctx)
+	require.NoError(t, h.archive.Tend(ctx))
+	before, err := h.Archive().ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.Positive(t, before.Segments)
 	require.Positive(t, before.OpenEvents)
@@ -28,10 +28,10 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 
 	out := map[string]bool{"e0": true, "e1": true, "e300": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
-	gone, err := h.archive.forget(ctx, matches)
+	gone, err := h.archive.Forget(ctx, matches)
 	require.NoError(t, err)
 	require.Len(t, gone, len(out))
-	again, err := h.archive.forget(ctx, matches)
+	again, err := h.archive.Forget(ctx, matches)
 	require.NoError(t, err)
 	require.Empty(t, again)
 
@@ -43,18 +43,18 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 				require.False(t, out[left[i].EventID])
 			}
 		}
-		stats, err := h.ArchiveStats(ctx)
+		stats, err := h.Archive().ArchiveStats(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, events-len(out), stats.Events)
-		found, err := h.ArchiveCheck(ctx)
+		found, err := h.Archive().ArchiveCheck(ctx)
 		require.NoError(t, err)
 		require.Empty(t, found.Problems)
 		require.EqualValues(t, events-len(out), found.Events)
 		require.Len(t, segmentFiles(t, h), int(stats.Segments), "the old files are gone")
-		list, err := h.archive.segments(ctx)
+		list, err := h.archive.Segments(ctx)
 		require.NoError(t, err)
 		for _, info := range list {
-			text, err := segments.Read(h.archive.dir, info)
+			text, err := segments.Read(h.archive.Dir, info)
 			require.NoError(t, err)
 			for id := range out {
 				require.NotContains(t, string(text), fmt.Sprintf("%q", id))
@@ -71,10 +71,10 @@ func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	fill(t, h, 0, 5)
-	_, err := h.archive.forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" })
+	_, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" })
 	require.NoError(t, err)
 	require.Len(t, allArchived(t, h, 2), 1, "the event behind a page of forgotten ones is found")
-	_, err = h.archive.forget(ctx, func(*abi.MemoryEvent) bool { return true })
+	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true })
 	require.NoError(t, err)
 	require.Empty(t, allArchived(t, h, 2))
 }
@@ -83,13 +83,13 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	fill(t, h, 0, 400)
-	require.NoError(t, h.archive.tend(ctx))
+	require.NoError(t, h.archive.Tend(ctx))
 	files := segmentFiles(t, h)
 	require.NotEmpty(t, files)
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	text[len(text)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	_, err = h.archive.forget(ctx, func(*abi.MemoryEvent) bool { return true })
+	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true })
 	requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed")
 }

@@ -61,7 +61,7 @@ func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options Back
 	if err := s.canFollow(); err != nil {
 		return nil, errBackfill(err)
 	}
-	if !s.host.archive.on {
+	if !s.host.archive.On {
 		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
 			"set memory.archive: true; what was recorded before is not in it")
 	}
@@ -173,14 +173,14 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 
 // newRecord is the record of a follower that begins, at the archive's beginning unless fromNow.
 func (s *Slot) newRecord(ctx context.Context, p *Provider, role string, fromNow bool) (*followRecord, error) {
-	erasures, err := s.host.erasures(ctx)
+	erasures, err := s.host.archive.Erasures(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := &followRecord{Role: role, Provider: p.name, Word: p.word, Source: p.config.Source, Module: p.module.SHA256,
-		Since: s.host.stamp(), FillTo: s.host.archive.settled()}
+		Since: s.host.stamp(), FillTo: s.host.archive.Settled()}
 	if len(erasures) > 0 { // what they erased is left out, and the provider has none of it
-		r.Erased = erasures[len(erasures)-1].number
+		r.Erased = erasures[len(erasures)-1].Number
 	}
 	if fromNow {
 		r.From, r.Position = r.FillTo, r.FillTo
@@ -263,7 +263,7 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
 	}
-	if s.host.archive.on {
+	if s.host.archive.On {
 		records, err := s.host.followRecords(ctx)
 		if err != nil {
 			return nil, errBackfill(err)
@@ -279,7 +279,7 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 
 // stoppedBackfill describes a backfill whose provider is not loaded.
 func (s *Slot) stoppedBackfill(ctx context.Context, key followerKey, r *followRecord) (*abi.Backfill, error) {
-	behind, err := s.host.archive.countAfter(ctx, r.Position)
+	behind, err := s.host.archive.CountAfter(ctx, r.Position)
 	if err != nil {
 		return nil, errBackfill(err)
 	}

@@ -391,7 +391,7 @@ func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 
 // archiveOne adds an event to the archive, as if it had been recorded.
 func archiveOne(h *Host, e *abi.MemoryEvent) error {
-	_, err := h.ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
+	_, err := h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
 	return err
 }
 
@@ -427,7 +427,7 @@ func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
 	fill(t, h, 0, 600)
-	require.NoError(t, h.archive.tend(ctx))
+	require.NoError(t, h.archive.Tend(ctx))
 	files := segmentFiles(t, h)
 	require.NotEmpty(t, files)
 	whole, err := os.ReadFile(files[0])

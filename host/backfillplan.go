@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 )
 
 // BackfillPlan says what Backfill would deliver, without sending anything: the module is loaded, and its backend is not
@@ -18,7 +19,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.Ba
 	if err := s.canFollow(); err != nil {
 		return nil, errBackfill(err)
 	}
-	if !h.archive.on {
+	if !h.archive.On {
 		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
 			"set memory.archive: true; what was recorded before is not in it")
 	}
@@ -40,17 +41,17 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.Ba
 	if f := s.followerWith(key); f != nil {
 		after = f.position()
 	}
-	erasures, err := h.erasures(ctx)
+	erasures, err := h.archive.Erasures(ctx)
 	if err != nil {
 		return nil, errBackfill(err)
 	}
 	scopes := map[abi.MemoryScope]bool{}
-	err = h.archive.eachAfter(ctx, after, func(entry *archived, event *abi.MemoryEvent) error {
+	err = h.archive.EachAfter(ctx, after, func(entry *archive.Entry, event *abi.MemoryEvent) error {
 		forgotten, err := h.wasForgotten(ctx, event)
 		if err != nil {
 			return err
 		}
-		if forgotten || p.testSession(event.SessionID) || wasErased(erasures, entry.Seq, event) {
+		if forgotten || p.testSession(event.SessionID) || archive.WasErased(erasures, entry.Seq, event) {
 			plan.LeftOut++
 			return nil
 		}
@@ -97,24 +98,4 @@ func (p *Provider) costNotes() []string {
 	}
 	return []string{"the module may ask a model while events are delivered or worked off, by its routes " +
 		strings.Join(names, ", ") + ": how often depends on its configuration"}
-}
-
-// eachAfter visits the entries with numbers beyond after in order.
-func (a *archive) eachAfter(ctx context.Context, after int64, visit func(*archived, *abi.MemoryEvent) error) error {
-	for {
-		entries, more, err := a.read(ctx, after, archivePage)
-		if err != nil || !more {
-			return err
-		}
-		for i := range entries {
-			event, err := entries[i].event()
-			if err != nil {
-				return err
-			}
-			if err := visit(&entries[i], event); err != nil {
-				return err
-			}
-			after = entries[i].Seq
-		}
-	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/base/pause"
-	"github.com/memhost/memhost/internal/state"
 )
 
 const (
@@ -121,11 +121,11 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 	f.mu.Lock()
 	record := f.record
 	f.mu.Unlock()
-	entries, _, err := f.host.archive.read(ctx, record.Position, followPage)
+	entries, _, err := f.host.archive.Read(ctx, record.Position, followPage)
 	if err != nil {
 		return false, err
 	}
-	erasures, err := f.host.erasures(ctx)
+	erasures, err := f.host.archive.Erasures(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -166,12 +166,12 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 
 // erase resets the scopes at the follower that were reset since its last look, and returns the number of the last
 // reset.
-func (f *follower) erase(ctx context.Context, erasures []erasure, after int64) (int64, error) {
+func (f *follower) erase(ctx context.Context, erasures []archive.Erasure, after int64) (int64, error) {
 	for _, e := range erasures {
-		if e.number <= after {
+		if e.Number <= after {
 			continue
 		}
-		sc, err := f.provider().scopeOf(e.scope())
+		sc, err := f.provider().scopeOf(e.Scope())
 		if err != nil {
 			return after, err
 		}
@@ -180,7 +180,7 @@ func (f *follower) erase(ctx context.Context, erasures []erasure, after int64) (
 			return after, err
 		}
 		if known != nil {
-			receipt, err := f.inner.ResetScope(f.calls, e.scope())
+			receipt, err := f.inner.ResetScope(f.calls, e.Scope())
 			if err != nil {
 				return after, err
 			}
@@ -189,13 +189,13 @@ func (f *follower) erase(ctx context.Context, erasures []erasure, after int64) (
 					"status", receipt.Status, "remains", receipt.Remains)
 			}
 		}
-		after = e.number
+		after = e.Number
 	}
 	return after, nil
 }
 
 // sortOut parses a page and groups its events by scope, in order. leftOut counts those that the follower does not get.
-func (f *follower) sortOut(entries []archived, erasures []erasure) (scopes [][]archivedEvent, leftOut int64,
+func (f *follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) (scopes [][]archivedEvent, leftOut int64,
 	err error) {
 	p := f.provider()
 	f.mu.Lock()
@@ -203,12 +203,12 @@ func (f *follower) sortOut(entries []archived, erasures []erasure) (scopes [][]a
 	f.mu.Unlock()
 	at := map[scopeKey]int{}
 	for i := range entries {
-		event, err := entries[i].event()
+		event, err := entries[i].Decode()
 		if err != nil {
 			return nil, 0, err
 		}
 		imported := entries[i].Provider == "" && entries[i].Seq > fillTo && shadows
-		if imported || p.testSession(event.SessionID) || wasErased(erasures, entries[i].Seq, event) {
+		if imported || p.testSession(event.SessionID) || archive.WasErased(erasures, entries[i].Seq, event) {
 			leftOut++ // an import is no write: a shadow holds what memory holds
 			continue
 		}
@@ -413,38 +413,18 @@ func (f *follower) waits(why error, wait time.Duration) {
 // trimQueue removes what every follower has where no archive is kept.
 func (s *Slot) trimQueue(ctx context.Context) error {
 	h := s.host
-	if h.archive.on || !h.queued.Load() {
+	if h.archive.On || !h.queued.Load() {
 		return nil
 	}
 	records, err := h.followRecords(ctx)
 	if err != nil {
 		return err
 	}
-	upTo := h.archive.settled()
+	upTo := h.archive.Settled()
 	for _, r := range records {
 		upTo = min(upTo, r.Position)
 	}
-	return h.archive.dropQueued(ctx, upTo)
-}
-
-// dropQueued removes entries up to a number that were kept for followers only.
-func (a *archive) dropQueued(ctx context.Context, upTo int64) error {
-	entries, _, err := a.open(ctx, 0, upTo, sealBytes, 0)
-	if err != nil {
-		return err
-	}
-	var b state.Batch
-	var size int64
-	for _, e := range entries {
-		if e.Queued {
-			size += int64(len(e.line))
-			b.DeleteRecord(tableArchive, numberKey(e.Seq))
-		}
-	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return stateError(a.commitLeaving(ctx, &b, size))
+	return h.archive.DropQueued(ctx, upTo)
 }
 
 // caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,

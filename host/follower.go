@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -207,7 +208,9 @@ func (f *follower) close(ctx context.Context) error {
 }
 
 // key of the follower's record and open events.
-func (f *follower) openKey(number int64) []byte { return append(f.key[:], numberKey(number)...) }
+func (f *follower) openKey(number int64) []byte {
+	return binary.BigEndian.AppendUint64(f.key[:], uint64(number))
+}
 
 // followerList lists the slot's followers.
 func (s *Slot) followerList() []*follower {
@@ -369,7 +372,7 @@ func (f *follower) progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	f.mu.Unlock()
 	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, PerSecond: perSecond,
 		OpenEvents: []abi.OpenEvent{}}
-	behind, err := f.host.archive.countAfter(ctx, record.Position)
+	behind, err := f.host.archive.CountAfter(ctx, record.Position)
 	if err != nil {
 		return at, progress, err
 	}
@@ -398,42 +401,6 @@ func (f *follower) progress(ctx context.Context) (abi.FollowerState, abi.Followe
 // openEventsMost is how many open events an answer lists.
 const openEventsMost = 100
 
-// countAfter counts the entries with numbers beyond after that are not forgotten. Inside a segment it is an estimate.
-func (a *archive) countAfter(ctx context.Context, after int64) (n int64, err error) {
-	a.moving.RLock()
-	defer a.moving.RUnlock()
-	list, err := a.segments(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, info := range list {
-		entries := info.Entries - info.Forgotten
-		switch {
-		case info.Last <= after:
-		case info.First > after:
-			n += entries
-		default:
-			n += min(entries, info.Last-after)
-		}
-	}
-	for from := numberKey(max(after, 0)); ; {
-		records, err := a.store.Records(ctx, tableArchive, nil, from, 0)
-		if err != nil {
-			return 0, stateError(err)
-		}
-		for _, r := range records {
-			var e archived
-			if json.Unmarshal(r.Value, &e) == nil && e.Forgotten == "" {
-				n++
-			}
-			from = r.Key
-		}
-		if len(records) < state.DefaultLimit {
-			return n, nil
-		}
-	}
-}
-
 // eachOpen visits the listed open events of a follower with their numbers in the archive.
 func (h *Host) eachOpen(ctx context.Context, key followerKey,
 	visit func(number int64, open *abi.OpenEvent) error) error {
@@ -442,7 +409,7 @@ func (h *Host) eachOpen(ctx context.Context, key followerKey,
 		if abi.Unmarshal(r.Value, open) != nil || len(r.Key) != len(key)+8 {
 			return abi.NewError(abi.CodeUnavailable, "state: the record of an open event is damaged").WithReason("state")
 		}
-		return visit(numberOfKey(r.Key[len(key):]), open)
+		return visit(int64(binary.BigEndian.Uint64(r.Key[len(key):])), open)
 	})
 }
 

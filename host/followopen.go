@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -124,7 +125,7 @@ func (f *follower) ledgerOf(ctx context.Context, open *abi.OpenEvent) (*ledgerEn
 
 // again delivers the listed open events once more. What is still open stays on the list.
 func (f *follower) again(ctx context.Context, look *followLook) error {
-	erasures, err := f.host.erasures(ctx)
+	erasures, err := f.host.archive.Erasures(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,8 +157,8 @@ func (f *follower) again(ctx context.Context, look *followLook) error {
 }
 
 // retry delivers an open event once more. One that was forgotten or erased since is left out.
-func (f *follower) retry(ctx context.Context, number int64, erasures []erasure) (followOutcome, error) {
-	entries, _, err := f.host.archive.read(ctx, number-1, 1)
+func (f *follower) retry(ctx context.Context, number int64, erasures []archive.Erasure) (followOutcome, error) {
+	entries, _, err := f.host.archive.Read(ctx, number-1, 1)
 	if err != nil || len(entries) == 0 || entries[0].Seq != number {
 		return outcomeLeftOut, err
 	}

@@ -32,7 +32,7 @@ func (f *follower) takeTurn(ctx context.Context) (served bool, err error) {
 func (f *follower) catchUp(ctx context.Context) (caught bool, err error) {
 	for {
 		if s := f.slot; s.mode.isReadOnly(nil) { // nothing can be delivered, and nothing is recorded either
-			behind, err := f.host.archive.countAfter(ctx, f.record.Position)
+			behind, err := f.host.archive.CountAfter(ctx, f.record.Position)
 			return err == nil && behind == 0, err
 		}
 		more, err := f.page(ctx)
@@ -61,7 +61,7 @@ func (f *follower) promote(ctx context.Context, next *Provider, health *abi.Back
 		}
 	}()
 	hint := "`memhost swap " + next.name + " --backfill` waits until it has everything, then swaps"
-	behind, err := f.host.archive.countAfter(ctx, f.record.Position)
+	behind, err := f.host.archive.CountAfter(ctx, f.record.Position)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 	if err := h.forgetShadowAnswers(ctx, r.Scope); err != nil {
 		return err
 	}
-	if err := h.archive.scrub(ctx); err != nil {
+	if err := h.archive.Scrub(ctx); err != nil {
 		remains(receipt, "bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
 		if receipt.Status == abi.ForgetDone {
 			receipt.Status = abi.ForgetPartial
@@ -85,15 +85,6 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 	}
 	receipt.Trace = o.trace(receipt.Trace)
 	return nil
-}
-
-// scrub overwrites what the store has released. Its store is never that of a tape.
-func (a *archive) scrub(ctx context.Context) error {
-	s, ok := a.store.(interface{ Scrub(context.Context) error })
-	if !ok {
-		return nil
-	}
-	return s.Scrub(context.WithoutCancel(ctx))
 }
 
 // forgetInProvider enters the provider's forget until it no longer answers in_progress, or the operation's time is
@@ -145,7 +136,7 @@ func (o *operation) forgetInArchive(ctx context.Context, r *abi.ForgetRequest, r
 	if err != nil {
 		return nil, err
 	}
-	gone, err := o.slot.host.archive.forget(ctx, func(e *abi.MemoryEvent) bool {
+	gone, err := o.slot.host.archive.Forget(ctx, func(e *abi.MemoryEvent) bool {
 		ours := e.RunID == r.Scope.RunID && e.UserID == r.Scope.PersonaID &&
 			(r.Scope.AgentID == "" || e.AgentID == r.Scope.AgentID)
 		return ours && (slices.Contains(r.EventIDs, e.EventID) || rule != nil && rule.covers(e))

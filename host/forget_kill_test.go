@@ -65,7 +65,7 @@ func rememberer(dir, cache string, step int) (*Host, *Slot, error) {
 		Smoke: SmokeNever})
 	if step > 0 {
 		deadly := deadlyStore{h.store, &step}
-		h.store, h.archive.store = deadly, deadly
+		h.store, h.archive.Store = deadly, deadly
 	}
 	return h, s, err
 }
@@ -98,7 +98,7 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 	}
 	require.NoError(t, tell(s, "m1", "my cat is called zorvex"))
 	fill(t, h, 0, 600)
-	require.NoError(t, h.archive.tend(ctx))
+	require.NoError(t, h.archive.Tend(ctx))
 	require.NotEmpty(t, segmentFiles(t, h))
 	require.NoError(t, tell(s, "m2", "zorvex likes milk"))
 	require.NoError(t, tell(s, "kept", "I like tea"))
@@ -135,9 +135,9 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 		for _, e := range archived {
 			require.NotContains(t, string(abi.Marshal(&e)), "zorvex", "step %d", step)
 		}
-		list, err := h.archive.segments(ctx)
+		list, err := h.archive.Segments(ctx)
 		require.NoError(t, err)
-		strays, err := segments.Strays(h.archive.dir, list)
+		strays, err := segments.Strays(h.archive.Dir, list)
 		require.NoError(t, err)
 		require.Empty(t, strays, "step %d: a segment that is not known may hold anything", step)
 		found, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: testScope, SessionID: "new"})

@@ -59,7 +59,7 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	_, err = s.ResetScope(ctx, testScope)
 	require.NoError(t, err)
 	refused(s) // in the next generation
-	added, err := h.ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "echo one"),
+	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "echo one"),
 		*event("e2", "echo two"), *event("e3", "echo three")}})
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 1}, added)

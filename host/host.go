@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/internal/base/pause"
@@ -38,17 +39,14 @@ type Host struct {
 	sweepMu sync.Mutex
 	sweptTo []byte // where the next write goes on looking for old receipts
 
-	archive     archive
-	archiveAdds sync.Mutex  // one ArchiveAdd at a time
-	forgetful   atomic.Bool // something was forgotten (forget.go)
+	archive   *archive.Archive
+	forgetful atomic.Bool // something was forgotten (forget.go)
+	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
 
 	// name is how traces name this host where several share the store, else empty; began is when it was made.
 	name                        string
 	began                       time.Time
 	lateWrites, uncertainEvents atomic.Int64
-
-	erasing sync.Mutex  // one reset at a time is noted (erased.go)
-	queued  atomic.Bool // a follower gets what is recorded though no archive is kept
 
 	// shadowMu is held for writing while stored answers of shadows are removed. forgotAt is when something of a person was
 	// last forgotten.
@@ -116,13 +114,15 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err = h.readForgetful(ctx); err != nil {
 		return nil, err
 	}
-	if err = h.openArchive(ctx); err != nil {
+	h.archive, err = archive.Open(ctx, archive.Options{On: o.Archive, Retention: o.ArchiveRetention,
+		Dir: filepath.Join(o.DataDir, "archive"), Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
+	if err != nil {
 		return nil, err
 	}
 	opened := h // h is nil where an error is returned
 	defer func() {
 		if err != nil {
-			opened.archive.close()
+			opened.archive.Close()
 		}
 	}()
 	if err = h.useTape(playing); err != nil {
@@ -138,7 +138,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 
 // Close releases the data folder. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
-	h.archive.close()
+	h.archive.Close()
 	h.fleet.Close()
 	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
 		return abi.AsError(err)
@@ -146,46 +146,34 @@ func (h *Host) Close(ctx context.Context) error {
 	return nil
 }
 
+// Archive is what the person who runs a slot can do with its archive. Host.Archive gives it, and a client of a slot's
+// HTTP door implements it too.
+type Archive interface {
+	// ArchiveStats says what the archive holds.
+	ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error)
+	// ArchivePage gives archived events in the order in which they were accepted.
+	ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error)
+	// ArchiveAdd adds events that the archive does not have. Memory is not touched. What was forgotten is left out: it
+	// is neither added nor present.
+	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error)
+	// ArchiveCheck reads all of the archive and says what is damaged.
+	ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error)
+}
+
+// Archive is the archive of the data folder; where none is kept it says so.
+func (h *Host) Archive() Archive { return h.archive }
+
 // commit writes a batch. The guest has already changed the backend, so the caller cannot cancel the commit.
 func (h *Host) commit(ctx context.Context, b *state.Batch) error {
 	return stateError(h.fleet.Commit(context.WithoutCancel(ctx), b))
 }
 
-// stateError turns a store's failure into the contract's words; most of them know their own. Nil stays nil.
-func stateError(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
-		return abi.WrapError(abi.CodeTimeout, "state: the call ended first", err)
-	}
-	return abi.AsError(err)
-}
+// stateError is a store's failure in the contract's words. Nil stays nil.
+func stateError(err error) error { return state.ContractError(err) }
 
 func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
 	visit func(state.KeyValue) error) error {
-	return eachRecord(ctx, h.store, table, prefix, visit)
-}
-
-// eachRecord walks the records of a table whose key begins with prefix.
-func eachRecord(ctx context.Context, store state.Store, table state.Table, prefix []byte,
-	visit func(state.KeyValue) error) error {
-	const page = 1000
-	for after := []byte(nil); ; {
-		records, err := store.Records(ctx, table, prefix, after, page)
-		if err != nil {
-			return stateError(err)
-		}
-		for _, r := range records {
-			if err := visit(r); err != nil {
-				return err
-			}
-			after = r.Key
-		}
-		if len(records) < page {
-			return nil
-		}
-	}
+	return state.EachRecord(ctx, h.store, table, prefix, visit)
 }
 
 // clock is the host's time: real, or that of a cassette.

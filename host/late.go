@@ -70,7 +70,7 @@ func (o *operation) noteLate(route string) {
 // readLateWrites returns the newest late writes first.
 func readLateWrites(ctx context.Context, store state.Store) ([]abi.LateWrite, error) {
 	list := []abi.LateWrite{}
-	err := eachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {
+	err := state.EachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {
 		var w abi.LateWrite
 		if err := abi.Unmarshal(r.Value, &w); err != nil {
 			return abi.WrapError(abi.CodeUnavailable, "state: the record of a late write is damaged", err).WithReason("state")

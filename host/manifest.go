@@ -24,8 +24,8 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 				MS: step.MS})
 		}
 	}
-	if h.archive.on {
-		m.Archive = &abi.RunArchive{RetentionMS: h.archive.retention.Milliseconds()}
+	if h.archive.On {
+		m.Archive = &abi.RunArchive{RetentionMS: h.archive.Retention.Milliseconds()}
 	}
 	m.Warnings = p.config.Warnings()
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
+	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
@@ -156,6 +159,35 @@ func (o *operation) commit(ctx context.Context) error {
 	o.state = opstate.New(o.slot.host.store, t.Space())
 	return nil
 }
+
+// commitArchived commits a batch together with events that the operation's provider accepted. It is commit alone where
+// no archive is kept.
+func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events ...*abi.MemoryEvent) error {
+	h, p := o.slot.host, o.provider
+	switch {
+	case h.archives() && !o.slot.noArchive && len(events) > 0:
+	case b.Len() > 0:
+		return o.keep(ctx, b)
+	default:
+		return nil
+	}
+	entries := make([]archive.Entry, len(events))
+	for i, e := range events {
+		entries[i] = archive.Entry{Provider: p.name, Namespace: p.config.Namespace, Queued: !h.archive.On,
+			Event: json.RawMessage(abi.Marshal(e))}
+	}
+	done, err := h.archive.Add(b, entries)
+	if err != nil {
+		return err
+	}
+	err = o.keep(ctx, b)
+	done(err == nil)
+	o.slot.wakeFollowers()
+	return err
+}
+
+// archives reports whether what is recorded is kept: for the archive, or until every follower has it.
+func (h *Host) archives() bool { return h.archive.On || h.queued.Load() }
 
 // commitLast is commit for the last batch of the operation: it frees the scope's turn too.
 func (o *operation) commitLast(ctx context.Context) error {

@@ -80,14 +80,14 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 	for i := range scopes {
 		x.erase(ctx, &scopes[i])
 	}
-	gone, err := h.archive.forget(ctx, func(e *abi.MemoryEvent) bool {
+	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool {
 		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
 	})
 	x.receipt.ArchivedEvents = int64(len(gone))
 	if err != nil {
 		x.remains("the archive: %s", err)
 	}
-	if err := h.archive.scrub(ctx); err != nil {
+	if err := h.archive.Scrub(ctx); err != nil {
 		x.remains("bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
 	}
 	return x.receipt, nil

@@ -28,8 +28,8 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.Rese
 				return err
 			}
 			return o.inTurn(ctx, sc, "nothing is reset, and no native call was made", func() error {
-				if !s.noArchive {
-					if err := s.host.noteErased(ctx, sc.memoryScope()); err != nil {
+				if !s.noArchive && s.host.archives() {
+					if err := s.host.archive.NoteErased(ctx, sc.memoryScope()); err != nil {
 						return err
 					}
 					defer s.wakeFollowers()

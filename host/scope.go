@@ -29,7 +29,7 @@ const (
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in archive.go, tableForgotten is in forget.go, tableShared in turn.go.
+	// Those of the archive are in internal/archive, tableForgotten is in forget.go, tableShared in turn.go.
 	// opstate.TableCommits counts the commits of a space's state.
 )
 
@@ -75,6 +75,12 @@ func parseScope(stored []byte) (*scopeRecord, error) {
 		return nil, abi.NewError(abi.CodeUnavailable, "state: the record of the scope is damaged").WithReason("state")
 	}
 	return r, nil
+}
+
+// bareScope is a scope without its namespace.
+func bareScope(s abi.MemoryScope) abi.MemoryScope {
+	s.BackendNamespace = ""
+	return s
 }
 
 // scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their

@@ -118,11 +118,11 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if !s.host.archive.on {
+	if !s.host.archive.On {
 		s.host.queued.Store(true)
 	}
 	if record == nil {
-		if record, err = s.newRecord(ctx, p, abi.RoleShadow, options.FromNow || !s.host.archive.on); err != nil {
+		if record, err = s.newRecord(ctx, p, abi.RoleShadow, options.FromNow || !s.host.archive.On); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +192,7 @@ func (f *follower) askOne(ctx context.Context, q *shadowQuestion) error {
 	if err != nil {
 		return err
 	}
-	behind, err := f.host.archive.countAfter(ctx, f.position())
+	behind, err := f.host.archive.CountAfter(ctx, f.position())
 	if err != nil {
 		return err
 	}

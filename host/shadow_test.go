@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
@@ -34,10 +35,10 @@ func shadowOf(t testing.TB, s *Slot) *abi.Shadow {
 }
 
 func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
-	for name, archive := range map[string]bool{"with an archive": true, "without": false} {
+	for name, archived := range map[string]bool{"with an archive": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			h := open(t, Options{Archive: archive})
+			h := open(t, Options{Archive: archived})
 			s := openSlot(t, h, history(t, ""))
 			record(t, s, "ann", 0, 20)
 			require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 50}))
@@ -52,9 +53,9 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			shadow := shadowOf(t, s)
 			require.Zero(t, shadow.Report.Failed)
 			want := 1.0
-			if !archive {
+			if !archived {
 				want = 0.5 // it began with the 20th turn
-				records, err := h.store.Records(ctx, tableArchive, nil, nil, 0)
+				records, err := h.store.Records(ctx, archive.TableEntries, nil, nil, 0)
 				require.NoError(t, err)
 				require.Empty(t, records, "the queue is empty once it has everything")
 			}
@@ -79,7 +80,7 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			list := remembered(t, s, "ann")
 			require.NotContains(t, list, "ann-00041")
 			require.Contains(t, list, "ann-00039")
-			if archive {
+			if archived {
 				require.Contains(t, list, "ann-00000")
 			}
 		})
@@ -148,14 +149,14 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	dir := t.TempDir()
 	people := []string{"ann", "bob", "cy", "di"}
 	life(t, dir, func(h *Host, s *Slot) {
-		for from := 0; from < manyEvents/len(people); from += archiveAddEvents / len(people) {
+		for from := 0; from < manyEvents/len(people); from += archive.AddMost / len(people) {
 			batch := new(abi.EventBatch)
-			for n := from; n < from+archiveAddEvents/len(people); n++ {
+			for n := from; n < from+archive.AddMost/len(people); n++ {
 				for _, person := range people {
 					batch.Events = append(batch.Events, *turn(person, n))
 				}
 			}
-			_, err := h.ArchiveAdd(ctx, batch)
+			_, err := h.Archive().ArchiveAdd(ctx, batch)
 			require.NoError(t, err)
 		}
 	})
@@ -201,12 +202,12 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	ctx := context.Background()
 	h := open(b, Options{Archive: true})
 	s := openSlot(b, h, history(b, ""))
-	for from := 0; from < manyEvents; from += archiveAddEvents {
+	for from := 0; from < manyEvents; from += archive.AddMost {
 		batch := new(abi.EventBatch)
-		for n := from; n < from+archiveAddEvents; n++ {
+		for n := from; n < from+archive.AddMost; n++ {
 			batch.Events = append(batch.Events, *turn(fmt.Sprint("p", n%4), n))
 		}
-		_, err := h.ArchiveAdd(ctx, batch)
+		_, err := h.Archive().ArchiveAdd(ctx, batch)
 		require.NoError(b, err)
 	}
 	next := 0

@@ -57,7 +57,7 @@ func (a *app) withArchive(ctx context.Context, verb func(ctx context.Context, ar
 		defer d.close()
 		return onArchive(ctx, d, verb)
 	}
-	err = verb(ctx, h)
+	err = verb(ctx, h.Archive())
 	closed := h.Close(context.WithoutCancel(ctx))
 	if err == nil {
 		err = closed

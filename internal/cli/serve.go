@@ -164,7 +164,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	}
 	// 5. the door
 	step = "serve"
-	o := server.Options{Slot: v.slot, Archive: v.host, Swapper: a.swapper(v.slot, c, options), Backfiller: following,
+	o := server.Options{Slot: v.slot, Archive: v.host.Archive(), Swapper: a.swapper(v.slot, c, options), Backfiller: following,
 		Token: token, Eraser: a.eraser(v.slot, c, options),
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,

@@ -1,4 +1,4 @@
-package host
+package archive
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// forget takes the events that match out of the archive, and returns them. In the place of each stays a line with its
+// Forget takes the events that match out of the archive, and returns them. In the place of each stays a line with its
 // number and times:
 //
 //	{"seq":17,"at":"2026-03-02T08:00:01.000Z","forgotten":"2026-04-01T10:00:00.000Z"}
@@ -19,20 +19,20 @@ import (
 // before the process ended, stays done: forgetting the same again goes on.
 //
 // Errors: those of the store and the folder, and unavailable for a damaged segment: nobody can tell what it holds.
-func (a *archive) forget(ctx context.Context, matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent,
+func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent,
 	err error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
-	list, err := a.segments(ctx)
+	list, err := a.Segments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := segments.RemoveStrays(a.dir, list); err != nil { // a segment that was to be removed when the process ended
+	if err := segments.RemoveStrays(a.Dir, list); err != nil { // a segment that was to be removed when the process ended
 		return nil, err
 	}
 	a.forgetUnpacked()
 	defer a.forgetUnpacked()
-	at := a.now().UTC().Format(archiveTime)
+	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
 		more, err := a.forgetInSegment(ctx, info, at, matches)
 		gone = append(gone, more...)
@@ -45,7 +45,7 @@ func (a *archive) forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 }
 
 // forgetUnpacked drops what is kept in memory of the archive's text.
-func (a *archive) forgetUnpacked() {
+func (a *Archive) forgetUnpacked() {
 	a.unpackedMu.Lock()
 	a.unpacked, a.text = segments.Info{}, nil
 	a.unpackedMu.Unlock()
@@ -54,18 +54,18 @@ func (a *archive) forgetUnpacked() {
 	a.mu.Unlock()
 }
 
-// forgetInSegment is forget for one segment. The caller holds changing.
-func (a *archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
+// forgetInSegment is Forget for one segment. The caller holds changing.
+func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
 	matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent, err error) {
-	text, err := segments.Read(a.dir, info)
+	text, err := segments.Read(a.Dir, info)
 	if err != nil {
-		return nil, errArchive(err.Error())
+		return nil, errDamaged(err.Error())
 	}
 	kept, forgotten := make([]byte, 0, len(text)), info.Forgotten
 	for line := range bytes.Lines(text) {
 		left, event, err := forgetLine(line, at, matches)
 		if err != nil {
-			return nil, errArchive("segment " + info.Name() + ": " + err.Error())
+			return nil, errDamaged("segment " + info.Name() + ": " + err.Error())
 		}
 		if event != nil {
 			gone, forgotten = append(gone, event), forgotten+1
@@ -76,23 +76,23 @@ func (a *archive) forgetInSegment(ctx context.Context, info segments.Info, at st
 	if len(gone) == 0 {
 		return nil, nil
 	}
-	return gone, stateError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
+	return gone, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
 }
 
-// forgetOpen is forget for what is not sealed yet. The caller holds changing.
-func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool) (
+// forgetOpen is Forget for what is not sealed yet. The caller holds changing.
+func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool) (
 	gone []*abi.MemoryEvent, err error) {
 	var smaller int64
 	var b state.Batch
-	err = eachRecord(ctx, a.store, tableArchive, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, TableEntries, nil, func(r state.KeyValue) error {
 		left, event, err := forgetLine(r.Value, at, matches)
 		if err != nil {
-			return errArchive(err.Error())
+			return errDamaged(err.Error())
 		}
 		if event != nil {
 			gone = append(gone, event)
 			smaller += int64(len(r.Value) - len(left))
-			b.PutRecord(tableArchive, r.Key, left)
+			b.PutRecord(TableEntries, r.Key, left)
 		}
 		return nil
 	})
@@ -103,7 +103,7 @@ func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 		return nil, nil
 	}
 	if err := a.commitLeaving(context.WithoutCancel(ctx), &b, smaller); err != nil {
-		return nil, stateError(err)
+		return nil, state.ContractError(err)
 	}
 	return gone, nil
 }
@@ -112,20 +112,20 @@ func (a *archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 // gone.
 func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (left []byte, gone *abi.MemoryEvent,
 	err error) {
-	var e archived
+	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
 		return nil, nil, err
 	}
 	if e.Forgotten != "" {
 		return line, nil, nil
 	}
-	event, err := e.event()
+	event, err := e.Decode()
 	if err != nil {
 		return nil, nil, err
 	}
 	if !matches(event) {
 		return line, nil, nil
 	}
-	left, err = json.Marshal(&archived{Seq: e.Seq, At: e.At, Forgotten: at})
+	left, err = json.Marshal(&Entry{Seq: e.Seq, At: e.At, Forgotten: at})
 	return left, event, err
 }

@@ -1,0 +1,229 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/segments"
+)
+
+// tendAll seals and lets go until the host closes.
+func (a *Archive) tendAll(stop chan struct{}) {
+	defer close(a.ended)
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		if err := a.Tend(context.Background()); err != nil {
+			a.Warn("the archive cannot be sealed or cut, and tries again later", "error", err)
+		}
+		select {
+		case <-stop:
+			return
+		case <-a.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// Tend lets go what is older than the retention and seals what is enough for a segment.
+func (a *Archive) Tend(ctx context.Context) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.Retention > 0 {
+		if err := a.letGo(ctx, a.Now().Add(-a.Retention)); err != nil {
+			return err
+		}
+	}
+	for {
+		a.mu.Lock()
+		full := a.openBytes >= SealBytes
+		a.mu.Unlock()
+		if !full {
+			return nil
+		}
+		sealed, err := a.seal(ctx)
+		if err != nil || !sealed {
+			return err
+		}
+		if err := a.merge(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// merge turns the small segments at the end into one, once there are mergeBytes of them.
+func (a *Archive) merge(ctx context.Context) error {
+	list, err := a.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	from, size := len(list), int64(0)
+	for from > 0 && list[from-1].TextBytes < mergeBytes/2 {
+		from--
+		size += list[from].TextBytes
+	}
+	if size < mergeBytes {
+		return nil
+	}
+	small := list[from:]
+	text, forgotten := make([]byte, 0, size), int64(0)
+	for _, info := range small {
+		part, err := segments.Read(a.Dir, info)
+		if err != nil {
+			return nil // left as it is: a check names it
+		}
+		text = append(text, part...)
+		forgotten += info.Forgotten
+	}
+	return a.replace(ctx, small, text, forgotten)
+}
+
+// replace puts one segment with text in the place of others, or none where text is empty. forgotten is how many of the
+// text's lines are of forgotten events.
+func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64) (err error) {
+	var b state.Batch
+	for _, info := range old {
+		b.DeleteRecord(tableSegments, numberKey(info.First))
+	}
+	if len(text) > 0 {
+		info := segments.Info{First: old[0].First, Last: old[len(old)-1].Last, Oldest: old[0].Oldest,
+			Newest: old[len(old)-1].Newest, Forgotten: forgotten}
+		if info, err = segments.Write(a.Dir, info, text); err != nil {
+			return err
+		}
+		if err := putSegment(&b, info); err != nil {
+			return err
+		}
+	}
+	a.moving.Lock()
+	defer a.moving.Unlock()
+	if _, err := a.Store.Commit(ctx, &b); err != nil {
+		return err
+	}
+	for _, info := range old {
+		if err := segments.Remove(a.Dir, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seal turns the oldest entries of the table into a segment. It is false where writes under way are in between.
+func (a *Archive) seal(ctx context.Context) (bool, error) {
+	entries, size, err := a.open(ctx, 0, a.Settled(), SealBytes, 0)
+	if err != nil || size < SealBytes/2 {
+		return false, err
+	}
+	info := segments.Info{First: entries[0].Seq, Last: entries[len(entries)-1].Seq, Oldest: entries[0].At,
+		Newest: entries[len(entries)-1].At}
+	var b state.Batch
+	text := make([]byte, 0, size+int64(len(entries)))
+	for _, e := range entries {
+		text = append(append(text, e.line...), '\n')
+		if e.Forgotten != "" {
+			info.Forgotten++
+		}
+		b.DeleteRecord(TableEntries, numberKey(e.Seq))
+	}
+	if info, err = segments.Write(a.Dir, info, text); err != nil {
+		return false, err
+	}
+	if err := putSegment(&b, info); err != nil {
+		return false, err
+	}
+	err = a.commitLeaving(ctx, &b, size)
+	return err == nil, err
+}
+
+// commitLeaving commits a batch with which entries leave the table, in whole or in part: so many bytes less are open.
+func (a *Archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64) error {
+	a.moving.Lock()
+	defer a.moving.Unlock()
+	if _, err := a.Store.Commit(ctx, b); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.openBytes -= bytes
+	a.mu.Unlock()
+	return nil
+}
+
+func putSegment(b *state.Batch, info segments.Info) error {
+	record, err := json.Marshal(info)
+	if err == nil {
+		b.PutRecord(tableSegments, numberKey(info.First), record)
+	}
+	return err
+}
+
+// letGo removes what was archived before a time: segments of which everything is older, and open entries.
+func (a *Archive) letGo(ctx context.Context, before time.Time) error {
+	list, err := a.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	var gone []segments.Info
+	for _, info := range list {
+		if olderThan(info.Newest, before) {
+			gone = append(gone, info)
+			b.DeleteRecord(tableSegments, numberKey(info.First))
+		}
+	}
+	entries, _, err := a.open(ctx, 0, a.Settled(), SealBytes, 0)
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, e := range entries {
+		if olderThan(e.At, before) {
+			size += int64(len(e.line))
+			b.DeleteRecord(TableEntries, numberKey(e.Seq))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	a.moving.Lock()
+	defer a.moving.Unlock()
+	if _, err := a.Store.Commit(ctx, &b); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.openBytes -= size
+	a.known = nil
+	a.mu.Unlock()
+	for _, info := range gone {
+		if err := segments.Remove(a.Dir, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func olderThan(at string, before time.Time) bool {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	return err == nil && t.Before(before)
+}
+
+// DropQueued removes entries up to a number that were kept for followers only.
+func (a *Archive) DropQueued(ctx context.Context, upTo int64) error {
+	entries, _, err := a.open(ctx, 0, upTo, SealBytes, 0)
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	var size int64
+	for _, e := range entries {
+		if e.Queued {
+			size += int64(len(e.line))
+			b.DeleteRecord(TableEntries, numberKey(e.Seq))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return state.ContractError(a.commitLeaving(ctx, &b, size))
+}
