@@ -105,11 +105,21 @@ func (s *core) inventory(v *visit, answer *abi.Inventory) error {
 	return nil
 }
 
-// count goes through a list page by page, and through a page item by item: a group has any number of pages, and memory
-// is freed only at the operation's end, or by Reuse.
+// count counts and hashes a list.
 func (s *core) count(v *visit, route, key, kind string, page int) (abi.InventoryKind, error) {
 	k := abi.InventoryKind{Kind: kind}
 	var digest sdk.Digest
+	err := s.pages(v, route, key, page, func(x *item) {
+		k.Count++
+		x.digest(&digest)
+	})
+	k.Digest = digest.Hex()
+	return k, err
+}
+
+// pages goes through a list page by page, and through a page item by item: a group has any number of pages, and memory
+// is freed only at the operation's end, or by Reuse. An item is valid until each returns.
+func (s *core) pages(v *visit, route, key string, page int, each func(x *item)) error {
 	for cursor, more := "", true; more; {
 		request := v.toGroup(route, "", "")
 		request.Query = []abi.QueryParam{{Key: "limit", Value: sdk.Itoa(page)}}
@@ -118,7 +128,7 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 		}
 		body, err := s.gateway(v, request, nil)
 		if err != nil {
-			return k, err
+			return err
 		}
 		next, breach := "", error(nil)
 		err = answer(route, body, fields{{"next_cursor", &next}, {key, func(d *wirejson.Decoder) error {
@@ -128,8 +138,9 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 				if breach == nil && x.group != v.group {
 					breach = foreign(route, x.group)
 				}
-				k.Count++
-				x.digest(&digest)
+				if err == nil && breach == nil {
+					each(&x)
+				}
 				return err
 			})
 		}}}, key)
@@ -140,13 +151,12 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 			err = unusable(route, "a page that comes again and again", body)
 		}
 		if err != nil {
-			return k, err
+			return err
 		}
 		cursor, more = strings.Clone(next), next != ""
 		v.Reuse(body)
 	}
-	k.Digest = digest.Hex()
-	return k, nil
+	return nil
 }
 
 // digest adds an item's id and what changes of it.

@@ -14,8 +14,8 @@ type item struct {
 	// text is a fact's text, or the summary of an entity or a community.
 	text string
 	// content is what an episode says, as JSON: a part of the answer, since an inventory goes through any number of
-	// them.
-	content                                  wirejson.Raw
+	// them. about is its source_description, as JSON too.
+	content, about                           wirejson.Raw
 	validAt, invalidAt, createdAt, expiredAt moment
 	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or
 	// closed.
@@ -36,6 +36,8 @@ func (x *item) readField(d *wirejson.Decoder, key string) (err error) {
 		err = readInto(d, &x.text)
 	case "content":
 		x.content, err = d.Raw()
+	case "source_description":
+		x.about, err = d.Raw()
 	case "valid_at":
 		err = x.validAt.read(d)
 	case "invalid_at":

@@ -42,5 +42,8 @@ func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }
 //go:wasmexport native_query
 func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, nativeQuery) }
 
+//go:wasmexport forget
+func exportForget(n uint32) uint64 { return sdk.Serve(n, forget) }
+
 //go:wasmexport native_mutation
 func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, nativeMutation) }

@@ -15,7 +15,8 @@ type mcp struct {
 }
 
 func newMCP() *mcp {
-	s := &mcp{queue: queue{own: true, signal: "episodes listed by get_episodes"}}
+	s := &mcp{queue: queue{own: true, signal: "episodes listed by get_episodes",
+		keeps: "summaries of entities that other events mention too"}}
 	s.server = s
 	return s
 }

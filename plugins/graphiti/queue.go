@@ -21,6 +21,8 @@ type queue struct {
 	own bool
 	// signal names what readiness looks at without Neo4j.
 	signal string
+	// keeps says what the server cannot remove of a forgotten event.
+	keeps string
 }
 
 // server is the native calls of the two.
@@ -33,6 +35,8 @@ type server interface {
 	clear(v *visit) error
 	// remove removes one fact or episode. The result is the operation's name for the trace, and a warning or "".
 	remove(v *visit, kind, uuid string) (operation, warning string, err error)
+	// alone are the facts that only the episodes to be forgotten assert; all are those of the group.
+	alone(f *forgetting, all []item) (facts []string, err error)
 }
 
 // minFacts is the smallest max_facts that ingestion gets along with (graphiti_core edge_operations.py:

@@ -11,7 +11,8 @@ import (
 type rest struct{ queue }
 
 func newREST() *rest {
-	s := &rest{queue{signal: "episodes listed by GET /episodes"}}
+	s := &rest{queue{signal: "episodes listed by GET /episodes",
+		keeps: "entities and their summaries: the REST service removes none"}}
 	s.server = s
 	return s
 }

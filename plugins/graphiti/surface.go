@@ -30,6 +30,8 @@ type surface interface {
 	findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error)
 	// reset removes the group, or a part of it.
 	reset(v *visit, receipt *abi.ResetReceipt) error
+	// forget removes what is meant.
+	forget(f *forgetting) error
 	// inventory counts and hashes what the group holds, and says whether that is all of it.
 	inventory(v *visit, answer *abi.Inventory) error
 	// provenance is asked where Neo4j is not configured.

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -389,16 +389,16 @@ def create(engine: Engine, token: str, journal: Journal | None = None) -> FastAP
     # Removing, and the group as a whole.
 
     @app.delete("/v1/groups/{group_id}/episodes/{uuid}", tags=["removing"])
-    async def remove_episode(group: Group, uuid: str) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_episode(group, uuid)))
+    async def remove_episode(group: Group, uuid: str, shared: Literal["keep"] | None = None) -> JSON:
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_episode(group, uuid, keep_shared=shared is not None)))
 
     @app.delete("/v1/groups/{group_id}/nodes/{uuid}", tags=["removing"])
     async def remove_node(group: Group, uuid: str) -> JSON:
         return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_node(group, uuid)))
 
     @app.delete("/v1/groups/{group_id}/edges/{uuid}", tags=["removing"])
-    async def remove_edge(group: Group, uuid: str) -> JSON:
-        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_edge(group, uuid)))
+    async def remove_edge(group: Group, uuid: str, summaries: Literal["clean"] | None = None) -> JSON:
+        return JSON(await service().lanes.call(group, lambda: engine.of(group).remove_edge(group, uuid, clean_summaries=summaries is not None)))
 
     @app.delete("/v1/groups/{group_id}", tags=["removing"])
     async def remove_group(group: Group) -> JSON:

@@ -443,17 +443,41 @@ class Engine:
 
         return await self.writing(counted, left)
 
-    async def remove_episode(self, group: str, uuid: str) -> dict[str, Any]:
+    async def remove_episode(self, group: str, uuid: str, *, keep_shared: bool = False) -> dict[str, Any]:
+        """With ``keep_shared`` a fact that other episodes assert too is theirs: the library would remove it with the first of them."""
         await self.reading(lambda: self.one_episode(group, uuid))
-        return {"group_id": group, "episode_uuid": uuid, "removed": await self.removed(group, lambda: self.graphiti.remove_episode(uuid))}
+
+        async def work() -> None:
+            if keep_shared:
+                await self.store.rows(
+                    "MATCH ()-[f:RELATES_TO {group_id: $group}]->() WHERE $uuid IN f.episodes AND size(f.episodes) > 1"
+                    " SET f.episodes = [e IN f.episodes WHERE e <> $uuid]",
+                    group=group,
+                    uuid=uuid,
+                )
+            await self.graphiti.remove_episode(uuid)
+
+        return {"group_id": group, "episode_uuid": uuid, "removed": await self.removed(group, work)}
 
     async def remove_node(self, group: str, uuid: str) -> dict[str, Any]:
         item = await self.reading(lambda: self.one_node(group, uuid))
         return {"group_id": group, "node_uuid": uuid, "removed": await self.removed(group, lambda: item.delete(self.driver))}
 
-    async def remove_edge(self, group: str, uuid: str) -> dict[str, Any]:
+    async def remove_edge(self, group: str, uuid: str, *, clean_summaries: bool = False) -> dict[str, Any]:
+        """With ``clean_summaries`` the fact's sentence is taken out of the summaries of its two nodes, to which the library appends it."""
         item = await self.reading(lambda: self.one_edge(group, uuid))
-        return {"group_id": group, "edge_uuid": uuid, "removed": await self.removed(group, lambda: item.delete(self.driver))}
+
+        async def work() -> None:
+            if clean_summaries and item.fact:
+                await self.store.rows(
+                    "MATCH (n:Entity {group_id: $group}) WHERE n.uuid IN $nodes AND n.summary CONTAINS $fact SET n.summary = replace(n.summary, $fact, '')",
+                    group=group,
+                    nodes=[item.source_node_uuid, item.target_node_uuid],
+                    fact=item.fact,
+                )
+            await item.delete(self.driver)
+
+        return {"group_id": group, "edge_uuid": uuid, "removed": await self.removed(group, work)}
 
     async def remove_group(self, group: str) -> dict[str, int]:
         """Everything of a group."""

@@ -56,6 +56,7 @@ class Journal:
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")  # a second gateway would run the jobs twice
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA secure_delete=ON")  # the text of a job that is deleted is overwritten
             self._db.executescript(SCHEMA)
             self._db.execute(
                 "UPDATE jobs SET state = 'interrupted', body = NULL, finished_at = ?, error = ? WHERE state = 'running'",

@@ -533,6 +533,26 @@ class TestRemoving:
         assert left["invalid_at"] == "2025-03-02T09:00:00Z"
         assert gateway.delete(f"/v1/groups/{group}/episodes/{newer['episode']['uuid']}").status == 404
 
+    def test_a_fact_that_others_assert_too_can_be_kept(self, gateway: Gateway, group: str) -> None:
+        """The library removes it with the first episode that asserted it."""
+        first, second = (gateway.add(group, AISLE)["episode"]["uuid"] for _ in range(2))
+        assert gateway.delete(f"/v1/groups/{group}/episodes/{first}?shared=keep").json["removed"]["edges"] == 0
+        (left,) = facts(gateway, group)
+        assert left["episodes"] == [second]
+        assert gateway.delete(f"/v1/groups/{group}/episodes/{second}?shared=keep").json["removed"]["edges"] == 1
+        assert gateway.delete(f"/v1/groups/{group}/episodes/{second}?shared=all").code == "invalid_request"
+
+    def test_a_facts_sentence_can_leave_the_summaries(self, gateway: Gateway, group: str) -> None:
+        """The library appends facts to their nodes' summaries, and never takes one back."""
+        fact = gateway.add(group, AISLE)["edges"][0]
+        gateway.add(group, "mara(user): I like tea.")
+        summaries = "\n".join(node["summary"] for node in gateway.get(f"/v1/groups/{group}/nodes").json["nodes"])
+        assert summaries.count(fact["fact"]) == 2
+        assert gateway.delete(f"/v1/groups/{group}/edges/{fact['uuid']}?summaries=clean").json["removed"]["edges"] == 1
+        summaries = "\n".join(node["summary"] for node in gateway.get(f"/v1/groups/{group}/nodes").json["nodes"])
+        assert fact["fact"] not in summaries
+        assert "tea" in summaries
+
     def test_edges_and_nodes(self, gateway: Gateway, group: str) -> None:
         written = gateway.add(group, AISLE)
         assert gateway.delete(f"/v1/groups/{group}/edges/{written['edges'][0]['uuid']}").json["removed"]["edges"] == 1

@@ -407,6 +407,68 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		s.graph.sagas = slices.DeleteFunc(s.graph.sagas, func(e *entity) bool { return e.group == p.gid() })
 		return "gone", [][]any{{int64(n - len(s.graph.sagas))}}
 	},
+	"bolt_forget_look": func(s *Server, p params) (string, [][]any) {
+		var rows [][]any
+		for _, e := range s.graph.episodes {
+			if e.group == p.gid() && e.uuid > p.text("after") && (p["all"] == true ||
+				slices.Contains(p.texts("events"), e.name) || slices.Contains(p.texts("uuids"), e.uuid)) {
+				rows = append(rows, []any{e.uuid, e.name, e.about, zulu(e.validAt)})
+			}
+		}
+		return "uuid name about at", p.limit(byColumns(rows, 0))
+	},
+	"bolt_forget_facts": func(s *Server, p params) (string, [][]any) {
+		return s.drop(p, "fact", func(uuid string) bool {
+			f := s.graph.fact(uuid)
+			ours := slices.ContainsFunc(f.episodes, p.forgotten)
+			others := slices.ContainsFunc(f.episodes, func(e string) bool {
+				return !p.forgotten(e) && s.episodeOf(p, e) != nil
+			})
+			if !slices.Contains(p.texts("uuids"), uuid) && (!ours || others) {
+				return false
+			}
+			s.graph.forgetIn(f)
+			return s.graph.dropFact(uuid)
+		})
+	},
+	"bolt_forget_sources": func(s *Server, p params) (string, [][]any) {
+		return s.drop(p, "fact", func(uuid string) bool {
+			f := s.graph.fact(uuid)
+			n := len(f.episodes)
+			f.episodes = slices.DeleteFunc(slices.Clone(f.episodes), p.forgotten)
+			return len(f.episodes) < n
+		})
+	},
+	"bolt_forget_entities": func(s *Server, p params) (string, [][]any) {
+		return s.drop(p, "entity", func(uuid string) bool {
+			if slices.Contains(p.texts("uuids"), uuid) {
+				s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool {
+					return f.source == uuid || f.target == uuid
+				})
+			} else if slices.ContainsFunc(s.graph.facts, func(f *fact) bool {
+				return f.source == uuid || f.target == uuid
+			}) { // whoever mentions an entity here has a fact about it
+				return false
+			}
+			s.graph.entities = slices.DeleteFunc(s.graph.entities, func(n *entity) bool { return n.uuid == uuid })
+			return true
+		})
+	},
+	"bolt_forget_left": func(s *Server, p params) (string, [][]any) {
+		var n [2]int64
+		for i, list := range [][]*entity{s.graph.entities, append(slices.Clone(s.graph.communities),
+			s.graph.sagas...)} {
+			for _, e := range list {
+				if e.group == p.gid() && strings.TrimSpace(e.summary) != "" {
+					n[i]++
+				}
+			}
+		}
+		return "entities others", [][]any{{n[0], n[1]}}
+	},
+	"bolt_forget_episodes": func(s *Server, p params) (string, [][]any) {
+		return s.drop(p, "episode", func(uuid string) bool { return p.forgotten(uuid) && s.graph.dropEpisode(uuid) })
+	},
 	"bolt_remaining": func(s *Server, p params) (string, [][]any) {
 		n := int64(0)
 		for _, e := range s.graph.episodes {
@@ -423,6 +485,38 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 		}
 		return "remaining", [][]any{{n}}
 	},
+}
+
+func (p params) forgotten(episode string) bool { return slices.Contains(p.texts("episodes"), episode) }
+
+// drop goes through a group's objects of a kind, as many as the limit, and gives the UUIDs of those that are done.
+func (s *Server) drop(p params, kind string, done func(uuid string) bool) (string, [][]any) {
+	var uuids []string
+	switch kind {
+	case "episode":
+		for _, e := range s.graph.episodes {
+			if e.group == p.gid() {
+				uuids = append(uuids, e.uuid)
+			}
+		}
+	case "entity":
+		for _, e := range s.graph.entities {
+			if e.group == p.gid() {
+				uuids = append(uuids, e.uuid)
+			}
+		}
+	default:
+		for _, f := range s.factsOf(p, nil) {
+			uuids = append(uuids, f.uuid)
+		}
+	}
+	var rows [][]any
+	for _, uuid := range uuids {
+		if len(rows) < int(p.whole("limit")) && done(uuid) {
+			rows = append(rows, []any{uuid})
+		}
+	}
+	return "uuid", rows
 }
 
 func (p params) listed(list []*entity) [][]any {

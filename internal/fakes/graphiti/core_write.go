@@ -343,6 +343,13 @@ func (c *call) dropEpisode() {
 	}
 	before := c.counts()
 	g := &c.s.graph
+	if c.r.URL.Query().Get("shared") == "keep" {
+		for _, f := range g.facts {
+			if len(f.episodes) > 1 {
+				f.episodes = slices.DeleteFunc(slices.Clone(f.episodes), func(e string) bool { return e == uuid })
+			}
+		}
+	}
 	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool {
 		return slices.Contains(e.facts, f.uuid) && len(f.episodes) > 0 && f.episodes[0] == uuid
 	})
@@ -363,6 +370,9 @@ func (c *call) drop(kind string) {
 	}
 	before := c.counts()
 	g := &c.s.graph
+	if f := g.fact(uuid); f != nil && c.r.URL.Query().Get("summaries") == "clean" {
+		g.forgetIn(f)
+	}
 	g.facts = slices.DeleteFunc(g.facts, func(f *fact) bool {
 		return f.uuid == uuid || f.source == uuid || f.target == uuid
 	})

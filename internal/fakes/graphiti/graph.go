@@ -69,6 +69,15 @@ func (g *graph) entity(uuid string) *entity {
 	return nil
 }
 
+// forgetIn takes a fact's sentence out of the summaries of its ends.
+func (g *graph) forgetIn(f *fact) {
+	for _, uuid := range []string{f.source, f.target} {
+		if n := g.entity(uuid); n != nil {
+			n.summary = strings.ReplaceAll(n.summary, f.text, "")
+		}
+	}
+}
+
 // dropFact removes one fact; entity_edges that name it stay.
 func (g *graph) dropFact(uuid string) bool {
 	n := len(g.facts)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/sdk"
+)
+
+// forget removes by the gateway: the journal's records of the events first, so that none is still to come, then facts,
+// then episodes.
+func (s *core) forget(f *forgetting) error {
+	f.receipt.Trace.NativeOperation = "remove_episode"
+	err := s.forgetJobs(f)
+	if err != nil || f.receipt.Status == abi.ForgetInProgress {
+		return err
+	}
+	err = s.meant(f)
+	if err != nil {
+		return err
+	}
+	facts, shared, err := s.alone(f)
+	if err != nil {
+		return err
+	}
+	for _, kind := range [...]struct {
+		name, route string
+		uuids       []string
+	}{{"fact", "core_delete_edge", facts}, {"entity", "core_delete_node", f.NativeIDs},
+		{"episode", "core_delete_episode", f.episodes}} {
+		for _, uuid := range kind.uuids {
+			gone, err := s.removeOne(f.visit, kind.route, uuid)
+			if err != nil {
+				return err
+			}
+			if gone {
+				f.removed(kind.name, uuid)
+			}
+		}
+	}
+	f.remains(shared, "facts that other events said too")
+	if len(f.episodes) > 0 {
+		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain,
+			"summaries that a model wrote of entities that other events mention too")
+	}
+	g, err := s.groupNow(f.visit)
+	if err == nil {
+		f.remains(int(g.counts[3]+g.counts[4]), "communities and sagas, with their summaries")
+	}
+	return err
+}
+
+// removeOne removes an object of the group by its id. A fact that other episodes assert too is left to these; the
+// sentence of one that goes is taken out of the summaries of its two entities.
+func (s *core) removeOne(v *visit, route, uuid string) (gone bool, err error) {
+	if !isUUID(uuid) {
+		return false, nil
+	}
+	request := v.toGroup(route, "uuid", uuid)
+	switch route {
+	case "core_delete_episode":
+		request.Query = []abi.QueryParam{{Key: "shared", Value: "keep"}}
+	case "core_delete_edge":
+		request.Query = []abi.QueryParam{{Key: "summaries", Value: "clean"}}
+	}
+	_, err = s.gateway(v, v.patient(request), nil)
+	if abi.CodeOf(err) == abi.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// meant finds the episodes: by name or id where the request has them, else page by page.
+func (s *core) meant(f *forgetting) error {
+	switch {
+	case len(f.EventIDs) > 0:
+		return s.lookAt(f, "names", f.EventIDs)
+	case len(f.NativeIDs) > 0:
+		return s.lookAt(f, "uuids", f.NativeIDs)
+	}
+	return s.pages(f.visit, "core_list_episodes", "episodes", 100, f.look)
+}
+
+// lookAt looks at the episodes with these names or ids.
+func (s *core) lookAt(f *forgetting, by string, values []string) error {
+	for len(values) > 0 {
+		n := min(lookupAtOnce, len(values))
+		list, body, err := s.lookUp(f.visit, routeCoreSources, "episodes", by, values[:n]...)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			f.look(&list[i])
+		}
+		f.Reuse(body)
+		values = values[n:]
+	}
+	return nil
+}
+
+// alone are the facts that only the episodes to be forgotten assert; shared counts those that others assert too.
+// Episodes of a bulk name no facts, so all of the group's are looked at.
+func (s *core) alone(f *forgetting) (facts []string, shared int, err error) {
+	if len(f.episodes)+len(f.NativeIDs) == 0 {
+		return nil, 0, nil
+	}
+	err = s.pages(f.visit, "core_list_edges", "edges", 500, func(x *item) {
+		switch f.shareOf(x) {
+		case shareOwn:
+			facts = append(facts, strings.Clone(x.uuid))
+		case shareFirst, shareOther:
+			shared++
+		}
+	})
+	return facts, shared, err
+}
+
+// forgetJobs takes the events' records out of the gateway's journal, with their texts: of single events, and with bulk:
+// native of batches that are finished. A job that runs is waited for.
+func (s *core) forgetJobs(f *forgetting) error {
+	if !s.queued() {
+		return nil
+	}
+	var ids []string
+	for _, name := range f.EventIDs {
+		ids = append(ids, jobID(jobSingle, nil, name))
+	}
+	if s.native() {
+		batches, err := s.batches(f)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, batches...)
+	}
+	for _, id := range ids {
+		_, err := s.gateway(f.visit, f.toGroup("core_forget_job", "job", id), nil)
+		switch abi.CodeOf(err) {
+		case abi.CodeNotFound:
+		case abi.CodeConflict:
+			f.receipt.Status = abi.ForgetInProgress
+		default:
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// batches are the finished jobs that carried one of the events with others.
+func (s *core) batches(f *forgetting) (ids []string, err error) {
+	const route = "core_jobs"
+	request := f.toGroup(route, "", "")
+	request.Query = []abi.QueryParam{{Key: "limit", Value: sdk.Itoa(lookupAtOnce)}}
+	body, err := s.gateway(f.visit, request, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = answer(route, body, fields{{"jobs", func(d *wirejson.Decoder) error {
+		return d.Arr(func(d *wirejson.Decoder) error {
+			var j job
+			var names []string
+			err := append(j.fields(), fields{{"names", &names}}...).read(d)
+			for _, name := range names {
+				if contains(f.EventIDs, name) && !j.waits() {
+					ids = append(ids, j.id)
+					break
+				}
+			}
+			return err
+		})
+	}}}, "jobs")
+	return ids, err
+}
