@@ -330,8 +330,8 @@ type RunModule struct {
 	Bytes  int64  `json:"bytes"`
 	// Source is builtin, the path as the operator gave it, or the name in a registry with its digest.
 	Source string `json:"source"`
-	// Signer is the ID of the key whose signature let the module serve: sha256:<hex> of the public key. Absent where no
-	// signature was asked for.
+	// Signer is whose signature let the module serve: sha256:<hex> of a public key, or an identity, "NAME issued by URL".
+	// Absent where no signature was asked for.
 	Signer string `json:"signer,omitempty"`
 }
 

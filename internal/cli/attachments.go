@@ -27,11 +27,12 @@ type attachments struct {
 
 // signature is one of a module.
 type signature struct {
-	// Signer is the ID of the key as the signature has it. It is checked only where Trust is not empty.
+	// Signer is the ID of the key, or the identity, as the signature has it. It is checked only where Trust is not
+	// empty.
 	Signer string `json:"signer"`
-	// Trust is the line of modules.trust whose key has made the signature.
+	// Trust is the line of modules.trust whose signer has made the signature.
 	Trust string `json:"trust,omitempty"`
-	// Problem is why a signature of a key in modules.trust is not valid.
+	// Problem is why a signature that claims to be by a signer in modules.trust is not valid.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -58,9 +59,9 @@ func (a *app) attachments(ctx context.Context, m *module) (*attachments, error) 
 		bundles = client.AttachedBefore(r)
 	}
 	found := &attachments{Signatures: []signature{}, Reports: []*conformance.Report{}}
-	lines := a.trustLines()
+	lines, root := a.trustLines(r)
 	for _, b := range bundles {
-		found.Signatures = append(found.Signatures, checked(b, r, lines))
+		found.Signatures = append(found.Signatures, checked(b, r, lines, root))
 	}
 	for _, text := range reports {
 		report, err := parseReport(text, m)
@@ -71,31 +72,34 @@ func (a *app) attachments(ctx context.Context, m *module) (*attachments, error) 
 	return found, nil
 }
 
-// trustLines are those of the configuration, where there is one that can be read.
-func (a *app) trustLines() []config.Trust {
+// trustLines are those of the configuration about the module, where there is one that can be read, and the file of the
+// trusted root.
+func (a *app) trustLines(r registry.Reference) (lines []config.Trust, root string) {
 	c, err := a.config()
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	return c.Trust()
+	for _, t := range c.Trust() {
+		if t.Names(registry.Scheme + r.Host + "/" + r.Name) {
+			lines = append(lines, t)
+		}
+	}
+	return lines, c.Modules.SigstoreRoot
 }
 
-func checked(bundle []byte, r registry.Reference, lines []config.Trust) signature {
+func checked(bundle []byte, r registry.Reference, lines []config.Trust, root string) signature {
 	s := signature{Signer: signing.Signer(bundle)}
 	for _, t := range lines {
-		if !t.Names(registry.Scheme + r.Host + "/" + r.Name) {
-			continue
-		}
-		key, err := readKey(t.Key)
+		signers, err := signersOf([]config.Trust{t}, root)
 		if err != nil {
 			s.Problem = err.Error()
 			continue
 		}
-		err = key.Verify(bundle, r.Digest)
+		signer, err := signers[0].Verify(bundle, r.Digest)
 		switch {
 		case err == nil:
-			return signature{Signer: key.ID, Trust: t.Line}
-		case key.ID == s.Signer:
+			return signature{Signer: signer, Trust: t.Line}
+		case signers[0].Claims(bundle):
 			s.Problem = err.Error()
 		}
 	}
@@ -118,7 +122,7 @@ func (a *attachments) lines() (rows [][2]string) {
 		case s.Problem != "":
 			text += ", not valid: " + s.Problem
 		default:
-			text += ", not checked: modules.trust has no key for it"
+			text += ", not checked: modules.trust has no line for it"
 		}
 		rows = append(rows, [2]string{"signature", inALine(text)})
 	}

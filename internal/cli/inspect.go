@@ -18,7 +18,7 @@ import (
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
 built-in module, or a provider that one serves; oci://... is a module in a registry, with its signatures and the reports of the conformance kit that are
-attached to it. A signature is checked with the keys of modules.trust; a report says what its author says.`
+attached to it. A signature is checked with the lines of modules.trust; a report says what its author says.`
 
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{

@@ -37,7 +37,8 @@ type module struct {
 	source string
 	wasm   []byte
 	info   *host.Module
-	// signer is the ID of the key that a line of modules.trust wants and that has signed the module; "" without one.
+	// signer is the ID of the key, or the identity, that a line of modules.trust wants and that has signed the module;
+	// "" without one.
 	signer string
 }
 

@@ -11,8 +11,11 @@ import (
 	"github.com/memhost/memhost/internal/signing"
 )
 
-// maxKeyFile bounds a key's file, in bytes.
-const maxKeyFile = 64 << 10
+// Bounds of the files of a key and of a trusted root, in bytes.
+const (
+	maxKeyFile  = 64 << 10
+	maxRootFile = 1 << 20
+)
 
 // checkTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always
 // pass, and all do where there is no line. With offline nothing but the cache is asked for signatures.
@@ -40,11 +43,15 @@ func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
 	if len(lines) == 0 {
 		return notTrusted(m, why)
 	}
-	return a.checkSignatures(lines, m, offline)
+	signers, err := signersOf(lines, c.Modules.SigstoreRoot)
+	if err != nil {
+		return err
+	}
+	return a.checkSignatures(signers, m, offline)
 }
 
-// checkSignatures looks for a signature by the key of one of the lines, first in the cache.
-func (a *app) checkSignatures(lines []config.Trust, m *module, offline bool) error {
+// checkSignatures looks for a signature by one of the signers, first in the cache.
+func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) error {
 	r, err := registry.ParseReference(m.source)
 	if err != nil {
 		return err
@@ -54,67 +61,100 @@ func (a *app) checkSignatures(lines []config.Trust, m *module, offline bool) err
 		return err
 	}
 	found := client.AttachedBefore(r)
-	why, err := signedByOne(lines, m, found, r.Digest)
-	if err != nil || why == "" || offline {
-		return untrusted(m, why, err)
+	why := signedByOne(signers, m, found, r.Digest)
+	if why == "" || offline {
+		return untrusted(m, why)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
 	defer cancel()
 	if found, err = client.Attached(ctx, r, signing.BundleType); err != nil {
 		return err
 	}
-	why, err = signedByOne(lines, m, found, r.Digest)
-	return untrusted(m, why, err)
+	return untrusted(m, signedByOne(signers, m, found, r.Digest))
 }
 
-func untrusted(m *module, why string, err error) error {
-	if err != nil || why == "" {
-		return err
+func untrusted(m *module, why string) error {
+	if why == "" {
+		return nil
 	}
 	return notTrusted(m, why)
 }
 
-// signedByOne notes in the module the first key of a line that has signed it; else it says why there is none.
-func signedByOne(lines []config.Trust, m *module, bundles [][]byte, digest string) (why string, err error) {
-	if len(bundles) == 0 {
-		return "it has no signature", nil
-	}
-	var signers []string
-	for _, b := range bundles {
-		signers = append(signers, signing.Signer(b))
-	}
-	why = "it is signed by " + strings.Join(signers, " and ")
-	for _, t := range lines {
-		key, err := readKey(t.Key)
-		if err != nil {
-			return "", err
-		}
-		switch signed, wrong := signedBy(key, bundles, digest); {
-		case wrong != nil:
-			why += fmt.Sprintf("; its signature by %s cannot be used: %v", t.Key, wrong)
-		case !signed:
-			why += fmt.Sprintf(", not by %s (%s)", key.ID, t.Key)
-		default:
-			m.signer = key.ID
-			return "", nil
-		}
-	}
-	return why, nil
+// trustedSigner is whose signature a line of modules.trust wants.
+type trustedSigner struct {
+	line config.Trust
+	signing.Verifier
 }
 
-// signedBy reports whether one of the bundles is the key's signature. wrong says what is wrong with one that is the
-// key's, where none is right.
-func signedBy(key *signing.PublicKey, bundles [][]byte, digest string) (signed bool, wrong error) {
-	for _, b := range bundles {
-		err := key.Verify(b, digest)
-		if err == nil {
-			return true, nil
+// signersOf reads the keys of lines, and the trusted root where a line names an identity.
+func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
+	var signers []trustedSigner
+	var root *signing.Root
+	for _, t := range lines {
+		var v signing.Verifier
+		var err error
+		if t.Identity == "" {
+			v, err = readKey(t.Key)
+		} else {
+			if root == nil {
+				root, err = readRoot(rootFile)
+			}
+			v = signing.Keyless{Root: root, Identity: signing.Identity{Name: t.Identity, Issuer: t.Issuer}}
 		}
-		if signing.Signer(b) == key.ID {
+		if err != nil {
+			return nil, err
+		}
+		signers = append(signers, trustedSigner{t, v})
+	}
+	return signers, nil
+}
+
+// signedByOne notes in the module the first signer who has signed it; else it says why there is none.
+func signedByOne(signers []trustedSigner, m *module, bundles [][]byte, digest string) (why string) {
+	if len(bundles) == 0 {
+		return "it has no signature"
+	}
+	var by []string
+	for _, b := range bundles {
+		by = append(by, inALine(signing.Signer(b)))
+	}
+	why = "it is signed by " + strings.Join(by, " and ")
+	for _, s := range signers {
+		signer, wrong := signedBy(s, bundles, digest)
+		switch {
+		case signer != "":
+			m.signer = signer
+			return ""
+		case wrong != nil:
+			why += fmt.Sprintf("; its signature by %s cannot be used: %v", s.name(), wrong)
+		default:
+			why += ", not by " + s.name()
+		}
+	}
+	return why
+}
+
+// name is how errors name a signer.
+func (s trustedSigner) name() string {
+	if s.line.Key != "" {
+		return fmt.Sprintf("%s (%s)", s, s.line.Key)
+	}
+	return s.String()
+}
+
+// signedBy is the signer of the bundle that is by s, "" where none is. wrong says what is wrong with one that claims
+// to be.
+func signedBy(s signing.Verifier, bundles [][]byte, digest string) (signer string, wrong error) {
+	for _, b := range bundles {
+		signer, err := s.Verify(b, digest)
+		if err == nil {
+			return signer, nil
+		}
+		if s.Claims(b) {
 			wrong = err
 		}
 	}
-	return false, wrong
+	return "", wrong
 }
 
 // notTrusted refuses a module, and gives the line that would let it pass.
@@ -147,4 +187,16 @@ func readKey(path string) (*signing.PublicKey, error) {
 		return nil, inFile(path, err)
 	}
 	return key, nil
+}
+
+func readRoot(path string) (*signing.Root, error) {
+	text, err := readFile(path, maxRootFile)
+	if err != nil {
+		return nil, err
+	}
+	root, err := signing.ReadRoot(text)
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	return root, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/registry"
 	"github.com/memhost/memhost/internal/signing"
 	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/testkit/sigstore"
 )
 
 // TestALineOfTrustEndsWithItsDay: a signed module passes until the end of the line's last day, in UTC.
@@ -61,4 +62,58 @@ func TestALineOfTrustEndsWithItsDay(t *testing.T) {
 	require.ErrorContains(t, err, "has ended")
 	assert.Equal(t, abi.CodeDenied, abi.CodeOf(err))
 	assert.Empty(t, m.signer)
+}
+
+// TestAKeylessSignatureIsTrusted: it is checked with the trusted root that the configuration names, and without any
+// other connection than the registry's.
+func TestAKeylessSignatureIsTrusted(t *testing.T) {
+	const workflow, actions = "https://github.com/team/echo/.github/workflows/release.yml@refs/tags/", "https://a.example"
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	server := httptest.NewServer(ociserver.New(ociserver.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	services := sigstore.New(t)
+	for name, text := range map[string][]byte{"root.json": services.Root(), "other.json": sigstore.New(t).Root(),
+		"broken.json": []byte("{}")} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	name := registry.Scheme + strings.TrimPrefix(server.URL, "http://") + "/team/echo"
+	r, err := registry.ParseReference(name + ":v1")
+	require.NoError(t, err)
+	client := &registry.Client{}
+	pinned, err := client.Push(t.Context(), r, testguest.Echo())
+	require.NoError(t, err)
+	bundle := services.Sign(sigstore.Signature{Digest: pinned.Digest, Name: workflow + "v1", Issuer: actions})
+	require.NoError(t, client.Attach(t.Context(), pinned, signing.BundleType, bundle, nil))
+
+	check := func(root, identity, issuer string) (*module, *signature, error) {
+		c, err := config.Load(config.Options{Dir: dir, Environ: []string{}, Flags: map[string]any{
+			"modules.sigstore_root": root,
+			"modules.trust":         []string{name + " signed by " + identity + " issued by " + issuer}}})
+		require.NoError(t, err)
+		m, err := inspected(testguest.Echo(), pinned.String())
+		require.NoError(t, err)
+		a := &app{System: System{Environ: []string{"XDG_CACHE_HOME=" + t.TempDir()}, Now: time.Now}}
+		shown := checked(bundle, pinned, c.Trust(), c.Modules.SigstoreRoot)
+		return m, &shown, a.checkTrust(c, m, false)
+	}
+	m, shown, err := check("root.json", workflow+"*", actions)
+	require.NoError(t, err)
+	assert.Equal(t, workflow+"v1 issued by "+actions, m.signer)
+	assert.Equal(t, m.signer, shown.Signer)
+	assert.NotEmpty(t, shown.Trust)
+
+	_, shown, err = check("root.json", workflow+"v2", actions)
+	require.ErrorContains(t, err, "it is signed by "+workflow+"v1 issued by "+actions+", not by "+workflow+"v2 issued by")
+	assert.Equal(t, abi.CodeDenied, abi.CodeOf(err))
+	assert.Empty(t, shown.Trust+shown.Problem)
+	_, _, err = check("root.json", workflow+"*", "https://b.example")
+	require.ErrorContains(t, err, "not by "+workflow+"* issued by https://b.example")
+	_, shown, err = check("other.json", workflow+"*", actions)
+	require.ErrorContains(t, err, "cannot be used: it is in a transparency log that the trusted root does not have")
+	assert.Contains(t, shown.Problem, "that the trusted root does not have")
+	_, _, err = check("broken.json", workflow+"*", actions)
+	require.ErrorContains(t, err, "broken.json: is no trusted root that can be used")
+	_, _, err = check("absent.json", workflow+"*", actions)
+	require.ErrorContains(t, err, "absent.json: does not exist")
 }

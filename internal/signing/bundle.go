@@ -15,6 +15,11 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
 
+var (
+	_ Verifier = (*PublicKey)(nil)
+	_ Verifier = Keyless{}
+)
+
 // Names that cosign and Sigstore define.
 const (
 	// BundleType is the media type of a signature, and the artifact type of its OCI manifest.
@@ -35,14 +40,9 @@ func Annotations() map[string]string {
 
 // bundle is the part of a Sigstore bundle that counts here. A hint is the base64 of the key's SHA-256.
 type bundle struct {
-	MediaType            string `json:"mediaType"`
-	VerificationMaterial struct {
-		PublicKey *struct {
-			Hint string `json:"hint"`
-		} `json:"publicKey,omitempty"`
-		Certificate json.RawMessage `json:"certificate,omitempty"`
-	} `json:"verificationMaterial"`
-	DSSEEnvelope *dsse.Envelope `json:"dsseEnvelope"`
+	MediaType            string         `json:"mediaType"`
+	VerificationMaterial material       `json:"verificationMaterial"`
+	DSSEEnvelope         *dsse.Envelope `json:"dsseEnvelope"`
 }
 
 type statement struct {
@@ -82,14 +82,17 @@ func (k *PrivateKey) Sign(digest string) ([]byte, error) {
 	})
 }
 
-// Signer is what a bundle says of itself, and is not checked: the ID of a key, or "a certificate".
+// Signer is what a bundle says of itself, and is not checked: the ID of a key, or the identity in its certificate.
 func Signer(text []byte) string {
 	var b bundle
 	if err := json.Unmarshal(text, &b); err != nil {
 		return "an unknown key"
 	}
-	if len(b.VerificationMaterial.Certificate) > 0 {
-		return "a certificate"
+	if b.VerificationMaterial.certificate() != nil {
+		if i, ok := claimed(text); ok {
+			return i.String()
+		}
+		return "a certificate for no identity"
 	}
 	if key := b.VerificationMaterial.PublicKey; key != nil {
 		if id, err := base64.StdEncoding.DecodeString(key.Hint); err == nil && len(id) == sha256.Size {
@@ -102,33 +105,39 @@ func Signer(text []byte) string {
 // ErrOtherKey says that a signature is not by the key that it was checked with.
 var ErrOtherKey = errors.New("it is not by this key")
 
-// Verify checks that a bundle is the key's signature of the manifest with this digest.
-//
-// Errors: ErrOtherKey, where the signature does not match the key; any other error says what is wrong with the bundle.
-func (k *PublicKey) Verify(text []byte, digest string) error {
+// Verifier wants a signature of somebody: of a PublicKey, or a Keyless one of an identity.
+type Verifier interface {
+	// Verify checks that a bundle is their signature of the manifest with this digest, sha256:<hex>, and says whose.
+	//
+	// Errors: ErrOtherKey, where somebody else has made it; any other error says what is wrong with the bundle.
+	Verify(bundle []byte, digest string) (signer string, err error)
+	// Claims reports whether a bundle says that it is theirs, which is not checked.
+	Claims(bundle []byte) bool
+	// String names them in errors.
+	String() string
+}
+
+// String is the key's ID.
+func (k *PublicKey) String() string { return k.ID }
+
+// Claims implements Verifier.
+func (k *PublicKey) Claims(text []byte) bool { return Signer(text) == k.ID }
+
+// Verify implements Verifier. The signer is the key's ID.
+func (k *PublicKey) Verify(text []byte, digest string) (signer string, err error) {
 	var b bundle
 	if err := json.Unmarshal(text, &b); err != nil {
-		return fmt.Errorf("it is no JSON of the form: %w", err)
+		return "", fmt.Errorf("it is no JSON of the form: %w", err)
 	}
-	if !strings.HasPrefix(b.MediaType, bundlePrefix) {
-		return fmt.Errorf("it has media type %q, want %q", b.MediaType, BundleType)
-	}
-	if b.DSSEEnvelope == nil || len(b.DSSEEnvelope.Signatures) != 1 {
-		return errors.New("want an envelope with exactly one signature")
-	}
-	payload, err := b.DSSEEnvelope.DecodeB64Payload()
+	payload, signature, err := b.envelope()
 	if err != nil {
-		return fmt.Errorf("its payload is no base64: %w", err)
-	}
-	signature, err := base64.StdEncoding.DecodeString(b.DSSEEnvelope.Signatures[0].Sig)
-	if err != nil {
-		return fmt.Errorf("its signature is no base64: %w", err)
+		return "", err
 	}
 	sum := sha256.Sum256(dsse.PAE(b.DSSEEnvelope.PayloadType, payload))
 	if !ecdsa.VerifyASN1(k.key, sum[:], signature) {
-		return ErrOtherKey
+		return "", ErrOtherKey
 	}
-	return checkStatement(b.DSSEEnvelope.PayloadType, payload, digest)
+	return k.ID, checkStatement(b.DSSEEnvelope.PayloadType, payload, digest)
 }
 
 // checkStatement checks what was signed. One key may sign many things: only this kind is a module's signature.

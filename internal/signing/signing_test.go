@@ -33,9 +33,13 @@ func TestASignatureIsForOneDigestAndOneKey(t *testing.T) {
 	text, err := key.Sign(digest)
 	require.NoError(t, err)
 	assert.Equal(t, key.ID, Signer(text))
-	require.NoError(t, half.Verify(text, digest))
-	require.ErrorIs(t, other.Verify(text, digest), ErrOtherKey)
-	require.ErrorContains(t, half.Verify(text, "sha256:"+strings.Repeat("0b", 32)), "another digest")
+	signer, err := half.Verify(text, digest)
+	require.NoError(t, err)
+	assert.Equal(t, key.ID, signer)
+	_, err = other.Verify(text, digest)
+	require.ErrorIs(t, err, ErrOtherKey)
+	_, err = half.Verify(text, "sha256:"+strings.Repeat("0b", 32))
+	require.ErrorContains(t, err, "another digest")
 }
 
 func TestAChangedSignatureIsRefused(t *testing.T) {
@@ -54,7 +58,8 @@ func TestAChangedSignatureIsRefused(t *testing.T) {
 	} {
 		changed := strings.Replace(string(text), change[0], change[1], 1)
 		require.NotEqual(t, string(text), changed, change[0])
-		require.Error(t, half.Verify([]byte(changed), digest), change[1])
+		_, err := half.Verify([]byte(changed), digest)
+		require.Error(t, err, change[1])
 	}
 }
 
@@ -102,5 +107,5 @@ func TestASignerIsWhatTheBundleSays(t *testing.T) {
 	assert.Equal(t, "an unknown key", Signer([]byte("no JSON")))
 	assert.Equal(t, "an unknown key", Signer([]byte(`{}`)))
 	assert.Equal(t, "an unknown key", Signer([]byte(`{"verificationMaterial":{"publicKey":{"hint":"x"}}}`)))
-	assert.Equal(t, "a certificate", Signer([]byte(`{"verificationMaterial":{"certificate":{"rawBytes":""}}}`)))
+	assert.Equal(t, "a certificate for no identity", Signer([]byte(`{"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}}}`)))
 }

@@ -3,18 +3,23 @@
 package registryclients_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/signing"
+	"github.com/memhost/memhost/internal/testkit/sigstore"
 )
 
 // programs are the clients and the registry, by name, as they are published.
@@ -170,4 +175,97 @@ func TestLive_registry_cosign_and_memhost_accept_each_others_signatures(t *testi
 	s.run(s.memhost, "sign", "oci://"+name+":v1", "--key", "theirs.key") // a key that cosign made
 	s.run(cosign, "sign", "--key", "ours.key", "--use-signing-config=false", "--tlog-upload=false",
 		"--allow-http-registry", "--yes", name+"@"+digest) // and one that memhost made
+}
+
+// TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures: signatures that Sigstore's services would make are
+// accepted by cosign (which has sigstore-go in it), too, and what memhost refuses is refused.
+func TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures(t *testing.T) {
+	const workflow, actions = "https://github.com/team/mem/.github/workflows/release.yml@refs/tags/v1", "https://a.example"
+	s := newShell(t)
+	cosign, services := program(t, "cosign"), sigstore.New(t)
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	root := filepath.Join(s.dir, "root.json")
+	require.NoError(t, os.WriteFile(root, services.Root(), 0o600))
+	trusted, err := signing.ReadRoot(services.Root())
+	require.NoError(t, err)
+	bundle := filepath.Join(s.dir, "bundle.json")
+	cosigns := func(text []byte) error {
+		require.NoError(t, os.WriteFile(bundle, text, 0o600))
+		out, err := s.try(cosign, []string{"verify-blob-attestation", "--bundle", bundle, "--trusted-root", root,
+			"--type", "https://sigstore.dev/cosign/sign/v1", "--digest", strings.TrimPrefix(digest, "sha256:"),
+			"--digestAlg", "sha256", "--certificate-identity", workflow, "--certificate-oidc-issuer", actions})
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	wanted := signing.Keyless{Root: trusted, Identity: signing.Identity{Name: workflow, Issuer: actions}}
+	hold := func(what string, text []byte, accepted bool) {
+		t.Helper()
+		_, ours := wanted.Verify(text, digest)
+		theirs := cosigns(text)
+		if accepted {
+			require.NoError(t, ours, what)
+			require.NoError(t, theirs, what)
+			return
+		}
+		require.Error(t, ours, what)
+		require.Error(t, theirs, what)
+		t.Logf("%s: memhost: %v", what, ours)
+	}
+	for _, version2 := range []bool{false, true} {
+		sign := sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions, Version2: version2}
+		text := services.Sign(sign)
+		hold("as it is", text, true)
+		late := sign
+		late.Seen = sigstore.Made.Add(time.Hour)
+		hold("seen when the certificate had ended", services.Sign(late), false)
+		other := sign
+		other.Name += "2"
+		hold("by another identity", services.Sign(other), false)
+		hold("by other services", sigstore.New(t).Sign(sign), false)
+		other = sign
+		other.Digest = "sha256:" + strings.Repeat("0b", 32)
+		hold("of another digest", services.Sign(other), false)
+		mixed(t, text, services.Sign(sign), func(what string, changed []byte) {
+			if version2 { // cosign reads some members from others that say the same
+				_, ours := wanted.Verify(changed, digest)
+				require.Error(t, ours, what)
+				return
+			}
+			hold(what, changed, false)
+		})
+	}
+}
+
+// mixed gives the first bundle with each member of the second in turn in its place.
+func mixed(t *testing.T, one, two []byte, visit func(what string, changed []byte)) {
+	var a, b map[string]any
+	require.NoError(t, json.Unmarshal(one, &a))
+	require.NoError(t, json.Unmarshal(two, &b))
+	whole := a
+	var walk func(at string, a, b map[string]any)
+	walk = func(at string, a, b map[string]any) {
+		for key, was := range a {
+			if list, ok := was.([]any); ok && len(list) == 1 {
+				if in, ok := list[0].(map[string]any); ok {
+					walk(at+key+".", in, b[key].([]any)[0].(map[string]any))
+					continue
+				}
+			}
+			if in, ok := was.(map[string]any); ok {
+				walk(at+key+".", in, b[key].(map[string]any))
+				continue
+			}
+			if reflect.DeepEqual(was, b[key]) {
+				continue
+			}
+			a[key] = b[key]
+			text, err := json.Marshal(whole)
+			require.NoError(t, err)
+			visit(at+key, text)
+			a[key] = was
+		}
+	}
+	walk("", a, b)
 }

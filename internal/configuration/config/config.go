@@ -95,6 +95,8 @@ type Memory struct {
 type Modules struct {
 	// Trust are lines of the forms of Config.Trust, which has them read.
 	Trust []string `koanf:"trust"`
+	// SigstoreRoot is the file of the trusted root for keyless signatures; "" for none.
+	SigstoreRoot string `koanf:"sigstore_root"`
 }
 
 // Scope is the configured scope. AgentID is "" for none.

@@ -115,6 +115,8 @@ func keys() []key {
 		{path: "memory.conditions", kind: aBlocks, doc: "Native config blocks of conditions. Only the chosen one is read."},
 		{path: "modules.trust", kind: aList, def: []string{},
 			doc: "Which modules may serve beside the built-in ones, a line each: " + trustForms + ". Without a line, any may."},
+		{path: "modules.sigstore_root", kind: aText, def: "",
+			doc: "The file trusted_root.json of Sigstore, against which keyless signatures are checked. Nothing is fetched."},
 		{path: "secrets", kind: aSecrets, doc: "Where credentials come from, and the one origin to which each may go. " +
 			"Blocks name them: {secret: NAME}."},
 		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077",

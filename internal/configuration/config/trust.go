@@ -15,15 +15,18 @@ type Trust struct {
 	SHA256 string
 	// Modules is oci://HOST/NAME, or oci://HOST/PREFIX/* for all names below a prefix.
 	Modules string
-	// Key is the file of the public key that has to have signed them.
+	// Key is the file of the public key that has to have signed them, "" where an identity has to.
 	Key string
+	// Identity and Issuer are whose keyless signature they have to have: an e-mail address or a URI, of which * may be
+	// the end, and the URL of who checked it.
+	Identity, Issuer string
 	// Until is when the line ends, zero for never.
 	Until time.Time
 }
 
 // trustForms is what a line may be.
-const trustForms = "sha256:HEX of a module, or oci://HOST/NAME signed by KEY.pub, where NAME may end in /*; " +
-	"until 2027-01-31 may follow"
+const trustForms = "sha256:HEX of a module, oci://HOST/NAME signed by KEY.pub, or oci://HOST/NAME signed by IDENTITY " +
+	"issued by URL, where NAME may end in /* and IDENTITY in /* or @*; until 2027-01-31 may follow"
 
 // Names reports whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
 func (t Trust) Names(module string) bool {
@@ -42,16 +45,34 @@ func readTrust(line string) (t Trust, ok bool) {
 	}
 	var rest string
 	t.Modules, rest, ok = strings.Cut(line, " signed by ")
-	t.Modules, t.Key = strings.TrimSpace(t.Modules), strings.TrimSpace(rest)
+	if !ok {
+		return t, false
+	}
+	t.Modules = strings.TrimSpace(t.Modules)
 	if at := strings.LastIndex(rest, " until "); at >= 0 {
-		t.Key = strings.TrimSpace(rest[:at])
 		day, err := time.Parse(time.DateOnly, strings.TrimSpace(rest[at+len(" until "):]))
 		if err != nil {
 			return t, false
 		}
-		t.Until = day.AddDate(0, 0, 1) // the day counts
+		rest, t.Until = rest[:at], day.AddDate(0, 0, 1) // the day counts
 	}
-	return t, ok && t.Key != "" && isTrustedName(t.Modules)
+	signer, issuer, keyless := strings.Cut(rest+" ", " issued by ")
+	signer, issuer = strings.TrimSpace(signer), strings.TrimSpace(issuer)
+	if !keyless {
+		t.Key = signer
+		return t, signer != "" && isTrustedName(t.Modules)
+	}
+	t.Identity, t.Issuer = signer, issuer
+	return t, isIdentity(signer) && issuer != "" && !strings.Contains(issuer, " ") && isTrustedName(t.Modules)
+}
+
+// isIdentity wants a URI or an e-mail address, in which * may follow the last / or @.
+func isIdentity(name string) bool {
+	start, all := strings.CutSuffix(name, "*")
+	if strings.ContainsAny(start, "* ") || !strings.ContainsAny(start, "/@") {
+		return false
+	}
+	return !all || strings.HasSuffix(start, "/") && !strings.HasSuffix(start, "//") || strings.HasSuffix(start, "@")
 }
 
 // isTrustedName wants a host and a name, of which * may be the last step.
@@ -70,6 +91,9 @@ func isTrustedName(modules string) bool {
 
 // finishTrust reads modules.trust.
 func (l *loader) finishTrust() {
+	if root := &l.config.Modules.SigstoreRoot; *root != "" {
+		*root = l.resolve(l.folder(l.origin("modules", "sigstore_root")), *root)
+	}
 	for i, line := range l.config.Modules.Trust {
 		at := []string{"modules", "trust", strconv.Itoa(i)}
 		t, ok := readTrust(line)
@@ -79,6 +103,10 @@ func (l *loader) finishTrust() {
 		}
 		if t.Key != "" {
 			t.Key = l.resolve(l.folder(l.origin("modules", "trust")), t.Key)
+		}
+		if t.Identity != "" && l.config.Modules.SigstoreRoot == "" {
+			l.problems.add(l.origin(at...), at, "found an identity, want modules.sigstore_root, too: the file "+
+				"trusted_root.json that says which certificates and logs count")
 		}
 		l.config.trust = append(l.config.trust, t)
 	}

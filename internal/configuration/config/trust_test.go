@@ -35,6 +35,39 @@ func TestLinesOfTrustAreRead(t *testing.T) {
 	assert.False(t, lines[2].Names(""))
 }
 
+func TestALineOfTrustMayNameAnIdentity(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "memhost.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("modules:\n  sigstore_root: keys/trusted_root.json\n  trust:\n"+
+		"    - oci://ghcr.io/team/* signed by https://github.com/team/mem/.github/workflows/release.yml@refs/tags/* issued by "+
+		"https://token.actions.githubusercontent.com until 2027-01-31\n"), 0o600))
+	c, err := Load(Options{File: file, Environ: []string{}})
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(dir, "keys", "trusted_root.json"), c.Modules.SigstoreRoot)
+	require.Len(t, c.Trust(), 1)
+	assert.Equal(t, Trust{Line: c.Trust()[0].Line, Modules: "oci://ghcr.io/team/*",
+		Identity: "https://github.com/team/mem/.github/workflows/release.yml@refs/tags/*",
+		Issuer:   "https://token.actions.githubusercontent.com",
+		Until:    time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)}, c.Trust()[0])
+
+	for line, want := range map[string]bool{"anna@example.org issued by https://accounts.example": true,
+		"https://github.com/team/mem/w.yml@* issued by https://a.example": true,
+		"* issued by https://a.example":                                   false,
+		"https://* issued by https://a.example":                           false,
+		"https://github.com/te* issued by https://a.example":              false,
+		"https://*/team issued by https://a.example":                      false,
+		"anna issued by https://a.example":                                false,
+		"anna@example.org issued by":                                      false,
+		"anna@example.org issued by a b":                                  false,
+		"anna@example.org bob@example.org issued by https://a.example":    false} {
+		_, ok := readTrust("oci://ghcr.io/mem signed by " + line)
+		assert.Equal(t, want, ok, line)
+	}
+	_, err = Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{
+		"modules.trust": []string{"oci://ghcr.io/mem signed by a@example.org issued by https://a.example"}}})
+	require.ErrorContains(t, err, "found an identity, want modules.sigstore_root, too")
+}
+
 func TestOtherLinesOfTrustAreRefused(t *testing.T) {
 	for _, line := range []string{"mem", "sha256:ab", "sha256:" + strings.Repeat("0A", 32), "oci://ghcr.io/mem",
 		"oci://ghcr.io/mem signed by", "oci://ghcr.io signed by a.pub", "oci://*/mem signed by a.pub",

@@ -1,0 +1,292 @@
+package signing
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/sigstore"
+)
+
+const (
+	workflow = "https://github.com/team/mem/.github/workflows/release.yml@refs/tags/v1"
+	actions  = "https://token.actions.githubusercontent.com"
+)
+
+func rootOf(t testing.TB, s *sigstore.Services) *Root {
+	r, err := ReadRoot(s.Root())
+	require.NoError(t, err)
+	return r
+}
+
+func TestAKeylessSignatureIsForOneDigestAndOneIdentity(t *testing.T) {
+	s := sigstore.New(t)
+	root, other := rootOf(t, s), rootOf(t, sigstore.New(t))
+	for _, version2 := range []bool{false, true} {
+		text := s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions, Version2: version2})
+		assert.Equal(t, workflow+" issued by "+actions, Signer(text))
+		identity, err := root.Verify(text, digest)
+		require.NoError(t, err)
+		assert.Equal(t, Identity{workflow, actions}, identity)
+		_, err = root.Verify(text, "sha256:"+strings.Repeat("0b", 32))
+		require.ErrorContains(t, err, "another digest")
+		_, err = other.Verify(text, digest)
+		require.ErrorContains(t, err, "that the trusted root does not have")
+
+		for name, want := range map[Identity]error{
+			{workflow, actions}: nil,
+			{"https://github.com/team/mem/.github/workflows/release.yml@refs/tags/*", actions}: nil,
+			{workflow, "https://issuer.example"}:                                               ErrOtherKey,
+			{workflow + "2", actions}:                                                          ErrOtherKey,
+			{"https://github.com/other/*", actions}:                                            ErrOtherKey,
+			{strings.TrimSuffix(workflow, "1") + "*", ""}:                                      ErrOtherKey,
+		} {
+			signer, err := Keyless{root, name}.Verify(text, digest)
+			require.ErrorIs(t, err, want, name)
+			if err == nil {
+				assert.Equal(t, identity.String(), signer, "the whole name")
+			}
+		}
+	}
+	_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+		Predicate: "https://slsa.dev/provenance/v1"}), digest)
+	require.ErrorContains(t, err, "it states")
+}
+
+// TestTheRecordedSignature: made by cosign with Sigstore's public services in February 2025, about another kind of
+// statement than a module's signature. The files are of the repositories of cosign and sigstore-go (Apache-2.0), and
+// public.
+func TestTheRecordedSignature(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "recorded.sigstore.json"))
+	require.NoError(t, err)
+	trusted, err := os.ReadFile(filepath.Join("testdata", "public-good.json"))
+	require.NoError(t, err)
+	root, err := ReadRoot(trusted)
+	require.NoError(t, err)
+	var b bundle
+	require.NoError(t, json.Unmarshal(text, &b))
+	identity, payload, err := root.verifyBundle(&b)
+	require.NoError(t, err)
+	assert.Equal(t, Identity{"cody@soyland.com", "https://github.com/login/oauth"}, identity)
+	assert.Contains(t, string(payload), "https://cosign.sigstore.dev/attestation/v1")
+	_, err = root.Verify(text, "sha256:732112270d7e59418a8c080b134b24cabd67d250d0d0147a97ed95ba5c280aa4")
+	require.ErrorContains(t, err, "it states")
+}
+
+// changes are what a bundle or a trusted root may have wrong: a path, and what is done with the value there.
+type change func(v any) any
+
+func with(v any) change { return func(any) any { return v } }
+
+// flipped changes the last bit of a value in base64.
+func flipped(v any) any {
+	raw, err := base64.StdEncoding.DecodeString(v.(string))
+	if err != nil {
+		panic(err)
+	}
+	raw[len(raw)-1] ^= 1
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// changed is JSON with a change at a path, of which a digit is an index.
+func changed(t testing.TB, text []byte, at string, c change) []byte {
+	var v any
+	require.NoError(t, json.Unmarshal(text, &v))
+	var walk func(v any, path []string) any
+	walk = func(v any, path []string) any {
+		if len(path) == 0 {
+			return c(v)
+		}
+		switch in := v.(type) {
+		case map[string]any:
+			if made := walk(in[path[0]], path[1:]); made == nil {
+				delete(in, path[0])
+			} else {
+				in[path[0]] = made
+			}
+		case []any:
+			in[path[0][0]-'0'] = walk(in[path[0][0]-'0'], path[1:])
+		default:
+			require.Fail(t, "no such path", at)
+		}
+		return v
+	}
+	out, err := json.Marshal(walk(v, strings.Split(at, ".")))
+	require.NoError(t, err)
+	return out
+}
+
+func TestAChangedKeylessSignatureIsRefused(t *testing.T) {
+	const entry = "verificationMaterial.tlogEntries.0."
+	s := sigstore.New(t)
+	root := rootOf(t, s)
+	made := map[bool][]byte{}
+	for _, version2 := range []bool{false, true} {
+		made[version2] = s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions, Version2: version2})
+	}
+	stranger := s.Sign(sigstore.Signature{Digest: digest, Name: "https://stranger.example", Issuer: actions})
+	of := func(at string) any {
+		var v any
+		require.NoError(t, json.Unmarshal(stranger, &v))
+		for _, step := range strings.Split(at, ".") {
+			if step == "0" {
+				v = v.([]any)[0]
+			} else {
+				v = v.(map[string]any)[step]
+			}
+		}
+		return v
+	}
+	for _, one := range []struct {
+		at   string
+		do   change
+		want string
+		only int // 1 or 2: the version of Rekor
+	}{
+		{"mediaType", with("text/plain"), "it has media type", 0},
+		{"dsseEnvelope", with(nil), "want an envelope", 0},
+		{"dsseEnvelope.payload", with("!"), "its payload is no base64", 0},
+		{"dsseEnvelope.payload", flipped, "not signed by its certificate", 0},
+		{"dsseEnvelope.payloadType", with("text/plain"), "not signed by its certificate", 0},
+		{"dsseEnvelope.signatures.0.sig", flipped, "not signed by its certificate", 0},
+		{"dsseEnvelope.signatures", with([]any{}), "exactly one signature", 0},
+		{"dsseEnvelope", with(of("dsseEnvelope")), "not signed by its certificate", 0},
+		{"verificationMaterial.certificate", with(nil), "no certificate that can be read", 0},
+		{"verificationMaterial.certificate.rawBytes", with("AAAA"), "no certificate that can be read", 0},
+		// The signature of a certificate is at its end.
+		{"verificationMaterial.certificate.rawBytes", flipped, "about another signature", 0},
+		{"verificationMaterial.certificate", with(of("verificationMaterial.certificate")), "not signed by", 0},
+		{"verificationMaterial.tlogEntries", with([]any{}), "it is in no transparency log", 0},
+		{entry + "logId.keyId", flipped, "the trusted root does not have", 0},
+		{entry + "kindVersion.version", with("0.0.9"), "of another kind than it says", 0},
+		{entry + "canonicalizedBody", flipped, "its proof does not lead", 0},
+		{entry + "canonicalizedBody", with(of(entry + "canonicalizedBody")), "its proof does not lead", 0},
+		{"verificationMaterial.tlogEntries", with(of("verificationMaterial.tlogEntries")), "about another signature", 0},
+		{entry + "inclusionProof", with(nil), "no proof of inclusion", 0},
+		{entry + "inclusionProof.rootHash", flipped, "checkpoint is of another tree", 0},
+		{entry + "inclusionProof.treeSize", with("8"), "checkpoint is of another tree", 0},
+		{entry + "inclusionProof.logIndex", with("4"), "its proof does not lead", 0},
+		{entry + "inclusionProof.logIndex", with("-1"), "negative place", 0},
+		{entry + "inclusionProof.hashes.0", flipped, "its proof does not lead", 0},
+		{entry + "inclusionProof.hashes", with([]any{}), "its proof does not lead", 0},
+		{entry + "inclusionProof.checkpoint.envelope", with("log.example\n"), "checkpoint is not the log's", 0},
+		{entry + "inclusionProof.checkpoint.envelope", func(v any) any {
+			return strings.Replace(v.(string), "\n7\n", "\n8\n", 1)
+		}, "checkpoint is not the log's", 0},
+		{entry + "integratedTime", with("1767225600"), "has not signed its time", 1},
+		{entry + "logIndex", with("5"), "has not signed its time", 1},
+		{entry + "inclusionPromise.signedEntryTimestamp", flipped, "has not signed its time", 1},
+		{entry + "inclusionPromise", with(nil), "neither a log nor a clock says when", 1},
+		{"verificationMaterial.timestampVerificationData", with(nil), "neither a log nor a clock says when", 2},
+		{"verificationMaterial.timestampVerificationData.rfc3161Timestamps.0.signedTimestamp", flipped,
+			"no clock of the trusted root", 2},
+		{"verificationMaterial.timestampVerificationData.rfc3161Timestamps.0.signedTimestamp", with("AAAA"),
+			"its timestamp", 2},
+	} {
+		for version2, text := range made {
+			if one.only == 1 && version2 || one.only == 2 && !version2 {
+				continue
+			}
+			_, err := root.Verify(changed(t, text, one.at, one.do), digest)
+			require.ErrorContains(t, err, one.want, "%s, version 2: %t", one.at, version2)
+		}
+	}
+	_, err := root.Verify([]byte("{"), digest)
+	require.ErrorContains(t, err, "no JSON of the form")
+}
+
+// TestWhatTheRootDoesNotHaveDoesNotCount: each of its keys and times matters.
+func TestWhatTheRootDoesNotHaveDoesNotCount(t *testing.T) {
+	s, other := sigstore.New(t), sigstore.New(t)
+	valid := func(start, end string) change { return with(map[string]any{"start": start, "end": end}) }
+	early := valid("2026-01-01T00:00:00Z", "2026-11-02T08:59:59Z")
+	late := valid("2026-11-02T09:00:01Z", "2030-01-01T00:00:00Z")
+	of := func(at string) change {
+		var v map[string]any
+		require.NoError(t, json.Unmarshal(other.Root(), &v))
+		return with(v[at])
+	}
+	for _, one := range []struct {
+		at   string
+		do   change
+		want string
+		v2   bool
+	}{
+		{"tlogs", of("tlogs"), "the trusted root does not have", false},
+		{"ctlogs", of("ctlogs"), "in no log of certificates that the trusted root has", false},
+		{"certificateAuthorities", of("certificateAuthorities"), "not by an issuer of the trusted root", false},
+		{"timestampAuthorities", of("timestampAuthorities"), "no clock of the trusted root", true},
+		{"timestampAuthorities", with(nil), "no clock of the trusted root", true},
+		{"tlogs.0.publicKey.validFor", early, "has not signed its time", false},
+		{"tlogs.0.publicKey.validFor", late, "has not signed its time", false},
+		{"ctlogs.0.publicKey.validFor", early, "in no log of certificates", false},
+		{"ctlogs.0.publicKey.validFor", late, "in no log of certificates", false},
+		{"certificateAuthorities.0.validFor", early, "no issuer of the trusted root counted", false},
+		{"certificateAuthorities.0.validFor", late, "no issuer of the trusted root counted", true},
+		{"timestampAuthorities.0.validFor", early, "no clock of the trusted root", true},
+		{"timestampAuthorities.0.validFor", late, "no clock of the trusted root", true},
+	} {
+		root, err := ReadRoot(changed(t, s.Root(), one.at, one.do))
+		require.NoError(t, err, one.at)
+		_, err = root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+			Version2: one.v2}), digest)
+		require.ErrorContains(t, err, one.want, one.at)
+	}
+}
+
+// TestACertificateCountsInItsMinutes: a log's or a clock's time outside of them is a signature with an old key.
+func TestACertificateCountsInItsMinutes(t *testing.T) {
+	s := sigstore.New(t)
+	root := rootOf(t, s)
+	for _, version2 := range []bool{false, true} {
+		for seen, ok := range map[time.Duration]bool{-2 * time.Minute: false, 0: true, 8 * time.Minute: true,
+			10 * time.Minute: false, 365 * 24 * time.Hour: false} {
+			_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+				Version2: version2, Seen: sigstore.Made.Add(seen)}), digest)
+			if ok {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, "expired or is not yet valid", "%s", seen)
+		}
+	}
+}
+
+func TestATrustedRootIsRead(t *testing.T) {
+	s := sigstore.New(t)
+	for _, text := range [][]byte{nil, []byte("{}"), []byte("no JSON"),
+		changed(t, s.Root(), "mediaType", with("text/plain")),
+		changed(t, s.Root(), "tlogs", with(nil)), changed(t, s.Root(), "ctlogs", with([]any{})),
+		changed(t, s.Root(), "certificateAuthorities", with(nil)),
+		changed(t, s.Root(), "certificateAuthorities.0.certChain.certificates", with([]any{})),
+		changed(t, s.Root(), "certificateAuthorities.0.certChain.certificates.0.rawBytes", with("AAAA")),
+		changed(t, s.Root(), "timestampAuthorities.0.certChain.certificates.1", with(nil)),
+		changed(t, s.Root(), "tlogs.0.publicKey.rawBytes", with("AAAA")),
+	} {
+		_, err := ReadRoot(text)
+		require.Error(t, err, "%s", text)
+		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
+	}
+}
+
+func FuzzKeylessSignatures(f *testing.F) {
+	s := sigstore.New(f)
+	root := rootOf(f, s)
+	for _, version2 := range []bool{false, true} {
+		f.Add(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions, Version2: version2}))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		Signer(text)
+		if i, err := root.Verify(text, digest); err == nil {
+			assert.Equal(t, Identity{workflow, actions}, i)
+		}
+	})
+}
