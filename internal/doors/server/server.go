@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
@@ -86,7 +85,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 // router puts together what a request passes through: observe, admit, its route.
 func (s *Server) router() http.Handler {
 	m := chi.NewMux()
-	m.Use(s.observe, s.admit, middleware.GetHead)
+	m.Use(s.observe, s.admit, headAsGet)
 	for _, r := range s.table {
 		m.Method(r.method, r.path, r.handler)
 		s.paths = append(s.paths, r.path)
@@ -173,39 +172,39 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		a := &answer{ResponseWriter: w}
 		defer func() {
 			cut := false
 			if p := recover(); p != nil {
-				cut = !s.recovered(ww, r, p)
+				cut = !s.recovered(a, r, p)
 			}
-			status := ww.Status()
+			status := a.status
 			if status == 0 {
 				status = http.StatusOK // the handler had nothing to say
 			}
 			s.options.Metrics.requests.WithLabelValues(s.routeLabel(r), strconv.Itoa(status)).Inc()
-			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", ww.BytesWritten(),
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", a.bytes,
 				"cut", cut, "took_ms", time.Since(began).Milliseconds(), "request_id", id)
 			if cut {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		next.ServeHTTP(ww, r)
+		next.ServeHTTP(a, r)
 	})
 }
 
 // recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or needs the
 // connection dropped: then it returns false, and the client must not take what it got for a whole answer.
-func (s *Server) recovered(w middleware.WrapResponseWriter, r *http.Request, p any) bool {
+func (s *Server) recovered(a *answer, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return false
 	}
 	s.log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "request_id", requestID(r), "stack",
 		string(debug.Stack()))
-	if w.Status() != 0 {
+	if a.status != 0 {
 		return false
 	}
-	refuse(w, internalError(r), http.StatusInternalServerError)
+	refuse(a, internalError(r), http.StatusInternalServerError)
 	return true
 }
 
