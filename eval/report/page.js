@@ -29,7 +29,8 @@
       const text = (p.id + " " + p.persona + " " + p.label + " " + (p.query || "")).toLowerCase();
       return words.every(w => text.includes(w));
     });
-    found.textContent = hits.length + " of " + index.length + (hits.length > most ? ", the first " + most + " shown" : "");
+    found.textContent = hits.length + " of " + index.length +
+      (hits.length > most ? ", the first " + most + " shown" : "");
     list.replaceChildren(...hits.slice(0, most).map(p => {
       const item = element("li"), button = element("button", "[" + p.label + "] " + (p.query || p.id));
       button.addEventListener("click", () => open(p, button));
@@ -41,15 +42,19 @@
   async function open(p, button) {
     for (const b of list.querySelectorAll("[aria-current]")) b.removeAttribute("aria-current");
     button.setAttribute("aria-current", "true");
-    detail.replaceChildren(element("h3", p.id), element("p", "persona " + p.persona + ", after session " + p.session + ", " + p.label));
+    const heading = element("h3", p.id);
+    detail.replaceChildren(heading,
+      element("p", "persona " + p.persona + ", after session " + p.session + ", " + p.label));
     if (p.chunk < 0) {
       detail.append(element("p", "Its texts are not in this file."));
       return;
     }
     const data = await chunk(p.chunk), told = data.probes.find(t => t.probe.probe_id === p.id);
+    if (detail.firstChild !== heading) return; // another probe was opened in the meantime
     const gold = told.probe.gold;
     detail.append(element("p", told.probe.query));
-    const expected = gold.answerable ? (gold.answers || []).map(g => g.join(" or ")).join("; ") || "(no answer given)" : "not answerable";
+    const answers = (gold.answers || []).map(g => g.join(" or ")).join("; ");
+    const expected = gold.answerable ? answers || "(no answer given)" : "not answerable";
     detail.append(element("p", "Expected: " + expected, "gold"));
     if (gold.evidence) detail.append(element("p", "Evidence: " + gold.evidence.map(g => g.join(" or ")).join("; ")));
     for (const s of gold.stale || []) detail.append(element("p", "Until " + s.superseded_at + ": " + s.value));
@@ -59,7 +64,8 @@
   function answer(a, contexts) {
     const box = element("details");
     const tokens = a.tokens === undefined ? "" : ", " + a.tokens + " tokens";
-    box.append(element("summary", a.label + (a.replicate > 1 ? " #" + a.replicate : "") + ", " + (a.budget ? a.budget + " tokens at most" : "no limit") +
+    box.append(element("summary", a.label + (a.replicate > 1 ? " #" + a.replicate : "") + ", " +
+      (a.budget ? a.budget + " tokens at most" : "no limit") +
       (a.error ? ": " + a.error.code : ": " + (a.items || []).length + " items" + tokens)));
     if (a.error) box.append(element("p", a.error.message, "error"));
     for (const s of a.said || []) box.append(element("p", "The agent said: " + s));
@@ -70,11 +76,13 @@
     }
     const items = element("ol");
     for (const i of a.items || []) {
-      items.append(element("li", [i.shown ? "shown" : "", i.score === undefined ? "" : "score " + i.score.toPrecision(4), i.time || "", i.text || "",
+      items.append(element("li", [i.shown ? "shown" : "",
+        i.score === undefined ? "" : "score " + i.score.toPrecision(4), i.time || "", i.text || "",
         (i.events || []).join(" ")].filter(Boolean).join(" · ")));
     }
     box.append(items);
-    for (const c of a.calls || []) box.append(element("p", c.route + " (" + c.class + "): " + c.status + ", " + c.bytes_out + " bytes out, " + c.bytes_in + " in"));
+    for (const c of a.calls || []) box.append(element("p", c.route + " (" + c.class + "): " + c.status + ", " +
+      c.bytes_out + " bytes out, " + c.bytes_in + " in"));
     return box;
   }
 

@@ -87,26 +87,28 @@ func demoSlot(t *testing.T) *slot {
 	return serve(t, dir, address(t), "--runs", filepath.Dir(filepath.Dir(report)))
 }
 
-// at opens a view of the slot's page and waits until it has content.
+// at opens a view of the slot's page and waits until it has content. Another query loads the page anew: with another
+// fragment alone, the view before would stay for a moment, and what waits for content could find it there.
 func (b *browser) at(s *slot, view string) []chromedp.Action {
 	b.own = s.url + "/"
-	return []chromedp.Action{chromedp.Navigate(s.url + "/page/#" + view), shown()}
+	b.loads++
+	return []chromedp.Action{chromedp.Navigate(fmt.Sprintf("%s/page/?load=%d#%s", s.url, b.loads, view)), shown()}
 }
 
 // shown waits until the view is there.
 func shown() chromedp.Action {
-	return chromedp.Poll(`document.querySelector("main h2") !== null &&
-		!document.getElementById("main").hasAttribute("aria-busy")`, nil)
+	return until(`document.querySelector("main h2") !== null &&
+		!document.getElementById("main").hasAttribute("aria-busy")`)
 }
 
 // inside opens what a view shows on demand.
 func inside(view string) []chromedp.Action {
 	switch view {
 	case "ask":
-		return []chromedp.Action{chromedp.Click("main form button"), chromedp.Poll(answered, nil)}
+		return []chromedp.Action{chromedp.Click("main form button"), until(answered)}
 	case "runs":
 		return []chromedp.Action{press("Show run"), says("leak detector"),
-			chromedp.Poll(`document.querySelector("iframe") !== null`, nil)}
+			until(`document.querySelector("iframe") !== null`)}
 	}
 	return nil
 }
@@ -119,27 +121,27 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 		width, height int
 		dark          bool
 	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}} {
-		b := open(t, c.width, c.height, c.dark)
-		for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation",
-			"runs": "leak detector", "modules": "Configure it"} {
-			name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
-			var text string
-			var overflow, fetched int
-			var shot []byte
-			actions := append(b.at(s, view), chromedp.Reload(), shown())
-			actions = append(actions, inside(view)...)
-			b.run(t, append(actions, chromedp.Text("main", &text),
-				chromedp.Evaluate(overflowing, &overflow),
-				chromedp.Evaluate(jsonBytes, &fetched), chromedp.FullScreenshot(&shot, 100))...)
-			assert.LessOrEqual(t, fetched, 1_000_000, "%s: bytes of JSON", name)
-			t.Logf("%s: %d bytes of JSON", name, fetched)
-			assert.Contains(t, text, want, name)
-			assert.LessOrEqual(t, overflow, 0, "%s: nothing stands beyond the window's width", name)
-			if dir := os.Getenv("SHOTS"); dir != "" {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600))
+		t.Run(fmt.Sprintf("%d-%v", c.width, c.dark), func(t *testing.T) {
+			b := open(t, c.width, c.height, c.dark)
+			for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation",
+				"runs": "leak detector", "modules": "Configure it"} {
+				name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
+				var text string
+				var overflow, fetched int
+				var shot []byte
+				b.run(t, append(append(b.at(s, view), inside(view)...), chromedp.Text("main", &text),
+					chromedp.Evaluate(overflowing, &overflow),
+					chromedp.Evaluate(jsonBytes, &fetched), chromedp.FullScreenshot(&shot, 100))...)
+				assert.LessOrEqual(t, fetched, 1_000_000, "%s: bytes of JSON", name)
+				t.Logf("%s: %d bytes of JSON", name, fetched)
+				assert.Contains(t, text, want, name)
+				assert.LessOrEqual(t, overflow, 0, "%s: nothing stands beyond the window's width", name)
+				if dir := os.Getenv("SHOTS"); dir != "" {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600))
+				}
 			}
-		}
-		b.clean(t)
+			b.clean(t)
+		})
 	}
 }
 
@@ -150,35 +152,28 @@ const overflowing = `document.documentElement.scrollWidth - document.documentEle
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
 	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
 
-// TestTheFirstViewIsThereAtOnce requires the quickest of five within 200 ms: other work of the machine counts against
+// TestTheFirstViewIsThereAtOnce requires the quickest of twenty within 200 ms: other work of the machine counts against
 // the others.
 func TestTheFirstViewIsThereAtOnce(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
 	b.run(t, b.at(s, "now")...)
-	var all []float64
-	for range 5 {
-		var ms float64
-		b.run(t, chromedp.Reload(), shown(),
-			chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))
-		all = append(all, ms)
-	}
-	t.Logf("first view, ms after the navigation began: %.0f", all)
-	assert.LessOrEqual(t, slices.Min(all), 200.0)
+	assert.LessOrEqual(t, quickest(t, 20, 200, func() (ms float64) {
+		b.run(t, append(b.at(s, "now"), chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))...)
+		return ms
+	}), 200.0, "ms from the navigation to the first view")
 }
 
 func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
-	says := func(text string) chromedp.Action {
-		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text), nil)
-	}
-	live := chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil)
+	live := until(`document.getElementById("link").textContent === "live"`)
 	b.run(t, append(b.at(s, "now"), live)...)
-	b.run(t, chromedp.Evaluate(`window.seen = []; new MutationObserver(() => {
-		const items = [...document.querySelectorAll("main ol li")].map(li => li.textContent);
-		if (items.length > 0) window.seen.push(items.join(", ")); })
-		.observe(document.getElementById("main"), { subtree: true, childList: true })`, nil))
+	// A step that comes by the stream is added alone; the steps of a view come with the whole view.
+	b.run(t, chromedp.Evaluate(`window.seen = []; new MutationObserver((changes) => {
+		for (const added of changes.flatMap((c) => [...c.addedNodes])) {
+			if (added.nodeName === "LI") window.seen.push(added.textContent);
+		} }).observe(document.getElementById("main"), { subtree: true, childList: true })`, nil))
 	r, err := http.Post(s.url+"/v1/swap", "application/json", strings.NewReader(`{"condition": "no_memory"}`))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.StatusCode)
@@ -186,9 +181,10 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	var seen []string
 	b.run(t, says("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
 	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
+	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
 
 	// and by the page itself, which asks first
-	b.run(t, chromedp.SetValue("main form input", "full_history"), chromedp.Click("main form button"),
+	b.run(t, chromedp.SetValue("main form input", "full_history"), press("Exchange"),
 		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("providerfull_history"))
 	b.clean(t)
 }
@@ -196,14 +192,12 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 func TestAScopeIsErasedAfterAQuestion(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
-	erased := chromedp.Poll(`document.querySelector("main").textContent.includes("Erased: ")`, nil)
 	var text string
 	b.run(t, append(b.at(s, "turns"), chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-no"),
 		chromedp.Click("#confirm-no"), chromedp.Text("main", &text))...)
 	assert.Contains(t, text, "Generation 1, 44 events")
 	b.run(t, chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
-		erased, chromedp.Text("main", &text))
-	assert.Contains(t, text, "Generation 2, 0 events")
+		says("Erased: "), says("Generation 2, 0 events"))
 	b.clean(t)
 }
 
@@ -233,19 +227,19 @@ func TestALinkWorksOnce(t *testing.T) {
 		text, err := os.ReadFile(s.said)
 		link = regexp.MustCompile(`http\S+#code=\w+`).Find(text)
 		return err == nil && link != nil
-	}, 10*time.Second, 20*time.Millisecond)
+	}, 30*time.Second, 20*time.Millisecond)
 	b := open(t, 1300, 900, false)
 	b.own = s.url + "/"
 	var hash string
 	b.run(t, chromedp.Navigate(string(link)), shown(),
-		chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil),
+		until(`document.getElementById("link").textContent === "live"`),
 		chromedp.Evaluate(`location.hash`, &hash))
 	assert.Empty(t, hash)
 	b.clean(t)
 	other := open(t, 1300, 900, false)
 	other.own = s.url + "/"
 	other.run(t, chromedp.Navigate(string(link)),
-		chromedp.Poll(`document.querySelector("main input[type=password]") !== null`, nil))
+		until(`document.querySelector("main input[type=password]") !== null`))
 }
 
 // TestTheViewsLookAsInTheDocumentation compares each view, roughly, with its picture in docs/page, which UPDATE=1 makes
@@ -254,30 +248,47 @@ func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1200, 800, false)
 	for _, view := range []string{"now", "ask", "turns", "runs", "modules"} {
-		var text []byte
-		actions := append(b.at(s, view), chromedp.Reload(), shown())
-		actions = append(actions, inside(view)...)
-		b.run(t, append(actions, chromedp.CaptureScreenshot(&text))...)
-		shot, err := png.Decode(bytes.NewReader(text))
-		require.NoError(t, err)
+		b.run(t, append(b.at(s, view), inside(view)...)...)
 		file := filepath.Join("..", "..", "docs", "page", view+".png")
 		if os.Getenv("UPDATE") != "" {
+			time.Sleep(5 * time.Second) // what comes late is in the picture, too
 			var small bytes.Buffer
-			require.NoError(t, png.Encode(&small, scaled(shot, 600, 400)))
+			require.NoError(t, png.Encode(&small, scaled(b.screen(t), 600, 400)))
 			require.NoError(t, os.WriteFile(file, small.Bytes(), 0o644))
 		}
 		kept, err := os.ReadFile(file)
 		require.NoError(t, err)
 		want, err := png.Decode(bytes.NewReader(kept))
 		require.NoError(t, err)
+		// a report's frame and what the backend answers come late, and nothing of the page says that all is drawn
 		var off float64
-		one, two := scaled(shot, 30, 20), scaled(want, 30, 20)
-		for i := range one.Pix {
-			off += math.Abs(float64(one.Pix[i])-float64(two.Pix[i])) / 255 / float64(len(one.Pix))
+		for end := time.Now().Add(30 * time.Second); ; {
+			off = difference(scaled(b.screen(t), 30, 20), scaled(want, 30, 20))
+			if off <= 0.02 || time.Now().After(end) {
+				break
+			}
 		}
 		t.Logf("%s: %.4f off", view, off)
 		assert.LessOrEqual(t, off, 0.02, view)
 	}
+}
+
+// screen is what the window shows.
+func (b *browser) screen(t *testing.T) image.Image {
+	t.Helper()
+	var text []byte
+	b.run(t, chromedp.CaptureScreenshot(&text))
+	shot, err := png.Decode(bytes.NewReader(text))
+	require.NoError(t, err)
+	return shot
+}
+
+// difference of two pictures of one size: 0 for equal ones, 1 for a white and a black one.
+func difference(one, two *image.Gray) (off float64) {
+	for i := range one.Pix {
+		off += math.Abs(float64(one.Pix[i])-float64(two.Pix[i])) / 255 / float64(len(one.Pix))
+	}
+	return off
 }
 
 // scaled is a picture as width by height grey fields, each the mean of what it covers.
@@ -305,7 +316,7 @@ func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	b.own = s.url + "/"
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ROUNDS"), "10"))
 	require.NoError(t, err)
-	live := chromedp.Poll(`document.getElementById("link").textContent === "live"`, nil)
+	live := until(`document.getElementById("link").textContent === "live"`)
 	ask := func() float64 {
 		var took []float64
 		for range 300 {
@@ -323,7 +334,7 @@ func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	ask() // warm
 	var ratios []float64
 	for range rounds {
-		b.run(t, append(b.at(s, "now"), chromedp.Reload(), shown(), live)...)
+		b.run(t, append(b.at(s, "now"), live)...)
 		with := ask()
 		b.run(t, chromedp.Navigate("about:blank"))
 		ratios = append(ratios, with/ask())
@@ -346,7 +357,7 @@ func TestOtherScriptsAreShown(t *testing.T) {
 	var text string
 	var overflow int
 	var directions []string
-	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), chromedp.Poll(answered, nil),
+	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), until(answered),
 		chromedp.Text("main", &text), chromedp.Evaluate(`[...document.querySelectorAll("td bdi, option")].map(e =>
 			e.textContent.slice(0, 12) + getComputedStyle(e).direction)`, &directions),
 		chromedp.Evaluate(overflowing, &overflow))...)
@@ -390,17 +401,16 @@ func TestManyTurnsComeInPages(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var rows, fetched int
 	var ms float64
-	b.run(t, append(b.at(s, "turns"), chromedp.Reload(), shown(), chromedp.Evaluate(jsonBytes, &fetched),
+	b.run(t, append(b.at(s, "turns"), chromedp.Evaluate(jsonBytes, &fetched),
 		chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms),
 		chromedp.Evaluate(`document.querySelectorAll("main tbody tr").length`, &rows))...)
 	assert.Equal(t, 100, rows)
 	assert.LessOrEqual(t, fetched, 1_000_000)
 	t.Logf("%d turns: the first page after %.0f ms, %d bytes of JSON", turns, ms, fetched)
 	first := func(id string) chromedp.Action {
-		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main tbody td").textContent === %q`, id), nil)
+		return until(fmt.Sprintf(`document.querySelector("main tbody td").textContent === %q`, id))
 	}
-	const next, before = `main .buttons button:last-child`, `main .buttons button:first-child`
-	b.run(t, chromedp.Click(next), first("e000100"), chromedp.Click(next), first("e000200"), chromedp.Click(before),
+	b.run(t, press("Next page"), first("e000100"), press("Next page"), first("e000200"), press("Page before"),
 		first("e000100"))
 	b.clean(t)
 }
@@ -437,19 +447,19 @@ func TestTheSlotsPageIsAccessible(t *testing.T) {
 	script := axe(t)
 	for _, dark := range []bool{false, true} {
 		for _, view := range []string{"now", "ask", "turns", "runs", "modules", "turns?scope=r+%2F+u&session=s&event=e1"} {
-			b, s := open(t, 1300, 900, dark), local
-			if strings.Contains(view, "?") {
-				s = remote
-			}
-			var found string
-			actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
-			b.run(t, append(append(actions, inside(view)...),
-				chromedp.Evaluate(script, nil),
-				chromedp.Evaluate(serious,
-					&found, await))...)
-			var violations []string
-			require.NoError(t, json.Unmarshal([]byte(found), &violations))
-			assert.Empty(t, violations, "%s, dark: %v", view, dark)
+			t.Run(fmt.Sprint(view, ", dark: ", dark), func(t *testing.T) {
+				b, s := open(t, 1300, 900, dark), local
+				if strings.Contains(view, "?") {
+					s = remote
+				}
+				var found string
+				actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
+				b.run(t, append(append(actions, inside(view)...),
+					chromedp.Evaluate(script, nil), chromedp.Evaluate(serious, &found, await))...)
+				var violations []string
+				require.NoError(t, json.Unmarshal([]byte(found), &violations))
+				assert.Empty(t, violations)
+			})
 		}
 	}
 }
@@ -460,9 +470,9 @@ func TestTheSlotsPageWorksByKeyboard(t *testing.T) {
 	var title string
 	// the skip link, Now, Ask
 	b.run(t, append(b.at(s, "now"), chromedp.KeyEvent(kb.Tab+kb.Tab+kb.Tab+kb.Enter),
-		chromedp.Poll(`document.title.startsWith("Ask")`, nil), shown(), chromedp.Title(&title),
+		until(`document.title.startsWith("Ask")`), shown(), chromedp.Title(&title),
 		chromedp.Evaluate(`document.querySelector("main form input").focus()`, nil), chromedp.KeyEvent(kb.Enter),
-		chromedp.Poll(answered, nil))...)
+		until(answered))...)
 	assert.Equal(t, "Ask - memhost", title)
 	b.clean(t)
 }
@@ -470,15 +480,23 @@ func TestTheSlotsPageWorksByKeyboard(t *testing.T) {
 func TestThePageSurvivesAKillOfTheSlot(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
-	says := func(word string) chromedp.Action {
-		return chromedp.Poll(fmt.Sprintf(`document.getElementById("link").textContent.includes(%q)`, word), nil)
+	link := func(word string) chromedp.Action {
+		return until(fmt.Sprintf(`document.getElementById("link").textContent.includes(%q)`, word))
 	}
-	b.run(t, append(b.at(s, "now"), says("live"))...)
+	b.run(t, append(b.at(s, "now"), link("live"))...)
 	s.kill()
-	b.run(t, says("away"))
+	b.run(t, link("away"))
 	serve(t, s.dir, strings.TrimPrefix(s.url, "http://"))
-	b.run(t, says("live"), shown())
+	b.run(t, link("live"), shown())
 	assert.Empty(t, b.requests)
+}
+
+// unhurt checks that no text has run as a script since the page was loaded.
+func (b *browser) unhurt(t *testing.T) {
+	t.Helper()
+	var hurt bool
+	b.run(t, chromedp.Evaluate(`window.hurt !== undefined`, &hurt))
+	assert.False(t, hurt)
 }
 
 // TestHostileTextOnThePageDoesNothing records 60 texts as content and as ids, and opens every view that shows them.
@@ -495,7 +513,6 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 		require.Equal(t, http.StatusOK, r.StatusCode, text)
 	}
 	b := open(t, 1300, 900, false)
-	var hurt bool
 	var scopes int
 	b.run(t, append(b.at(s, "ask"),
 		chromedp.Evaluate(`document.querySelector("main select").options.length`, &scopes))...)
@@ -503,12 +520,15 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 	for i := range scopes {
 		choose := chromedp.Evaluate(fmt.Sprintf(`{ const s = document.querySelector("main select");
 			s.selectedIndex = %d; s.dispatchEvent(new Event("change")); }`, i), nil)
-		b.run(t, append(b.at(s, "ask"), chromedp.Reload(), shown(), choose, chromedp.Click("main form button"),
-			chromedp.Poll(answered, nil),
+		b.run(t, append(b.at(s, "ask"), choose, chromedp.Click("main form button"), until(answered),
 			chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil))...)
-		b.run(t, append(b.at(s, "turns"), chromedp.Reload(), shown(), choose)...)
+		b.unhurt(t)
+		// the list's table is another one once the events of the chosen scope are there
+		b.run(t, append(b.at(s, "turns"), chromedp.Evaluate(`window.before = document.querySelector("main table")`, nil),
+			choose, until(`document.querySelector("main table") !== window.before`))...)
+		b.unhurt(t)
 	}
-	b.run(t, append(b.at(s, "now"), chromedp.Evaluate(`window.hurt !== undefined`, &hurt))...)
-	assert.False(t, hurt)
+	b.run(t, b.at(s, "now")...)
+	b.unhurt(t)
 	b.clean(t)
 }

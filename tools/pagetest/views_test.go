@@ -28,7 +28,7 @@ import (
 
 // says waits until the view has a text.
 func says(text string) chromedp.Action {
-	return chromedp.Poll(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text), nil)
+	return until(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text))
 }
 
 // press clicks the first button of the view whose label or text is this.
@@ -79,15 +79,16 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 	record(t, s, event("e3", "tuesday", "I have a cat."))
 	b := open(t, 1300, 900, false)
 	count := func(n int) chromedp.Action {
-		return chromedp.Poll(fmt.Sprintf(`document.querySelector("main tbody")?.rows.length === %d`, n), nil)
+		return until(fmt.Sprintf(`document.querySelector("main tbody")?.rows.length === %d`, n))
 	}
 	b.run(t, append(b.at(s, "turns"), count(3), says("in memory"),
-		chromedp.Evaluate(`[...document.querySelectorAll("main td a")].find(a => a.textContent === "tuesday").click()`, nil),
-		count(2))...)
+		chromedp.Evaluate(`[...document.querySelectorAll("main td a")].find(a => a.textContent === "tuesday").click()`,
+			nil), count(2))...)
 	// from a turn to what was said, to memory, and from there to its turns
 	b.run(t, press("Show e2"), says("What was said in e2"), says("I live in Kyoto."), says("From turns: e2"),
-		chromedp.Evaluate(`[...document.querySelectorAll("main button")].find(b => b.ariaLabel?.startsWith("Where ")).click()`,
-			nil), chromedp.Poll(`/Where \S+ came from/.test(document.querySelector("main").textContent)`, nil),
+		chromedp.Evaluate(`[...document.querySelectorAll("main button")]
+			.find(b => b.ariaLabel?.startsWith("Where ")).click()`, nil),
+		until(`[...document.querySelectorAll("main h2")].some(h => /^Where \S+ came from$/.test(h.textContent))`),
 		says("From turns: e2"))
 	b.run(t, press("Forget e2"), chromedp.WaitVisible("#confirm-no"), chromedp.Click("#confirm-no"), count(2),
 		press("Forget e2"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
@@ -130,7 +131,7 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	var lanes []string
 	b.run(t, append(b.at(s, "ask"), says("a call of an embedding model (the query is embedded, once)"),
 		chromedp.SendKeys("main form input", " green tea"), chromedp.Click("main form button"),
-		chromedp.Poll(answered, nil), says("I drink green tea."),
+		until(answered), says("I drink green tea."),
 		chromedp.Evaluate(`[...document.querySelectorAll(".lane")].map(l => l.ariaLabel +
 			" wide: " + (l.firstChild.getBoundingClientRect().width >= 2) + " within: " +
 			(l.firstChild.getBoundingClientRect().right <= l.getBoundingClientRect().right + 2))`, &lanes))...)
@@ -146,9 +147,9 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	require.NoError(t, err)
 	_ = answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	b.run(t, append(b.at(s, "now"), chromedp.Reload(), says("moderead-only"))...)
+	b.run(t, append(b.at(s, "now"), says("moderead-only"))...)
 	b.run(t, append(b.at(s, "ask"), chromedp.SendKeys("main form input", " green tea"),
-		chromedp.Click("main form button"), chromedp.Poll(answered, nil), says("I drink green tea."))...)
+		chromedp.Click("main form button"), until(answered), says("I drink green tea."))...)
 	b.clean(t)
 
 	local := demoSlot(t)
@@ -160,13 +161,15 @@ const shadowed = `{
   const texts = TEXTS, real = window.fetch;
   const json = (v) => new Response(JSON.stringify(v), { headers: { "Content-Type": "application/json" } });
   const shadow = (provider) => ({ provider, condition_kind: "control", state: "ready", since: "2026-03-01T09:00:00Z",
-    sample_percent: 20, retention_ms: 1, progress: { events: 3, done: 2, left_out: 1, unseen: 0, open: 0, per_second: 0 },
+    sample_percent: 20, retention_ms: 1,
+    progress: { events: 3, done: 2, left_out: 1, unseen: 0, open: 0, per_second: 0 },
     missed: 0, report: { answers: 2, failed: 1, empty: 0, tokens_mean: 12.5, serving_tokens_mean: 40, latency_p50_ms: 3,
       serving_p50_ms: 2, overlap_mean: 0.5, overlap_answers: 1 } });
   const answer = (i, more) => ({ at: "2026-03-01T09:00:0" + (9 - i) + "Z", provider: "bm25", serving: "full_history",
     query: "Which tea? " + texts[i], scope: { run_id: "r", persona_id: texts[i] }, session_id: texts[i],
     serving_context: "<memory-context>\ngreen tea\nlives in Kyoto " + texts[i] + "\n</memory-context>",
-    serving_tokens: 40, serving_latency_ms: 2, formatted_context: "<memory-context>\ngreen tea\nhas a cat\n</memory-context>",
+    serving_tokens: 40, serving_latency_ms: 2,
+    formatted_context: "<memory-context>\ngreen tea\nhas a cat\n</memory-context>",
     tokens: 12, latency_ms: 3, behind: 1, both: 1, only_serving: 1, only_shadow: 1, overlap: 1 / 3, ...more });
   window.fetch = async (path, init) => {
     if (path === "/v1/manifest") {
@@ -177,7 +180,8 @@ const shadowed = `{
     const asked = JSON.parse(init.body);
     if (asked.before) return json({ answers: [answer(5, {})] });
     return json({ answers: [answer(0, {}), answer(0, { provider: texts[0], formatted_context: texts[1] }),
-      answer(1, { formatted_context: undefined, overlap: undefined, error: { code: "timeout", message: texts[2], hint: texts[3] } })],
+      answer(1, { formatted_context: undefined, overlap: undefined,
+        error: { code: "timeout", message: texts[2], hint: texts[3] } })],
       next: "n" });
   };
 }`
@@ -192,7 +196,6 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 		b := open(t, width, 900, width == 400)
 		var marked []string
 		var overflow, columns int
-		var hurt bool
 		var shot []byte
 		play := chromedp.ActionFunc(func(ctx context.Context) error {
 			_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
@@ -209,9 +212,9 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 		if dir := os.Getenv("SHOTS"); dir != "" {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("side-%d.png", width)), shot, 0o600))
 		}
-		b.run(t, press("Older"), says("Which tea? "+injections()[5]),
-			chromedp.Evaluate(`window.hurt !== undefined`, &hurt))
-		assert.False(t, hurt)
+		b.unhurt(t)
+		b.run(t, press("Older"), says("Which tea? "+injections()[5]))
+		b.unhurt(t)
 		b.clean(t)
 		axed := open(t, width, 900, width == 400)
 		b = axed
@@ -222,7 +225,9 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	}
 	b := open(t, 1300, 900, false)
 	var views string
-	b.run(t, append(b.at(s, "side"), says("Serving"), chromedp.Text("nav", &views))...)
+	// the view Now reads the manifest, and then the page does, to see whether there are shadows
+	b.run(t, append(b.at(s, "side"), says("Serving"), until(`performance.getEntriesByType("resource")
+		.filter(r => r.name.endsWith("/v1/manifest")).length >= 2`), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
 	b.clean(t)
 }
@@ -234,16 +239,23 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--config", file, "--page", "read")
 	record(t, s, event("e1", "monday", "I drink green tea."))
 	b := open(t, 1300, 900, false)
-	r, err := http.Post(s.url+"/v1/retrieve", "application/json", strings.NewReader(
-		`{"query":"green tea?","session_id":"s2","scope":{"run_id":"r","persona_id":"u"}}`))
-	require.NoError(t, err)
-	_ = r.Body.Close()
-	require.Eventually(t, func() bool {
-		r, err := http.Post(s.url+"/v1/shadows/answers", "application/json", strings.NewReader("{}"))
+	text := func(r *http.Response, err error) string {
 		require.NoError(t, err)
 		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		return err == nil && bytes.Contains(text, []byte("green tea"))
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
+		return string(body)
+	}
+	// a shadow answers with what it has by then
+	require.Eventually(t, func() bool {
+		return strings.Contains(text(http.Get(s.url+"/v1/shadows")), `"done":1`)
+	}, 30*time.Second, 50*time.Millisecond)
+	text(http.Post(s.url+"/v1/retrieve", "application/json", strings.NewReader(
+		`{"query":"green tea?","session_id":"s2","scope":{"run_id":"r","persona_id":"u"}}`)))
+	require.Eventually(t, func() bool {
+		return strings.Contains(text(http.Post(s.url+"/v1/shadows/answers", "application/json",
+			strings.NewReader("{}"))), "green tea")
 	}, 30*time.Second, 50*time.Millisecond)
 	b.run(t, append(b.at(s, "side"), says("full_history (serves)"), says("bm25 (shadow)"), says("1 of both"))...)
 	b.clean(t)
@@ -253,7 +265,9 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 // when the test has heard it.
 const hostileReport = `<!doctype html><title>hostile</title><p>A report</p><img src="%[1]s/image"><script>
 const tried = {};
-const attempt = async (name, what) => { try { tried[name] = String(await what() ?? "nothing"); } catch (e) { tried[name] = "refused"; } };
+const attempt = async (name, what) => {
+  try { tried[name] = String(await what() ?? "nothing"); } catch (e) { tried[name] = "refused"; }
+};
 (async () => {
   await attempt("parent", () => parent.document.title);
   await attempt("cookie", () => document.cookie);
@@ -263,8 +277,17 @@ const attempt = async (name, what) => { try { tried[name] = String(await what() 
   await attempt("elsewhere", () => fetch("%[1]s/fetch").then(r => r.status));
   await attempt("window", () => window.open("%[1]s/window"));
   await attempt("top", () => { top.location = "%[1]s/top"; });
-  await attempt("form", () => { const f = document.createElement("form"); f.action = "%[1]s/form"; document.body.append(f); f.submit(); });
-  await attempt("script", () => new Promise((yes, no) => { const s = document.createElement("script"); s.src = "%[1]s/script"; s.onload = yes; s.onerror = no; document.body.append(s); }));
+  await attempt("form", () => {
+    const f = document.createElement("form");
+    f.action = "%[1]s/form";
+    document.body.append(f);
+    f.submit();
+  });
+  await attempt("script", () => new Promise((yes, no) => {
+    const s = document.createElement("script");
+    Object.assign(s, { src: "%[1]s/script", onload: yes, onerror: no });
+    document.body.append(s);
+  }));
   parent.postMessage(tried, "*");
   location = "%[1]s/away";
 })();
@@ -296,9 +319,9 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--runs", dir)
 
 	b := open(t, 1300, 900, false)
-	var frame, hurt bool
+	var frame bool
 	b.run(t, append(b.at(s, "runs"), press("Show demo"), says("leak detector"), says("found"),
-		chromedp.Poll(`document.querySelector("iframe") !== null`, nil),
+		until(`document.querySelector("iframe") !== null`),
 		chromedp.Evaluate(`document.querySelector("iframe").sandbox.value === "allow-scripts"`, &frame))...)
 	assert.True(t, frame)
 	assert.Equal(t, "demo: memories compared", b.frameTitle(t))
@@ -308,12 +331,12 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	b = open(t, 1300, 900, false)
 	b.run(t, append(b.at(s, "runs"),
 		chromedp.Evaluate(`window.heard = null; addEventListener("message", e => { window.heard = e.data; })`, nil),
-		press("Show evil"), chromedp.Poll(`window.heard !== null`, nil), chromedp.Evaluate(`window.heard`, &heard),
-		chromedp.Evaluate(`window.hurt !== undefined`, &hurt), chromedp.Poll(`document.title === "Runs - memhost"`, nil))...)
+		press("Show evil"), until(`window.heard !== null`), chromedp.Evaluate(`window.heard`, &heard),
+		until(`document.title === "Runs - memhost"`))...)
+	b.unhurt(t)
 	assert.Equal(t, map[string]string{"parent": "refused", "cookie": "refused", "storage": "refused", "slot": "refused",
 		"write": "refused", "elsewhere": "refused", "window": "nothing", "top": "refused", "form": "nothing",
 		"script": "refused"}, heard)
-	assert.False(t, hurt)
 	b.run(t, append(b.at(s, "now"), says("Serving"))...) // whatever the frame still asked for has been refused by now
 	assert.Zero(t, leaks.Load(), "a request left the report")
 }
@@ -331,10 +354,12 @@ func (b *browser) frameTitle(t *testing.T) (title string) {
 			}
 		}
 		return id != ""
-	}, 20e9, 50e6)
+	}, 30*time.Second, 50*time.Millisecond)
 	ctx, end := chromedp.NewContext(b, chromedp.WithTargetID(id))
 	t.Cleanup(end) // which closes the page, too
-	require.NoError(t, chromedp.Run(ctx, chromedp.Poll(`document.title !== ""`, nil),
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	require.NoError(t, chromedp.Run(ctx, until(`document.title !== ""`),
 		chromedp.Evaluate(`document.title`, &title)))
 	return title
 }
@@ -355,11 +380,10 @@ func TestHostileNativeAnswersDoNothing(t *testing.T) {
 		record(t, s, event(fmt.Sprintf("e%d %s", i, text), text, "I like "+text))
 	}
 	b := open(t, 1300, 900, false)
-	var hurt bool
-	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), chromedp.Poll(answered, nil),
+	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), until(answered),
 		chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil), says("hostile"))...)
-	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), says("What was said in"), says("From turns"),
-		chromedp.Evaluate(`window.hurt !== undefined`, &hurt))...)
-	assert.False(t, hurt)
+	b.unhurt(t)
+	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), says("What was said in"), says("From turns"))...)
+	b.unhurt(t)
 	b.clean(t)
 }

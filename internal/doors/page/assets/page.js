@@ -20,6 +20,7 @@ const link = document.getElementById("link");
 const slot = { settings: { mode: "read", views: [] }, onLine: null, away: false, again: () =>
   open(main.contains(document.activeElement)) };
 let opened = 0;
+let moves = false; // whether the focus goes to the view that is being opened
 let current = "";
 
 async function open(focus) {
@@ -30,6 +31,7 @@ async function open(focus) {
   document.title = `${title} - memhost`;
   slot.onLine = null;
   const turn = ++opened;
+  moves ||= focus;
   const place = el("div");
   main.replaceChildren(place);
   main.setAttribute("aria-busy", "true");
@@ -37,11 +39,13 @@ async function open(focus) {
     const onLine = await view(place, slot, new URLSearchParams(query ?? ""));
     if (turn === opened) slot.onLine = onLine ?? null;
   } catch (e) {
-    if (turn === opened) place.append(problem(e));
+    place.append(problem(e));
   }
+  if (turn !== opened) return; // another view was opened in the meantime
   main.removeAttribute("aria-busy");
   performance.mark("shown"); // for whoever measures
-  if (focus) main.focus();
+  if (moves) main.focus();
+  moves = false;
 }
 
 function connected(there, e) {

@@ -12,10 +12,13 @@ export async function side(place) {
     shadows.map((s) => el("option", {}, s.provider)));
   const before = []; // where the pages before this one began
   let at = "";
+  let reads = 0;
   const read = async () => {
+    const turn = ++reads;
     try {
       const page = await post("/v1/shadows/answers", { limit: pageSize, ...(at ? { before: at } : {}),
         ...(provider.value ? { provider: provider.value } : {}) });
+      if (turn !== reads) return; // a later question's answer is what counts
       answers.replaceChildren(...(page.answers.length === 0 ? [el("p", {}, "No question was asked of a shadow yet.")] :
         byQuestion(page.answers).map(question)), el("p", { class: "buttons" },
         el("button", { type: "button", disabled: before.length === 0, onclick: () => { at = before.pop(); read(); } },
@@ -23,7 +26,7 @@ export async function side(place) {
         el("button", { type: "button", disabled: !page.next,
           onclick: () => { before.push(at); at = page.next; read(); } }, "Older")));
     } catch (e) {
-      answers.replaceChildren(problem(e));
+      if (turn === reads) answers.replaceChildren(problem(e));
     }
   };
   provider.addEventListener("change", () => { at = ""; before.length = 0; read(); });

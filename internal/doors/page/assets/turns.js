@@ -29,19 +29,22 @@ export async function turns(place, slot, wanted) {
   const [list, where] = [el("div", { role: "status" }), el("div", { role: "status" })];
   const before = []; // where the pages before this one began
   let at = "";
+  let reads = 0;
   const read = async () => {
+    const turn = ++reads;
     offer.replaceChildren(...(forgets && session.value ? [forgetSession] : []));
     try {
       const page = await filled({ scope: asked(scope.value()), ...(at ? { after: at } : {}),
         ...(session.value ? { session_id: session.value } : {}),
         ...(filters[filter.value].length > 0 ? { states: filters[filter.value] } : {}) });
+      if (turn !== reads) return; // a later question's answer is what counts
       list.replaceChildren(...rows(page), el("p", { class: "buttons" },
         el("button", { type: "button", disabled: before.length === 0, onclick: () => { at = before.pop(); read(); } },
           "Page before"),
         el("button", { type: "button", disabled: !page.next,
           onclick: () => { before.push(at); at = page.next; read(); } }, "Next page")));
     } catch (e) {
-      list.replaceChildren(problem(e));
+      if (turn === reads) list.replaceChildren(problem(e));
     }
   };
   const link = (more, text) => {
