@@ -297,8 +297,8 @@ type RunManifest struct {
 	// Smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.
 	Smoke  string         `json:"smoke,omitempty"`
 	Smokes []SmokeVerdict `json:"smokes"`
-	// Scopes lists the scopes that have been set up, with the backend's names for them. ScopesLeftOut counts those that
-	// are not listed.
+	// Scopes lists scopes that have been set up, with the backend's names for them: at most 100. ScopesLeftOut counts
+	// the others: GET /v1/scopes lists all in pages.
 	Scopes        []ScopeMapping `json:"scopes"`
 	ScopesLeftOut int64          `json:"scopes_left_out,omitempty"`
 }

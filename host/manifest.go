@@ -31,8 +31,8 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }
 
-// manifestScopes is how many scopes a manifest lists at most.
-const manifestScopes = 10_000
+// manifestScopes is how many scopes a manifest lists at most. ListScopes lists all.
+const manifestScopes = 100
 
 // manifestOf is the manifest of what serves, with the scopes that it has by now.
 func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, error) {

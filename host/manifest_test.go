@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,6 +39,35 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	_, err = s.Swap(ctx, ProviderConfig{Name: "probe_backend", Module: probeModule})
 	require.NoError(t, err)
 	require.Empty(t, ok[*abi.RunManifest](t)(s.Manifest(ctx)).Scopes, "another provider's scopes are not this one's")
+}
+
+func TestTheManifestCountsWhatItDoesNotList(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	const people = manifestScopes + 50
+	_, err := s.RecordEvents(t.Context(), mixedBatch(people, 1, func(int, int) string { return "echo x" }))
+	require.NoError(t, err)
+	m := ok[*abi.RunManifest](t)(s.Manifest(t.Context()))
+	require.Len(t, m.Scopes, manifestScopes)
+	require.EqualValues(t, people-manifestScopes, m.ScopesLeftOut)
+	page, err := s.ListScopes(t.Context(), ScopeQuery{Limit: MaxPage})
+	require.NoError(t, err)
+	require.Len(t, page.Scopes, people)
+	for _, l := range page.Scopes {
+		require.Contains(t, l.NativeScope["scope"], "run-person")
+	}
+}
+
+// A manifest of an earlier release lists up to 10,000 scopes.
+func TestAManifestThatListsEveryScopeIsRead(t *testing.T) {
+	m := ok[*abi.RunManifest](t)(probeSlot(t, `{}`).Manifest(t.Context()))
+	for i := range 10_000 {
+		m.Scopes = append(m.Scopes, abi.ScopeMapping{Scope: abi.MemoryScope{RunID: "run", PersonaID: fmt.Sprint(i)},
+			Generation: 1, NativeScope: map[string]string{"scope": fmt.Sprint("run-", i)}})
+	}
+	m.ScopesLeftOut = 7
+	read, err := ParseRunManifest(abi.Marshal(m))
+	require.NoError(t, err)
+	require.Equal(t, string(abi.Marshal(m)), string(abi.Marshal(read)))
 }
 
 func TestTheProfileIsInManifestAndConfigHash(t *testing.T) {

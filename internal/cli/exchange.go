@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -134,6 +135,7 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	if err != nil {
 		return err
 	}
+	remembered, unlisted := scopesOf(ctx, running, before)
 	began := a.Now()
 	m, err := running.Swap(ctx, *r)
 	if err != nil {
@@ -147,7 +149,14 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 		s.tell(step.Verdict, step.Name, step.Detail)
 	}
 	a.out.print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.where())
-	if left := leftBehind(before, m, began); len(left) > 0 {
+	if before.Provider == m.Provider || unlisted != nil {
+		return nil
+	}
+	there, unlisted := scopesOf(ctx, running, m)
+	if unlisted != nil {
+		return nil // the swap is done: what the other provider lacks is only a hint
+	}
+	if left := leftBehind(remembered, there, began); len(left) > 0 {
 		more := ""
 		if len(left) > 1 {
 			more = fmt.Sprintf(" and %d more", len(left)-1)
@@ -163,18 +172,28 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 	return nil
 }
 
-// leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap began.
-func leftBehind(before, after *abi.RunManifest, began time.Time) []abi.MemoryScope {
-	if before.Provider == after.Provider {
-		return nil
+// scopesOf are all scopes of what serves: the manifest's, or where it leaves some out, those of the list.
+func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.ScopeMapping, error) {
+	if m.ScopesLeftOut == 0 {
+		return m.Scopes, nil
 	}
+	var list []abi.ScopeMapping
+	err := eachScope(ctx, c, func(s *host.ListedScope) error {
+		list = append(list, s.ScopeMapping)
+		return nil
+	})
+	return list, err
+}
+
+// leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap began.
+func leftBehind(before, after []abi.ScopeMapping, began time.Time) []abi.MemoryScope {
 	there := map[abi.MemoryScope]bool{}
-	for _, s := range after.Scopes {
+	for _, s := range after {
 		since, err := time.Parse(time.RFC3339Nano, s.Since)
 		there[bare(s.Scope)] = err != nil || since.Before(began)
 	}
 	var left []abi.MemoryScope
-	for _, s := range before.Scopes {
+	for _, s := range before {
 		if !there[bare(s.Scope)] {
 			left = append(left, s.Scope)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/registry"
 )
 
@@ -35,6 +36,23 @@ func (a *app) manifestCommand() *cobra.Command {
 		Args: noSuchCommand, RunE: show}
 	cmd.AddCommand(&cobra.Command{Use: "show", Short: "Show the run manifest of the slot", Long: manifestHelp,
 		Args: cobra.NoArgs, RunE: show})
+	cmd.AddCommand(&cobra.Command{Use: "scopes", Short: "List all scopes of the slot, each as a JSON line",
+		Long: "Lists all scopes of what serves, with the backend's names for them and how many events are open in each: " +
+			"a JSON object on\neach line, in no particular order. The run manifest has 100 of them at most, and counts the " +
+			"others.",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
+				lister, ok := d.Contract.(scopeLister)
+				if !ok {
+					return abi.NewError(abi.CodeUnsupported, "this slot lists no scopes")
+				}
+				return eachScope(ctx, lister, func(s *host.ListedScope) error {
+					a.out.print("%s\n", abi.Marshal(&wire.ListedScope{Scope: s.Scope, Generation: s.Generation,
+						NativeScope: s.NativeScope, Since: s.Since, Queued: s.Queued, Pending: s.Pending, Lost: s.Lost}))
+					return ctx.Err()
+				})
+			})
+		}})
 	var plugin string
 	verify := &cobra.Command{
 		Use: "verify FILE", Short: "Hold a run manifest against a module and a configuration", Long: verifyHelp,
@@ -45,6 +63,31 @@ func (a *app) manifestCommand() *cobra.Command {
 	verify.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
 	cmd.AddCommand(verify)
 	return cmd
+}
+
+// scopeLister lists the scopes of a slot: the slot itself, or a client of it.
+type scopeLister interface {
+	ListScopes(ctx context.Context, q host.ScopeQuery) (*host.ScopePage, error)
+}
+
+// eachScope visits all scopes of a slot.
+func eachScope(ctx context.Context, of scopeLister, visit func(*host.ListedScope) error) error {
+	q := host.ScopeQuery{Limit: host.MaxPage}
+	for {
+		page, err := of.ListScopes(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Scopes {
+			if err := visit(&page.Scopes[i]); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		q.After = page.Next
+	}
 }
 
 // maxRunManifest bounds a manifest that is read, in bytes.

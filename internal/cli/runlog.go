@@ -73,12 +73,15 @@ func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
 			case <-f.stop:
 				ended = true
 			}
+			began := time.Now()
 			if err := f.write(slot); err != nil {
 				f.log.Warn("the run manifest cannot be written", "file", f.path, "error", err)
 			}
+			// Counting very many scopes takes its time: at most a fiftieth of all time.
+			pause := max(manifestPause, 50*time.Since(began))
 			select {
 			case <-f.stop:
-			case <-time.After(manifestPause):
+			case <-time.After(pause):
 			}
 		}
 	}()

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
@@ -64,6 +66,28 @@ func (c *Client) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
 // Cluster tells which hosts serve the slot, and what they agree on.
 func (c *Client) Cluster(ctx context.Context) (*abi.Cluster, error) {
 	return get[abi.Cluster](ctx, c, wire.OpCluster, wire.PathCluster)
+}
+
+// ListScopes asks for a page of the scopes that the slot knows. It needs a slot that lists what went through it.
+func (c *Client) ListScopes(ctx context.Context, q host.ScopeQuery) (*host.ScopePage, error) {
+	values := url.Values{}
+	if q.After != "" {
+		values.Set("after", q.After)
+	}
+	if q.Limit > 0 {
+		values.Set("limit", strconv.FormatInt(min(q.Limit, host.MaxPage), 10))
+	}
+	list, err := get[wire.ScopeList](ctx, c, wire.OpListScopes, wire.PathScopes+"?"+values.Encode())
+	if err != nil {
+		return nil, err
+	}
+	page := &host.ScopePage{Next: list.Next}
+	for _, l := range list.Scopes {
+		page.Scopes = append(page.Scopes, host.ListedScope{ScopeMapping: abi.ScopeMapping{Scope: l.Scope,
+			Generation: l.Generation, NativeScope: l.NativeScope, Since: l.Since}, Queued: l.Queued, Pending: l.Pending,
+			Lost: l.Lost})
+	}
+	return page, nil
 }
 
 // Manifest implements host.Contract.

@@ -24,7 +24,8 @@ func (l *listing) ListScopes(_ context.Context, q host.ScopeQuery) (*host.ScopeP
 	page := &host.ScopePage{Next: "ab"}
 	for _, run := range []string{"one", "two"} {
 		page.Scopes = append(page.Scopes, host.ListedScope{ScopeMapping: abi.ScopeMapping{
-			Scope: abi.MemoryScope{RunID: run, PersonaID: "u"}, Generation: 2, Since: "2026-03-01T09:00:02Z"}, Lost: 3})
+			Scope: abi.MemoryScope{RunID: run, PersonaID: "u"}, Generation: 2,
+			NativeScope: map[string]string{"id": run}, Since: "2026-03-01T09:00:02Z"}, Lost: 3})
 	}
 	return page, nil
 }
@@ -42,8 +43,8 @@ func TestScopesAndEventsAreListed(t *testing.T) {
 	require.Equal(t, 200, w.Code, w.Body)
 	require.Equal(t, host.ScopeQuery{After: "cd", Limit: 7}, l.scopes)
 	require.JSONEq(t, `{"scopes":[
-		{"scope":{"run_id":"one","persona_id":"u"},"generation":2,"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3},
-		{"scope":{"run_id":"two","persona_id":"u"},"generation":2,"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3}
+		{"scope":{"run_id":"one","persona_id":"u"},"generation":2,"native_scope":{"id":"one"},"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3},
+		{"scope":{"run_id":"two","persona_id":"u"},"generation":2,"native_scope":{"id":"two"},"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3}
 		],"next":"ab"}`, w.Body.String())
 
 	w = ask(s.Handler(), "POST", wire.PathEventsList,

@@ -22,15 +22,15 @@ func (s *Server) listRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: wire.PathScopes, operation: wire.OpListScopes, tag: tagScopes, local: true,
 			summary: "List the scopes that the slot knows", codes: unsupported,
-			about: "A page of the serving provider's scopes, with how many events are open in each. The backend is " +
-				"not asked.",
+			about: "A page of the serving provider's scopes, with the backend's names for them and how many events are " +
+				"open in each. The backend is not asked.",
 			parameters: []*huma.Param{
 				{Name: "after", In: "query", Description: "next of the page before; absent for the first page.",
 					Schema: &huma.Schema{Type: huma.TypeString}},
 				{Name: "limit", In: "query", Description: "How many scopes the page has at most: 1 to 500, 100 when " +
 					"absent.", Schema: &huma.Schema{Type: huma.TypeInteger}}},
 			answer: &wire.ScopeList{Scopes: []wire.ListedScope{{Scope: exampleScope(), Generation: 1,
-				Since: "2026-03-01T09:00:02Z", Queued: 1}}},
+				NativeScope: map[string]string{"user_id": "user_a"}, Since: "2026-03-01T09:00:02Z", Queued: 1}}},
 			handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				list, err := s.listScopes(r.Context(), r.URL.RawQuery)
 				s.answer(w, r, wire.OpListScopes, list, err)
@@ -87,8 +87,8 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 		if s.options.Scopes.check("", l.Scope) != nil {
 			continue // no caller of this door may name it
 		}
-		list.Scopes = append(list.Scopes, wire.ListedScope{Scope: l.Scope, Generation: l.Generation, Since: l.Since,
-			Queued: l.Queued, Pending: l.Pending, Lost: l.Lost})
+		list.Scopes = append(list.Scopes, wire.ListedScope{Scope: l.Scope, Generation: l.Generation,
+			NativeScope: l.NativeScope, Since: l.Since, Queued: l.Queued, Pending: l.Pending, Lost: l.Lost})
 	}
 	return list, nil
 }

@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
@@ -22,11 +25,28 @@ func (x *ScopeList) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
+// Decode implements abi.Decodable.
+func (x *ScopeList) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = ScopeList{}
+	return readObject(d, m, []member{
+		{"scopes", func(d *wirejson.Decoder) error {
+			x.Scopes = []ListedScope{}
+			return d.Arr(func(d *wirejson.Decoder) error {
+				x.Scopes = append(x.Scopes, ListedScope{})
+				return x.Scopes[len(x.Scopes)-1].Decode(d, m)
+			})
+		}},
+		{"next", text(&x.Next)}})
+}
+
 // ListedScope is a scope with what its delivery ledger leaves open.
 type ListedScope struct {
 	Scope abi.MemoryScope `json:"scope"`
 	// Generation counts the scope's resets, from 1.
 	Generation int64 `json:"generation"`
+	// NativeScope is from setup_scope: name of the concept (workspace, group_id, ...) to the backend's id. Absent where
+	// the backend has no names of its own, and until the generation has been set up.
+	NativeScope map[string]string `json:"native_scope,omitempty"`
 	// Since is when the scope was set up, RFC 3339.
 	Since string `json:"since,omitempty"`
 	// Queued counts the events that the backend still works on.
@@ -43,11 +63,29 @@ func (x *ListedScope) Encode(e *wirejson.Encoder) {
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	number(e, "generation", x.Generation)
+	if len(x.NativeScope) > 0 {
+		e.FieldStart("native_scope")
+		e.ObjStart()
+		for _, name := range slices.Sorted(maps.Keys(x.NativeScope)) {
+			e.FieldStart(name)
+			e.Str(x.NativeScope[name])
+		}
+		e.ObjEnd()
+	}
 	optional(e, "since", x.Since)
 	number(e, "queued", x.Queued)
 	number(e, "pending", x.Pending)
 	number(e, "lost", x.Lost)
 	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *ListedScope) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = ListedScope{}
+	return readObject(d, m, []member{
+		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }},
+		{"generation", integer(&x.Generation)}, {"native_scope", names(&x.NativeScope)}, {"since", text(&x.Since)},
+		{"queued", integer(&x.Queued)}, {"pending", integer(&x.Pending)}, {"lost", integer(&x.Lost)}})
 }
 
 // EventListRequest asks for a page of a scope's events.
@@ -193,6 +231,22 @@ func integer(to *int64) func(d *wirejson.Decoder) error {
 		}
 		*to, err = d.Int64()
 		return err
+	}
+}
+
+// names reads an object of strings.
+func names(to *map[string]string) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) error {
+		*to = map[string]string{}
+		if err := want(d, wirejson.Object, "an object of strings"); err != nil {
+			return err
+		}
+		return d.Obj(func(d *wirejson.Decoder, key string) error {
+			var value string
+			err := text(&value)(d)
+			(*to)[key] = value
+			return err
+		})
 	}
 }
 
