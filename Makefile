@@ -78,7 +78,7 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
 	@integrations/python/test
 
-test-typescript: ## the TypeScript client and the Vercel AI SDK with a slot as its memory (installs Node.js 22 and both into a cache folder)
+test-typescript: ## the TypeScript client, the Vercel AI SDK and OpenClaw's plugin with a slot as their memory (installs Node.js 22 and both into a cache folder)
 	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
@@ -87,8 +87,8 @@ test-mcp: ## the MCP door with the official Python and TypeScript clients and th
 test-registry: ## modules in registries with crane, oras, cosign and the CNCF's registry (builds them once into a cache folder: ten minutes)
 	$(GO) test -tags live -count=1 -v -timeout 40m -run '^TestLive_registry' ./testenv/registryclients/
 
-test-agents: ## the real Claude Code and Codex with a stub model, in a network namespace of their own (0.8 GB of npm packages into a cache folder; not in .ci/run)
-	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestLive_agents$$' ./testenv/agents/
+test-agents: ## the real Claude Code, Codex and OpenClaw with a stub model, in network namespaces of their own (1.5 GB of npm packages into a cache folder; not in .ci/run)
+	$(GO) test -tags live -count=1 -v -timeout 60m -run '^TestLive_' ./testenv/agents/
 
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }

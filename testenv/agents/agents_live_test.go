@@ -4,6 +4,7 @@ package agents_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -34,25 +35,38 @@ func TestLive_agents(t *testing.T) {
 		return
 	}
 	claude, codex := testenv.Agents(t)
+	again(t, claudeVariable+"="+claude, codexVariable+"="+codex)
+}
+
+// again runs this test again in a network namespace that has the loopback device alone, with memhost built and these
+// variables in its environment.
+func again(t *testing.T, variables ...string) {
 	program := filepath.Join(t.TempDir(), "memhost")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/memhost")
 	build.Stderr = os.Stderr
 	require.NoError(t, build.Run())
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self, "-test.run=^TestLive_agents$",
-		"-test.v", "-test.timeout=20m")
-	cmd.Env = append(os.Environ(), claudeVariable+"="+claude, codexVariable+"="+codex, programVariable+"="+program)
+	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self,
+		"-test.run="+flag.Lookup("test.run").Value.String(), "-test.v", "-test.timeout=20m")
+	cmd.Env = append(os.Environ(), programVariable+"="+program)
+	cmd.Env = append(cmd.Env, variables...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	require.NoError(t, cmd.Run())
 }
 
-func inside(t *testing.T) {
+// alone fails where there is more than loopback, and gives the conversation.
+func alone(t *testing.T) conversation.Conversation {
 	devices, err := net.Interfaces()
 	require.NoError(t, err)
 	require.Len(t, devices, 1, "nothing but loopback")
 	c, err := conversation.Read("../../integrations/testdata/conversation.json")
 	require.NoError(t, err)
+	return c
+}
+
+func inside(t *testing.T) {
+	c := alone(t)
 	for _, name := range []string{"claude-code", "codex"} {
 		t.Run(name+" holds the conversation", func(t *testing.T) {
 			m := start(t)

@@ -14,13 +14,17 @@ import (
 	"testing"
 )
 
-// stub is a model that says "Noted.", by the APIs of Anthropic (/v1/messages) and OpenAI (/v1/responses), and keeps
-// what it was asked.
+// stub is a model that says "Noted.", by the APIs of Anthropic (/v1/messages) and OpenAI (/v1/responses and
+// /v1/chat/completions), and keeps what it was asked.
 type stub struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
 	paths  []string
+	// What the model does with chat completions: it calls a tool before it answers, fails, or waits until wait is
+	// closed, where it is not nil.
+	tool, fails, waiting bool
+	wait                 chan struct{}
 }
 
 func newStub(t *testing.T) *stub {
@@ -32,6 +36,10 @@ func newStub(t *testing.T) *stub {
 
 func (s *stub) answer(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if r.URL.Path == "/v1/chat/completions" {
+		s.chat(w, string(body))
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths = append(s.paths, r.Method+" "+r.URL.Path)
@@ -51,6 +59,67 @@ func (s *stub) answer(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// chat answers as a model of OpenAI's chat completions.
+func (s *stub) chat(w http.ResponseWriter, body string) {
+	s.mu.Lock()
+	s.bodies = append(s.bodies, body)
+	wait := s.wait
+	s.waiting = wait != nil
+	s.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails {
+		http.Error(w, `{"error":{"message":"the model is down","type":"server_error"}}`, http.StatusBadRequest)
+		return
+	}
+	delta, reason := `{"role":"assistant","content":"Noted."}`, "stop"
+	if s.tool {
+		delta = `{"role":"assistant","content":"Let me look.","tool_calls":[{"index":0,"id":"c1","type":"function","function":` +
+			`{"name":"` + s.toolOf(body) + `","arguments":"{\"path\":\".\"}"}}]}`
+		reason = "tool_calls"
+	}
+	s.tool = false
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, choice := range []string{`"delta":` + delta, `"delta":{},"finish_reason":"` + reason + `"`} {
+		fmt.Fprintf(w, `data: {"id":"x","object":"chat.completion.chunk","model":"stub","choices":[{"index":0,%s}],`+
+			`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`+"\n\n", choice)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// toolOf is a tool of the request that reads a folder.
+func (s *stub) toolOf(body string) string {
+	for _, name := range []string{"ls", "list", "read"} {
+		if strings.Contains(body, `"name":"`+name+`"`) {
+			return name
+		}
+	}
+	return "none"
+}
+
+func (s *stub) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// toolFirst lets the next answer be the call of a tool.
+func (s *stub) toolFirst(call bool) { s.set(func() { s.tool = call }) }
+
+// fail lets all answers be errors.
+func (s *stub) fail(fails bool) { s.set(func() { s.fails = fails }) }
+
+// hold lets answers wait for release; held tells whether one does.
+func (s *stub) hold()    { s.set(func() { s.wait = make(chan struct{}) }) }
+func (s *stub) release() { s.set(func() { close(s.wait); s.wait, s.waiting = nil, false }) }
+func (s *stub) held() (waits bool) {
+	s.set(func() { waits = s.waiting })
+	return waits
 }
 
 const messageStart = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"stub","content":[],` +

@@ -97,6 +97,11 @@ export class Memory {
     return (await readdir(this.#o.queue)).filter((name) => name.endsWith(".json")).sort();
   }
 
+  /** Waits until what is queued was sent once, whatever became of it, for at most so many milliseconds. */
+  async sent(ms: number): Promise<void> {
+    await Promise.race([this.#delivering, pause(ms, undefined, { ref: false })]);
+  }
+
   /** Delivers what it still can, and gives how many turns wait on disk for the next start. */
   async close(): Promise<number> {
     clearTimeout(this.#timer);
@@ -140,7 +145,7 @@ export class Memory {
         if (held.has(scope)) continue;
         try {
           this.#settled(event, await this.slot.record(event, 120_000));
-          await rm(path);
+          await rm(path, { force: true });
           this.#failures = 0;
         } catch (e) {
           const error = e instanceof SlotError ? e : new SlotError("internal", String(e), true);
