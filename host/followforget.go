@@ -24,12 +24,6 @@ func (s *Slot) follows(r *scopeRecord) bool {
 // forgetAtFollowers lets every follower forget what the serving provider has forgotten. What remains there is in the
 // receipt. Native ids are the serving provider's own.
 func (s *Slot) forgetAtFollowers(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) {
-	partial := func(name, format string, about ...any) {
-		remains(receipt, "at "+name+", which follows: "+format, about...)
-		if receipt.Status == abi.ForgetDone {
-			receipt.Status = abi.ForgetPartial
-		}
-	}
 	for _, f := range s.followerList() {
 		p := f.provider()
 		if p == nil || len(r.NativeIDs) > 0 {
@@ -39,8 +33,8 @@ func (s *Slot) forgetAtFollowers(ctx context.Context, r *abi.ForgetRequest, rece
 		one, err := f.inner.Forget(within, r)
 		cancel()
 		if err != nil {
-			partial(p.name, "all of it: %s; forget it again", abi.AsError(err).Message)
-			continue
+			one = &abi.ForgetReceipt{Status: abi.ForgetPartial, DerivedMayRemain: []string{
+				"all of it: " + abi.AsError(err).Message + "; forget it again"}}
 		}
 		for kind, ids := range one.Removed {
 			if kind != NativeArchived {
@@ -48,7 +42,14 @@ func (s *Slot) forgetAtFollowers(ctx context.Context, r *abi.ForgetRequest, rece
 			}
 		}
 		for _, what := range one.DerivedMayRemain {
-			partial(p.name, "%s", what)
+			remains(receipt, "at %s, which follows: %s", p.name, what)
+		}
+		switch {
+		case one.Status == abi.ForgetDone || receipt.Status == abi.ForgetPartial:
+		case one.Status == abi.ForgetInProgress && receipt.Status != abi.ForgetUnsupported:
+			receipt.Status = abi.ForgetInProgress
+		default:
+			receipt.Status = abi.ForgetPartial
 		}
 	}
 }

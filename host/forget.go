@@ -70,6 +70,9 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 		if err != nil {
 			return err
 		}
+		if ids, _, err = h.withSession(ctx, o.state.Space(), r, ids); err != nil {
+			return err
+		}
 		if err := o.forgetDeliveries(ctx, r, ids, fromProvider == abi.ForgetDone, receipt); err != nil {
 			return err
 		}
@@ -182,7 +185,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 			other.PersonaID != r.Scope.PersonaID {
 			return nil
 		}
-		had, err := h.forgetElsewhere(ctx, b, generationSpace(key, other.Generation), ids, len(r.EventIDs) > 0)
+		had, err := h.forgetElsewhere(ctx, b, generationSpace(key, other.Generation), r, ids)
 		if had && err == nil {
 			remains(receipt, "provider %s (namespace %q, agent %q) had events of this person and was not asked: let it "+
 				"serve and forget again, or remove them there", other.Provider, other.Namespace, other.AgentID)
@@ -240,10 +243,34 @@ func (h *Host) forgetByNativeIDs(ctx context.Context, b *state.Batch, space stat
 	})
 }
 
+// withSession adds to ids the events of the request's session, where it names one, that the ledger of a scope knows.
+// unsure: it has events of which it does not know the session.
+func (h *Host) withSession(ctx context.Context, space state.Space, r *abi.ForgetRequest, ids []string) (all []string,
+	unsure bool, err error) {
+	if r.SessionID == "" {
+		return ids, false, nil
+	}
+	all = slices.Clone(ids)
+	err = h.eachRecord(ctx, tableLedger, space[:], func(kv state.KeyValue) error {
+		id := string(kv.Key[len(space):])
+		e, err := decodeLedgerEntry(kv.Value)
+		if err == nil && e.session == r.SessionID && !slices.Contains(ids, id) {
+			all = append(all, id)
+		}
+		unsure = unsure || err == nil && e.session == ""
+		return err
+	})
+	return all, unsure, err
+}
+
 // forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had reports whether the
-// scope has one of the events; where only some of the ids are known, whether it has any event.
-func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, ids []string, all bool) (
-	had bool, err error) {
+// scope has one of the events; of a range of time, and where sessions are not known, whether it has any event.
+func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, r *abi.ForgetRequest,
+	ids []string) (had bool, err error) {
+	ids, unsure, err := h.withSession(ctx, space, r, ids)
+	if err != nil {
+		return false, err
+	}
 	for _, id := range ids {
 		known, err := h.ledgerRecord(ctx, space, id)
 		if err != nil {
@@ -256,8 +283,8 @@ func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.
 		known.hash = contentHash{}
 		b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
 	}
-	if had || all {
-		return had, nil
+	if had || r.From == "" {
+		return had || unsure, nil
 	}
 	any, err := h.store.Records(ctx, tableLedger, space[:], nil, 1)
 	return len(any) > 0, stateError(err)

@@ -21,8 +21,8 @@ import (
 // forgetterEnv turns the test binary into a process that forgets and kills itself on the way: "FOLDER STEP".
 const forgetterEnv = "HOST_TEST_FORGETTER"
 
-// deadlyStore kills its process at a step: before or behind a commit, or before or behind the overwriting of free
-// pages.
+// deadlyStore kills its process at a step: before or behind a commit, or before, in the middle of or behind the
+// overwriting of free pages.
 type deadlyStore struct {
 	state.Store
 	left *int
@@ -48,9 +48,25 @@ func (s deadlyStore) Commit(ctx context.Context, b *state.Batch) (state.CommitRe
 
 func (s deadlyStore) Scrub(ctx context.Context) error {
 	s.step()
-	err := s.Store.(*state.Bolt).Scrub(ctx)
+	err := s.Store.(*state.Bolt).Scrub(&deadlyContext{Context: ctx, store: s})
 	s.step()
 	return err
+}
+
+// deadlyContext is asked before each page that is overwritten, and takes a step before the first, the second, the
+// fourth and so on.
+type deadlyContext struct {
+	context.Context
+	store deadlyStore
+	pages int
+}
+
+func (c *deadlyContext) Err() error {
+	c.pages++
+	if c.pages&(c.pages-1) == 0 {
+		c.store.step()
+	}
+	return c.Context.Err()
 }
 
 // rememberer opens a slot with full_history and an archive. step: its process is killed there; 0: never.

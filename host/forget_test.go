@@ -108,6 +108,48 @@ func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 	require.Equal(t, "e3", left[0].EventID)
 }
 
+func TestForgettingASessionWithoutAnArchive(t *testing.T) {
+	ctx := context.Background()
+	h := open(t, Options{})
+	before := probeConfig(`{}`)
+	before.Namespace = "before"
+	old, s := openSlot(t, h, before), openSlot(t, h, probeConfig(`{}`))
+	for id, session := range map[string]string{"e1": "a", "e2": "b"} {
+		e := event(id, "echo x")
+		e.SessionID = session
+		for _, slot := range []*Slot{old, s} {
+			_, err := slot.RecordEvent(ctx, e)
+			require.NoError(t, err)
+		}
+	}
+	forget := func(session string) *abi.ForgetReceipt {
+		r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: session, Reason: "x"})
+		require.NoError(t, err)
+		return r
+	}
+	require.Len(t, forget("c").DerivedMayRemain, 1, "no provider had anything of that session")
+	r := forget("a")
+	require.Equal(t, abi.ForgetUnsupported, r.Status)
+	require.Len(t, r.DerivedMayRemain, 2)
+	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
+	for _, slot := range []*Slot{old, s} {
+		for id, forgotten := range map[string]bool{"e1": true, "e2": false} {
+			kept, err := h.ledgerRecord(ctx, spaceOf(t, slot), id)
+			require.NoError(t, err)
+			require.Equal(t, forgotten, kept.hash == contentHash{}, id)
+		}
+	}
+
+	own := openSlot(t, h, history(t, "own"))
+	told(t, own, "e3", "I like tea")
+	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: event("e3", "").SessionID, Reason: "x"})
+	require.NoError(t, err)
+	require.Len(t, r.Removed, 1)
+	kept, err := h.ledgerRecord(ctx, spaceOf(t, own), "e3")
+	require.NoError(t, err)
+	require.Nil(t, kept, "the provider removed it, and the ledger knew its session")
+}
+
 func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testing.T) {
 	ctx := context.Background()
 	s := probeSlot(t, `{}`)

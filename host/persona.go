@@ -48,8 +48,9 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 }
 
 // ErasePersona erases all that is held of a person: every scope that the data folder knows of the person is reset, by
-// the provider that serves, or by one that served before, which find makes ready again from its last configuration. The
-// archive loses the person's events. What happened until now is not recorded again, with any provider.
+// the provider that serves, by one that follows, or by one that served before, which find makes ready again from its
+// last configuration. The archive loses the person's events, and the stored answers of shadows go. What happened until
+// now is not recorded again, with any provider.
 //
 // What cannot be erased is named in the receipt, with the reason; asked again it goes on.
 //
@@ -77,8 +78,16 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 	if err != nil {
 		return nil, err
 	}
+	runs := map[string]bool{}
 	for i := range scopes {
 		x.erase(ctx, &scopes[i])
+		runs[scopes[i].RunID] = true
+	}
+	for run := range runs {
+		err := h.forgetShadowAnswers(ctx, abi.MemoryScope{RunID: run, PersonaID: r.PersonaID})
+		if err != nil {
+			x.remains("stored answers of shadows: %s", err)
+		}
 	}
 	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool {
 		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
@@ -163,11 +172,16 @@ func (x *personErasure) erase(ctx context.Context, record *scopeRecord) {
 	x.receipt.Scopes = append(x.receipt.Scopes, out)
 }
 
-// slotOf is a slot whose provider has a scope: the one that serves, or one opened for it.
+// slotOf is a slot whose provider has a scope: the one that serves, a follower's, or one opened for it.
 func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slot, serving bool, err error) {
 	if v := x.slot.current.Load(); v != nil && v.provider.owns(record) &&
 		(record.AgentID == "" || v.provider.config.AgentScoped) {
 		return x.slot, true, nil
+	}
+	for _, f := range x.slot.followerList() {
+		if p := f.provider(); p != nil && p.owns(record) && (record.AgentID == "" || p.config.AgentScoped) {
+			return f.inner, false, nil
+		}
 	}
 	key := providerKey(record.Provider, record.Origin, record.Namespace)
 	name := fmt.Sprint(string(key), record.AgentID != "")

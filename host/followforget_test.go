@@ -1,0 +1,124 @@
+package host
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/plugins"
+)
+
+// mem0Config is the built module of mem0 before a fake server, whose language model is rules.
+func mem0Config(t testing.TB) ProviderConfig {
+	t.Helper()
+	m, ok := plugins.Find("mem0")
+	require.True(t, ok)
+	server := httptest.NewServer(mem0.New(mem0.Options{}))
+	t.Cleanup(server.Close)
+	return ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
+		Block: abi.Raw(`{"url":"` + server.URL + `"}`)}
+}
+
+// followed opens a slot with a control that keeps everything, and with mem0 as its shadow, which is asked every
+// question.
+func followed(t *testing.T, dir string) (*Host, *Slot) {
+	t.Helper()
+	h, err := New(context.Background(), Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
+	require.NoError(t, err)
+	s, err := h.Open(context.Background(), history(t, ""))
+	require.NoError(t, err)
+	require.NoError(t, s.Shadow(context.Background(), mem0Config(t), ShadowOptions{SamplePercent: 100}))
+	return h, s
+}
+
+// atFollower asks the slot's only follower.
+func atFollower(t *testing.T, s *Slot, scope abi.MemoryScope, query string) string {
+	t.Helper()
+	found, err := s.followerList()[0].inner.Retrieve(context.Background(), &abi.RetrieveRequest{Query: query,
+		Scope: scope, SessionID: "new"})
+	require.NoError(t, err)
+	return found.FormattedContext
+}
+
+func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h, s := followed(t, dir)
+	e := event("e1", "My cat is called Zorvex.")
+	e.SessionID = "cat"
+	_, err := s.RecordEvent(ctx, e)
+	require.NoError(t, err)
+	told(t, s, "e2", "I live in Oslo.")
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "the cat Zorvex", Scope: testScope, SessionID: "new"})
+	require.NoError(t, err)
+	until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
+	require.Contains(t, atFollower(t, s, testScope, "the cat Zorvex"), "Zorvex")
+
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: "cat", Reason: "asked"})
+	require.NoError(t, err)
+	require.Equal(t, abi.ForgetDone, r.Status, "%v", r.DerivedMayRemain)
+	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
+	require.Len(t, r.Removed["memory (mem0)"], 1)
+	require.Contains(t, strings.Join(r.DerivedMayRemain, "\n"), "at mem0, which follows: history: mem0 keeps")
+	require.NotContains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Zorvex")
+	require.Contains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Oslo")
+	require.Zero(t, shadowOf(t, s).Report.Answers)
+	known, err := h.ledgerRecord(ctx, spaceOf(t, s.followerList()[0].inner), "e1")
+	require.NoError(t, err)
+	require.Nil(t, known, "the follower's own ledger has lost it")
+	require.NoError(t, s.Close(ctx))
+	require.NoError(t, h.Close(ctx))
+	require.Empty(t, dataHas(t, dir, "Zorvex"))
+}
+
+func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h, s := followed(t, dir)
+	for _, e := range []*abi.MemoryEvent{event("e1", "My cat is called Zorvex."), event("e2", "I live in Oslo.")} {
+		e.UserID = map[string]string{"e1": "ann", "e2": "bob"}[e.EventID]
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	ann, bob := testScope, testScope
+	ann.PersonaID, bob.PersonaID = "ann", "bob"
+	for i, scope := range []abi.MemoryScope{ann, bob} {
+		_, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "what do you know of me", Scope: scope, SessionID: "new"})
+		require.NoError(t, err)
+		until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == int64(i+1) })
+	}
+	require.Contains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
+
+	r, err := s.ErasePersona(ctx, &abi.PersonaRequest{PersonaID: "ann", Reason: "asked"},
+		func(context.Context, *KeptProvider) (ProviderConfig, error) {
+			require.Fail(t, "a follower is open already")
+			return ProviderConfig{}, nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, abi.ForgetDone, r.Status, "%v", r.Scopes)
+	require.Len(t, r.Scopes, 2)
+	for _, scope := range r.Scopes {
+		require.Equal(t, abi.ResetDone, scope.Status, scope.Provider)
+	}
+	require.NotContains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
+	require.Contains(t, atFollower(t, s, bob, "Oslo"), "Oslo", "others' memory goes on")
+	page, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Answers, 1)
+	require.Equal(t, "bob", page.Answers[0].Scope.PersonaID)
+	again := event("e1", "My cat is called Zorvex.")
+	again.UserID = "ann"
+	_, err = s.RecordEvent(ctx, again)
+	requireCode(t, err, abi.CodeConflict, "was forgotten")
+	require.NoError(t, s.Close(ctx))
+	require.NoError(t, h.Close(ctx))
+	require.Empty(t, dataHas(t, dir, "Zorvex"))
+}
