@@ -16,16 +16,25 @@ import (
 // reportType is the media type of a report of the conformance kit that is attached to a module.
 const reportType = "application/vnd.memhost.conformance.v1+json"
 
+// reportKind is the kind of a signed statement that has a report.
+const reportKind = "https://github.com/memhost/memhost/conformance/v1"
+
 // maxReport bounds a report, in bytes.
-const maxReport = 4 << 20
+const maxReport = 2 << 20
 
 // attachments are what a module in a registry has beside its bytes. Nil for any other module.
 type attachments struct {
-	Signatures []signature           `json:"signatures"`
-	Reports    []*conformance.Report `json:"reports"`
+	Signatures []signature      `json:"signatures"`
+	Reports    []attachedReport `json:"reports"`
 }
 
-// signature is one of a module.
+// attachedReport is a report of the conformance kit, with its signature where it has one.
+type attachedReport struct {
+	*conformance.Report
+	Signature *signature `json:"signature,omitempty"`
+}
+
+// signature is one of a module, or of a report about it.
 type signature struct {
 	// Signer is the ID of the key, or the identity, as the signature has it. It is checked only where Trust is not
 	// empty.
@@ -58,18 +67,29 @@ func (a *app) attachments(ctx context.Context, m *module) (*attachments, error) 
 		a.out.note("what the registry has for it now cannot be shown: %v", err)
 		bundles = client.AttachedBefore(r)
 	}
-	found := &attachments{Signatures: []signature{}, Reports: []*conformance.Report{}}
+	found := &attachments{Signatures: []signature{}, Reports: []attachedReport{}}
 	lines, root := a.trustLines(r)
 	for _, b := range bundles {
-		found.Signatures = append(found.Signatures, checked(b, r, lines, root))
-	}
-	for _, text := range reports {
-		report, err := parseReport(text, m)
-		if err == nil { // what is attached may be anybody's; another module's report says nothing about this one
-			found.Reports = append(found.Reports, report)
+		switch kind, says := signing.Statement(b); kind {
+		case signing.Signature:
+			found.Signatures = append(found.Signatures, checked(b, kind, r, lines, root))
+		case reportKind:
+			s := checked(b, kind, r, lines, root)
+			found.addReport(says, &s, m)
 		}
 	}
+	for _, text := range reports {
+		found.addReport(text, nil, m)
+	}
 	return found, nil
+}
+
+// addReport leaves out what is no report about the module: what is attached may be anybody's.
+func (a *attachments) addReport(text []byte, by *signature, m *module) {
+	report, err := parseReport(text, m)
+	if err == nil {
+		a.Reports = append(a.Reports, attachedReport{report, by})
+	}
 }
 
 // trustLines are those of the configuration about the module, where there is one that can be read, and the file of the
@@ -87,7 +107,8 @@ func (a *app) trustLines(r registry.Reference) (lines []config.Trust, root strin
 	return lines, c.Modules.SigstoreRoot
 }
 
-func checked(bundle []byte, r registry.Reference, lines []config.Trust, root string) signature {
+// checked is what the lines say of the signature of a statement.
+func checked(bundle []byte, kind string, r registry.Reference, lines []config.Trust, root string) signature {
 	s := signature{Signer: signing.Signer(bundle)}
 	for _, t := range lines {
 		signers, err := signersOf([]config.Trust{t}, root)
@@ -95,7 +116,7 @@ func checked(bundle []byte, r registry.Reference, lines []config.Trust, root str
 			s.Problem = err.Error()
 			continue
 		}
-		signer, err := signers[0].Verify(bundle, r.Digest)
+		signer, err := signers[0].Verify(bundle, kind, r.Digest)
 		switch {
 		case err == nil:
 			return signature{Signer: signer, Trust: t.Line}
@@ -115,28 +136,30 @@ func (a *attachments) lines() (rows [][2]string) {
 		rows = append(rows, [2]string{"signature", "none"})
 	}
 	for _, s := range a.Signatures {
-		text := "by " + s.Signer
-		switch {
-		case s.Trust != "":
-			text += ", trusted: " + s.Trust
-		case s.Problem != "":
-			text += ", not valid: " + s.Problem
-		default:
-			text += ", not checked: modules.trust has no line for it"
-		}
-		rows = append(rows, [2]string{"signature", inALine(text)})
+		rows = append(rows, [2]string{"signature", inALine(s.text())})
 	}
 	for _, r := range a.Reports {
-		rows = append(rows, [2]string{"conformance", inALine(reportText(r))})
+		rows = append(rows, [2]string{"conformance", inALine(r.text())})
 	}
 	return rows
+}
+
+// text is who has signed and whether that counts.
+func (s *signature) text() string {
+	switch {
+	case s.Trust != "":
+		return "by " + s.Signer + ", trusted: " + s.Trust
+	case s.Problem != "":
+		return "by " + s.Signer + ", not valid: " + s.Problem
+	}
+	return "by " + s.Signer + ", not checked: modules.trust has no line for it"
 }
 
 // inALine makes a stranger's text fit for a cell of a table.
 func inALine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
 
-// reportText is a report in a line: its verdict, how many clauses have which verdict, and before what.
-func reportText(r *conformance.Report) string {
+// text is a report in a line: its verdict, how many clauses have which verdict, before what, and who says so.
+func (r attachedReport) text() string {
 	count := map[conformance.Verdict]int{}
 	for _, c := range r.Clauses {
 		count[c.Verdict]++
@@ -148,7 +171,10 @@ func reportText(r *conformance.Report) string {
 	if r.Backend != "" {
 		text += ", before " + r.Backend
 	}
-	return text
+	if r.Signature == nil {
+		return text + "; not signed"
+	}
+	return text + "; signed " + r.Signature.text()
 }
 
 // readReport reads a report that is to be attached to a module. A report about other bytes is refused.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +25,9 @@ const signHelp = `Signs a module in a registry with a key, and attaches the sign
 Keys and signatures are those of cosign: ` + "`cosign generate-key-pair`" + ` makes keys for this command, and
 ` + "`cosign verify --key KEY.pub --insecure-ignore-tlog`" + ` checks its signatures. They are in no transparency log.
 
+--report FILE attaches what ` + "`memhost conformance --json`" + ` printed about this module, too, signed with the same key: a statement
+of the kind ` + reportKind + `, which ` + "`cosign verify-attestation`" + ` checks.
+
 Which signatures a slot wants is in modules.trust of its configuration; ` + "`memhost inspect oci://...`" + ` shows those that a module has.
 
 The key's password is COSIGN_PASSWORD, or is asked for on the terminal.`
@@ -35,7 +40,7 @@ The password is COSIGN_PASSWORD, or is asked for on the terminal. An empty one l
 const envPassword = "COSIGN_PASSWORD"
 
 func (a *app) signCommand() *cobra.Command {
-	var key string
+	var key, report string
 	cmd := &cobra.Command{
 		Use: "sign oci://HOST/NAME:TAG", Short: "Sign a module in a registry", Long: signHelp,
 		Args:    cobra.ExactArgs(1),
@@ -44,10 +49,11 @@ func (a *app) signCommand() *cobra.Command {
 			if key == "" {
 				return usageError("sign: --key: want the file of a private key", "`memhost sign new-key NAME` makes one")
 			}
-			return a.sign(cmd, args[0], key)
+			return a.sign(cmd.Context(), args[0], key, report)
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the file of the private key")
+	cmd.Flags().StringVar(&report, "report", "", "attach a report of memhost conformance --json, signed")
 	cmd.AddCommand(&cobra.Command{
 		Use: "new-key NAME", Short: "Write a key pair, NAME.key and NAME.pub", Long: newKeyHelp, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.newKey(args[0]) },
@@ -55,7 +61,7 @@ func (a *app) signCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sign(cmd *cobra.Command, name, keyFile string) error {
+func (a *app) sign(ctx context.Context, name, keyFile, reportFile string) error {
 	r, err := registry.ParseReference(name)
 	if err != nil {
 		return err
@@ -64,22 +70,23 @@ func (a *app) sign(cmd *cobra.Command, name, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	m, r, err := a.fetch(cmd.Context(), r)
+	m, r, err := a.fetch(ctx, r)
 	if err != nil {
 		return err
 	}
-	signature, err := key.Sign(r.Digest)
-	if err != nil {
+	var report []byte
+	if reportFile != "" {
+		if report, err = readReport(reportFile, m); err != nil {
+			return err
+		}
+	}
+	if err := a.attachSigned(ctx, r, key, signing.Signature, json.RawMessage("{}")); err != nil {
 		return err
 	}
-	client, err := a.registryClient()
-	if err != nil {
-		return err
-	}
-	notes := signing.Annotations()
-	notes["org.opencontainers.image.created"] = a.Now().UTC().Format(time.RFC3339)
-	if err := client.Attach(cmd.Context(), r, signing.BundleType, signature, notes); err != nil {
-		return err
+	if report != nil {
+		if err := a.attachSigned(ctx, r, key, reportKind, report); err != nil {
+			return err
+		}
 	}
 	if a.out.json {
 		return a.out.object(map[string]any{"reference": r.String(), "digest": r.Digest, "name": m.name,
@@ -87,6 +94,23 @@ func (a *app) sign(cmd *cobra.Command, name, keyFile string) error {
 	}
 	a.out.print("%s\nsigned by %s\n", r, key.ID)
 	return nil
+}
+
+// attachSigned attaches a signed statement to the module that r names by its digest.
+func (a *app) attachSigned(
+	ctx context.Context, r registry.Reference, key *signing.PrivateKey, kind string, says json.RawMessage,
+) error {
+	statement, err := key.Sign(kind, r.Digest, says)
+	if err != nil {
+		return err
+	}
+	client, err := a.registryClient()
+	if err != nil {
+		return err
+	}
+	notes := signing.Annotations(kind)
+	notes["org.opencontainers.image.created"] = a.Now().UTC().Format(time.RFC3339)
+	return client.Attach(ctx, r, signing.BundleType, statement, notes)
 }
 
 func (a *app) privateKey(path string) (*signing.PrivateKey, error) {

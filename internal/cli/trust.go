@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -111,6 +112,10 @@ func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 
 // signedByOne notes in the module the first signer who has signed it; else it says why there is none.
 func signedByOne(signers []trustedSigner, m *module, bundles [][]byte, digest string) (why string) {
+	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b []byte) bool { // a signed report is no signature
+		kind, _ := signing.Statement(b)
+		return kind != signing.Signature
+	})
 	if len(bundles) == 0 {
 		return "it has no signature"
 	}
@@ -146,7 +151,7 @@ func (s trustedSigner) name() string {
 // to be.
 func signedBy(s signing.Verifier, bundles [][]byte, digest string) (signer string, wrong error) {
 	for _, b := range bundles {
-		signer, err := s.Verify(b, digest)
+		signer, err := s.Verify(b, signing.Signature, digest)
 		if err == nil {
 			return signer, nil
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -40,7 +41,7 @@ func TestALineOfTrustEndsWithItsDay(t *testing.T) {
 	client := &registry.Client{}
 	pinned, err := client.Push(t.Context(), r, testguest.Echo())
 	require.NoError(t, err)
-	signature, err := key.Sign(pinned.Digest)
+	signature, err := key.Sign(signing.Signature, pinned.Digest, json.RawMessage("{}"))
 	require.NoError(t, err)
 	require.NoError(t, client.Attach(t.Context(), pinned, signing.BundleType, signature, nil))
 
@@ -94,7 +95,7 @@ func TestAKeylessSignatureIsTrusted(t *testing.T) {
 		m, err := inspected(testguest.Echo(), pinned.String())
 		require.NoError(t, err)
 		a := &app{System: System{Environ: []string{"XDG_CACHE_HOME=" + t.TempDir()}, Now: time.Now}}
-		shown := checked(bundle, pinned, c.Trust(), c.Modules.SigstoreRoot)
+		shown := checked(bundle, signing.Signature, pinned, c.Trust(), c.Modules.SigstoreRoot)
 		return m, &shown, a.checkTrust(c, m, false)
 	}
 	m, shown, err := check("root.json", workflow+"*", actions)

@@ -28,14 +28,14 @@ const (
 	bundlePrefix  = "application/vnd.dev.sigstore.bundle"
 	payloadType   = "application/vnd.in-toto+json"
 	statementType = "https://in-toto.io/Statement/v1"
-	// signPredicate says that the statement is a signature and no attestation about something else.
-	signPredicate = "https://sigstore.dev/cosign/sign/v1"
+
+	// Signature is the kind of statement that says: these are my bytes. Other kinds say something about them.
+	Signature = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// Annotations are those of the OCI manifest of a signature, without its time.
-func Annotations() map[string]string {
-	return map[string]string{"dev.sigstore.bundle.content": "dsse-envelope",
-		"dev.sigstore.bundle.predicateType": signPredicate}
+// Annotations are those of the OCI manifest of a statement of a kind, without its time.
+func Annotations(kind string) map[string]string {
+	return map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": kind}
 }
 
 // bundle is the part of a Sigstore bundle that counts here. A hint is the base64 of the key's SHA-256.
@@ -56,11 +56,12 @@ type subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// Sign gives a bundle that says: the owner of this key signs the manifest with this digest, sha256:<hex>.
-func (k *PrivateKey) Sign(digest string) ([]byte, error) {
+// Sign gives a bundle with a signed statement of a kind about the manifest with this digest, sha256:<hex>. What a
+// Signature says is {}.
+func (k *PrivateKey) Sign(kind, digest string, says json.RawMessage) ([]byte, error) {
 	of := strings.TrimPrefix(digest, "sha256:")
-	payload, err := json.Marshal(statement{Type: statementType, PredicateType: signPredicate,
-		Subject: []subject{{Digest: map[string]string{"sha256": of}}}, Predicate: json.RawMessage("{}")})
+	payload, err := json.Marshal(statement{Type: statementType, PredicateType: kind,
+		Subject: []subject{{Digest: map[string]string{"sha256": of}}}, Predicate: says})
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +106,28 @@ func Signer(text []byte) string {
 // ErrOtherKey says that a signature is not by the key that it was checked with.
 var ErrOtherKey = errors.New("it is not by this key")
 
+// Statement is what a bundle says, and of which kind that is: not checked unless Verify has accepted the bundle. Both
+// are empty where it cannot be read.
+func Statement(text []byte) (kind string, says json.RawMessage) {
+	var b bundle
+	var s statement
+	if json.Unmarshal(text, &b) != nil {
+		return "", nil
+	}
+	payload, _, err := b.envelope()
+	if err != nil || json.Unmarshal(payload, &s) != nil {
+		return "", nil
+	}
+	return s.PredicateType, s.Predicate
+}
+
 // Verifier wants a signature of somebody: of a PublicKey, or a Keyless one of an identity.
 type Verifier interface {
-	// Verify checks that a bundle is their signature of the manifest with this digest, sha256:<hex>, and says whose.
+	// Verify checks that a bundle is their statement of a kind about the manifest with this digest, sha256:<hex>, and
+	// gives their name.
 	//
 	// Errors: ErrOtherKey, where somebody else has made it; any other error says what is wrong with the bundle.
-	Verify(bundle []byte, digest string) (signer string, err error)
+	Verify(bundle []byte, kind, digest string) (signer string, err error)
 	// Claims reports whether a bundle says that it is theirs, which is not checked.
 	Claims(bundle []byte) bool
 	// String names them in errors.
@@ -124,7 +141,7 @@ func (k *PublicKey) String() string { return k.ID }
 func (k *PublicKey) Claims(text []byte) bool { return Signer(text) == k.ID }
 
 // Verify implements Verifier. The signer is the key's ID.
-func (k *PublicKey) Verify(text []byte, digest string) (signer string, err error) {
+func (k *PublicKey) Verify(text []byte, kind, digest string) (signer string, err error) {
 	var b bundle
 	if err := json.Unmarshal(text, &b); err != nil {
 		return "", fmt.Errorf("it is no JSON of the form: %w", err)
@@ -137,20 +154,20 @@ func (k *PublicKey) Verify(text []byte, digest string) (signer string, err error
 	if !ecdsa.VerifyASN1(k.key, sum[:], signature) {
 		return "", ErrOtherKey
 	}
-	return k.ID, checkStatement(b.DSSEEnvelope.PayloadType, payload, digest)
+	return k.ID, checkStatement(b.DSSEEnvelope.PayloadType, payload, kind, digest)
 }
 
-// checkStatement checks what was signed. One key may sign many things: only this kind is a module's signature.
-func checkStatement(kind string, payload []byte, digest string) error {
+// checkStatement checks what was signed. One key may sign many things: only the kind that is wanted counts.
+func checkStatement(payloadIs string, payload []byte, kind, digest string) error {
 	var s statement
-	if kind != payloadType {
-		return fmt.Errorf("it signs a payload of type %q, want %q", kind, payloadType)
+	if payloadIs != payloadType {
+		return fmt.Errorf("it signs a payload of type %q, want %q", payloadIs, payloadType)
 	}
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return fmt.Errorf("its statement is no JSON of the form: %w", err)
 	}
-	if s.Type != statementType || s.PredicateType != signPredicate {
-		return fmt.Errorf("it states %q of type %q, want %q", s.PredicateType, s.Type, signPredicate)
+	if s.Type != statementType || s.PredicateType != kind {
+		return fmt.Errorf("it states %q of type %q, want %q", s.PredicateType, s.Type, kind)
 	}
 	of, _ := strings.CutPrefix(digest, "sha256:")
 	if of == "" || !slices.ContainsFunc(s.Subject, func(s subject) bool { return s.Digest["sha256"] == of }) {

@@ -66,11 +66,11 @@ func (k Keyless) matches(i Identity) bool {
 }
 
 // Verify implements Verifier. The signer is the identity with its whole name.
-func (k Keyless) Verify(text []byte, digest string) (signer string, err error) {
+func (k Keyless) Verify(text []byte, kind, digest string) (signer string, err error) {
 	if !k.Claims(text) {
 		return "", ErrOtherKey
 	}
-	i, err := k.Root.Verify(text, digest)
+	i, err := k.Root.Verify(text, kind, digest)
 	if err != nil {
 		return "", err
 	}
@@ -126,9 +126,9 @@ func (m *material) certificate() []byte {
 	return nil
 }
 
-// Verify checks that a bundle is a keyless signature of the manifest with this digest, and says whose. An error says
-// what is wrong with it.
-func (r *Root) Verify(text []byte, digest string) (Identity, error) {
+// Verify checks that a bundle is a keyless statement of a kind about the manifest with this digest, and says whose. An
+// error says what is wrong with it.
+func (r *Root) Verify(text []byte, kind, digest string) (Identity, error) {
 	var b bundle
 	if err := json.Unmarshal(text, &b); err != nil {
 		return Identity{}, fmt.Errorf("it is no JSON of the form: %w", err)
@@ -137,7 +137,7 @@ func (r *Root) Verify(text []byte, digest string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return identity, checkStatement(b.DSSEEnvelope.PayloadType, payload, digest)
+	return identity, checkStatement(b.DSSEEnvelope.PayloadType, payload, kind, digest)
 }
 
 // verifyBundle checks everything but what is stated.

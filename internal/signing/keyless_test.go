@@ -33,12 +33,12 @@ func TestAKeylessSignatureIsForOneDigestAndOneIdentity(t *testing.T) {
 	for _, version2 := range []bool{false, true} {
 		text := s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions, Version2: version2})
 		assert.Equal(t, workflow+" issued by "+actions, Signer(text))
-		identity, err := root.Verify(text, digest)
+		identity, err := root.Verify(text, Signature, digest)
 		require.NoError(t, err)
 		assert.Equal(t, Identity{workflow, actions}, identity)
-		_, err = root.Verify(text, "sha256:"+strings.Repeat("0b", 32))
+		_, err = root.Verify(text, Signature, "sha256:"+strings.Repeat("0b", 32))
 		require.ErrorContains(t, err, "another digest")
-		_, err = other.Verify(text, digest)
+		_, err = other.Verify(text, Signature, digest)
 		require.ErrorContains(t, err, "that the trusted root does not have")
 
 		for name, want := range map[Identity]error{
@@ -49,7 +49,7 @@ func TestAKeylessSignatureIsForOneDigestAndOneIdentity(t *testing.T) {
 			{"https://github.com/other/*", actions}:                                            ErrOtherKey,
 			{strings.TrimSuffix(workflow, "1") + "*", ""}:                                      ErrOtherKey,
 		} {
-			signer, err := Keyless{root, name}.Verify(text, digest)
+			signer, err := Keyless{root, name}.Verify(text, Signature, digest)
 			require.ErrorIs(t, err, want, name)
 			if err == nil {
 				assert.Equal(t, identity.String(), signer, "the whole name")
@@ -57,7 +57,7 @@ func TestAKeylessSignatureIsForOneDigestAndOneIdentity(t *testing.T) {
 		}
 	}
 	_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
-		Predicate: "https://slsa.dev/provenance/v1"}), digest)
+		Predicate: "https://slsa.dev/provenance/v1"}), Signature, digest)
 	require.ErrorContains(t, err, "it states")
 }
 
@@ -77,7 +77,7 @@ func TestTheRecordedSignature(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Identity{"cody@soyland.com", "https://github.com/login/oauth"}, identity)
 	assert.Contains(t, string(payload), "https://cosign.sigstore.dev/attestation/v1")
-	_, err = root.Verify(text, "sha256:732112270d7e59418a8c080b134b24cabd67d250d0d0147a97ed95ba5c280aa4")
+	_, err = root.Verify(text, Signature, "sha256:732112270d7e59418a8c080b134b24cabd67d250d0d0147a97ed95ba5c280aa4")
 	require.ErrorContains(t, err, "it states")
 }
 
@@ -195,11 +195,11 @@ func TestAChangedKeylessSignatureIsRefused(t *testing.T) {
 			if one.only == 1 && version2 || one.only == 2 && !version2 {
 				continue
 			}
-			_, err := root.Verify(changed(t, text, one.at, one.do), digest)
+			_, err := root.Verify(changed(t, text, one.at, one.do), Signature, digest)
 			require.ErrorContains(t, err, one.want, "%s, version 2: %t", one.at, version2)
 		}
 	}
-	_, err := root.Verify([]byte("{"), digest)
+	_, err := root.Verify([]byte("{"), Signature, digest)
 	require.ErrorContains(t, err, "no JSON of the form")
 }
 
@@ -237,7 +237,7 @@ func TestWhatTheRootDoesNotHaveDoesNotCount(t *testing.T) {
 		root, err := ReadRoot(changed(t, s.Root(), one.at, one.do))
 		require.NoError(t, err, one.at)
 		_, err = root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
-			Version2: one.v2}), digest)
+			Version2: one.v2}), Signature, digest)
 		require.ErrorContains(t, err, one.want, one.at)
 	}
 }
@@ -250,7 +250,7 @@ func TestACertificateCountsInItsMinutes(t *testing.T) {
 		for seen, ok := range map[time.Duration]bool{-2 * time.Minute: false, 0: true, 8 * time.Minute: true,
 			10 * time.Minute: false, 365 * 24 * time.Hour: false} {
 			_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
-				Version2: version2, Seen: sigstore.Made.Add(seen)}), digest)
+				Version2: version2, Seen: sigstore.Made.Add(seen)}), Signature, digest)
 			if ok {
 				require.NoError(t, err)
 				continue
@@ -285,7 +285,7 @@ func FuzzKeylessSignatures(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		Signer(text)
-		if i, err := root.Verify(text, digest); err == nil {
+		if i, err := root.Verify(text, Signature, digest); err == nil {
 			assert.Equal(t, Identity{workflow, actions}, i)
 		}
 	})

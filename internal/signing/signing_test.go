@@ -30,21 +30,21 @@ func newPair(t *testing.T) (*PrivateKey, *PublicKey) {
 func TestASignatureIsForOneDigestAndOneKey(t *testing.T) {
 	key, half := newPair(t)
 	_, other := newPair(t)
-	text, err := key.Sign(digest)
+	text, err := key.Sign(Signature, digest, json.RawMessage("{}"))
 	require.NoError(t, err)
 	assert.Equal(t, key.ID, Signer(text))
-	signer, err := half.Verify(text, digest)
+	signer, err := half.Verify(text, Signature, digest)
 	require.NoError(t, err)
 	assert.Equal(t, key.ID, signer)
-	_, err = other.Verify(text, digest)
+	_, err = other.Verify(text, Signature, digest)
 	require.ErrorIs(t, err, ErrOtherKey)
-	_, err = half.Verify(text, "sha256:"+strings.Repeat("0b", 32))
+	_, err = half.Verify(text, Signature, "sha256:"+strings.Repeat("0b", 32))
 	require.ErrorContains(t, err, "another digest")
 }
 
 func TestAChangedSignatureIsRefused(t *testing.T) {
 	key, half := newPair(t)
-	text, err := key.Sign(digest)
+	text, err := key.Sign(Signature, digest, json.RawMessage("{}"))
 	require.NoError(t, err)
 	payload := func(s string) string { return `"payload":"` + base64.StdEncoding.EncodeToString([]byte(s)) }
 	for _, change := range [][2]string{
@@ -58,7 +58,7 @@ func TestAChangedSignatureIsRefused(t *testing.T) {
 	} {
 		changed := strings.Replace(string(text), change[0], change[1], 1)
 		require.NotEqual(t, string(text), changed, change[0])
-		_, err := half.Verify([]byte(changed), digest)
+		_, err := half.Verify([]byte(changed), Signature, digest)
 		require.Error(t, err, change[1])
 	}
 }
@@ -72,14 +72,14 @@ func TestOnlyASignatureIsASignature(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	}
-	require.NoError(t, checkStatement(payloadType, signed(statementType, signPredicate), digest))
-	require.Error(t, checkStatement(payloadType, signed(statementType, "https://spdx.dev/Document"), digest))
-	require.Error(t, checkStatement(payloadType, signed("other", signPredicate), digest))
-	require.Error(t, checkStatement("text/plain", signed(statementType, signPredicate), digest))
-	require.Error(t, checkStatement(payloadType, []byte("{"), digest))
-	none := bytes.ReplaceAll(signed(statementType, signPredicate), []byte("sha256"), []byte("sha512"))
-	require.Error(t, checkStatement(payloadType, none, digest))
-	require.Error(t, checkStatement(payloadType, none, "sha256:"), "an absent digest is no match")
+	require.NoError(t, checkStatement(payloadType, signed(statementType, Signature), Signature, digest))
+	require.Error(t, checkStatement(payloadType, signed(statementType, "https://spdx.dev/Document"), Signature, digest))
+	require.Error(t, checkStatement(payloadType, signed("other", Signature), Signature, digest))
+	require.Error(t, checkStatement("text/plain", signed(statementType, Signature), Signature, digest))
+	require.Error(t, checkStatement(payloadType, []byte("{"), Signature, digest))
+	none := bytes.ReplaceAll(signed(statementType, Signature), []byte("sha256"), []byte("sha512"))
+	require.Error(t, checkStatement(payloadType, none, Signature, digest))
+	require.Error(t, checkStatement(payloadType, none, Signature, "sha256:"), "an absent digest is no match")
 }
 
 func TestKeysAreCosigns(t *testing.T) {

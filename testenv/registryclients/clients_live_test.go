@@ -177,6 +177,24 @@ func TestLive_registry_cosign_and_memhost_accept_each_others_signatures(t *testi
 		"--allow-http-registry", "--yes", name+"@"+digest) // and one that memhost made
 }
 
+// TestLive_registry_cosign_checks_a_signed_report: it is an attestation, and no signature.
+func TestLive_registry_cosign_checks_a_signed_report(t *testing.T) {
+	s := newShell(t)
+	cosign, name := program(t, "cosign"), s.host+"/team/mem"
+	report := s.run(s.memhost, "conformance", "--condition", "no_memory", "--clause", "1", "--json")
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "report.json"), []byte(report), 0o600))
+	_, digest, _ := strings.Cut(strings.TrimSpace(s.run(s.memhost, "push", "no_memory", "oci://"+name+":v1")), "@")
+	s.run(s.memhost, "sign", "new-key", "ours")
+	s.run(s.memhost, "sign", "new-key", "other")
+	s.run(s.memhost, "sign", "oci://"+name+":v1", "--key", "ours.key", "--report", "report.json")
+	verify := []string{"verify-attestation", "--insecure-ignore-tlog", "--allow-http-registry", "--type",
+		"https://github.com/memhost/memhost/conformance/v1", name + "@" + digest, "--key"}
+	s.run(cosign, append(verify, "ours.pub")...)
+	_, err := s.try(cosign, append(verify, "other.pub"))
+	require.Error(t, err)
+	s.run(cosign, "verify", "--key", "ours.pub", "--insecure-ignore-tlog", "--allow-http-registry", name+"@"+digest)
+}
+
 // TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures: signatures that Sigstore's services would make are
 // accepted by cosign (which has sigstore-go in it), too, and what memhost refuses is refused.
 func TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures(t *testing.T) {
@@ -202,7 +220,7 @@ func TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures(t *testing
 	wanted := signing.Keyless{Root: trusted, Identity: signing.Identity{Name: workflow, Issuer: actions}}
 	hold := func(what string, text []byte, accepted bool) {
 		t.Helper()
-		_, ours := wanted.Verify(text, digest)
+		_, ours := wanted.Verify(text, signing.Signature, digest)
 		theirs := cosigns(text)
 		if accepted {
 			require.NoError(t, ours, what)
@@ -229,7 +247,7 @@ func TestLive_registry_cosign_and_memhost_agree_on_keyless_signatures(t *testing
 		hold("of another digest", services.Sign(other), false)
 		mixed(t, text, services.Sign(sign), func(what string, changed []byte) {
 			if version2 { // cosign reads some members from others that say the same
-				_, ours := wanted.Verify(changed, digest)
+				_, ours := wanted.Verify(changed, signing.Signature, digest)
 				require.Error(t, ours, what)
 				return
 			}
