@@ -80,14 +80,29 @@ func (b *backfiller) resume(ctx context.Context, s *steps) {
 	s.notef("the backfill of %s goes on: `memhost backfill` says how far it is", u.Provider)
 }
 
+// checkShadows finds the module of each configured shadow, before anything is loaded.
+func (a *app) checkShadows(c *config.Config) error {
+	for _, name := range c.Memory.Shadows {
+		if _, err := a.swapModule(c, name, ""); err != nil {
+			return inShadows(err)
+		}
+	}
+	return nil
+}
+
+// inShadows names the setting in an error.
+func inShadows(err error) error {
+	e := *abi.AsError(err)
+	e.Message = "memory.shadows: " + e.Message
+	return &e
+}
+
 // shadows lets the configured shadows follow the slot.
 func (b *backfiller) shadows(ctx context.Context, s *steps) error {
 	m := b.running.Memory
 	for _, name := range m.Shadows {
 		if err := b.shadow(ctx, name); err != nil {
-			e := *abi.AsError(err)
-			e.Message = "memory.shadows: " + e.Message
-			return &e
+			return inShadows(err)
 		}
 		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
 	}

@@ -16,7 +16,7 @@ const replayHelp = `Runs the operations of a cassette (memhost run --cassette FI
 then, and every answer must be the same, byte for byte. The first difference is shown, with the operation, the host call, what was expected and what came.
 
 --plugin names the module, a file or a built-in one; it may be another than was recorded. Without it the built-in module that serves the provider is taken.
-A cassette in which the slot was swapped takes one for each provider.
+A cassette in which the slot was swapped takes one for each provider. modules.trust of the configuration holds for these modules as for those that serve.
 
 In a cassette of an earlier memhost, members and warnings that the contract has gained since are no difference.
 
@@ -42,13 +42,9 @@ func (a *app) replayCommand() *cobra.Command {
 }
 
 func (a *app) replay(ctx context.Context, path string, plugins []string, partial bool) error {
-	var given []*module
-	for _, plugin := range plugins {
-		m, err := a.openModule(plugin, isFile(plugin))
-		if err != nil {
-			return err
-		}
-		given = append(given, m)
+	given, err := a.replayModules(plugins)
+	if err != nil {
+		return err
 	}
 	choose := func(recorded cassette.Load) ([]byte, error) {
 		for _, m := range given {
@@ -81,6 +77,28 @@ func (a *app) replay(ctx context.Context, path string, plugins []string, partial
 		return &doneError{exitDiffers}
 	}
 	return nil
+}
+
+// replayModules opens the modules that --plugin names, and holds them against modules.trust.
+func (a *app) replayModules(plugins []string) (given []*module, err error) {
+	if len(plugins) == 0 {
+		return nil, nil
+	}
+	c, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	for _, plugin := range plugins {
+		m, err := a.openModule(plugin, isFile(plugin))
+		if err != nil {
+			return nil, err
+		}
+		if err := a.checkTrust(c, m, false); err != nil {
+			return nil, err
+		}
+		given = append(given, m)
+	}
+	return given, nil
 }
 
 func (a *app) showReplay(r *host.ReplayReport) {

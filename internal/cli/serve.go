@@ -72,6 +72,10 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		step = "listen"
 		return nil, err
 	}
+	step = "shadow"
+	if err := a.checkShadows(c); err != nil {
+		return nil, err
+	}
 	// 2. the data folder
 	step = "data"
 	metrics, err := server.NewMetrics(nil)
