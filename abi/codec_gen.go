@@ -471,6 +471,8 @@ func (x *FollowerProgress) Encode(e *wirejson.Encoder) {
 	writeIntField("events", x.Events, e)
 	writeIntField("done", x.Done, e)
 	writeIntField("left_out", x.LeftOut, e)
+	writeSome("held", x.Held, e, writeInt)
+	writeSome("dropped", x.Dropped, e, writeInt)
 	writeIntField("unseen", x.Unseen, e)
 	writeIntField("open", x.Open, e)
 	if len(x.OpenEvents) > 0 {
@@ -499,6 +501,10 @@ func (x *FollowerProgress) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.Done, d, m)
 		case "left_out":
 			o.err = readInt(&x.LeftOut, d, m)
+		case "held":
+			o.err = readInt(&x.Held, d, m)
+		case "dropped":
+			o.err = readInt(&x.Dropped, d, m)
 		case "unseen":
 			o.err = readInt(&x.Unseen, d, m)
 		case "open":
@@ -514,7 +520,7 @@ func (x *FollowerProgress) Decode(d *wirejson.Decoder, m Mode) error {
 		case "retry_after_ms":
 			o.err = readPtr(&x.RetryAfterMS, d, m, readInt)
 		default:
-			o.unknown(d, m, "events done left_out unseen open open_events per_second remaining_ms error retry_after_ms")
+			o.unknown(d, m, "events done left_out held dropped unseen open open_events per_second remaining_ms error retry_after_ms")
 		}
 	}
 	return o.err

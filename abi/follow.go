@@ -54,6 +54,10 @@ type FollowerProgress struct {
 	Events  int64 `json:"events"`
 	Done    int64 `json:"done"`
 	LeftOut int64 `json:"left_out"`
+	// Held counts events of scopes that are read-only: it gets them once these may be written.
+	Held int64 `json:"held,omitempty"`
+	// Dropped counts events that it never gets: more waited for it than the host keeps where there is no archive.
+	Dropped int64 `json:"dropped,omitempty"`
 	// Unseen counts delivered events that the provider still works on.
 	Unseen int64 `json:"unseen"`
 	// Open counts the events of OpenEvents, which lists the first 100.

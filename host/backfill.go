@@ -284,14 +284,14 @@ func (s *Slot) stoppedBackfill(ctx context.Context, key followerKey, r *followRe
 		return nil, errBackfill(err)
 	}
 	b := &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate}
-	b.Progress.Done, b.Progress.LeftOut = r.Done, r.LeftOut
+	b.Progress.Done, b.Progress.LeftOut, b.Progress.Held = r.Done, r.LeftOut, r.heldEvents()
 	err = s.host.eachOpen(ctx, key, func(_ int64, open *abi.OpenEvent) error {
 		if b.Progress.Open++; len(b.Progress.OpenEvents) < openEventsMost {
 			b.Progress.OpenEvents = append(b.Progress.OpenEvents, *open)
 		}
 		return nil
 	})
-	b.Progress.Events = r.Done + r.LeftOut + b.Progress.Open + behind
+	b.Progress.Events = r.Done + r.LeftOut + b.Progress.Held + b.Progress.Open + behind
 	return b, err
 }
 

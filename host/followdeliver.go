@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -118,6 +119,9 @@ func (f *follower) begin(p *Provider, health *abi.BackendHealth, steps []abi.Run
 // page takes the next events from the archive and delivers them. A reset of a scope that was made before they were read
 // is made at the follower first: those made later are of all of them.
 func (f *follower) page(ctx context.Context) (more bool, err error) {
+	if err := f.release(ctx); err != nil {
+		return false, err
+	}
 	f.mu.Lock()
 	record := f.record
 	f.mu.Unlock()
@@ -138,6 +142,9 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 	}
 	f.mu.Lock()
 	f.lastPage = len(entries)
+	if len(entries) > 0 {
+		f.pageEnd = entries[len(entries)-1].Seq
+	}
 	f.mu.Unlock()
 	scopes, leftOut, err := f.sortOut(entries, erasures)
 	if err != nil {
@@ -151,6 +158,7 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 		r.Erased = erased
 		r.Done += result.done
 		r.LeftOut += leftOut + result.leftOut
+		r.hold(result.held)
 		if len(entries) > 0 {
 			r.Position = entries[len(entries)-1].Seq
 		}
@@ -226,8 +234,11 @@ func (f *follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) 
 	return scopes, leftOut, nil
 }
 
-// delivered counts the outcomes of deliveries.
-type delivered struct{ done, leftOut int64 }
+// delivered counts the outcomes of deliveries. held are the scopes of which something is held back.
+type delivered struct {
+	done, leftOut, open int64
+	held                []heldScope
+}
 
 // deliverScopes delivers lists of events, each in order and lanes of them at a time. The first error ends all.
 func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) (sum delivered, err error) {
@@ -242,7 +253,7 @@ func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) 
 		go func() {
 			defer all.Done()
 			defer func() { <-free }()
-			one, err := f.deliverScope(ctx, events)
+			one, err := f.deliverUnlessHeld(ctx, events)
 			if err != nil {
 				cancel(err)
 			}
@@ -250,6 +261,7 @@ func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) 
 			defer mu.Unlock()
 			sum.done += one.done
 			sum.leftOut += one.leftOut
+			sum.held = append(sum.held, one.held...)
 		}()
 	}
 	all.Wait()
@@ -259,8 +271,8 @@ func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) 
 	return sum, nil
 }
 
-// deliverScope delivers the events of a scope in order. It returns when each was delivered, left out or noted as open,
-// or when ctx ends.
+// deliverScope delivers the events of a scope in order. It returns when each was delivered, left out, noted as open or
+// held back because the scope is read-only, or when ctx ends.
 func (f *follower) deliverScope(ctx context.Context, events []archivedEvent) (sum delivered, err error) {
 	most := 1
 	if f.provider().has(abi.OpRecordEvents) {
@@ -269,20 +281,27 @@ func (f *follower) deliverScope(ctx context.Context, events []archivedEvent) (su
 	for len(events) > 0 {
 		batch := events[:min(most, len(events))]
 		answers, err := f.send(ctx, batch)
-		if err != nil {
-			return sum, err
-		}
-		for i, e := range batch {
-			outcome, err := f.settle(ctx, e, &answers[i])
-			if err != nil {
-				return sum, err
+		for i := 0; err == nil && i < len(batch); i++ {
+			var outcome followOutcome
+			if outcome, err = f.settle(ctx, batch[i], &answers[i]); err != nil {
+				events = events[i:]
+				break
 			}
 			switch outcome {
 			case outcomeDone:
 				sum.done++
 			case outcomeLeftOut:
 				sum.leftOut++
+			case outcomeOpen:
+				sum.open++
 			}
+		}
+		if errors.Is(err, errHeld) {
+			sum.held = f.heldFrom(events)
+			return sum, nil
+		}
+		if err != nil {
+			return sum, err
 		}
 		f.mu.Lock()
 		f.inPage += int64(len(batch))
@@ -306,6 +325,8 @@ const (
 
 // send delivers events of one scope, not faster than the limit, behind no wall, and with pauses while callers are
 // served. Every event has an answer.
+//
+// Errors: errHeld where the scope is read-only and the slot is not.
 func (f *follower) send(ctx context.Context, batch []archivedEvent) ([]abi.ReceiptOrError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -410,23 +431,6 @@ func (f *follower) waits(why error, wait time.Duration) {
 	f.state, f.failure, f.retryAt = abi.FollowerWaiting, abi.AsError(why), time.Now().Add(wait)
 }
 
-// trimQueue removes what every follower has where no archive is kept.
-func (s *Slot) trimQueue(ctx context.Context) error {
-	h := s.host
-	if h.archive.On || !h.queued.Load() {
-		return nil
-	}
-	records, err := h.followRecords(ctx)
-	if err != nil {
-		return err
-	}
-	upTo := h.archive.Settled()
-	for _, r := range records {
-		upTo = min(upTo, r.Position)
-	}
-	return h.archive.DropQueued(ctx, upTo)
-}
-
 // caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,
 // and a backfill takes its turn. idle is how long it may then rest.
 func (f *follower) caughtUp(ctx context.Context) (served bool, idle time.Duration) {
@@ -449,6 +453,9 @@ func (f *follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	switch {
 	case look.unseen > 0:
 		f.sets(abi.FollowerNotReady)
+		return false, 500 * time.Millisecond
+	case f.heldEvents() > 0 && !accept:
+		f.sets(abi.FollowerReadOnly)
 		return false, 500 * time.Millisecond
 	case len(look.open) > 0 && !accept:
 		f.sets(abi.FollowerAsks)

@@ -71,6 +71,10 @@ type followRecord struct {
 	// Done events were delivered, LeftOut were not to be.
 	Done    int64 `json:"done"`
 	LeftOut int64 `json:"left_out"`
+	// Held are scopes whose events wait because they are read-only. The list is replaced, never changed.
+	Held []heldScope `json:"held,omitempty"`
+	// Dropped events were removed from the queue before it had them (followqueue.go).
+	Dropped int64 `json:"dropped,omitempty"`
 }
 
 // follower is a provider that follows a slot.
@@ -84,8 +88,9 @@ type follower struct {
 	// asking is a shadow's; nil for any other.
 	asking *asking
 
-	mu     sync.Mutex
-	record followRecord
+	keeping sync.Mutex // one change of the record at a time
+	mu      sync.Mutex
+	record  followRecord
 	// turn: it is to serve as soon as it has everything, or in spite of open events where accept is set too.
 	turn, accept bool
 	// retryRefused: what was refused is tried once more.
@@ -99,6 +104,8 @@ type follower struct {
 	retryAt time.Time
 	// inPage counts the events of the present page that have been dealt with.
 	inPage int64
+	// pageEnd is the number of the last event of the present page.
+	pageEnd int64
 	// lastPage is how many events the last page had.
 	lastPage int
 	speed    speed
@@ -321,6 +328,8 @@ func putFollowRecord(b *state.Batch, key followerKey, r *followRecord) error {
 
 // keep changes the follower's record and commits it. Where the commit fails the record is as before.
 func (f *follower) keep(ctx context.Context, change func(*followRecord)) error {
+	f.keeping.Lock()
+	defer f.keeping.Unlock()
 	f.mu.Lock()
 	next := f.record
 	f.mu.Unlock()
@@ -370,8 +379,8 @@ func (f *follower) progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	record, inPage, now := f.record, f.inPage, time.Now()
 	at, perSecond, failure, retryAt := f.state, f.speed.perSecond(now), f.failure, f.retryAt
 	f.mu.Unlock()
-	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, PerSecond: perSecond,
-		OpenEvents: []abi.OpenEvent{}}
+	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, Held: record.heldEvents(),
+		Dropped: record.Dropped, PerSecond: perSecond, OpenEvents: []abi.OpenEvent{}}
 	behind, err := f.host.archive.CountAfter(ctx, record.Position)
 	if err != nil {
 		return at, progress, err
@@ -383,7 +392,7 @@ func (f *follower) progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	}
 	progress.Unseen, progress.Open = look.unseen, int64(len(look.open))
 	progress.OpenEvents = look.open[:min(len(look.open), openEventsMost)]
-	progress.Events = progress.Done + progress.LeftOut + look.listed + behind
+	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + look.listed + behind
 	if perSecond > 0 && behind > 0 {
 		left := int64(float64(behind) / perSecond * 1000)
 		progress.RemainingMS = &left

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/memhost/memhost/abi"
@@ -167,6 +168,9 @@ func (f *follower) retry(ctx context.Context, number int64, erasures []archive.E
 		return outcomeLeftOut, err
 	}
 	answers, err := f.send(ctx, scopes[0])
+	if errors.Is(err, errHeld) {
+		return outcomeOpen, nil
+	}
 	if err != nil {
 		return outcomeOpen, err
 	}

@@ -8,12 +8,17 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// waitForWall waits while the slot, or the event's scope, is read-only.
+// waitForWall waits while the slot is read-only.
+//
+// Errors: errHeld where the event's scope alone is.
 func (f *follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) error {
 	for {
 		readOnly, err := f.behindWall(event)
-		if err != nil || !readOnly {
+		switch {
+		case err != nil || !readOnly:
 			return err
+		case !f.slot.mode.isReadOnly(nil):
+			return errHeld
 		}
 		f.sets(abi.FollowerReadOnly)
 		if err := pause.For(ctx, 100*time.Millisecond); err != nil {

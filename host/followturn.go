@@ -107,9 +107,11 @@ func (f *follower) serve(ctx context.Context) error {
 		return err
 	}
 	f.mu.Lock()
-	if len(look.open) > 0 && !f.accept {
+	held := f.record.heldEvents()
+	if (len(look.open) > 0 || held > 0) && !f.accept {
 		f.mu.Unlock()
-		return abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open", len(look.open))).WithReason("open")
+		return abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open, and %d wait for their scopes, which are "+
+			"read-only", len(look.open), held)).WithReason("open")
 	}
 	health, record := f.health, f.record
 	detail := fmt.Sprintf("%d events since %s, %d left out, %d open", record.Done, record.Since, record.LeftOut,

@@ -183,6 +183,7 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	err = o.keep(ctx, b)
 	done(err == nil)
 	o.slot.wakeFollowers()
+	o.slot.boundQueue(ctx)
 	return err
 }
 

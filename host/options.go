@@ -97,6 +97,9 @@ type Limits struct {
 	// StateWriteBytes bounds the state that one operation writes, with 64 bytes for each write; default 32 MiB. More is
 	// too_large.
 	StateWriteBytes int64
+	// QueueBytes bounds the events that wait for followers where no archive is kept; default 64 MiB. Beyond it the oldest
+	// are dropped: a follower never gets them, and counts them.
+	QueueBytes int64
 	// LogBytes bounds what a guest may log in one call; default 64 KiB. The rest is dropped, and a line says so.
 	LogBytes int64
 	// Pool is the number of instances of a provider; default 4.
@@ -127,6 +130,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.StateValueBytes, 16<<20)
 	or(&l.StateBytes, 1<<30)
 	or(&l.StateWriteBytes, 32<<20)
+	or(&l.QueueBytes, 64<<20)
 	or(&l.LogBytes, 64<<10)
 	if l.Pool == 0 {
 		l.Pool = 4

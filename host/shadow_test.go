@@ -87,6 +87,26 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 	}
 }
 
+// Without an archive what waits for a shadow is kept for it alone.
+func TestWhatWaitsForAShadowIsBounded(t *testing.T) {
+	ctx := context.Background()
+	const calls, bytes = 600, 64 << 10
+	h := open(t, Options{Durability: "process", Limits: Limits{QueueBytes: bytes}})
+	s := openSlot(t, h, history(t, ""))
+	require.NoError(t, s.Shadow(ctx, probeConfig(`{"health":"unavailable"}`), ShadowOptions{}))
+	record(t, s, "ann", 0, calls)
+	until(t, "the queue is cut", func() bool { return h.archive.OpenBytes() <= bytes })
+	var p abi.FollowerProgress
+	until(t, "what is dropped is counted", func() bool {
+		p = shadowOf(t, s).Progress
+		waiting, err := h.archive.CountAfter(ctx, 0)
+		require.NoError(t, err)
+		return p.Dropped > 0 && p.Dropped+waiting == calls
+	})
+	require.EqualValues(t, calls, p.Events)
+	require.Equal(t, turnIDs("ann", 0, calls), remembered(t, s, "ann"), "the serving memory has them all")
+}
+
 func TestAShadowIsAnotherMemory(t *testing.T) {
 	ctx := context.Background()
 	s := openSlot(t, open(t, Options{}), history(t, ""))

@@ -30,6 +30,7 @@ type Slot struct {
 
 	// followers get what is recorded (follower.go). following says what the slot of a follower is for; nil for any other.
 	followers atomic.Pointer[[]*follower]
+	dropping  sync.Mutex // one cut of their queue at a time
 	following *followerUse
 }
 

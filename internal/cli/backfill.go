@@ -228,6 +228,12 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 	if p.LeftOut > 0 {
 		text += fmt.Sprintf(", %s left out (forgotten, reset or of test sessions)", grouped(p.LeftOut))
 	}
+	if p.Held > 0 {
+		text += fmt.Sprintf(", %s held back by read-only scopes", grouped(p.Held))
+	}
+	if p.Dropped > 0 {
+		text += fmt.Sprintf(", %s dropped (more waited than limits.queue_bytes; an archive keeps all)", grouped(p.Dropped))
+	}
 	if p.Unseen > 0 {
 		text += fmt.Sprintf(", %s not ready", grouped(p.Unseen))
 	}

@@ -184,8 +184,8 @@ func (a *app) hostOptions(c *config.Config, log hclog.Logger) host.Options {
 			CallsInFlight: int(c.Limits.CallsInFlight),
 			BodyBytes:     c.Limits.ResponseBytes, ResponseBytes: c.Limits.ResponseBytes,
 			RequestBytes:    max(c.Limits.RequestBytes, c.Server.MaxBodyBytes),
-			StateWriteBytes: c.Limits.StateWriteBytes,
-			StateBytes:      c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS),
+			StateWriteBytes: c.Limits.StateWriteBytes, QueueBytes: c.Limits.QueueBytes,
+			StateBytes: c.Data.StateBytesPerScope, Deadline: milliseconds(c.Limits.DeadlineMS),
 			ModeWait: milliseconds(c.Limits.ModeWaitMS)},
 		LedgerRetention: milliseconds(c.Data.LedgerRetentionMS),
 		Archive:         c.Memory.Archive, ArchiveRetention: milliseconds(c.Data.ArchiveRetentionMS)}

@@ -208,6 +208,40 @@ func olderThan(at string, before time.Time) bool {
 	return err == nil && t.Before(before)
 }
 
+// OpenBytes is the size of what is not sealed.
+func (a *Archive) OpenBytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.openBytes
+}
+
+// Oldest lists the numbers of the oldest open entries, so many that the rest has at most so many bytes.
+func (a *Archive) Oldest(ctx context.Context, rest int64) (numbers []int64, err error) {
+	entries, _, err := a.open(ctx, 0, a.Settled(), max(1, a.OpenBytes()-rest), 0)
+	for _, e := range entries {
+		numbers = append(numbers, e.Seq)
+	}
+	return numbers, err
+}
+
+// Drop removes open entries by their numbers, in order.
+func (a *Archive) Drop(ctx context.Context, numbers []int64) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	var b state.Batch
+	var size int64
+	for _, number := range numbers {
+		stored, err := a.Store.Record(ctx, TableEntries, numberKey(number))
+		if err != nil {
+			return state.ContractError(err)
+		}
+		size += int64(len(stored))
+		b.DeleteRecord(TableEntries, numberKey(number))
+	}
+	return state.ContractError(a.commitLeaving(ctx, &b, size))
+}
+
 // DropQueued removes entries up to a number that were kept for followers only.
 func (a *Archive) DropQueued(ctx context.Context, upTo int64) error {
 	entries, _, err := a.open(ctx, 0, upTo, SealBytes, 0)

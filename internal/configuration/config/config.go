@@ -194,6 +194,7 @@ type Limits struct {
 	ResponseBytes   int64 `koanf:"response_bytes"`
 	RequestBytes    int64 `koanf:"request_bytes"`
 	StateWriteBytes int64 `koanf:"state_write_bytes"`
+	QueueBytes      int64 `koanf:"queue_bytes"`
 	DeadlineMS      int64 `koanf:"deadline_ms"`
 	ModeWaitMS      int64 `koanf:"mode_wait_ms"`
 }

@@ -39,7 +39,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 		StateBytesPerScope: 1 << 30, ShadowRetentionMS: 1209600000}, c.Data)
 	assert.Equal(t, config.Log{Level: "info", Format: "text"}, c.Log)
 	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216,
-		RequestBytes: 16777216, StateWriteBytes: 33554432, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
+		RequestBytes: 16777216, StateWriteBytes: 33554432, QueueBytes: 67108864, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
 	assert.Empty(t, c.Secrets)
 	assert.Empty(t, c.File)
 	_, isFile := c.PluginFile()

@@ -186,6 +186,8 @@ func keys() []key {
 			doc: "The largest request that enters the module; the larger of this and server.max_body_bytes counts."},
 		{path: "limits.state_write_bytes", kind: anInteger, def: 32 * mib, min: 1024, max: gib,
 			doc: "The most state that the module may write in one operation."},
+		{path: "limits.queue_bytes", kind: anInteger, def: 64 * mib, min: 1024, max: gib,
+			doc: "The most that waits for shadows where no archive is kept; the oldest events are dropped beyond it."},
 		{path: "limits.mode_wait_ms", kind: anInteger, def: 10000, min: 1, max: day,
 			doc: "How long going read-only waits for writes under way."},
 		{path: "limits.deadline_ms", kind: anInteger, def: 30000, min: 1, max: day,

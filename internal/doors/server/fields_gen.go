@@ -275,8 +275,10 @@ func fieldComments() map[string]map[string]string {
 			"session_id": "session_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.",
 		},
 		"FollowerProgress": {
+			"dropped":    "dropped counts events that it never gets: more waited for it than the host keeps where there is no archive.",
 			"error":      "error is why it waits or was stopped, RetryAfterMS when it tries again.",
 			"events":     "events is how many events it is to get in all, as far as is known; Done of them it has, LeftOut of them it does not get: they were forgotten, their scope was reset, or their session is a test.",
+			"held":       "held counts events of scopes that are read-only: it gets them once these may be written.",
 			"open":       "open counts the events of OpenEvents, which lists the first 100.",
 			"per_second": "per_second is the present speed in events a second; 0 while it is not known. RemainingMS is how long the rest takes at that speed, in ms.",
 			"unseen":     "unseen counts delivered events that the provider still works on.",
