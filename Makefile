@@ -9,7 +9,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster load test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -105,6 +105,9 @@ test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (K
 cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), which are killed under load before your eyes, and the count at the end (TIME=2m)
 	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) $(GO) test -count=1 -v -timeout 60m -run '^TestHostsOfOneSlot' ./cmd/memhost | grep -E 'cluster_test.go|^(---|ok|FAIL|PASS)'
 
+load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; writes bin/load, docs/cluster.md)
+	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^TestLoad$$' ./loadtest
+
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)
 
@@ -135,6 +138,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C tools vet ./...
 	$(GO) -C tools vet -tags page ./pagetest
 	$(GO) -C tools vet -tags release ./releasetest
+	$(GO) -C tools vet -tags load ./loadtest
 	$(GO) -C tools mod tidy -diff
 	$(GO) -C integrations/picoclaw vet ./...
 	$(GO) -C integrations/picoclaw mod tidy -diff

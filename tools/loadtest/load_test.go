@@ -1,0 +1,279 @@
+//go:build load && unix
+
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+)
+
+// rates are how many requests a second are sent, whatever the answers take.
+var rates = []int{50, 100, 200}
+
+// rounds is how often each rate comes, so that what else the machine does meets all arms alike.
+const rounds = 2
+
+// An arm is hosts of one slot, which the load is spread over.
+type arm struct {
+	name    string
+	hosts   []*process
+	events  atomic.Int64
+	persona func(i int) string
+	// before and stored are the bytes that its store has, without an event and now.
+	before int64
+	stored func() int64
+	// filled is how long the first event of each persona took, in batches.
+	filled time.Duration
+	cells  []*cell
+}
+
+// cell is what one arm did at one rate. The first index is of the operation.
+type cell struct {
+	rate    int
+	metrics map[string]*vegeta.Metrics
+}
+
+const (
+	opRecord   = "record"
+	opRetrieve = "retrieve"
+)
+
+// process is a running host.
+type process struct {
+	*exec.Cmd
+	url string
+}
+
+// load is the run as its environment wants it.
+type load struct {
+	t        *testing.T
+	program  string
+	out      string
+	personas int
+	each     time.Duration // one round of one rate at one arm
+}
+
+// TestLoad drives all arms in turn with the same open-loop load and writes the report.
+//
+// LOAD_TIME is how long all load takes together, LOAD_OUT the folder of the report, LOAD_PERSONAS how many people the
+// events are of.
+func TestLoad(t *testing.T) {
+	whole, err := time.ParseDuration(setting("LOAD_TIME", "4m"))
+	require.NoError(t, err, "LOAD_TIME")
+	l := &load{t: t, out: setting("LOAD_OUT", t.TempDir())}
+	l.personas, err = strconv.Atoi(setting("LOAD_PERSONAS", "10000"))
+	require.NoError(t, err, "LOAD_PERSONAS")
+	require.NoError(t, os.MkdirAll(l.out, 0o755))
+	l.program = filepath.Join(t.TempDir(), "memhost")
+	build := exec.Command("go", "build", "-o", l.program, "./cmd/memhost")
+	build.Dir = filepath.Join("..", "..")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+
+	arms := []*arm{l.onFile(), l.onDatabase("one host, PostgreSQL", 1), l.onDatabase("three hosts, PostgreSQL", 3)}
+	l.each = whole / time.Duration(len(arms)*len(rates)*rounds)
+	require.GreaterOrEqual(t, l.each, time.Second, "LOAD_TIME: want %v at least", l.each*time.Duration(len(arms)*6))
+	for _, a := range arms {
+		l.fill(a)
+		for _, rate := range rates {
+			a.cells = append(a.cells, &cell{rate: rate,
+				metrics: map[string]*vegeta.Metrics{opRecord: {}, opRetrieve: {}}})
+		}
+	}
+	for round := range rounds {
+		for i, rate := range rates {
+			for j := range arms {
+				a := arms[(j+round)%len(arms)] // no arm is always the first one
+				l.drive(a, a.cells[i], uint64(1+round))
+				t.Logf("round %d: %d requests/s at %s", round+1, rate, a.name)
+			}
+		}
+	}
+	require.NoError(t, l.report(arms))
+	for _, a := range arms {
+		for _, c := range a.cells {
+			for op, m := range c.metrics {
+				require.Positive(t, m.Requests, "%s at %d/s: no %s was sent", a.name, c.rate, op)
+			}
+		}
+	}
+}
+
+func setting(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// onFile is one host with its state in a file.
+func (l *load) onFile() *arm {
+	dir := l.t.TempDir()
+	l.configure(dir, "")
+	a := l.open("one host, file", dir)
+	a.stored = func() int64 {
+		info, err := os.Stat(filepath.Join(dir, "data", "state.db"))
+		require.NoError(l.t, err)
+		return info.Size()
+	}
+	a.before = a.stored()
+	return a
+}
+
+// onDatabase are hosts over a PostgreSQL server of their own.
+func (l *load) onDatabase(name string, hosts int) *arm {
+	server := pgserver.Start(l.t)
+	var dirs []string
+	for range hosts {
+		dir := l.t.TempDir()
+		l.configure(dir, fmt.Sprintf("store: {postgres: {url: %q}}\n", server.URL))
+		dirs = append(dirs, dir)
+	}
+	migrate := exec.Command(l.program, "cluster", "migrate", "--config", filepath.Join(dirs[0], "memhost.yaml"))
+	said, err := migrate.CombinedOutput()
+	require.NoError(l.t, err, "%s", said)
+	a := l.open(name, dirs...)
+	a.stored = func() int64 { return tableBytes(l.t, server.URL) }
+	a.before = a.stored()
+	return a
+}
+
+// tableBytes is the size of memhost's tables with their indexes and large values.
+func tableBytes(t *testing.T, url string) int64 {
+	conn, err := pgconn.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	results, err := conn.Exec(t.Context(), `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'memhost' AND c.relkind = 'r'`).ReadAll()
+	require.NoError(t, err)
+	bytes, err := strconv.ParseInt(string(results[0].Rows[0][0]), 10, 64)
+	require.NoError(t, err)
+	return bytes
+}
+
+func (l *load) configure(dir, store string) {
+	text := "memory: {condition: full_history, smoke: never}\n" + store
+	require.NoError(l.t, os.WriteFile(filepath.Join(dir, "memhost.yaml"), []byte(text), 0o600))
+}
+
+// open starts a host in each folder.
+func (l *load) open(name string, dirs ...string) *arm {
+	a := &arm{name: name, persona: func(i int) string { return fmt.Sprint("persona ", i%l.personas) }}
+	for _, dir := range dirs {
+		cmd := exec.Command(l.program, "run", "--config", filepath.Join(dir, "memhost.yaml"), "--data",
+			filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--json")
+		out, err := cmd.StdoutPipe()
+		require.NoError(l.t, err)
+		require.NoError(l.t, cmd.Start())
+		l.t.Cleanup(func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		})
+		var serving struct{ URL string }
+		require.NoError(l.t, json.NewDecoder(out).Decode(&serving))
+		a.hosts = append(a.hosts, &process{cmd, serving.URL})
+	}
+	return a
+}
+
+// fill records the first event of each persona, in batches.
+func (l *load) fill(a *arm) {
+	c, err := client.New(a.hosts[0].url, "")
+	require.NoError(l.t, err)
+	began := time.Now()
+	for first := 0; first < l.personas; first += 1000 {
+		batch := &abi.EventBatch{}
+		for range min(1000, l.personas-first) {
+			batch.Events = append(batch.Events, *a.next(int(a.events.Load())))
+		}
+		receipts, err := c.RecordEvents(l.t.Context(), batch)
+		require.NoError(l.t, err)
+		for _, r := range receipts.Receipts {
+			require.Nil(l.t, r.Error)
+		}
+	}
+	a.filled = time.Since(began)
+	l.t.Logf("%s: %d personas in %.1f s", a.name, l.personas, a.filled.Seconds())
+}
+
+// next is a new event of the i-th persona.
+func (a *arm) next(i int) *abi.MemoryEvent {
+	n := a.events.Add(1)
+	text := fmt.Sprintf("Turn %d: I had a cup of tea and thought about the trip to the mountains that we planned.", n)
+	return &abi.MemoryEvent{EventID: fmt.Sprint("e", n), RunID: "load", UserID: a.persona(i), SessionID: "s",
+		TurnID: fmt.Sprint("t", n), Timestamp: time.Now().UTC().Format(time.RFC3339),
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
+}
+
+// drive sends one round of one rate: half of the requests record, half retrieve, each of a persona drawn at random, the
+// hosts in turn.
+func (l *load) drive(a *arm, c *cell, seed uint64) {
+	draw := rand.New(rand.NewPCG(seed, uint64(c.rate)))
+	header := http.Header{"Content-Type": {"application/json"}}
+	sent := 0
+	var alone sync.Mutex
+	target := func(t *vegeta.Target) error {
+		alone.Lock()
+		defer alone.Unlock()
+		sent++
+		who := draw.IntN(l.personas)
+		base := a.hosts[sent%len(a.hosts)].url
+		*t = vegeta.Target{Method: http.MethodPost, Header: header}
+		if draw.IntN(2) == 0 {
+			t.URL, t.Body = base+"/v1/events", abi.Marshal(a.next(who))
+			return nil
+		}
+		budget := int64(1000)
+		t.URL, t.Body = base+"/v1/retrieve", abi.Marshal(&abi.RetrieveRequest{Query: "tea?", SessionID: "s",
+			Scope: abi.MemoryScope{RunID: "load", PersonaID: a.persona(who)}, Budget: abi.ContextBudget{MaxTokens: &budget}})
+		return nil
+	}
+	attacker := vegeta.NewAttacker(vegeta.Timeout(30*time.Second), vegeta.MaxBody(0))
+	for r := range attacker.Attack(target, vegeta.Rate{Freq: c.rate, Per: time.Second}, l.each, a.name) {
+		op := opRecord
+		if strings.HasSuffix(r.URL, "/v1/retrieve") {
+			op = opRetrieve
+		}
+		c.metrics[op].Add(r)
+	}
+}
+
+// resident is a host's memory in bytes; 0 where the system does not say.
+func (p *process) resident() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	lines := strings.Split(string(text), "\n")
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "VmRSS:") })
+	if at < 0 {
+		return 0
+	}
+	kib, err := strconv.ParseInt(strings.Fields(lines[at])[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}

@@ -1,0 +1,170 @@
+//go:build load && unix
+
+package loadtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image/color"
+	"os"
+	"path/filepath"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	_ "gonum.org/v1/plot/vg/vgsvg" // .svg
+)
+
+// row is what one arm answered to one operation at one rate.
+type row struct {
+	Arm       string  `json:"arm"`
+	Operation string  `json:"operation"`
+	Rate      int     `json:"rate"` // of records and retrievals together, in requests a second
+	Requests  uint64  `json:"requests"`
+	P50MS     float64 `json:"p50_ms"`
+	P99MS     float64 `json:"p99_ms"`
+	// P50Ratio and P99Ratio are to the first arm's.
+	P50Ratio float64 `json:"p50_ratio"`
+	P99Ratio float64 `json:"p99_ratio"`
+	// Errors are answers other than 200, and those that did not come. First is the first one's text.
+	Errors uint64 `json:"errors"`
+	First  string `json:"first_error,omitempty"`
+}
+
+// sizes is what an arm has stored.
+type sizes struct {
+	Arm           string  `json:"arm"`
+	Events        int64   `json:"events"`
+	BytesPerEvent float64 `json:"bytes_per_event"`
+	Ratio         float64 `json:"ratio"`
+	// Resident is the memory of the largest host, in bytes.
+	Resident int64 `json:"resident"`
+	// Filled is how many events a second the first one of each persona took, in batches of 1000.
+	Filled float64 `json:"filled_per_s"`
+}
+
+// report writes load.md, load.json, record.svg and retrieve.svg.
+func (l *load) report(arms []*arm) error {
+	var rows []row
+	for _, a := range arms {
+		for _, c := range a.cells {
+			for _, op := range []string{opRecord, opRetrieve} {
+				rows = append(rows, rowOf(a.name, op, c.rate, c.metrics[op]))
+			}
+		}
+	}
+	of := map[[2]any]row{}
+	for i := range rows {
+		r := &rows[i]
+		key := [2]any{r.Operation, r.Rate}
+		if r.Arm == arms[0].name {
+			of[key] = *r
+		}
+		r.P50Ratio, r.P99Ratio = r.P50MS/of[key].P50MS, r.P99MS/of[key].P99MS
+	}
+	var stored []sizes
+	for _, a := range arms {
+		s := sizes{Arm: a.name, Events: a.events.Load(), Filled: float64(l.personas) / a.filled.Seconds()}
+		s.BytesPerEvent = float64(a.stored()-a.before) / float64(s.Events)
+		for _, h := range a.hosts {
+			s.Resident = max(s.Resident, h.resident())
+		}
+		stored = append(stored, s)
+		stored[len(stored)-1].Ratio = s.BytesPerEvent / stored[0].BytesPerEvent
+	}
+	text, err := json.MarshalIndent(map[string]any{"personas": l.personas, "seconds_of_each": rounds * l.each.Seconds(),
+		"latencies": rows, "stored": stored}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(l.out, "load.json"), text, 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(l.out, "load.md"), l.table(rows, stored), 0o644); err != nil {
+		return err
+	}
+	for _, op := range []string{opRecord, opRetrieve} {
+		if err := draw(filepath.Join(l.out, op+".svg"), op, arms, rows); err != nil {
+			return err
+		}
+	}
+	l.t.Logf("written: %s\n%s", filepath.Join(l.out, "load.md"), l.table(rows, stored))
+	return nil
+}
+
+func rowOf(arm, op string, rate int, m *vegeta.Metrics) row {
+	m.Close()
+	r := row{Arm: arm, Operation: op, Rate: rate, Requests: m.Requests, P50MS: ms(m.Latencies.P50),
+		P99MS: ms(m.Latencies.P99)}
+	for code, n := range m.StatusCodes {
+		if code != "200" {
+			r.Errors += uint64(n)
+		}
+	}
+	if len(m.Errors) > 0 {
+		r.First = m.Errors[0]
+	}
+	return r
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (l *load) table(rows []row, stored []sizes) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Half of the requests record, half retrieve, over %d personas; %.0f s for each rate. Requests "+
+		"are sent by the clock, however long the answers take. In brackets the ratio to the first store in the same run.\n\n"+
+		"| | requests/s | sent | p50 ms | p99 ms | errors |\n|---|---|---|---|---|---|\n",
+		l.personas, rounds*l.each.Seconds())
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s, %s | %d | %d | %.2f (%.2f) | %.2f (%.2f) | %d |\n", r.Arm, r.Operation, r.Rate, r.Requests,
+			r.P50MS, r.P50Ratio, r.P99MS, r.P99Ratio, r.Errors)
+	}
+	b.WriteString("\n| | events | bytes an event | memory of a host | first event of each persona, batches of 1000 |\n" +
+		"|---|---|---|---|---|\n")
+	for _, s := range stored {
+		fmt.Fprintf(&b, "| %s | %d | %.0f (%.2f) | %.0f MiB | %.0f/s |\n", s.Arm, s.Events, s.BytesPerEvent, s.Ratio,
+			float64(s.Resident)/(1<<20), s.Filled)
+	}
+	for _, r := range rows {
+		if r.First != "" {
+			fmt.Fprintf(&b, "\nThe first error of %s, %s, %d/s: %s\n", r.Arm, r.Operation, r.Rate, r.First)
+		}
+	}
+	return b.Bytes()
+}
+
+// draw plots p50 and p99 of an operation against the rate: a line for each arm, p99 dashed.
+func draw(path, op string, arms []*arm, rows []row) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = op+": p50, and p99 dashed", "requests/s", "ms"
+	p.BackgroundColor, p.Legend.Top, p.Legend.Left = color.White, true, true
+	colours := []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255}}
+	p.Y.Min = 0
+	for i, a := range arms {
+		var half, most plotter.XYs
+		for _, r := range rows {
+			if r.Arm == a.name && r.Operation == op {
+				half = append(half, plotter.XY{X: float64(r.Rate), Y: r.P50MS})
+				most = append(most, plotter.XY{X: float64(r.Rate), Y: r.P99MS})
+			}
+		}
+		for j, points := range []plotter.XYs{half, most} {
+			line, dots, err := plotter.NewLinePoints(points)
+			if err != nil {
+				return err
+			}
+			line.Color, dots.Color, line.Width = colours[i], colours[i], vg.Points(1.5)
+			if j == 0 {
+				p.Legend.Add(a.name, line)
+			} else {
+				line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+			}
+			p.Add(line, dots)
+		}
+	}
+	p.Y.Max *= 1.3 // room for the legend
+	return p.Save(20*vg.Centimeter, 11*vg.Centimeter, path)
+}
