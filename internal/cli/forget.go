@@ -162,7 +162,9 @@ func (a *app) forgetPersonaCommand(cmd *cobra.Command, s *scopeFlags, f *forgetF
 func (a *app) showForgotten(r *abi.ForgetReceipt) {
 	a.out.print("%s\n", r.Status)
 	for _, kind := range slices.Sorted(maps.Keys(r.Removed)) {
-		a.out.print("  removed: %s: %s\n", printable(kind), printable(strings.Join(r.Removed[kind], " ")))
+		if ids := r.Removed[kind]; len(ids) > 0 {
+			a.out.print("  removed: %s: %s\n", printable(kind), printable(strings.Join(ids, " ")))
+		}
 	}
 	for _, what := range r.DerivedMayRemain {
 		a.out.print("  may remain: %s\n", printable(what))

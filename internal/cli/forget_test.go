@@ -37,7 +37,7 @@ func TestForgetAsksAndShowsWhatRemains(t *testing.T) {
 		system := System{Stdin: strings.NewReader(answer), Stdout: &stdout, Stderr: &stderr}
 		a := &app{System: system, out: newOutput(system)}
 		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: abi.ForgetPartial,
-			Removed: map[string][]string{"archived_event": {"e1", "e2"}}, DerivedMayRemain: []string{"a summary"}}}
+			Removed: map[string][]string{"archived_event": {"e1", "e2"}, "fact": {}}, DerivedMayRemain: []string{"a summary"}}}
 		err := a.forget(context.Background(), &door{Contract: slot}, r, false)
 		require.Equal(t, &doneError{exitFailed}, err)
 		require.Contains(t, stderr.String(), `Forget session "s4" in probe`)
