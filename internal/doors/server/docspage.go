@@ -73,7 +73,7 @@ func (t docsType) section() g.Node {
 		h.P(g.Text(t.About)),
 		h.Table(h.TBody(g.Map(t.Fields, func(f docsField) g.Node {
 			return h.Tr(
-				h.Td(h.Code(g.Text(f.Name)), g.If(f.Required, h.Sup(h.TitleAttr("always there"), g.Text("*")))),
+				h.Td(h.Code(g.Text(f.Name)), g.If(f.Required, h.Sup(h.Title("always there"), g.Text("*")))),
 				h.Td(g.Text(f.Type.Before), g.If(f.Type.Name != "", typeLink(f.Type.Name)), g.Text(f.Type.After)),
 				h.Td(g.Text(f.About)))
 		}))),
