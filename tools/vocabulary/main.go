@@ -1,18 +1,18 @@
 // Command vocabulary writes the vocabularies that package tokens embeds, from those of
 // github.com/tiktoken-go/tokenizer: every token in the order of its rank, one byte of length before each, compressed
-// with DEFLATE. Its test holds the counts of package tokens against that library's.
+// with Zstandard. Its test holds the counts of package tokens against that library's.
 //
 //	go run ./vocabulary ../internal/text/tokens
 package main
 
 import (
 	"bytes"
-	"compress/flate"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
@@ -32,7 +32,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(args[0], c.GetName()+".flate"), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(args[0], c.GetName()+".zst"), text, 0o644); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func run(args []string) error {
 
 func compressed(c *codec.Codec) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestCompression)
+	w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
 		return nil, err
 	}

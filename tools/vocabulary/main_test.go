@@ -24,7 +24,7 @@ func TestTheCommittedVocabulariesAreTheLibrarys(t *testing.T) {
 	for _, c := range encodings() {
 		want, err := compressed(c)
 		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join("..", "..", "internal", "text", "tokens", c.GetName()+".flate"))
+		got, err := os.ReadFile(filepath.Join("..", "..", "internal", "text", "tokens", c.GetName()+".zst"))
 		require.NoError(t, err)
 		require.Equal(t, want, got, "go run ./vocabulary ../internal/text/tokens writes it anew")
 	}

@@ -1,24 +1,22 @@
 package tokens
 
 import (
-	"bytes"
-	"compress/flate"
 	"container/heap"
 	_ "embed"
 	"fmt"
-	"io"
 	"math"
 	"sync"
 
 	"github.com/dlclark/regexp2/v2"
+	"github.com/klauspost/compress/zstd"
 )
 
 // The vocabularies are those of OpenAI's tiktoken: every token in the order of its rank, one byte of length before
-// each, compressed with DEFLATE. tools/vocabulary writes them.
+// each, compressed with Zstandard. tools/vocabulary writes them.
 var (
-	//go:embed cl100k_base.flate
+	//go:embed cl100k_base.zst
 	cl100kTokens []byte
-	//go:embed o200k_base.flate
+	//go:embed o200k_base.zst
 	o200kTokens []byte
 )
 
@@ -45,7 +43,12 @@ type encoding struct {
 }
 
 func newEncoding(compressed []byte, size int, split *regexp2.Regexp) (*encoding, error) {
-	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(compressed)))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, fmt.Errorf("the vocabulary: %w", err)
+	}
+	defer decoder.Close()
+	text, err := decoder.DecodeAll(compressed, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the vocabulary: %w", err)
 	}
