@@ -9,7 +9,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster load test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster load check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -107,6 +107,16 @@ cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch fold
 
 load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; writes bin/load, docs/cluster.md)
 	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^TestLoad$$' ./loadtest
+
+HELM        := helm.sh/helm/v3/cmd/helm@v3.19.0
+KUBECONFORM := github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0
+COMPOSE     := github.com/compose-spec/compose-go/v2/cmd@v2.9.0
+CHART       := examples/operate/helm/memhost --kube-version 1.30.0 --set image.repository=registry.example.com/memhost,existingSecret=memhost
+check-deploy: ## the Helm chart and the compose file: lint, template, schemas (builds Helm: minutes the first time; the schemas need a network)
+	$(GO) run $(HELM) lint $(CHART)
+	@mkdir -p bin && $(GO) run $(HELM) template memory $(CHART) --set ingress.enabled=true,ingress.tlsSecret=tls,databaseCA=ca >bin/chart.yaml
+	$(GO) run $(COMPOSE) -no-interpolation examples/operate/compose/compose.yaml >/dev/null
+	$(GO) run $(KUBECONFORM) -strict -summary bin/chart.yaml
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)
