@@ -31,7 +31,8 @@ TESTS_AT_ONCE ?= 4
 export GORACE ?= atexit_sleep_ms=0
 # What has one thread: guests, and what computes without goroutines. make test-long has it with the race detector.
 ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat ./internal/engine/... ./internal/text/... \
-	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./eval/build ./eval/lab ./eval/pack ./eval/stats
+	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./internal/signing \
+	./eval/build ./eval/lab ./eval/pack ./eval/stats
 THREADS = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
 test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists

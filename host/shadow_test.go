@@ -120,7 +120,7 @@ func TestAShadowIsAnotherMemory(t *testing.T) {
 
 // A shadow whose backend hangs, fails or answers nonsense changes nothing in the calls of agents.
 func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
-	const calls = 500
+	const calls, people = 500, 25 // of several people: what a question costs does not grow with the calls before it
 	for name, block := range map[string]string{"its module traps": `{"health":"trap"}`,
 		"its module does not answer": `{"health":"spin"}`, "its backend is not there": `{"health":"unavailable"}`} {
 		t.Run(name, func(t *testing.T) {
@@ -129,10 +129,14 @@ func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
 			bad := probeConfig(block)
 			require.NoError(t, s.Shadow(ctx, bad, ShadowOptions{SamplePercent: 100}))
 			for n := range calls {
-				record(t, s, "ann", n, n+1)
-				asks(t, s, "ann", 1)
+				person, at := fmt.Sprint("person", n%people), n/people
+				record(t, s, person, at, at+1)
+				asks(t, s, person, 1)
 			}
-			require.Equal(t, turnIDs("ann", 0, calls), remembered(t, s, "ann"))
+			for n := range people {
+				person := fmt.Sprint("person", n)
+				require.Equal(t, turnIDs(person, 0, calls/people), remembered(t, s, person))
+			}
 			shadow := shadowOf(t, s)
 			require.EqualValues(t, calls, shadow.Progress.Events-shadow.Progress.Done)
 			closing, cancel := context.WithTimeout(ctx, time.Minute)

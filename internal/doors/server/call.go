@@ -47,6 +47,7 @@ const hintHeader = "Memhost-Hint"
 func misdirected(path string, body []byte, err error) error {
 	var is struct {
 		Events   *json.RawMessage `json:"events"`
+		EventID  *json.RawMessage `json:"event_id"`
 		Messages *json.RawMessage `json:"messages"`
 	}
 	list := bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))
@@ -55,7 +56,7 @@ func misdirected(path string, body []byte, err error) error {
 	switch {
 	case path == wire.PathEventsBatch && list:
 		e.Hint = `write {"events": [...]} around the list`
-	case path == wire.PathEventsBatch && is.Messages != nil && is.Events == nil:
+	case path == wire.PathEventsBatch && (is.Messages != nil || is.EventID != nil) && is.Events == nil:
 		e.Message = "this is one event, and this route takes several: " + e.Message
 		e.Hint = `send it to ` + wire.PathEvents + `, or as {"events": [{...}]}`
 	case path == wire.PathEvents && (list || is.Events != nil):

@@ -19,6 +19,8 @@ func TestABodyForAnotherRouteIsToldWhere(t *testing.T) {
 	for _, c := range []struct{ name, path, body, says, hint string }{
 		{"an event to the batch", wire.PathEventsBatch, anEvent, "this is one event, and this route takes several",
 			`as {"events": [{...}]}`},
+		{"an event without messages to the batch", wire.PathEventsBatch, `{"event_id":"e-1","user_id":"u"}`,
+			"this is one event, and this route takes several", `as {"events": [{...}]}`},
 		{"a list to the batch", wire.PathEventsBatch, "[" + anEvent + "]", "",
 			`write {"events": [...]} around the list`},
 		{"a batch to the event", wire.PathEvents, `{"events":[` + anEvent + `]}`,
