@@ -108,9 +108,22 @@ func startAt(t *testing.T, dir string, s *slot, configure ...func(o *picoclaw.Op
 	hookIn, in := io.Pipe()
 	out, hookOut := io.Pipe()
 	a.in, a.out = in, bufio.NewReaderSize(out, 1<<20)
-	go func() { a.done <- picoclaw.New(o).Serve(context.Background(), hookIn, hookOut) }()
-	t.Cleanup(func() { _ = in.Close() })
+	a.serve(out, func() error { return picoclaw.New(o).Serve(context.Background(), hookIn, hookOut) })
 	return a
+}
+
+// serve runs a hook. When the test ends it waits for the hook, which would otherwise write into a folder that is being
+// removed: it ends the input, and takes the answers that nobody has read.
+func (a *agent) serve(out *io.PipeReader, serve func() error) {
+	go func() {
+		a.done <- serve()
+		close(a.done)
+	}()
+	a.t.Cleanup(func() {
+		_ = a.in.Close()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		<-a.done
+	})
 }
 
 // send writes a line.

@@ -94,8 +94,7 @@ func startParent(t *testing.T, w *workers) *agent {
 	parentIn, in := io.Pipe()
 	out, parentOut := io.Pipe()
 	a.in, a.out = in, bufio.NewReaderSize(out, 1<<20)
-	go func() { a.done <- p.Serve(context.Background(), parentIn, parentOut) }()
-	t.Cleanup(func() { _ = in.Close() })
+	a.serve(out, func() error { return p.Serve(context.Background(), parentIn, parentOut) })
 	return a
 }
 
