@@ -79,7 +79,7 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
 	@integrations/python/test
 
-test-typescript: ## the TypeScript client, the Vercel AI SDK and OpenClaw's plugin with a slot as their memory (installs Node.js 22 and both into a cache folder)
+test-typescript: ## the TypeScript client, the Vercel AI SDK, pi and OpenClaw's plugin with a slot as their memory (installs Node.js 22, the SDK and pi into a cache folder)
 	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)

@@ -74,15 +74,17 @@ func inside(t *testing.T) {
 			require.Subset(t, []string{"POST /v1/messages", "HEAD /", "POST /v1/responses"}, m.model.paths)
 		})
 	}
-	for without, want := range conversation.Without {
-		if want == "" {
-			continue
+	for _, name := range []string{"claude-code", "codex"} {
+		for without, want := range conversation.Without {
+			if want == "" {
+				continue
+			}
+			t.Run(name+" without "+without, func(t *testing.T) {
+				m := start(t)
+				found := c.Hold(m, &agent{machine: m, name: name, without: without, sessions: map[string]string{}})
+				require.True(t, conversation.Found(found, want), "%s is not found: %v", want, found)
+			})
 		}
-		t.Run("claude-code without "+without, func(t *testing.T) {
-			m := start(t)
-			found := c.Hold(m, &agent{machine: m, name: "claude-code", without: without, sessions: map[string]string{}})
-			require.True(t, conversation.Found(found, want), "%s is not found: %v", want, found)
-		})
 	}
 	t.Run("the plugin of Claude Code", thePlugin)
 }
@@ -169,6 +171,15 @@ type agent struct {
 	sessions map[string]string
 }
 
+// command is the machine's, with hooks that do not record where that is switched off.
+func (a *agent) command(home, program string, args ...string) *exec.Cmd {
+	cmd := a.machine.command(home, program, args...)
+	if a.without == "recording" {
+		cmd.Env = append(cmd.Env, "MEMHOST_HOOK=read")
+	}
+	return cmd
+}
+
 // Say runs the agent for one prompt, in a session that goes on.
 func (a *agent) Say(turn conversation.Turn) string {
 	home := filepath.Join(a.home, turn.User)
@@ -204,9 +215,6 @@ func (a *agent) claude(home, key string, turn conversation.Turn) {
 		args = []string{"-p", "--session-id", a.sessions[key]}
 	}
 	cmd := a.command(home, os.Getenv(claudeVariable), append(args, turn.Text)...)
-	if a.without == "recording" {
-		cmd.Env = append(cmd.Env, "MEMHOST_HOOK=read")
-	}
 	said, _ := a.output(cmd)
 	require.Equal(a.t, "Noted.\n", said)
 }

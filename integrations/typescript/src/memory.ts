@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type MemoryEvent, type Message, type Receipt, type Scope, Slot, SlotError } from "./slot.ts";
 
 export interface Options {
-  /** The folder in which turns wait until the slot has them. Each program has its own. */
+  /** The folder in which turns wait until the slot has them. Processes that share one may send a turn twice; the slot stores it once. */
   queue: string;
   /** HOST:PORT or a URL; MEMHOST_SERVER, and then 127.0.0.1:7077, where it is not given. */
   server?: string;
@@ -33,6 +33,7 @@ const UNCERTAIN_MOST = 8;
 export class Memory {
   readonly slot: Slot;
   readonly #o: Required<Omit<Options, "server" | "token">>;
+  readonly #id = randomUUID().slice(0, 8);
   #last = "";
   #delivering: Promise<void> = Promise.resolve();
   #busy = false;
@@ -97,7 +98,7 @@ export class Memory {
     return (await readdir(this.#o.queue)).filter((name) => name.endsWith(".json")).sort();
   }
 
-  /** Waits until what is queued was sent once, whatever became of it, for at most so many milliseconds. */
+  /** Waits until what is queued was sent once, with or without success, for at most so many milliseconds. */
   async sent(ms: number): Promise<void> {
     await Promise.race([this.#delivering, pause(ms, undefined, { ref: false })]);
   }
@@ -111,7 +112,7 @@ export class Memory {
     return (await this.waiting()).length;
   }
 
-  /** Writes an event under a name that sorts by time. It survives a power loss when the promise is kept. */
+  /** Writes an event under a name that sorts by time and is this process's own. It survives a power loss when the promise is kept. */
   async #write(event: MemoryEvent): Promise<void> {
     let number = String(Date.now()).padStart(15, "0") + "-0000";
     if (number <= this.#last) number = this.#last.slice(0, 16) + String(Number(this.#last.slice(16)) + 1).padStart(4, "0");
@@ -124,7 +125,7 @@ export class Memory {
     } finally {
       await file.close();
     }
-    await rename(temporary, join(this.#o.queue, `${number}.json`));
+    await rename(temporary, join(this.#o.queue, `${number}-${this.#id}.json`));
   }
 
   #wake(): void {
@@ -140,7 +141,9 @@ export class Memory {
       const held = new Set<string>();
       for (const name of await this.waiting()) {
         const path = join(this.#o.queue, name);
-        const event = JSON.parse(await readFile(path, "utf8")) as MemoryEvent;
+        const text = await readFile(path, "utf8").catch(gone);
+        if (text === undefined) continue; // another process has delivered it
+        const event = JSON.parse(text) as MemoryEvent;
         const scope = JSON.stringify([event.run_id, event.user_id]);
         if (held.has(scope)) continue;
         try {
@@ -151,7 +154,7 @@ export class Memory {
           const error = e instanceof SlotError ? e : new SlotError("internal", String(e), true);
           if (REFUSED.has(error.code) || error.code === "set_aside") {
             await mkdir(join(this.#o.queue, "aside"), { recursive: true });
-            await rename(path, join(this.#o.queue, "aside", name));
+            await rename(path, join(this.#o.queue, "aside", name)).catch(gone);
             this.log(`event ${event.event_id} is not recorded, and is kept in ${join(this.#o.queue, "aside")}: ${error.message}`);
             continue;
           }
@@ -184,6 +187,11 @@ export class Memory {
     if (receipt.retry_after_ms === undefined && tries >= UNCERTAIN_MOST) throw new SlotError("set_aside", `${receipt.status}: ${why}`, false);
     throw new SlotError(receipt.status, why, true, receipt.retry_after_ms ?? 0);
   }
+}
+
+/** What catches the error of a file that is no longer there. */
+function gone(e: NodeJS.ErrnoException): undefined {
+  if (e.code !== "ENOENT") throw e;
 }
 
 /** A message as the model is shown it. */

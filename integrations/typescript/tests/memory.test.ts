@@ -49,3 +49,17 @@ test("nothing is recorded of a turn in which nobody spoke, and a full queue keep
   assert.equal(await memory.close(), 1);
   assert.ok(lines.some((line) => line.includes("the turn t2 is not recorded: Error: 1 turns wait")));
 });
+
+test("processes that share a queue lose and double nothing", async () => {
+  const slot = await new RunningSlot().start();
+  const lines: string[] = [];
+  const options = { queue: join(slot.folder, "queue"), server: slot.server, log: (line: string) => lines.push(line) };
+  const memories = [new Memory(options), new Memory(options)];
+  await Promise.all(memories.map(async (memory, m) => {
+    for (let turn = 0; turn < 10; turn++) await memory.record(`${m} ${turn}`, ann, "s", [{ role: "user", content: `process ${m}, turn ${turn}` }]);
+  }));
+  for (const memory of memories) assert.equal(await memory.close(), 0);
+  assert.equal(slot.said(ann).length, 20);
+  assert.equal(new Set(slot.said(ann)).size, 20);
+  assert.deepEqual(lines, []);
+});
