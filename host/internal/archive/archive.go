@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
+// Tables of the archive.
 const (
 	TableEntries  state.Table = "archive"  // number(8) -> Entry, JSON: what is not sealed yet
 	tableSegments state.Table = "segments" // number of the first entry(8) -> segments.Info, JSON

@@ -139,6 +139,7 @@ func (a *Archive) CountAfter(ctx context.Context, after int64) (n int64, err err
 	}
 }
 
+// Decode reads the entry's event. One that was forgotten has none.
 func (e *Entry) Decode() (*abi.MemoryEvent, error) {
 	event := new(abi.MemoryEvent)
 	if err := abi.Unmarshal(e.Event, event); err != nil {
