@@ -9,7 +9,7 @@ GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster load check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint fuzz bench cross release-snapshot test-release clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster load check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -167,6 +167,9 @@ lint: ## golangci-lint, built from its module, and actionlint on the workflow of
 	$(GO) run $(ACTIONLINT) bin/new/*/.github/workflows/*.yml
 	cd integrations/picoclaw && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/golangci-lint $(GO) run $(GOLANGCI) run ./...
 
+vulncheck: ## known vulnerabilities that the program calls, by Go's database (VULNDB=file:///folder for a copy of it)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./cmd/memhost
+
 fuzz: ## every fuzz test for a while (FUZZTIME=30s)
 	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
@@ -195,8 +198,12 @@ release-snapshot: ## bin/dist: archives for six platforms, deb and rpm, checksum
 	COMMIT=$$(git rev-parse --short=12 HEAD) COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
 		COMMIT_TIME=$$(git log -1 --format=%ct) $(GO) run $(RELEASER) release --snapshot --clean
 
-test-release: ## what release-snapshot made: the deb installed, started, upgraded, removed; and go install from the module's zip
+test-release: ## what release-snapshot made: deb and rpm installed, started, upgraded, removed; the container image; and go install from the module's zip
 	$(GO) -C tools test -tags release -count=1 -timeout 40m ./releasetest
+
+image: ## the container image of release-snapshot's programs, pushed (BASE=registry/name TO=registry/name:tag VERSION=0.2.0)
+	$(GO) -C tools run ./image -base "$(BASE)" -dist ../bin/dist -version "$(VERSION)" \
+		-created "$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" "$(TO)"
 
 clean: ## what was built in the tree
 	rm -rf bin

@@ -254,6 +254,8 @@ func explain(r Reference, verb string, err error) error {
 	}
 	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names " +
 		"works, too"
+	later := "a module that was pulled before needs no registry when it is named with its digest: " +
+		Scheme + r.Host + "/" + r.Name + "@sha256:..."
 	var redirect *redirectError
 	var answer *errcode.ErrorResponse
 	var network *url.Error
@@ -273,11 +275,12 @@ func explain(r Reference, verb string, err error) error {
 		case http.StatusNotFound:
 			return wrap(abi.CodeNotFound, "the registry does not have it", "")
 		}
+		if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+			return wrap(abi.CodeUnavailable, "the registry fails: "+answer.Error(), later)
+		}
 		return wrap(abi.CodeBackend, answer.Error(), "")
 	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
-		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(),
-			"a module that was pulled before needs no registry when it is named with its digest: "+
-				Scheme+r.Host+"/"+r.Name+"@sha256:...")
+		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(), later)
 	}
 	return wrap(abi.CodeBackend, err.Error(), "")
 }

@@ -209,6 +209,18 @@ func closed(t *testing.T) string {
 	})
 }
 
+func TestARegistryThatFailsMayWorkLater(t *testing.T) {
+	for status, want := range map[int]abi.Code{http.StatusInternalServerError: abi.CodeUnavailable,
+		http.StatusServiceUnavailable: abi.CodeUnavailable, http.StatusTooManyRequests: abi.CodeUnavailable,
+		http.StatusBadRequest: abi.CodeBackend} {
+		host := hostOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		r, err := ParseReference(Scheme + host + "/team/mem:v1")
+		require.NoError(t, err)
+		_, _, err = newClient(t).Pull(t.Context(), r)
+		assert.Equal(t, want, abi.CodeOf(err), "%d: %v", status, err)
+	}
+}
+
 func TestCredentialsAreThoseOfDocker(t *testing.T) {
 	host := closed(t)
 	c := newClient(t)

@@ -114,6 +114,7 @@ func TestTheDebIsInstalledStartedUpgradedAndRemoved(t *testing.T) {
 	m := newMachine(t)
 	m.dpkg("--install", earlier)
 	for _, file := range []string{"usr/share/man/man1/memhost.1.gz", "usr/share/bash-completion/completions/memhost",
+		"usr/share/zsh/vendor-completions/_memhost", "usr/share/fish/vendor_completions.d/memhost.fish",
 		"usr/share/doc/memhost/copyright", "usr/share/doc/memhost/licences.md"} {
 		assert.FileExists(t, m.path(file))
 	}
