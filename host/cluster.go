@@ -77,6 +77,15 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.C
 	if c.LateWrites, err = readLateWrites(ctx, store); err != nil {
 		return nil, err
 	}
+	if s, ok := store.(interface {
+		Past(context.Context) (fleet.Past, error)
+	}); ok {
+		p, err := s.Past(ctx)
+		if err != nil {
+			return nil, stateError(err)
+		}
+		c.Identity, c.Incarnation, c.Commits = p.Identity, p.Incarnation, p.Commits
+	}
 	c.Turns, err = f.CountTurns(ctx)
 	return c, stateError(err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
+	"github.com/memhost/memhost/internal/state/move"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
@@ -47,6 +48,7 @@ type Host struct {
 	name                        string
 	began                       time.Time
 	lateWrites, uncertainEvents atomic.Int64
+	receipts                    receiptLog
 
 	// shadowMu is held for writing while stored answers of shadows are removed. forgotAt is when something of a person was
 	// last forgotten.
@@ -99,9 +101,12 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 			_ = store.Close()
 		}
 	}()
+	if err = move.Check(ctx, store); err != nil {
+		return nil, stateError(err)
+	}
 	h.store, h.fleet, h.began = store, fleet.Of(store), time.Now()
 	if h.fleet.Shared() {
-		h.name = thisHost()
+		h.name, h.receipts.dir = thisHost(), o.DataDir
 	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
@@ -140,7 +145,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 func (h *Host) Close(ctx context.Context) error {
 	h.archive.Close()
 	h.fleet.Close()
-	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape()); err != nil {
+	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape(), h.receipts.close()); err != nil {
 		return abi.AsError(err)
 	}
 	return nil

@@ -269,6 +269,7 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 		}
 		return err
 	}
+	o.acknowledge(fresh, received)
 	for i, w := range fresh {
 		if r := received[i].Receipt; r != nil {
 			if r.Trace == nil {

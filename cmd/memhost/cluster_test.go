@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/pgserver"
@@ -126,7 +127,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 		m := memhost{t, t.TempDir(), cache, ""}
 		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
 		yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
-			"probe: {url: %s}\nstore: {postgres: {url: %q}}\n", backend.URL, server.URL)
+			"probe: {url: %s}\nstore: {postgres: {url: %q}}\nlimits: {mode_wait_ms: 20000}\n", backend.URL, server.URL)
 		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
 		if len(c.machines) == 0 {
 			_, code := m.run("cluster", "migrate")
@@ -156,7 +157,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	for end := time.Now().Add(clusterTime(t)); time.Now().Before(end); {
 		time.Sleep(time.Duration(500+random.IntN(1500)) * time.Millisecond)
 		at := random.IntN(hosts)
-		switch kind := random.IntN(10); {
+		switch kind := random.IntN(12); {
 		case kind < 5:
 			faults["host killed"]++
 			c.restart(at)
@@ -166,10 +167,14 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 		case kind < 8:
 			faults["host paused for 17 s"]++
 			c.pause(at, 17*time.Second)
-		default:
+		case kind < 10:
 			faults["database killed"]++
 			server.Kill()
 			server.Run()
+		default:
+			if c.raiseWall(k, at, random) {
+				faults["wall raised"]++
+			}
 		}
 		n.mu.Lock()
 		t.Logf("%v: %d recorded, %d of them found after a doubt, %d calls tried again, %d uncertain receipts", faults,
@@ -206,6 +211,9 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	require.Equal(t, total, n.recorded)
 	require.Zero(t, lost)
 	require.Zero(t, doubled)
+	named := c.lateWrites()
+	t.Logf("behind the wall %d, late writes named %d", k.behind, named)
+	require.LessOrEqual(t, k.behind, named, "each call behind the wall is named")
 	requireOrdered(t, k.parts)
 }
 
@@ -221,6 +229,56 @@ func requireOrdered(t *testing.T, parts []string) {
 }
 
 func eventID(client, i int) string { return fmt.Sprintf("c%02d-%06d", client, i) }
+
+// raiseWall makes the slot read-only, kills a host behind the wall, and makes the slot writable again. It reports whether
+// the wall stood: a write of a host that was killed or paused may have been under way for too long.
+func (c *clusterHosts) raiseWall(k *keeper, at int, random *rand.Rand) bool {
+	stood := false
+	receipt := new(abi.ModeReceipt)
+	if err := c.setMode(at, true, receipt); err == nil && receipt.InFlight == 0 {
+		stood = true
+		k.raise(true)
+		if random.IntN(2) == 0 {
+			c.restart((at + 1) % len(c.machines))
+		}
+		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond) // the clients go on trying
+		k.raise(false)
+	}
+	require.Eventually(c.t, func() bool { return c.setMode(at, false, receipt) == nil }, time.Minute,
+		100*time.Millisecond)
+	return stood
+}
+
+func (k *keeper) raise(wall bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wall = wall
+}
+
+func (c *clusterHosts) setMode(at int, readOnly bool, receipt *abi.ModeReceipt) error {
+	slot, err := client.New(c.url(at), "")
+	if err != nil {
+		return err
+	}
+	defer slot.Close()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 40*time.Second)
+	defer cancel()
+	got, err := slot.SetMode(ctx, &abi.AdapterMode{ReadOnly: readOnly, Reason: "test"})
+	if err == nil {
+		*receipt = *got
+	}
+	return err
+}
+
+// lateWrites counts the late writes that the hosts name.
+func (c *clusterHosts) lateWrites() int {
+	slot, err := client.New(c.url(0), "")
+	require.NoError(c.t, err)
+	defer slot.Close()
+	state, err := slot.Cluster(c.t.Context())
+	require.NoError(c.t, err)
+	return len(state.LateWrites)
+}
 
 // pause stops a host for a while, as a machine does that is moved or swaps.
 func (c *clusterHosts) pause(at int, d time.Duration) {
@@ -256,6 +314,8 @@ func (n *counts) record(t *testing.T, c *clusterHosts, client, i int) bool {
 			}
 			n.mu.Unlock()
 			return true
+		case receipt.Status == abi.StatusSkippedReadOnly:
+			last = string(receipt.Status)
 		default:
 			n.uncertain++
 			last = fmt.Sprint(receipt.Status, receipt.Warnings)

@@ -41,7 +41,7 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	require.Contains(t, failure(first, record...), "has no tables of memhost; run: memhost cluster migrate")
 	out, code := first.run("cluster", "migrate")
 	require.Zero(t, code)
-	require.Equal(t, "migrated: 00001_tables.sql\n", out)
+	require.Equal(t, "migrated: 00001_tables.sql\nmigrated: 00002_commit_numbers.sql\n", out)
 	out, code = second.run("cluster", "migrate")
 	require.Zero(t, code)
 	require.Equal(t, "the tables are up to date\n", out)
@@ -73,4 +73,92 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	other.stop()
 	slot.stop()
 	require.Contains(t, second.everything().FormattedContext, "oolong", "nobody serves any more")
+}
+
+// TestALossIsAccepted: the database is put back to a copy. The host refuses it, the operator accepts the loss and learns
+// whose receipts are gone, and the host serves again.
+func TestALossIsAccepted(t *testing.T) {
+	server := pgserver.Start(t)
+	m := memhost{t, t.TempDir(), cacheHome(t), ""}
+	yaml := "memory: {condition: full_history, smoke: never}\nstore: {postgres: {url: \"" + server.URL + "\"}}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
+	record := func(id string) {
+		event := `{"event_id":"` + id + `","run_id":"r","user_id":"u","session_id":"s","turn_id":"` + id +
+			`","timestamp":"2026-01-01T09:00:00Z","messages":[{"role":"user","content":"` + id + `"}]}`
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, id+".jsonl"), []byte(event+"\n"), 0o600))
+		out, code := m.run("record", id+".jsonl")
+		require.Zero(t, code, out)
+	}
+	_, code := m.run("cluster", "migrate")
+	require.Zero(t, code)
+	record("kept")
+	server.Kill()
+	restore := server.Copy()
+	server.Run()
+	record("gone")
+	server.Kill()
+	restore()
+	server.Run()
+	out, code := m.run("record", "gone.jsonl", "--json")
+	require.NotZero(t, code)
+	require.Contains(t, out, "has lost commits")
+	require.Contains(t, out, "memhost cluster accept-loss")
+	out, code = m.run("cluster", "accept-loss")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "lost receipt: gone of r / u, ")
+	require.NotContains(t, out, "kept")
+	require.Contains(t, out, "incarnation 2 begins: 1 receipts known to ")
+	require.NotContains(t, m.everything().FormattedContext, "gone", "full_history keeps its state in the database")
+	record("gone")
+	require.Contains(t, m.everything().FormattedContext, "gone")
+	out, code = m.run("cluster", "status")
+	require.Zero(t, code, out)
+	require.Contains(t, out, ", incarnation 2, ")
+}
+
+// TestASlotMovesIntoADatabaseAndBack: what was recorded before is a duplicate afterwards, and the store that was left
+// says where the content is.
+func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
+	server := pgserver.Start(t)
+	m := memhost{t, t.TempDir(), cacheHome(t), ""}
+	configure := func(store string) {
+		yaml := "memory: {condition: full_history, smoke: never}\n" + store
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
+	}
+	event := `{"event_id":"e1","run_id":"r","user_id":"u","session_id":"s","turn_id":"t",` +
+		`"timestamp":"2026-01-01T09:00:00Z","messages":[{"role":"user","content":"I like oolong."}]}`
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "turns.jsonl"), []byte(event+"\n"), 0o600))
+	again := func() {
+		out, code := m.run("record", "turns.jsonl", "--json")
+		require.Zero(t, code, out)
+		require.Contains(t, out, "\"duplicates\": 1,")
+		require.Contains(t, m.everything().FormattedContext, "oolong")
+	}
+	configure("")
+	_, code := m.run("record", "turns.jsonl")
+	require.Zero(t, code)
+	configure("store: {postgres: {url: \"" + server.URL + "\"}}\n")
+	_, code = m.run("cluster", "migrate")
+	require.Zero(t, code)
+	out, code := m.run("cluster", "import")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "from data folder ")
+	again()
+	slot := m.serve()
+	out, code = m.run("cluster", "export", "--to", filepath.Join(m.dir, "back"), "--json")
+	require.NotZero(t, code, "a host serves")
+	require.Contains(t, out, "belongs to another host")
+	slot.stop()
+	out, code = m.run("cluster", "export", "--to", filepath.Join(m.dir, "back"))
+	require.Zero(t, code, out)
+	out, code = m.run("record", "turns.jsonl", "--json")
+	require.NotZero(t, code)
+	require.Contains(t, out, "its content was moved to data folder ")
+	configure("")
+	out, code = m.run("record", "turns.jsonl", "--json")
+	require.NotZero(t, code, "the folder of before")
+	require.Contains(t, out, "its content was moved to database postgres at ")
+	require.NoError(t, os.Rename(filepath.Join(m.dir, "data"), filepath.Join(m.dir, "left")))
+	require.NoError(t, os.Rename(filepath.Join(m.dir, "back"), filepath.Join(m.dir, "data")))
+	again()
 }

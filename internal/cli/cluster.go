@@ -29,7 +29,7 @@ killed, the others take over the scopes that it was writing after 15 seconds.`
 func (a *app) clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at the database of a slot that is kept in PostgreSQL",
 		Long: clusterHelp, Args: noSuchCommand}
-	cmd.AddCommand(a.clusterMigrate(), a.clusterStatus())
+	cmd.AddCommand(a.clusterMigrate(), a.clusterStatus(), a.clusterAcceptLoss(), a.clusterImport(), a.clusterExport())
 	return cmd
 }
 
@@ -116,6 +116,9 @@ func (a *app) printCluster(c *abi.Cluster) {
 		a.out.print("serves %s, module %.12s, load %d, since %s\n", printable(c.Provider), c.Module, c.Generation,
 			c.ServingSince)
 	}
+	if c.Identity != "" {
+		a.out.print("cluster %s, incarnation %d, %d commits\n", c.Identity, c.Incarnation, c.Commits)
+	}
 	mode := "write"
 	if c.ReadOnly {
 		mode = "read-only"
@@ -135,4 +138,60 @@ func (a *app) printCluster(c *abi.Cluster) {
 		a.out.print("late write: %s of %s at %s for %s / %s, events %s\n", w.Route, w.Host, w.At, w.RunID, w.Persona,
 			strings.Join(w.EventIDs, " "))
 	}
+}
+
+const acceptLossHelp = `A host refuses a database that lacks commits which it has seen: it was restored from a backup,
+or a failover promoted a server that was behind. This command lets hosts serve from it again, with what it has:
+
+  - The events whose receipts are gone are listed, as far as this data folder knows: run it with the folder of each
+    host (--data), the command may be repeated.
+  - From then on an event that the ledger does not know is looked up in the backend before it is sent, in every scope.
+  - A new incarnation begins. Hosts that run answer nothing more until they are restarted.`
+
+func (a *app) clusterAcceptLoss() *cobra.Command {
+	return &cobra.Command{Use: "accept-loss", Short: "Let hosts serve from a database that has lost commits",
+		Long: acceptLossHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx, stop := a.untilInterrupted(cmd.Context())
+			defer stop()
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			o, err := a.clusterOptions()
+			if err != nil {
+				return err
+			}
+			store, err := postgres.Open(ctx, o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			lost := []host.LostEvent{}
+			err = host.LostReceipts(ctx, store, c.Data.Dir, func(e host.LostEvent) error {
+				lost = append(lost, e)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			scopes, err := host.DoubtScopes(ctx, store)
+			if err != nil {
+				return err
+			}
+			incarnation, err := store.AcceptLoss(ctx)
+			if err != nil {
+				return err
+			}
+			if a.out.json {
+				return a.out.object(map[string]any{"incarnation": incarnation, "scopes": scopes, "events": lost})
+			}
+			for _, e := range lost {
+				a.out.print("lost receipt: %s of %s / %s, %s\n", printable(e.EventID), printable(e.RunID),
+					printable(e.Persona), e.At)
+			}
+			a.out.print("incarnation %d begins: %d receipts known to %s are gone, %d scopes look events up before they send "+
+				"them; restart the hosts\n", incarnation, len(lost), c.Data.Dir, scopes)
+			return nil
+		}}
 }

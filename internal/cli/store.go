@@ -40,7 +40,7 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		o.Many = true
+		o.Many, o.Past = true, filepath.Join(dir, "cluster.json")
 		if err := prepareDataFolder(dir); err != nil {
 			return nil, err
 		}

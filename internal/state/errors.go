@@ -42,6 +42,12 @@ var (
 	ErrSchema = errors.New("data folder has another schema")
 	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
 	ErrFolder = errors.New("data folder cannot be used")
+	// ErrMoved: the content was moved to another store, or has not come over from one as a whole.
+	ErrMoved = errors.New("content of the store was moved")
+	// ErrIdentity: the database holds another cluster than the one that the data folder belongs to.
+	ErrIdentity = errors.New("database of another cluster")
+	// ErrLoss: the database lacks commits that this host has seen.
+	ErrLoss = errors.New("database has lost commits")
 	// ErrDatabase: the database refuses this user or takes no writes (wrong password, no privilege, a standby, ...).
 	ErrDatabase = errors.New("database cannot be used")
 )
@@ -136,6 +142,12 @@ func (e *Error) As(target any) bool {
 		reason = "folder"
 	case ErrDatabase:
 		reason = "database"
+	case ErrMoved:
+		reason = "moved"
+	case ErrIdentity:
+		reason = "another_cluster"
+	case ErrLoss:
+		reason = "commits_lost"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
 	found.Retryable = slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn}, e.Kind)

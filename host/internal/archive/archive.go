@@ -25,6 +25,9 @@ const (
 	tableSegments state.Table = "segments" // number of the first entry(8) -> segments.Info, JSON
 )
 
+// Tables are those of the archive: with the segments' files they belong to the data folder.
+func Tables() []state.Table { return []state.Table{TableEntries, tableSegments, tableErased} }
+
 const (
 	// SealBytes of entries become a segment. With more, a write costs more: 256 KiB add 13 % to a record of
 	// full_history at durability process, 4 MiB 40 %.

@@ -31,6 +31,15 @@ type Host struct {
 	Left  time.Duration
 }
 
+// Past tells which cluster a database holds, and how far it is.
+type Past struct {
+	// Identity names the tables for as long as they exist. Incarnation counts, from 1, how often an operator accepted that
+	// the database had lost commits. Commits is the number of the latest commit.
+	Identity    string
+	Incarnation int64
+	Commits     int64
+}
+
 // Sessions knows which hosts live. It is safe for concurrent use.
 type Sessions interface {
 	// Self is the session of this host. It changes when the host had to begin a new one.

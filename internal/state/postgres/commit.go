@@ -69,6 +69,9 @@ func (s *Store) checkBatch(ctx context.Context, b *state.Batch) error {
 	if s.closed.Load() {
 		return s.fail("commit", errors.New("closed"))
 	}
+	if err := s.past.error(); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("state: commit: %w", err)
 	}
@@ -81,6 +84,7 @@ type transaction struct {
 	session *session
 	conn    *pgxpool.Conn
 	token   []byte
+	number  int64 // of the commit
 	// before and used are the usage of the spaces that the batch touches, before the batch and with it.
 	before, used map[state.Space]int64
 	// reserved are the records that were absent and are held by a row of ours until the batch has written.
@@ -114,21 +118,23 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 	err = t.finish(ctx)
 	switch {
 	case err == nil:
+		s.past.committed(t.number, token)
 		return t.result, nil
 	case !uncertain(err):
 		t.rollback(ctx)
 		return state.CommitResult{}, err
 	}
 	_ = conn.Conn().Close(ctx) // it is of no use, and the server notices sooner
-	committed, askErr := s.settle(ctx, token)
+	number, askErr := s.settle(ctx, token)
 	switch {
 	case askErr != nil:
 		return state.CommitResult{}, &state.Error{Kind: state.ErrUncertain, Cause: err,
 			Message: fmt.Sprintf("commit: %s: the connection was lost (%s), and the outcome cannot be asked: %s", s.where,
 				err, askErr), Hint: "see that the server runs and can be reached from here"}
-	case !committed:
+	case number == 0:
 		return state.CommitResult{}, err
 	}
+	s.past.committed(number, token)
 	return t.result, nil
 }
 
@@ -393,27 +399,31 @@ func (t *transaction) finish(ctx context.Context) error {
 			q.Queue("DELETE FROM spaces WHERE space = $1", space[:])
 		}
 	}
-	q.Queue("INSERT INTO commits (token) VALUES ($1)", t.token)
+	q.Queue("INSERT INTO commits (token) VALUES ($1) RETURNING number", t.token).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&t.number) })
 	q.Queue("commit")
 	return t.conn.SendBatch(ctx, &q).Close()
 }
 
-// settle finds out whether the transaction with a token was committed, after its connection was lost. It writes the
+// settle finds out the number of the transaction with a token, 0 when it was not committed, after its connection was lost. It writes the
 // token itself, marked as lost: that waits for a transaction that is still open, fails on a server that is no longer
 // the primary, and keeps a transaction that has not written its token yet from ever committing.
-func (s *Store) settle(ctx context.Context, token []byte) (committed bool, err error) {
+func (s *Store) settle(ctx context.Context, token []byte) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		var lost bool
 		err := s.pool.QueryRow(ctx, `INSERT INTO commits (token, lost) VALUES ($1, true)
-			ON CONFLICT (token) DO UPDATE SET at = now() RETURNING lost`, token).Scan(&lost)
-		if err == nil {
-			return !lost, nil
+			ON CONFLICT (token) DO UPDATE SET at = now() RETURNING lost, number`, token).Scan(&lost, &number)
+		switch {
+		case err == nil && lost:
+			return 0, nil
+		case err == nil:
+			return number, nil
 		}
 		select {
 		case <-ctx.Done():
-			return false, err
+			return 0, err
 		case <-time.After(wait):
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -30,6 +31,9 @@ type Options struct {
 	One, Many bool
 	// Session is how long other hosts wait for this one when it does not renew its session; 0 means 15 seconds.
 	Session time.Duration
+	// Past is a file in which a host that has a session remembers the latest commit that it saw, so that it notices a
+	// database which lost commits or holds another cluster; empty means that it remembers while it runs.
+	Past string
 	// Version is this program's, for other hosts to see.
 	Version string
 	// Dial opens connections; nil means the network's own.
@@ -40,8 +44,10 @@ type Options struct {
 type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
-	where   string   // the database in words, without secrets, for messages
-	session *session // nil without Options.One and Many
+	where   string               // the database in words, without secrets, for messages
+	session *session             // nil without Options.One and Many
+	past    *past                // likewise
+	watched atomic.Pointer[past] // past, for connections: nil until it has been looked at
 	closed  atomic.Bool
 	commits atomic.Int64
 }
@@ -51,7 +57,7 @@ var _ state.Store = (*Store)(nil)
 // Open connects to a database that Migrate has prepared.
 //
 // Errors: ErrInvalid for a wrong URL; ErrServed when another host serves, by Options.One and Many; ErrSchema when the
-// tables are missing or of another version; ErrDatabase when the server refuses this user or is read-only;
+// tables are missing or of another version; ErrIdentity and ErrLoss by Options.Past; ErrDatabase when the server refuses this user or is read-only;
 // ErrUnavailable when no server answers.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s, err := connect(ctx, opts)
@@ -63,12 +69,30 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	if opts.One || opts.Many {
-		if err := s.join(ctx); err != nil {
+		if err := s.enter(ctx); err != nil {
 			s.pool.Close()
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// enter begins this host's session, in a database that has the past which this host knows.
+func (s *Store) enter(ctx context.Context) error {
+	p, err := openPast(s.where, s.opts.Past)
+	if err != nil {
+		return err
+	}
+	if err := p.check(ctx, s.pool); err != nil {
+		return s.fail("open", err)
+	}
+	s.past = p
+	s.watched.Store(p)
+	if err := s.join(ctx); err != nil {
+		return err
+	}
+	p.keep()
+	return nil
 }
 
 func connect(ctx context.Context, opts Options) (*Store, error) {
@@ -110,6 +134,7 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	c := config.ConnConfig
 	s := &Store{opts: opts, where: fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
 		opts.Schema, c.User)}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.watched.Load().check(ctx, conn) }
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, invalid("%s: %s", s.where, err)
@@ -120,6 +145,9 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	}
 	return s, nil
 }
+
+// Where names the database in words, without secrets.
+func (s *Store) Where() string { return s.where }
 
 // checkVersion compares the version of the tables with that of the migrations.
 func (s *Store) checkVersion(ctx context.Context) error {
@@ -170,6 +198,7 @@ func (s *Store) Close() error {
 	if s.session != nil {
 		s.session.end()
 	}
+	s.past.keep()
 	s.pool.Close()
 	return nil
 }

@@ -288,3 +288,38 @@ func (s *Store) rows(ctx context.Context, what, query string, args []any, each f
 	}
 	return s.fail(what, rows.Err())
 }
+
+var _ state.Enumerator = (*Store)(nil)
+
+// Tables implements state.Enumerator. A name of more than 255 bytes is not what it was.
+func (s *Store) Tables(ctx context.Context) (tables []state.Table, err error) {
+	err = s.names(ctx, "tables", "SELECT DISTINCT tbl FROM records ORDER BY tbl", nil, func(name []byte) {
+		tables = append(tables, state.Table(name))
+	})
+	return tables, err
+}
+
+// Spaces implements state.Enumerator.
+func (s *Store) Spaces(ctx context.Context) (spaces []state.Space, err error) {
+	err = s.names(ctx, "spaces", "SELECT space FROM spaces ORDER BY space", nil, func(name []byte) {
+		spaces = append(spaces, state.Space(name))
+	})
+	return spaces, err
+}
+
+// Logs implements state.Enumerator.
+func (s *Store) Logs(ctx context.Context, space state.Space) (logs []string, err error) {
+	err = s.names(ctx, "logs", "SELECT head || tail FROM logs WHERE space = $1 ORDER BY head, tail", []any{space[:]},
+		func(name []byte) { logs = append(logs, string(name)) })
+	return logs, err
+}
+
+// names reads a column of names.
+func (s *Store) names(ctx context.Context, what, query string, args []any, each func([]byte)) error {
+	return s.rows(ctx, what, query, args, func(rows pgx.Rows) error {
+		var name []byte
+		err := rows.Scan(&name)
+		each(name)
+		return err
+	})
+}

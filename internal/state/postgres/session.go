@@ -99,6 +99,9 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 	var id fleet.Session
 	_, _ = rand.Read(id[:]) // never fails
 	asked := sinceBoot()
+	if err := j.store.past.check(ctx, j.store.pool); err != nil {
+		return nil, err
+	}
 	found, err := j.insert(ctx, id)
 	if err != nil || found != nil {
 		return found, err
@@ -181,6 +184,9 @@ func (j *session) rejoin(ctx context.Context) bool {
 // renew renews the session once, and reports whether it could ask. A failure is left to the next time: reads report it
 // when the session has ended.
 func (j *session) renew(ctx context.Context) bool {
+	if j.store.past.error() != nil {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
 	asked := sinceBoot()
@@ -191,6 +197,11 @@ func (j *session) renew(ctx context.Context) bool {
 		}
 		j.conn = conn
 	}
+	if j.store.past.check(ctx, j.conn) != nil {
+		_ = j.conn.Close(ctx)
+		return false
+	}
+	j.store.past.keep()
 	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
 		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
 	switch {
@@ -279,6 +290,8 @@ func (j *session) check() error {
 	switch {
 	case j == nil:
 		return nil
+	case j.store.past.error() != nil:
+		return j.store.past.error()
 	case j.over.Load():
 		return j.overError()
 	case int64(sinceBoot()) >= j.until.Load():

@@ -65,17 +65,23 @@ func Start(t testing.TB) *Server {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %s\n%s", err, out)
 	}
+	s.choosePort()
+	s.Run()
+	return s
+}
+
+// choosePort finds a free port.
+func (s *Server) choosePort() {
+	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	s.port = l.Addr().(*net.TCPAddr).Port
 	if err := l.Close(); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	s.URL = fmt.Sprintf("postgres://memhost@127.0.0.1:%d/postgres?sslmode=disable", s.port)
-	s.Run()
-	return s
 }
 
 // findBin returns the folder of the newest PostgreSQL: on the path, or where Debian puts it.
@@ -152,6 +158,53 @@ func (s *Server) start() <-chan struct{} {
 		_ = cmd.Wait() // its log says more
 	}()
 	return ended
+}
+
+// Copy copies the files of the server, which does not run: a backup. It returns what puts them back.
+func (s *Server) Copy() (restore func()) {
+	s.t.Helper()
+	kept := filepath.Join(s.dir, "copy")
+	s.copyFiles(s.data(), kept)
+	return func() {
+		s.t.Helper()
+		if err := os.RemoveAll(s.data()); err != nil {
+			s.t.Fatal(err)
+		}
+		s.copyFiles(kept, s.data())
+	}
+}
+
+func (s *Server) copyFiles(from, to string) {
+	s.t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		s.t.Fatalf("cp: %s\n%s", err, out)
+	}
+}
+
+// Standby starts a second server that follows this one and takes no writes. The test ends it.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	other := &Server{t: s.t, bin: s.bin, dir: dir}
+	s.t.Cleanup(func() {
+		other.Kill()
+		_ = os.RemoveAll(dir)
+	})
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	backup := other.command("pg_basebackup", "-D", other.data(), "-d", s.URL, "-R", "-c", "fast")
+	if out, err := backup.CombinedOutput(); err != nil {
+		s.t.Fatalf("pg_basebackup: %s\n%s", err, out)
+	}
+	other.choosePort()
+	other.Run()
+	return other
 }
 
 // Kill ends the server at once, as a crash does. Its processes for connections end by themselves, soon after.

@@ -1,0 +1,208 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Where hosts share a store, each notes the events that it acknowledged in a file of its data folder. When the store
+// has lost commits (state.ErrLoss), the file says whose receipts are gone. Nothing else depends on it: it is not synced,
+// and only the latest receipts are kept.
+
+// receiptsFile has a line for each acknowledged event, the oldest first; oldReceipts has those before.
+const (
+	receiptsFile = "receipts.jsonl"
+	oldReceipts  = "receipts.1.jsonl"
+	// maxReceipts is the size in bytes at which one becomes the other: some 50,000 events.
+	maxReceipts = 8 << 20
+)
+
+// receiptLine is a line of receiptsFile.
+type receiptLine struct {
+	At      string `json:"at"`
+	Space   string `json:"space"` // of the scope's generation, in hexadecimal
+	RunID   string `json:"run_id"`
+	Persona string `json:"persona_id"`
+	EventID string `json:"event_id"`
+}
+
+// receiptLog appends to receiptsFile. The zero value keeps nothing.
+type receiptLog struct {
+	dir string // empty where nothing is kept
+
+	mu   sync.Mutex
+	file *os.File
+	size int64
+}
+
+// add notes acknowledged events.
+func (l *receiptLog) add(lines []receiptLine) error {
+	if l.dir == "" || len(lines) == 0 {
+		return nil
+	}
+	var text bytes.Buffer
+	for i := range lines {
+		line, err := json.Marshal(&lines[i])
+		if err != nil {
+			return err
+		}
+		text.Write(append(line, '\n'))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.open(); err != nil {
+		return err
+	}
+	n, err := l.file.Write(text.Bytes())
+	l.size += int64(n)
+	return err
+}
+
+// open opens the file, or a new one when it is full.
+func (l *receiptLog) open() error {
+	path := filepath.Join(l.dir, receiptsFile)
+	if l.file != nil && l.size < maxReceipts {
+		return nil
+	}
+	if l.file != nil {
+		if err := errors.Join(l.file.Close(), os.Rename(path, filepath.Join(l.dir, oldReceipts))); err != nil {
+			return err
+		}
+		l.file = nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	l.file, l.size = file, info.Size()
+	return nil
+}
+
+func (l *receiptLog) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Close()
+	l.file = nil
+	return err
+}
+
+// acknowledge notes the events of a write that was committed.
+func (o *operation) acknowledge(fresh []pendingWrite, received []abi.ReceiptOrError) {
+	log := &o.slot.host.receipts
+	if log.dir == "" {
+		return
+	}
+	space, scope, at := o.state.Space(), o.memoryScope(), o.slot.host.stamp()
+	var lines []receiptLine
+	for i, w := range fresh {
+		if received[i].Receipt != nil {
+			lines = append(lines, receiptLine{At: at, Space: hex.EncodeToString(space[:]), RunID: scope.RunID,
+				Persona: scope.PersonaID, EventID: w.event.EventID})
+		}
+	}
+	if err := log.add(lines); err != nil {
+		o.provider.logger.Warn("receipts are not noted in the data folder", "error", err)
+	}
+}
+
+// LostEvent is an event whose receipt the store does not have any more.
+type LostEvent struct {
+	At      string `json:"at"`
+	RunID   string `json:"run_id"`
+	Persona string `json:"persona_id"`
+	EventID string `json:"event_id"`
+}
+
+// LostReceipts calls visit for each event that a host acknowledged, by the files in its data folder, and that the store
+// does not know, the oldest first.
+func LostReceipts(ctx context.Context, store state.Store, dir string, visit func(LostEvent) error) error {
+	for _, name := range []string{oldReceipts, receiptsFile} {
+		if err := lostReceipts(ctx, store, filepath.Join(dir, name), visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lostReceipts(ctx context.Context, store state.Store, path string, visit func(LostEvent) error) error {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l receiptLine
+		err := json.Unmarshal(lines.Bytes(), &l)
+		space, hexErr := hex.DecodeString(l.Space)
+		if err != nil || hexErr != nil || len(space) != len(state.Space{}) || l.EventID == "" {
+			continue // the host was killed while it wrote the line
+		}
+		have, err := store.Record(ctx, tableLedger, ledgerKey(state.Space(space), l.EventID))
+		if err != nil {
+			return stateError(err)
+		}
+		if have != nil {
+			continue
+		}
+		if err := visit(LostEvent{At: l.At, RunID: l.RunID, Persona: l.Persona, EventID: l.EventID}); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// DoubtScopes makes every write look in the backend for an event that the ledger does not know: the store has lost
+// commits, and with them receipts of events that backends have. It returns how many scopes there are.
+func DoubtScopes(ctx context.Context, store state.Store) (scopes int, err error) {
+	const most = 500
+	var b state.Batch
+	flush := func() error {
+		_, err := store.Commit(ctx, &b)
+		b = state.Batch{}
+		return stateError(err)
+	}
+	err = state.EachRecord(ctx, store, tableScopes, nil, func(r state.KeyValue) error {
+		record, err := parseScope(r.Value)
+		if err != nil || len(r.Key) != len(scopeKey{}) {
+			return err
+		}
+		scopes++
+		space := generationSpace(scopeKey(r.Key), record.Generation)
+		b.PutRecord(tableTrimmed, space[:], []byte{trimmedByLoss})
+		if b.Len() < most {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return scopes, stateError(err)
+	}
+	return scopes, flush()
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/move"
+	"github.com/memhost/memhost/internal/state/postgres"
+)
+
+const moveHelp = `State, ledger, scopes and mode are copied, compared with what was read, and the old store is
+closed: a host that is started on it says where the content is now. So nothing is sent twice. No host may run. What was
+interrupted goes on when the same command is given again. The archive, shadows and backfills belong to the data folder
+and stay there.`
+
+func (a *app) clusterImport() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{Use: "import", Short: "Move a data folder's content into the database", Args: cobra.NoArgs,
+		Long: moveHelp, RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.clusterMove(cmd.Context(), from, false)
+		}}
+	cmd.Flags().StringVar(&from, "from", "", "the data `folder` with state.db; default: data.dir")
+	return cmd
+}
+
+func (a *app) clusterExport() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{Use: "export", Short: "Move the database's content into an empty data folder",
+		Args: cobra.NoArgs, Long: moveHelp, RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return usageError("export: --to is required", "name an empty folder")
+			}
+			return a.clusterMove(cmd.Context(), to, true)
+		}}
+	cmd.Flags().StringVar(&to, "to", "", "an empty data `folder`")
+	return cmd
+}
+
+// tellMoved is after how many records, values and entries a line says how far a move is.
+const tellMoved = 50_000
+
+// clusterMove moves from a folder into the database, or the other way.
+func (a *app) clusterMove(ctx context.Context, dir string, toFolder bool) (err error) {
+	ctx, stop := a.untilInterrupted(ctx)
+	defer stop()
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	o, err := a.clusterOptions()
+	if err != nil {
+		return err
+	}
+	if dir == "" {
+		dir = c.Data.Dir
+	}
+	if !toFolder && !exists(filepath.Join(dir, state.DataFile)) {
+		return usageError("import: "+dir+" has no "+state.DataFile, "name the data folder: --from FOLDER")
+	}
+	folder, err := state.Open(dir, state.Options{Durability: state.Durability(c.Data.Durability)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	o.One = true // no other host may serve meanwhile
+	database, err := postgres.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	from, to := move.Side{Store: folder, Name: "data folder " + dir}, move.Side{Store: database, Name: database.Where()}
+	if toFolder {
+		from, to = to, from
+	}
+	said := int64(0)
+	r, err := move.Move(ctx, from, to, move.Options{Leave: host.StaysBehind, Progress: func(n int64) {
+		if !a.out.json && n >= said+tellMoved {
+			a.out.print("%d records, values and entries\n", n)
+			said = n
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	if a.out.json {
+		return a.out.object(map[string]any{"from": from.Name, "to": to.Name, "operations": r.Operations, "bytes": r.Bytes,
+			"sha256": r.Digest, "resumed": r.Resumed})
+	}
+	how := ""
+	if r.Resumed {
+		how = ", resumed"
+	}
+	a.out.print("moved %d records, values and entries, %d bytes, sha256 %s%s\nfrom %s\nto   %s\n", r.Operations, r.Bytes,
+		r.Digest, how, from.Name, to.Name)
+	return nil
+}

@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/internal/base/wholefile"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
+)
+
+// A database may lose its past: it is restored from a backup, or a failover promotes a server that lacks commits. Then
+// receipts that callers have are gone. Each host therefore remembers the latest commit that it saw, in a file too
+// (Options.Past), and looks for it on each connection that it opens and with each renewal of its session. Where it is
+// missing the host neither reads nor writes, until AcceptLoss has begun a new incarnation and the host was restarted:
+// what it holds in memory may be of the lost past.
+
+// seen is what a host knows of the database's past, and the content of the file Options.Past:
+//
+//	{"identity": "3e4c...", "incarnation": 1, "commit": 4711, "token": "9f0b..."}
+type seen struct {
+	Identity    string `json:"identity"`
+	Incarnation int64  `json:"incarnation"`
+	// Commit is the greatest number of a commit that was seen, Token its token in hexadecimal.
+	Commit int64  `json:"commit"`
+	Token  string `json:"token"`
+}
+
+// past is what a host knows of the database's past. Nil knows nothing and finds nothing wrong.
+type past struct {
+	where, file string
+
+	mu    sync.Mutex
+	known seen
+	kept  seen  // what the file has
+	begun bool  // this process has looked, and found nothing wrong
+	wrong error // the database is not the one that was seen; it stays so until this host is restarted
+}
+
+// openPast reads what an earlier process of this host has seen.
+func openPast(where, file string) (*past, error) {
+	p := &past{where: where, file: file}
+	if file == "" {
+		return p, nil
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &p.known)
+	}
+	if err != nil {
+		return nil, &state.Error{Kind: state.ErrFolder, Cause: err, Message: fmt.Sprintf("%s cannot be read: %s", file, err),
+			Hint: "remove the file if this host has seen no other database than this one"}
+	}
+	p.kept = p.known
+	return p, nil
+}
+
+// queryer is a connection, a pool or a transaction.
+type queryer interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// check looks for the commit that was seen, and learns the latest one.
+//
+// Errors: state.ErrIdentity for another cluster's tables, state.ErrLoss for a database that lacks commits.
+func (p *past) check(ctx context.Context, on queryer) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	known, begun, wrong := p.known, p.begun, p.wrong
+	p.mu.Unlock()
+	if wrong != nil {
+		return wrong
+	}
+	var now seen
+	var first int64
+	var token, latest []byte
+	err := on.QueryRow(ctx, `SELECT (SELECT value FROM meta WHERE name = 'identity'),
+		(SELECT value::bigint FROM meta WHERE name = 'incarnation'),
+		coalesce((SELECT token FROM commits WHERE number = $1), ''), coalesce((SELECT min(number) FROM commits), 0),
+		coalesce(number, 0), coalesce(token, '') FROM (SELECT 1) one
+		LEFT JOIN (SELECT number, token FROM commits ORDER BY number DESC LIMIT 1) latest ON true`, known.Commit).
+		Scan(&now.Identity, &now.Incarnation, &token, &first, &now.Commit, &latest)
+	if err != nil {
+		return err
+	}
+	now.Token = hex.EncodeToString(latest)
+	want, _ := hex.DecodeString(known.Token) // a damaged one is not found
+	switch {
+	case known.Identity == "":
+	case now.Identity != known.Identity:
+		return p.refuse(&state.Error{Kind: state.ErrIdentity, Message: fmt.Sprintf("%s is cluster %s, and this host's data "+
+			"folder belongs to cluster %s", p.where, now.Identity, known.Identity),
+			Hint: "correct store.postgres.url or schema, or give this host an empty data folder (--data)"})
+	case now.Incarnation > known.Incarnation && begun:
+		return p.refuse(&state.Error{Kind: state.ErrLoss, Message: p.where + ": an operator accepted that the database had " +
+			"lost commits, and this host may know of some of them", Hint: "restart this host"})
+	case now.Incarnation > known.Incarnation:
+	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
+		return p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw number %d "+
+			"of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from a "+
+			"backup, or a failover lost them", p.where, known.Commit, known.Incarnation, now.Commit, now.Incarnation),
+			Hint: "restore a newer copy, or run: memhost cluster accept-loss"})
+	}
+	p.learn(now)
+	return nil
+}
+
+// refuse keeps an error for good.
+func (p *past) refuse(err *state.Error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong = err
+	return err
+}
+
+// error is what was found wrong; nil when nothing was.
+func (p *past) error() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wrong
+}
+
+// learn remembers a commit, unless a later one is known.
+func (p *past) learn(now seen) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	if now.Identity != p.known.Identity || now.Incarnation != p.known.Incarnation || now.Commit > p.known.Commit {
+		p.known = now
+	}
+}
+
+// committed remembers a commit of this host.
+func (p *past) committed(number int64, token []byte) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if number > p.known.Commit {
+		p.known.Commit, p.known.Token = number, hex.EncodeToString(token)
+	}
+}
+
+// keep writes the file if it is behind. It is renewed later when that fails.
+func (p *past) keep() {
+	if p == nil || p.file == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == p.kept {
+		return
+	}
+	text, err := json.Marshal(p.known)
+	if err == nil && wholefile.Write(p.file, append(text, '\n'), 0o600) == nil {
+		p.kept = p.known
+	}
+}
+
+// Past tells which cluster this is, and how far it is.
+func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
+	_, err = s.row(ctx, "past", `SELECT (SELECT value FROM meta WHERE name = 'identity'),
+		(SELECT value::bigint FROM meta WHERE name = 'incarnation'), coalesce((SELECT max(number) FROM commits), 0)`, nil,
+		&p.Identity, &p.Incarnation, &p.Commits)
+	return p, err
+}
+
+// AcceptLoss begins a new incarnation of a database that has lost commits, and returns its number. All hosts have to be
+// started again: no session of before commits any more.
+func (s *Store) AcceptLoss(ctx context.Context) (incarnation int64, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// The lock of the identity keeps hosts from joining.
+		if _, err := tx.Exec(ctx, "SELECT value FROM meta WHERE name = 'identity' FOR UPDATE"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM sessions"); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `UPDATE meta SET value = (value::bigint + 1)::text WHERE name = 'incarnation'
+			RETURNING value::bigint`).Scan(&incarnation)
+	})
+	return incarnation, s.fail("accept a loss", err)
+}

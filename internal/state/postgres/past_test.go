@@ -1,0 +1,100 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/stretchr/testify/require"
+)
+
+func TestADataFolderBelongsToOneCluster(t *testing.T) {
+	server := pgserver.Start(t)
+	opts := postgres.Options{URL: server.URL, Many: true, Past: filepath.Join(t.TempDir(), "cluster.json")}
+	first := open(t, opts)
+	require.NoError(t, put(first, "first"))
+	other := opts
+	other.Schema = "other"
+	_, err := postgres.Migrate(t.Context(), other)
+	require.NoError(t, err)
+	_, err = postgres.Open(t.Context(), other)
+	require.ErrorIs(t, err, state.ErrIdentity)
+	require.ErrorContains(t, err, "belongs to cluster")
+	require.Equal(t, "another_cluster", abi.AsError(err).Reason)
+	require.False(t, abi.AsError(err).Retryable)
+	again := open(t, opts)
+	require.NoError(t, put(again, "its own"))
+}
+
+// TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted: the server is put back to a copy of its files. A host that runs
+// and one that starts again refuse it, though another host, which knows nothing, has gone on writing there.
+func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
+	server := pgserver.Start(t)
+	file := filepath.Join(t.TempDir(), "cluster.json")
+	opts := postgres.Options{URL: server.URL, Many: true, Past: file, Session: time.Second, Timeout: 5 * time.Second}
+	runs := open(t, opts)
+	require.NoError(t, put(runs, "in the backup"))
+	server.Kill()
+	restore := server.Copy()
+	server.Run()
+	for range 3 { // the first one may meet a connection that is gone
+		_ = put(runs, "lost")
+	}
+	require.NoError(t, put(runs, "lost"))
+	stopped := open(t, opts)
+	require.NoError(t, stopped.Close())
+
+	server.Kill()
+	restore()
+	server.Run()
+	fresh := opts
+	fresh.Past = ""
+	newcomer := open(t, fresh)
+	for range 10 { // its commits get the numbers of those that are lost
+		require.NoError(t, put(newcomer, "after"))
+	}
+	var err error
+	require.Eventually(t, func() bool {
+		_, err = runs.Get(t.Context(), space, "k")
+		return abi.AsError(err).Reason == "commits_lost"
+	}, 30*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, err, state.ErrLoss)
+	require.ErrorContains(t, err, "memhost cluster accept-loss")
+	require.ErrorIs(t, put(runs, "refused"), state.ErrLoss)
+	_, err = postgres.Open(t.Context(), opts)
+	require.ErrorIs(t, err, state.ErrLoss)
+	require.ErrorContains(t, err, "has lost commits: this host saw number ")
+
+	operator, err := postgres.Open(t.Context(), postgres.Options{URL: server.URL})
+	require.NoError(t, err, "status and accept-loss work")
+	incarnation, err := operator.AcceptLoss(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, incarnation)
+	require.NoError(t, operator.Close())
+	require.ErrorIs(t, put(runs, "refused"), state.ErrLoss, "it may hold what is lost in memory")
+	require.Eventually(t, func() bool {
+		return abi.AsError(put(newcomer, "refused")).Reason == "commits_lost"
+	}, 30*time.Second, 10*time.Millisecond, "so may one that met the loss without knowing")
+	again := open(t, opts)
+	require.NoError(t, put(again, "the new incarnation"))
+	p, err := again.Past(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, p.Incarnation)
+}
+
+func TestAStandbyIsRefusedAsReadOnly(t *testing.T) {
+	server := pgserver.Start(t)
+	opts := postgres.Options{URL: server.URL, Many: true}
+	open(t, opts)
+	opts.URL = server.Standby().URL
+	_, err := postgres.Open(t.Context(), opts)
+	require.ErrorIs(t, err, state.ErrDatabase)
+	require.ErrorContains(t, err, "is read-only: it is a standby")
+	require.ErrorContains(t, err, "target_session_attrs=read-write")
+}
