@@ -61,7 +61,7 @@ func (m *member) Self() fleet.Session {
 	return m.self
 }
 
-// rejoin begins a new session in place of one that has ended.
+// rejoin begins a new session instead of one that has ended.
 func (m *member) rejoin() {
 	m.shared.mu.Lock()
 	defer m.shared.mu.Unlock()

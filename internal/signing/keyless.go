@@ -103,7 +103,7 @@ type material struct {
 		Hint string `json:"hint"`
 	} `json:"publicKey,omitempty"`
 	Certificate *rawCertificate `json:"certificate,omitempty"`
-	// Chain is what bundles before 0.3 have in place of Certificate. Only its first certificate counts.
+	// Chain is what bundles before 0.3 have instead of Certificate. Only its first certificate counts.
 	Chain *struct {
 		Certificates []rawCertificate `json:"certificates"`
 	} `json:"x509CertificateChain,omitempty"`

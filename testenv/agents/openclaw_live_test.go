@@ -220,7 +220,7 @@ func (c *claw) waiting() []string {
 	return files
 }
 
-// waits tells whether a turn with the text waits in the queue.
+// waits reports whether a turn with the text waits in the queue.
 func (c *claw) waits(text string) bool {
 	for _, file := range c.waiting() {
 		data, _ := os.ReadFile(file) // it may just have been delivered

@@ -114,7 +114,7 @@ func (s *stub) toolFirst(call bool) { s.set(func() { s.tool = call }) }
 // fail lets all answers be errors.
 func (s *stub) fail(fails bool) { s.set(func() { s.fails = fails }) }
 
-// hold lets answers wait for release; held tells whether one does.
+// hold lets answers wait for release; held reports whether one does.
 func (s *stub) hold()    { s.set(func() { s.wait = make(chan struct{}) }) }
 func (s *stub) release() { s.set(func() { close(s.wait); s.wait, s.waiting = nil, false }) }
 func (s *stub) held() (waits bool) {

@@ -499,7 +499,7 @@ func fieldComments() map[string]map[string]string {
 		},
 		"RunModule": {
 			"sha256": "sha256 is of the file as given, in hex.",
-			"signer": "signer is the ID of the key whose signature let the module serve: sha256:<hex> of the public key. Absent where no signature was asked for.",
+			"signer": "signer is whose signature let the module serve: sha256:<hex> of a public key, or an identity, \"NAME issued by URL\". Absent where no signature was asked for.",
 			"source": "source is builtin, the path as the operator gave it, or the name in a registry with its digest.",
 		},
 		"RunReport": {
