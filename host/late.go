@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -33,12 +34,13 @@ func (o *operation) watchSending(ctx context.Context, class abi.Class, route str
 	if o.turn == nil || class == abi.ClassRead {
 		return ctx, func() {}
 	}
-	written := false
+	var once sync.Once // the request's writer and its caller may come at the same time
 	look := func() {
-		if !written && o.turn.Alive() != nil {
-			o.noteLate(route)
-		}
-		written = true
+		once.Do(func() {
+			if o.turn.Alive() != nil {
+				o.noteLate(route)
+			}
+		})
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { look() }}), look
