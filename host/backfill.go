@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
@@ -29,12 +33,8 @@ type UnfinishedBackfill struct {
 	Rate  float64
 }
 
-// backfillStop bounds how long stopping waits for a delivery under way, gateWait how long a turn waits for writes of
-// the serving provider under way, and the writes that come meanwhile for it.
-const (
-	backfillStop = 10 * time.Second
-	gateWait     = 10 * time.Second
-)
+// backfillStop bounds how long stopping waits for a delivery under way.
+const backfillStop = 10 * time.Second
 
 const opBackfill = "backfill"
 
@@ -101,7 +101,8 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 	if err != nil {
 		return nil, err
 	}
-	if f = s.followerWith(p.followerKey()); f != nil && f.record.Role == abi.RoleBackfill { // it was stopped, or is filled
+	f = s.followerWith(p.followerKey())
+	if f != nil && f.work.Record().Role == abi.RoleBackfill { // it was stopped, or is filled
 		if err := f.close(ctx); err != nil {
 			return nil, errBackfill(err)
 		}
@@ -109,40 +110,36 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		f = nil
 	}
 	if f != nil { // a shadow
-		f.mu.Lock()
-		f.turn, f.retryRefused = true, true
-		f.mu.Unlock()
-		f.awake()
+		f.work.WantTurn(false)
 		return f, nil
 	}
-	f = s.newFollower(p, *record)
-	if err := f.keep(ctx, func(*followRecord) {}); err != nil {
+	if f, err = s.newFollower(ctx, p, follow.Config{Record: *record}); err != nil {
 		return nil, errBackfill(err)
 	}
 	if health != nil {
 		f.begin(p, health, steps)
 	}
 	s.addFollower(f)
-	f.start()
+	f.work.Start()
 	s.manifestChanged(ctx)
 	return f, nil
 }
 
 // backfillRecord is the record with which a backfill begins, or goes on.
 func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderConfig, options BackfillOptions) (
-	*followRecord, error) {
+	*follow.Record, error) {
 	key := p.followerKey()
 	if v := s.current.Load(); v != nil && v.provider.followerKey() == key {
 		return nil, refuseBackfill(abi.CodeInvalidArgument, "serves", p.name+" is the memory that serves",
 			"a memory.namespace of its own makes another memory of the same provider")
 	}
-	for _, other := range s.followerList() {
-		if other.record.Role == abi.RoleBackfill && other.key != key {
-			return nil, refuseBackfill(abi.CodeConflict, "backfill", "a backfill of "+other.record.Provider+
-				" is under way", "one at a time: stop or discard it first (memhost backfill stop)")
+	for _, f := range s.followerList() {
+		if other := f.work.Record(); other.Role == abi.RoleBackfill && f.work.Key() != key {
+			return nil, refuseBackfill(abi.CodeConflict, "backfill",
+				"a backfill of "+other.Provider+" is under way", "one at a time: stop or discard it first (memhost backfill stop)")
 		}
 	}
-	record, err := s.host.followRecordOf(ctx, key)
+	record, err := s.host.follow.Record(ctx, key)
 	if err != nil {
 		return nil, errBackfill(err)
 	}
@@ -171,21 +168,10 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 	return record, nil
 }
 
-// newRecord is the record of a follower that begins, at the archive's beginning unless fromNow.
-func (s *Slot) newRecord(ctx context.Context, p *Provider, role string, fromNow bool) (*followRecord, error) {
-	erasures, err := s.host.archive.Erasures(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &followRecord{Role: role, Provider: p.name, Word: p.word, Source: p.config.Source, Module: p.module.SHA256,
-		Since: s.host.stamp(), FillTo: s.host.archive.Settled()}
-	if len(erasures) > 0 { // what they erased is left out, and the provider has none of it
-		r.Erased = erasures[len(erasures)-1].Number
-	}
-	if fromNow {
-		r.From, r.Position = r.FillTo, r.FillTo
-	}
-	return r, nil
+// newRecord is the record of a follower that begins: at the archive's beginning, or at its end.
+func (s *Slot) newRecord(ctx context.Context, p *Provider, role string, atEnd bool) (*follow.Record, error) {
+	return s.host.follow.Begin(ctx, follow.Record{Role: role, Provider: p.name, Word: p.word, Source: p.config.Source,
+		Module: p.module.SHA256}, atEnd)
 }
 
 // loadFollower loads a provider that is to follow: by the swap flow, or without a word to its backend, which has to
@@ -232,7 +218,7 @@ func (h *Host) configureLoaded(ctx context.Context, module *Module, config Provi
 // UnfinishedBackfill returns the backfill that the end of the process interrupted; nil if there is none, or it was
 // stopped. Call Backfill with Resume to go on.
 func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
-	records, err := s.host.followRecords(ctx)
+	records, err := s.host.follow.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -248,10 +234,7 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 // theBackfill is the follower that is to serve; nil if there is none.
 func (s *Slot) theBackfill() *follower {
 	for _, f := range s.followerList() {
-		f.mu.Lock()
-		turn := f.turn
-		f.mu.Unlock()
-		if turn {
+		if f.work.WantsTurn() {
 			return f
 		}
 	}
@@ -264,7 +247,7 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 		return f.backfill(ctx)
 	}
 	if s.host.archive.On {
-		records, err := s.host.followRecords(ctx)
+		records, err := s.host.follow.Records(ctx)
 		if err != nil {
 			return nil, errBackfill(err)
 		}
@@ -278,32 +261,23 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 }
 
 // stoppedBackfill describes a backfill whose provider is not loaded.
-func (s *Slot) stoppedBackfill(ctx context.Context, key followerKey, r *followRecord) (*abi.Backfill, error) {
-	behind, err := s.host.archive.CountAfter(ctx, r.Position)
+func (s *Slot) stoppedBackfill(ctx context.Context, key follow.Key, r *follow.Record) (*abi.Backfill, error) {
+	progress, err := s.host.follow.Stopped(ctx, key, r)
 	if err != nil {
 		return nil, errBackfill(err)
 	}
-	b := &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate}
-	b.Progress.Done, b.Progress.LeftOut, b.Progress.Held = r.Done, r.LeftOut, r.heldEvents()
-	err = s.host.eachOpen(ctx, key, func(_ int64, open *abi.OpenEvent) error {
-		if b.Progress.Open++; len(b.Progress.OpenEvents) < openEventsMost {
-			b.Progress.OpenEvents = append(b.Progress.OpenEvents, *open)
-		}
-		return nil
-	})
-	b.Progress.Events = r.Done + r.LeftOut + b.Progress.Held + b.Progress.Open + behind
-	return b, err
+	return &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate,
+		Progress: progress}, nil
 }
 
 // backfill describes the follower as a backfill.
 func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
-	now, progress, err := f.progress(ctx)
+	now, progress, err := f.work.Progress(ctx)
 	if err != nil {
 		return nil, errBackfill(err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	b := &abi.Backfill{State: now, Provider: f.record.Provider, Since: f.record.Since, EventsPerSecond: f.record.Rate,
+	record := f.work.Record()
+	b := &abi.Backfill{State: now, Provider: record.Provider, Since: record.Since, EventsPerSecond: record.Rate,
 		Progress: progress}
 	if p := f.provider(); p != nil {
 		b.ConditionKind = p.kind
@@ -312,16 +286,13 @@ func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
 }
 
 // BackfillTurn asks for the turn again: refused events are tried once more, and with AcceptOpen the provider serves
-// although events are open.
+// although events are open, or held back by read-only scopes. The run manifest's step backfill names these scopes.
 func (s *Slot) BackfillTurn(ctx context.Context, r *abi.BackfillTurn) (*abi.Backfill, error) {
 	f := s.theBackfill()
 	if f == nil {
 		return nil, errNoBackfill()
 	}
-	f.mu.Lock()
-	f.accept, f.retryRefused = f.accept || r.AcceptOpen, true
-	f.mu.Unlock()
-	f.awake()
+	f.work.WantTurn(r.AcceptOpen)
 	return f.backfill(ctx)
 }
 
@@ -338,27 +309,22 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 	if f == nil {
 		return s.stopUnloaded(ctx, r)
 	}
-	if f.record.Role == abi.RoleShadow { // it stays a shadow
-		f.mu.Lock()
-		f.turn, f.accept = false, false
-		f.mu.Unlock()
+	if f.work.Record().Role == abi.RoleShadow { // it stays a shadow
+		f.work.GiveUpTurn()
 		return f.backfill(ctx)
 	}
 	within, cancel := context.WithTimeout(ctx, backfillStop)
 	defer cancel()
-	f.end(within)
-	f.mu.Lock()
-	f.state, f.failure = abi.FollowerStopped, nil
-	f.mu.Unlock()
+	f.work.End(within)
 	var remains []string
 	if r.Discard {
 		var err error
 		if remains, err = f.discard(ctx); err != nil {
-			f.start() // it goes on; the caller may try again
+			f.work.Start() // it goes on; the caller may try again
 			return nil, errBackfill(err)
 		}
-	} else if err := f.keep(ctx, func(record *followRecord) { record.Stopped = s.host.stamp() }); err != nil {
-		f.start()
+	} else if err := f.work.KeepStopped(ctx); err != nil {
+		f.work.Start()
 		return nil, errBackfill(err)
 	}
 	s.removeFollower(f)
@@ -389,7 +355,7 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 // discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.
 func (f *follower) discard(ctx context.Context) (remains []string, err error) {
 	p := f.provider()
-	scopes, err := f.host.scopesOf(ctx, p)
+	scopes, err := f.slot.host.scopesOf(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -407,5 +373,95 @@ func (f *follower) discard(ctx context.Context) (remains []string, err error) {
 				receipt.Status, receipt.Remains))
 		}
 	}
-	return remains, f.host.dropFollower(ctx, f.key)
+	return remains, f.work.Drop(ctx)
+}
+
+// BackfillPlan says what Backfill would deliver, without sending anything: the module is loaded, and its backend is not
+// asked.
+//
+// Errors: those of loading a module, unsupported with reason archive_off.
+func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.BackfillPlan, error) {
+	h := s.host
+	if err := s.canFollow(); err != nil {
+		return nil, errBackfill(err)
+	}
+	if !h.archive.On {
+		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
+			"set memory.archive: true; what was recorded before is not in it")
+	}
+	p, err := h.loadProvider(ctx, config)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	defer func() { _ = p.close(context.WithoutCancel(ctx)) }()
+	plan := &abi.BackfillPlan{Provider: p.name, ConditionKind: p.kind, Tokenizer: p.tokens.Name(), Notes: p.costNotes()}
+	after, key := int64(0), p.followerKey()
+	record, err := h.follow.Record(ctx, key)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	if record != nil {
+		after = record.Position
+		plan.Notes = append(plan.Notes, fmt.Sprintf("%d events were delivered before", record.Done))
+	}
+	if f := s.followerWith(key); f != nil {
+		after = f.work.Record().Position
+	}
+	erasures, err := h.archive.Erasures(ctx)
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	scopes := map[abi.MemoryScope]bool{}
+	err = h.archive.EachAfter(ctx, after, func(entry *archive.Entry, event *abi.MemoryEvent) error {
+		forgotten, err := h.wasForgotten(ctx, event)
+		if err != nil {
+			return err
+		}
+		if forgotten || p.testSession(event.SessionID) || archive.WasErased(erasures, entry.Seq, event) {
+			plan.LeftOut++
+			return nil
+		}
+		plan.Events++
+		scopes[p.memoryScopeOf(event)] = true
+		for i := range event.Messages {
+			if text := event.Messages[i].Content; text != nil {
+				plan.Tokens += p.tokens.Count([]byte(*text))
+			}
+		}
+		if plan.Oldest == "" {
+			plan.Oldest = event.Timestamp
+		}
+		plan.Newest = event.Timestamp
+		return nil
+	})
+	if err != nil {
+		return nil, errBackfill(err)
+	}
+	plan.Scopes = int64(len(scopes))
+	if p.writesNatively() {
+		plan.NativeCalls = plan.Events
+	}
+	return plan, nil
+}
+
+// writesNatively reports whether the module has a route that writes.
+func (p *Provider) writesNatively() bool {
+	return slices.ContainsFunc(p.module.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class == abi.ClassWrite })
+}
+
+// costNotes say what the module's manifest leaves open of the cost of an event.
+func (p *Provider) costNotes() []string {
+	switch {
+	case len(p.module.Manifest.Origins) == 0:
+		return []string{"the module works by itself: no native call, and no call to a model"}
+	case p.writesNatively():
+		return []string{"native_calls counts one native write for each event, which is the least; what the backend does " +
+			"with it, calls to models included, is not known here"}
+	}
+	var names []string
+	for _, r := range p.module.Manifest.Routes {
+		names = append(names, r.Name)
+	}
+	return []string{"the module may ask a model while events are delivered or worked off, by its routes " +
+		strings.Join(names, ", ") + ": how often depends on its configuration"}
 }

@@ -339,36 +339,6 @@ func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	require.Equal(t, turnIDs("ann", 0, 200), remembered(t, s, "ann"))
 }
 
-// Ann's scope is read-only; Bob's events are further on in the archive than a page.
-func TestAReadOnlyScopeHoldsBackItsOwnEventsOnly(t *testing.T) {
-	ctx := context.Background()
-	const each = followPage + 50
-	s := openSlot(t, open(t, Options{Archive: true, Durability: "process"}), history(t, ""))
-	record(t, s, "ann", 0, each)
-	record(t, s, "bob", 0, each)
-	record(t, s, "ann", each, each+20)
-	ann := personScope("ann")
-	_, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r", Scope: &ann})
-	require.NoError(t, err)
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
-	require.NoError(t, err)
-	b := untilState(t, s, abi.FollowerReadOnly)
-	require.EqualValues(t, each, b.Progress.Done, "all of bob's")
-	require.EqualValues(t, each+20, b.Progress.Held, "all of ann's")
-	require.EqualValues(t, 2*each+20, b.Progress.Events)
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
-	require.NoError(t, err)
-	b, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, each+20, b.Progress.Held, "it knows what it holds back after it was stopped")
-
-	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r", Scope: &ann})
-	require.NoError(t, err)
-	serves(t, s, "next")
-	require.Equal(t, turnIDs("ann", 0, each+20), remembered(t, s, "ann"))
-	require.Equal(t, turnIDs("bob", 0, each), remembered(t, s, "bob"))
-}
-
 // fillable is a backend of the probe whose answer to each part is a test's.
 type fillable struct {
 	*httptest.Server

@@ -53,7 +53,7 @@ type Contract interface {
 func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R,
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	h, once := s.host, do
-	do = func(ctx context.Context) (A, error) { return following(ctx, s, once) }
+	do = func(ctx context.Context) (A, error) { return withServing(ctx, s, once) }
 	if h.begin == nil && h.options.OnExchange == nil || s.following != nil {
 		return do(ctx)
 	}

@@ -13,12 +13,14 @@
 //
 // This package has the promises; how they are kept below has packages of its own: internal/guest runs modules and
 // passes on what they ask, internal/answercheck holds their answers to the contract, internal/archive keeps accepted
-// events, internal/egress is the network policy, internal/opstate the state of one operation, internal/tape records and
-// plays. Package extism is a second engine, which a program passes in Options.
+// events, internal/follow fills memories beside the serving one, internal/egress is the network policy, internal/opstate
+// the state of one operation, internal/tape records and plays. Package extism is a second engine, which a program passes
+// in Options.
 //
 // Reading order: options.go, host.go, module.go (bytes to Module), provider.go (Module and configuration), slot.go,
 // operation.go (one operation), powers.go and network.go (what its guest asks), scope.go, readonly.go and mode.go,
 // contract.go (the slot's outer border), read.go, listing.go, ledger.go, delivery.go, write.go, change.go, reset.go,
 // readiness.go, pending.go and background.go (the contract), smoke.go, manifest.go, verify.go and swap.go, recording.go
-// and replay.go; then follower.go, followdeliver.go, backfill.go and shadow.go (memories beside the serving one).
+// and replay.go; then follower.go, backfill.go and shadow.go (memories beside the serving one), turn.go, cluster.go and
+// clusterserving.go (hosts that share a store).
 package host

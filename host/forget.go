@@ -77,7 +77,7 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 			return err
 		}
 	}
-	if err := h.forgetShadowAnswers(ctx, r.Scope); err != nil {
+	if err := h.follow.ForgetAnswers(ctx, r.Scope); err != nil {
 		return err
 	}
 	if err := h.archive.Scrub(ctx); err != nil {

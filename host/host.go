@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/internal/base/pause"
@@ -41,6 +42,7 @@ type Host struct {
 	sweptTo []byte // where the next write goes on looking for old receipts
 
 	archive   *archive.Archive
+	follow    *follow.Store
 	forgetful atomic.Bool // something was forgotten (forget.go)
 	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
 
@@ -49,11 +51,6 @@ type Host struct {
 	began                       time.Time
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
-
-	// shadowMu is held for writing while stored answers of shadows are removed. forgotAt is when something of a person was
-	// last forgotten.
-	shadowMu sync.RWMutex
-	forgotAt map[[2]string]time.Time
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
@@ -124,6 +121,8 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err != nil {
 		return nil, err
 	}
+	h.follow = follow.NewStore(follow.Options{State: h.store, Commit: h.commit, Archive: h.archive, Logger: h.logger,
+		Now: h.now, QueueBytes: h.limits.QueueBytes})
 	opened := h // h is nil where an error is returned
 	defer func() {
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -61,12 +62,7 @@ type ledgerEntry struct {
 
 // uncertain reports whether the backend has to be asked before the event may be sent again.
 func (e *ledgerEntry) uncertain() bool {
-	return e.state == deliverySent || e.state == deliveryReceived && undecidedStatus(e.receipt.Status)
-}
-
-// undecidedStatus reports whether a receipt leaves open what has arrived of its event.
-func undecidedStatus(status abi.WriteStatus) bool {
-	return status == abi.StatusUncertain || status == abi.StatusPartial
+	return e.state == deliverySent || e.state == deliveryReceived && answercheck.Undecided(e.receipt.Status)
 }
 
 // unseen reports whether it is not yet known that the event can be retrieved.

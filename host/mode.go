@@ -221,7 +221,7 @@ func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState) {
 
 // Mode implements Contract.
 func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
-	return following(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
+	return withServing(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
 		v, err := s.use(abi.OpSetMode)
 		if err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 		runs[scopes[i].RunID] = true
 	}
 	for run := range runs {
-		err := h.forgetShadowAnswers(ctx, abi.MemoryScope{RunID: run, PersonaID: r.PersonaID})
+		err := h.follow.ForgetAnswers(ctx, abi.MemoryScope{RunID: run, PersonaID: r.PersonaID})
 		if err != nil {
 			x.remains("stored answers of shadows: %s", err)
 		}

@@ -59,7 +59,7 @@ type Provider struct {
 	// backendName is what its health calls the backend: the element around a context may name it instead of the
 	// provider.
 	backendName string
-	// served is the fact by which it serves among hosts that share the store (follow.go), set before it does.
+	// served is the fact by which it serves among hosts that share the store (clusterserving.go), set before it does.
 	served   []byte
 	inFlight atomic.Int64
 	retired  atomic.Bool

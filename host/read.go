@@ -203,7 +203,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 
 // Capabilities implements Contract.
 func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
-	if err := s.follow(ctx); err != nil {
+	if err := s.loadServing(ctx); err != nil {
 		return nil, inOperation("capabilities", err)
 	}
 	v, err := s.use("capabilities")
@@ -217,7 +217,7 @@ func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
 
 // Manifest implements Contract.
 func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
-	if err := s.follow(ctx); err != nil {
+	if err := s.loadServing(ctx); err != nil {
 		return nil, inOperation("manifest", err)
 	}
 	v, err := s.use("manifest")

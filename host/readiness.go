@@ -30,7 +30,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 		for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
 			ready, err := s.lookReady(ctx, r)
 			left := wait.left()
-			if err != nil && r.TimeoutMS > 0 && failsForNow(err) {
+			if err != nil && r.TimeoutMS > 0 && answercheck.FailsForNow(err) {
 				ready, err = s.notSeen(ctx, r, err)
 			}
 			if err != nil || ready.Status != abi.ReadinessPending || left <= 0 {
@@ -49,18 +49,6 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 			}
 		}
 	})
-}
-
-// failsForNow reports whether a look that failed with err may soon succeed.
-func failsForNow(err error) bool {
-	e := abi.AsError(err)
-	switch e.Code {
-	case abi.CodeUnavailable, abi.CodeTimeout, abi.CodeRateLimited:
-		return e.Reason != "closed"
-	case abi.CodeBackend:
-		return e.Native != nil && e.Native.Status != nil && *e.Native.Status >= 500
-	}
-	return false
 }
 
 // notSeen is the answer after a look that failed for now: what the ledger knows, and why the backend could not be

@@ -18,12 +18,12 @@ type Slot struct {
 	loads   int64
 	mode    *readOnlyMode
 	drains  sync.WaitGroup
-	// secrets are those of the configuration that this host loaded last; followed is the work of followAlways.
-	secrets  map[string]Secret
-	followed backgroundWork
+	// secrets are those of the configuration that this host loaded last; keeping is the work of keepServing.
+	secrets map[string]Secret
+	keeping backgroundWork
 	// noArchive: what is recorded is a trial, which nobody said, or comes from the archive.
 	noArchive bool
-	// gate is closed while a follower takes the provider's place (followturn.go).
+	// gate is closed while a follower takes the provider's place (follower.go).
 	gate gate.Gate
 	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
 	lastCall atomic.Int64

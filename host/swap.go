@@ -36,7 +36,7 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 	if err := s.open(ctx, config); err != nil {
 		return nil, err
 	}
-	s.followAlways()
+	s.keepServing()
 	return s, nil
 }
 
@@ -103,7 +103,7 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 	next, health, err := s.prepare(ctx, config, steps)
 	if err == nil {
 		if f := s.followerWith(next.followerKey()); f != nil {
-			if err := f.promote(ctx, next, health, steps, began); err != nil {
+			if err := f.promote(ctx, next, health, steps); err != nil {
 				return nil, err
 			}
 			return s.manifestOf(ctx, s.current.Load())
@@ -335,7 +335,7 @@ func (s *Slot) Close(ctx context.Context) error {
 	if err := s.closeFollowers(ctx); err != nil {
 		return err
 	}
-	s.followed.end()
+	s.keeping.end()
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if v := s.current.Swap(nil); v != nil {

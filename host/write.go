@@ -45,7 +45,7 @@ func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 // deliver writes events of one scope, in order. Every event gets a receipt or an error.
 func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
-	_, err := following(ctx, s, func(ctx context.Context) (struct{}, error) {
+	_, err := withServing(ctx, s, func(ctx context.Context) (struct{}, error) {
 		clear(answers)
 		return struct{}{}, s.deliverAll(ctx, opName, events, answers)
 	})
@@ -209,7 +209,7 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 // duplicate only when it is known to have arrived.
 func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
 	r := *receipt
-	if r.Duplicate = !undecidedStatus(r.Status); r.Duplicate {
+	if r.Duplicate = !answercheck.Undecided(r.Status); r.Duplicate {
 		r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
 	}
 	r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
@@ -313,7 +313,7 @@ func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi
 // own fills in the host's fields of a guest's receipt.
 func (o *operation) own(r *abi.WriteReceipt, e *abi.MemoryEvent) {
 	r.EventID, r.Duplicate, r.RetryAfterMS = e.EventID, false, nil
-	if !undecidedStatus(r.Status) {
+	if !answercheck.Undecided(r.Status) {
 		return
 	}
 	if !o.provider.has(abi.OpFindEvent) {

@@ -153,7 +153,7 @@ func (a *app) backfillCommand() *cobra.Command {
 		c *client.Client) (*abi.Backfill, error) {
 		return c.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: accept})
 	})
-	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open")
+	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open, or held back by read-only scopes")
 	cmd.AddCommand(turn,
 		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*abi.Backfill, error) {
 			b, err := c.BackfillStatus(ctx)
@@ -211,6 +211,10 @@ func backfillText(b *abi.Backfill) string {
 	text := printable(b.Provider) + ": " + progressText(b.State, &b.Progress)
 	if b.State == abi.FollowerAsks {
 		text += "\n`memhost backfill turn` tries refused ones again; with --accept-open it serves without them"
+	}
+	if b.State == abi.FollowerReadOnly && b.Progress.Held > 0 {
+		text += "\nit serves once these scopes may be written, or without their events after `memhost backfill turn " +
+			"--accept-open`"
 	}
 	return text
 }

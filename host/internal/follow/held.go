@@ -1,9 +1,11 @@
-package host
+package follow
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
@@ -23,7 +25,7 @@ type heldScope struct {
 }
 
 // hold adds scopes of which something more is held back.
-func (r *followRecord) hold(more []heldScope) {
+func (r *Record) hold(more []heldScope) {
 	list := slices.Clone(r.Held)
 	for _, h := range more {
 		i := slices.IndexFunc(list, func(known heldScope) bool { return known.Scope == h.Scope })
@@ -37,44 +39,51 @@ func (r *followRecord) hold(more []heldScope) {
 }
 
 // heldEvents counts the events that wait for their scopes.
-func (r *followRecord) heldEvents() (n int64) {
+func (r *Record) heldEvents() (n int64) {
 	for _, h := range r.Held {
 		n += h.Events
 	}
 	return n
 }
 
-func (f *follower) heldEvents() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.record.heldEvents()
+// heldText names the scopes whose events wait, for the one who lets a memory serve without them.
+func (r *Record) heldText() string {
+	var names []string
+	for _, h := range r.Held[:min(len(r.Held), heldNamed)] {
+		name := fmt.Sprintf("run %q, user %q", h.Scope.RunID, h.Scope.PersonaID)
+		if h.Scope.AgentID != "" {
+			name += fmt.Sprintf(", agent %q", h.Scope.AgentID)
+		}
+		names = append(names, fmt.Sprintf("%d of %s from number %d on", h.Events, name, h.From))
+	}
+	if more := len(r.Held) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("those of %d scopes more", more))
+	}
+	return fmt.Sprintf("%d not delivered because their scopes are read-only: %s", r.heldEvents(),
+		strings.Join(names, "; "))
 }
 
-// heldFrom is what is held back when a scope's events stop at the first of a list.
-func (f *follower) heldFrom(events []archivedEvent) []heldScope {
-	return []heldScope{{Scope: f.provider().memoryScopeOf(events[0].event), From: events[0].number,
-		Events: int64(len(events))}}
+// heldNamed is how many scopes heldText names.
+const heldNamed = 20
+
+// held is what is held back when a scope gets nothing for now.
+func held(d delivery) []heldScope {
+	return []heldScope{{Scope: d.scope, From: d.events[0].number, Events: int64(len(d.events))}}
 }
 
 // deliverUnlessHeld is deliverScope, unless earlier events of the scope wait.
-func (f *follower) deliverUnlessHeld(ctx context.Context, events []archivedEvent) (delivered, error) {
-	scope := f.provider().memoryScopeOf(events[0].event)
-	f.mu.Lock()
-	held := slices.ContainsFunc(f.record.Held, func(h heldScope) bool { return h.Scope == scope })
-	f.mu.Unlock()
-	if held {
-		return delivered{held: f.heldFrom(events)}, nil
+func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (delivered, error) {
+	waits := func(h heldScope) bool { return h.Scope == d.scope }
+	if slices.ContainsFunc(f.Record().Held, waits) {
+		return delivered{held: held(d)}, nil
 	}
-	return f.deliverScope(ctx, events)
+	return f.deliverScope(ctx, d)
 }
 
 // release delivers what waits of scopes that may be written again.
-func (f *follower) release(ctx context.Context) error {
-	f.mu.Lock()
-	list := f.record.Held
-	f.mu.Unlock()
-	for _, h := range list {
-		readOnly, err := f.behindWall(&abi.MemoryEvent{RunID: h.Scope.RunID, UserID: h.Scope.PersonaID,
+func (f *Follower) release(ctx context.Context) error {
+	for _, h := range f.Record().Held {
+		readOnly, err := f.memory.ReadOnly(&abi.MemoryEvent{RunID: h.Scope.RunID, UserID: h.Scope.PersonaID,
 			AgentID: h.Scope.AgentID})
 		if err == nil && !readOnly {
 			err = f.releaseScope(ctx, h)
@@ -87,10 +96,10 @@ func (f *follower) release(ctx context.Context) error {
 }
 
 // releaseScope delivers what waits of a scope, page by page, and keeps how far it has come.
-func (f *follower) releaseScope(ctx context.Context, h heldScope) error {
-	end := f.position()
+func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
+	end := f.Record().Position
 	for h.From <= end {
-		entries, more, err := f.host.archive.Read(ctx, h.From-1, followPage)
+		entries, more, err := f.store.Archive.Read(ctx, h.From-1, PageEvents)
 		if err != nil {
 			return err
 		}
@@ -108,7 +117,7 @@ func (f *follower) releaseScope(ctx context.Context, h heldScope) error {
 		if len(result.held) > 0 {
 			h.From = result.held[0].From
 		}
-		err = f.keep(ctx, func(r *followRecord) {
+		err = f.keep(ctx, func(r *Record) {
 			r.Done += result.done
 			r.LeftOut += result.leftOut
 			r.Held = slices.DeleteFunc(slices.Clone(r.Held), func(known heldScope) bool { return known.Scope == h.Scope })
@@ -129,7 +138,7 @@ func (f *follower) releaseScope(ctx context.Context, h heldScope) error {
 }
 
 // deliverHeld delivers a scope's events of a page, up to a number.
-func (f *follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (delivered,
+func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (delivered,
 	error) {
 	var own []archive.Entry
 	for i := range page {
@@ -137,11 +146,15 @@ func (f *follower) deliverHeld(ctx context.Context, page []archive.Entry, scope 
 		if err != nil {
 			return delivered{}, err
 		}
-		if page[i].Seq <= end && f.provider().memoryScopeOf(event) == scope {
+		whose, err := f.memory.Scope(event)
+		if err != nil {
+			return delivered{}, err
+		}
+		if page[i].Seq <= end && whose == scope {
 			own = append(own, page[i])
 		}
 	}
-	erasures, err := f.host.archive.Erasures(ctx)
+	erasures, err := f.store.Archive.Erasures(ctx)
 	if err != nil {
 		return delivered{}, err
 	}

@@ -155,29 +155,29 @@ func isProviderChanged(err error) bool {
 	return err != nil && abi.AsError(err).Reason == providerChanged
 }
 
-// following runs an operation, and again when another provider serves by now, which this host then loads first.
-func following[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
+// withServing runs an operation, and again when another provider serves by now, which this host then loads first.
+func withServing[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
 	for {
 		answer, err := do(ctx)
 		if !isProviderChanged(err) {
 			return answer, err
 		}
-		if err := s.follow(ctx); err != nil {
+		if err := s.loadServing(ctx); err != nil {
 			return answer, err
 		}
 	}
 }
 
-// follow loads the provider that serves, if this host has another one.
+// loadServing loads the provider that serves, if this host has another one.
 //
 // Errors: unavailable (provider_not_loaded) when it cannot be loaded here. This host answers nothing until it can.
-func (s *Slot) follow(ctx context.Context) error {
+func (s *Slot) loadServing(ctx context.Context) error {
 	if !s.host.fleet.Shared() {
 		return nil
 	}
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), followMost)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), servingLoadMost)
 	defer cancel()
 	old := s.current.Load()
 	stored, err := s.served(ctx)
@@ -201,17 +201,17 @@ func (s *Slot) follow(ctx context.Context) error {
 // How long the load of a provider may take that another host has swapped in, and how often a host looks whether one
 // has.
 const (
-	followMost  = time.Minute
-	followPause = time.Second
+	servingLoadMost  = time.Minute
+	servingLookPause = time.Second
 )
 
-// followAlways lets a host load what serves, though nobody asks it for anything.
-func (s *Slot) followAlways() {
+// keepServing lets a host load what serves, though nobody asks it for anything.
+func (s *Slot) keepServing() {
 	if !s.host.fleet.Shared() {
 		return
 	}
-	s.followed = every(followPause, func(ctx context.Context) {
-		if err := s.follow(ctx); err != nil {
+	s.keeping = every(servingLookPause, func(ctx context.Context) {
+		if err := s.loadServing(ctx); err != nil {
 			s.host.logger.Warn("the provider that serves is not loaded", "error", err)
 		}
 	})

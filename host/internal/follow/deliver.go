@@ -1,4 +1,4 @@
-package host
+package follow
 
 import (
 	"context"
@@ -9,24 +9,26 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
+// PageEvents is how many events a follower takes at a time.
+const PageEvents = 256
+
 const (
-	// followPage is how many events a follower takes at a time, followBatch how many of a scope one delivery has.
-	followPage, followBatch = 256, 16
+	// batchEvents is how many events of a scope one delivery has.
+	batchEvents = 16
 	// turnRest is how many events may be left when a turn begins.
 	turnRest = 32
 	// deliverPause is the first pause after a failed delivery; it doubles up to deliverPauseMax.
 	deliverPause, deliverPauseMax = time.Second, time.Minute
-	// followTries is how often an event that the provider refuses, or knows nothing certain of, is tried before it is
-	// left open.
-	followTries = 4
-	// followIdle is how often a follower that has everything looks at what is open.
-	followIdle = 30 * time.Second
-	// servingLately is how long after a caller's last operation a follower gives way.
-	servingLately = 250 * time.Millisecond
+	// mostTries is how often an event that the memory refuses, or knows nothing certain of, is tried before it is left
+	// open.
+	mostTries = 4
+	// idlePause is how often a follower that has everything looks at what is open.
+	idlePause = 30 * time.Second
 )
 
 // archivedEvent is an event with its number in the archive.
@@ -35,8 +37,14 @@ type archivedEvent struct {
 	event  *abi.MemoryEvent
 }
 
-// run works until ctx ends, or until the follower serves.
-func (f *follower) run(ctx context.Context) {
+// delivery is what a scope is to get, in order.
+type delivery struct {
+	scope  abi.MemoryScope
+	events []archivedEvent
+}
+
+// run works until ctx ends, or until the memory serves.
+func (f *Follower) run(ctx context.Context) {
 	for wait := deliverPause; ctx.Err() == nil; {
 		more, err := f.work(ctx)
 		switch {
@@ -62,14 +70,14 @@ func (f *follower) run(ctx context.Context) {
 
 // nearlyCaughtUp reports whether a follower that is to serve had so little left that the turn can deliver the rest:
 // where callers write without a pause there is always something left.
-func (f *follower) nearlyCaughtUp() bool {
+func (f *Follower) nearlyCaughtUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.turn && f.lastPage <= turnRest
 }
 
 // rest pauses until the follower is woken.
-func (f *follower) rest(ctx context.Context, most time.Duration) {
+func (f *Follower) rest(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -79,57 +87,26 @@ func (f *follower) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// work makes the provider ready and delivers one page. more is false when nothing was left.
-func (f *follower) work(ctx context.Context) (more bool, err error) {
-	if err := f.open(ctx); err != nil {
+// work makes the memory ready and delivers one page. more is false when nothing was left.
+func (f *Follower) work(ctx context.Context) (more bool, err error) {
+	if err := f.memory.Open(ctx); err != nil {
 		return false, err
 	}
 	return f.page(ctx)
 }
 
-// open asks the provider whether it can work, once.
-func (f *follower) open(ctx context.Context) error {
-	f.mu.Lock()
-	opened := f.opened
-	f.mu.Unlock()
-	if opened {
-		return nil
-	}
-	p := f.provider()
-	if err := p.pool.Warm(ctx); err != nil {
-		return err
-	}
-	health, err := f.inner.healthToServe(ctx, p)
-	if err != nil {
-		return err
-	}
-	f.begin(p, health, nil)
-	return nil
-}
-
-// begin notes that the provider can work.
-func (f *follower) begin(p *Provider, health *abi.BackendHealth, steps []abi.RunStep) {
-	p.consistency, p.backendName = health.ConsistencyModel, health.BackendName
-	f.inner.startBackground(p)
-	f.mu.Lock()
-	f.opened, f.health, f.steps = true, health, steps
-	f.mu.Unlock()
-}
-
 // page takes the next events from the archive and delivers them. A reset of a scope that was made before they were read
 // is made at the follower first: those made later are of all of them.
-func (f *follower) page(ctx context.Context) (more bool, err error) {
+func (f *Follower) page(ctx context.Context) (more bool, err error) {
 	if err := f.release(ctx); err != nil {
 		return false, err
 	}
-	f.mu.Lock()
-	record := f.record
-	f.mu.Unlock()
-	entries, _, err := f.host.archive.Read(ctx, record.Position, followPage)
+	record := f.Record()
+	entries, _, err := f.store.Archive.Read(ctx, record.Position, PageEvents)
 	if err != nil {
 		return false, err
 	}
-	erasures, err := f.host.archive.Erasures(ctx)
+	erasures, err := f.store.Archive.Erasures(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +118,7 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	f.mu.Lock()
-	f.lastPage = len(entries)
+	f.lastPage, f.inPage = len(entries), 0
 	if len(entries) > 0 {
 		f.pageEnd = entries[len(entries)-1].Seq
 	}
@@ -154,7 +131,7 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = f.keep(ctx, func(r *followRecord) {
+	err = f.keep(ctx, func(r *Record) {
 		r.Erased = erased
 		r.Done += result.done
 		r.LeftOut += leftOut + result.leftOut
@@ -167,35 +144,20 @@ func (f *follower) page(ctx context.Context) (more bool, err error) {
 	f.inPage = 0
 	f.mu.Unlock()
 	if err == nil {
-		err = f.slot.trimQueue(ctx)
+		err = f.store.trim(ctx)
 	}
 	return true, err
 }
 
 // erase resets the scopes at the follower that were reset since its last look, and returns the number of the last
 // reset.
-func (f *follower) erase(ctx context.Context, erasures []archive.Erasure, after int64) (int64, error) {
+func (f *Follower) erase(ctx context.Context, erasures []archive.Erasure, after int64) (int64, error) {
 	for _, e := range erasures {
 		if e.Number <= after {
 			continue
 		}
-		sc, err := f.provider().scopeOf(e.Scope())
-		if err != nil {
+		if err := f.memory.Reset(f.calls, e.Scope()); err != nil {
 			return after, err
-		}
-		known, err := f.host.scopeRecordOf(ctx, sc.key)
-		if err != nil {
-			return after, err
-		}
-		if known != nil {
-			receipt, err := f.inner.ResetScope(f.calls, e.Scope())
-			if err != nil {
-				return after, err
-			}
-			if receipt.Status != abi.ResetDone {
-				f.host.logger.Warn("a follower's reset of a scope has left something", "provider", f.provider().name,
-					"status", receipt.Status, "remains", receipt.Remains)
-			}
 		}
 		after = e.Number
 	}
@@ -203,33 +165,32 @@ func (f *follower) erase(ctx context.Context, erasures []archive.Erasure, after 
 }
 
 // sortOut parses a page and groups its events by scope, in order. leftOut counts those that the follower does not get.
-func (f *follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) (scopes [][]archivedEvent, leftOut int64,
+func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) (scopes []delivery, leftOut int64,
 	err error) {
-	p := f.provider()
 	f.mu.Lock()
 	shadows, fillTo := !f.turn, f.record.FillTo
 	f.mu.Unlock()
-	at := map[scopeKey]int{}
+	at := map[abi.MemoryScope]int{}
 	for i := range entries {
 		event, err := entries[i].Decode()
 		if err != nil {
 			return nil, 0, err
 		}
 		imported := entries[i].Provider == "" && entries[i].Seq > fillTo && shadows
-		if imported || p.testSession(event.SessionID) || archive.WasErased(erasures, entries[i].Seq, event) {
+		if imported || f.memory.TestSession(event.SessionID) || archive.WasErased(erasures, entries[i].Seq, event) {
 			leftOut++ // an import is no write: a shadow holds what memory holds
 			continue
 		}
-		sc, err := p.scopeOfEvent(event)
+		scope, err := f.memory.Scope(event)
 		if err != nil {
 			return nil, 0, err
 		}
-		n, known := at[sc.key]
+		n, known := at[scope]
 		if !known {
 			n = len(scopes)
-			at[sc.key], scopes = n, append(scopes, nil)
+			at[scope], scopes = n, append(scopes, delivery{scope: scope})
 		}
-		scopes[n] = append(scopes[n], archivedEvent{entries[i].Seq, event})
+		scopes[n].events = append(scopes[n].events, archivedEvent{entries[i].Seq, event})
 	}
 	return scopes, leftOut, nil
 }
@@ -240,28 +201,28 @@ type delivered struct {
 	held                []heldScope
 }
 
-// deliverScopes delivers lists of events, each in order and lanes of them at a time. The first error ends all.
-func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) (sum delivered, err error) {
+// deliverScopes delivers to scopes, lanes of them at a time. The first error ends all.
+func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum delivered, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	free := make(chan struct{}, f.lanes)
-	for _, events := range scopes {
+	for _, one := range scopes {
 		free <- struct{}{}
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			defer func() { <-free }()
-			one, err := f.deliverUnlessHeld(ctx, events)
+			result, err := f.deliverUnlessHeld(ctx, one)
 			if err != nil {
 				cancel(err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			sum.done += one.done
-			sum.leftOut += one.leftOut
-			sum.held = append(sum.held, one.held...)
+			sum.done += result.done
+			sum.leftOut += result.leftOut
+			sum.held = append(sum.held, result.held...)
 		}()
 	}
 	all.Wait()
@@ -271,23 +232,23 @@ func (f *follower) deliverScopes(ctx context.Context, scopes [][]archivedEvent) 
 	return sum, nil
 }
 
-// deliverScope delivers the events of a scope in order. It returns when each was delivered, left out, noted as open or
-// held back because the scope is read-only, or when ctx ends.
-func (f *follower) deliverScope(ctx context.Context, events []archivedEvent) (sum delivered, err error) {
+// deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, noted as open or held
+// back because the scope is read-only, or when ctx ends.
+func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered, err error) {
 	most := 1
-	if f.provider().has(abi.OpRecordEvents) {
-		most = followBatch
+	if f.memory.Has(abi.OpRecordEvents) {
+		most = batchEvents
 	}
-	for len(events) > 0 {
-		batch := events[:min(most, len(events))]
+	for len(d.events) > 0 {
+		batch := d.events[:min(most, len(d.events))]
 		answers, err := f.send(ctx, batch)
 		for i := 0; err == nil && i < len(batch); i++ {
-			var outcome followOutcome
-			if outcome, err = f.settle(ctx, batch[i], &answers[i]); err != nil {
-				events = events[i:]
+			var result outcome
+			if result, err = f.settle(ctx, batch[i], &answers[i]); err != nil {
+				d.events = d.events[i:]
 				break
 			}
-			switch outcome {
+			switch result {
 			case outcomeDone:
 				sum.done++
 			case outcomeLeftOut:
@@ -297,7 +258,7 @@ func (f *follower) deliverScope(ctx context.Context, events []archivedEvent) (su
 			}
 		}
 		if errors.Is(err, errHeld) {
-			sum.held = f.heldFrom(events)
+			sum.held = held(d)
 			return sum, nil
 		}
 		if err != nil {
@@ -307,16 +268,16 @@ func (f *follower) deliverScope(ctx context.Context, events []archivedEvent) (su
 		f.inPage += int64(len(batch))
 		f.speed.add(time.Now(), int64(len(batch)))
 		f.mu.Unlock()
-		events = events[len(batch):]
+		d.events = d.events[len(batch):]
 	}
 	return sum, nil
 }
 
-// followOutcome is what became of a delivery.
-type followOutcome int
+// outcome is what a delivery of an event has come to.
+type outcome int
 
 const (
-	outcomeDone followOutcome = iota
+	outcomeDone outcome = iota
 	outcomeLeftOut
 	outcomeOpen
 	outcomeAgain
@@ -327,7 +288,7 @@ const (
 // served. Every event has an answer.
 //
 // Errors: errHeld where the scope is read-only and the slot is not.
-func (f *follower) send(ctx context.Context, batch []archivedEvent) ([]abi.ReceiptOrError, error) {
+func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.ReceiptOrError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -343,7 +304,7 @@ func (f *follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 		list.Events = append(list.Events, *e.event)
 	}
 	began := time.Now()
-	receipts, err := f.inner.RecordEvents(f.calls, list) // a delivery that began goes on to its end
+	receipts, err := f.memory.RecordEvents(f.calls, list) // a delivery that began goes on to its end
 	if err != nil {
 		return nil, err
 	}
@@ -351,27 +312,27 @@ func (f *follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	return receipts.Receipts, ctx.Err()
 }
 
-// settle follows an event's answer until it is known what became of it.
-func (f *follower) settle(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) (followOutcome, error) {
+// settle follows an event's answer until its outcome is known.
+func (f *Follower) settle(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) (outcome, error) {
 	for try, wait := 1, deliverPause; ; try++ {
-		outcome, why := f.judge(e.event, answer, try)
-		switch outcome {
+		result, why := f.judge(answer, try)
+		switch result {
 		case outcomeDone, outcomeLeftOut:
-			return outcome, nil
+			return result, nil
 		case outcomeOpen:
-			return outcome, f.noteOpen(ctx, e, answer)
+			return result, f.noteOpen(ctx, e, answer)
 		case outcomeReadOnly: // the wall was raised in between; send waits for it
 			try--
 		default:
 			f.waits(why, afterOr(why, wait))
 			if err := pause.For(ctx, afterOr(why, wait)); err != nil {
-				return outcome, err
+				return result, err
 			}
 			wait = min(2*wait, deliverPauseMax)
 		}
 		answers, err := f.send(ctx, []archivedEvent{e})
 		if err != nil {
-			return outcome, err
+			return result, err
 		}
 		answer = &answers[0]
 	}
@@ -386,46 +347,42 @@ func afterOr(e *abi.Error, other time.Duration) time.Duration {
 }
 
 // judge says what an answer means for the event. With outcomeAgain why says what is waited for.
-func (f *follower) judge(event *abi.MemoryEvent, answer *abi.ReceiptOrError, try int) (_ followOutcome,
-	why *abi.Error) {
-	p := f.provider()
+func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *abi.Error) {
 	if r := answer.Receipt; r != nil {
 		switch {
-		case r.Status == abi.StatusSkippedReadOnly && p.testSession(event.SessionID):
-			return outcomeLeftOut, nil
 		case r.Status == abi.StatusSkippedReadOnly:
 			return outcomeReadOnly, nil
-		case !undecidedStatus(r.Status):
+		case !answercheck.Undecided(r.Status):
 			return outcomeDone, nil
-		case !p.has(abi.OpFindEvent) || try >= followTries:
+		case !f.memory.Has(abi.OpFindEvent) || try >= mostTries:
 			return outcomeOpen, nil
 		}
-		e := abi.NewError(abi.CodeUnavailable, "the outcome of event "+event.EventID+" is not known yet")
+		e := abi.NewError(abi.CodeUnavailable, "the outcome of event "+r.EventID+" is not known yet")
 		e.RetryAfterMS = r.RetryAfterMS
 		return outcomeAgain, e
 	}
 	e := answer.Error
-	later := failsForNow(e) || e.Native != nil && e.Native.Status != nil &&
+	later := answercheck.FailsForNow(e) || e.Native != nil && e.Native.Status != nil &&
 		slices.Contains([]int64{http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusTooEarly}, *e.Native.Status)
 	switch {
 	case e.Code == abi.CodeConflict && e.Reason == "forgotten":
 		return outcomeLeftOut, nil
 	case e.Code == abi.CodeUnauthenticated || e.Code == abi.CodeDenied || e.Code == abi.CodeReadOnly || later:
 		return outcomeAgain, e // not the event's fault
-	case e.Retryable && try < followTries:
+	case e.Retryable && try < mostTries:
 		return outcomeAgain, e
 	}
 	return outcomeOpen, nil
 }
 
 // sets and waits say what the follower does.
-func (f *follower) sets(now abi.FollowerState) {
+func (f *Follower) sets(now abi.FollowerState) {
 	f.mu.Lock()
 	f.state = now
 	f.mu.Unlock()
 }
 
-func (f *follower) waits(why error, wait time.Duration) {
+func (f *Follower) waits(why error, wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state, f.failure, f.retryAt = abi.FollowerWaiting, abi.AsError(why), time.Now().Add(wait)
@@ -433,10 +390,10 @@ func (f *follower) waits(why error, wait time.Duration) {
 
 // caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,
 // and a backfill takes its turn. idle is how long it may then rest.
-func (f *follower) caughtUp(ctx context.Context) (served bool, idle time.Duration) {
+func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duration) {
 	look, err := f.look(ctx)
 	if err == nil && len(look.again) > 0 {
-		if err = f.again(ctx, look); err == nil {
+		if err = f.again(ctx, look.again); err == nil {
 			look, err = f.look(ctx)
 		}
 	}
@@ -448,24 +405,24 @@ func (f *follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 		return false, deliverPause
 	}
 	f.mu.Lock()
-	turn, accept := f.turn, f.accept
+	turn, accept, held := f.turn, f.accept, f.record.heldEvents()
 	f.mu.Unlock()
 	switch {
 	case look.unseen > 0:
 		f.sets(abi.FollowerNotReady)
 		return false, 500 * time.Millisecond
-	case f.heldEvents() > 0 && !accept:
+	case held > 0 && !accept:
 		f.sets(abi.FollowerReadOnly)
 		return false, 500 * time.Millisecond
 	case len(look.open) > 0 && !accept:
 		f.sets(abi.FollowerAsks)
-		return false, followIdle
+		return false, idlePause
 	}
 	f.sets(abi.FollowerReady)
 	if !turn {
-		return false, followIdle
+		return false, idlePause
 	}
-	served, err = f.takeTurn(ctx)
+	served, err = f.memory.TakeTurn(ctx)
 	if err != nil {
 		f.waits(err, deliverPause)
 	}

@@ -1,0 +1,362 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// A shadow is asked a share of the retrievals, and what it answers is kept, newest first:
+//
+//	tableAnswers   ns from the answer to the end of time(8), Key -> abi.ShadowAnswer
+
+// DefaultRetention is how long the answers of shadows are kept.
+const DefaultRetention = 14 * 24 * time.Hour
+
+const (
+	// questionsWaiting is how many retrievals wait for a shadow at most. One more is missed.
+	questionsWaiting = 64
+	// answersSwept is how many old answers are removed with a new one at most.
+	answersSwept = 64
+	// answersReported is how many answers a report reads, the newest ones.
+	answersReported = 10_000
+	// answersOfPage is how many answers a page has where the request does not say.
+	answersOfPage = 50
+)
+
+// asking is how a shadow is asked.
+type asking struct {
+	percent   int64
+	retention time.Duration
+	seen      atomic.Int64
+	missed    atomic.Int64
+	queue     chan *Question
+	// last is the time of the last answer, so that no two have the same.
+	lastMu sync.Mutex
+	last   time.Time
+}
+
+// Question is a retrieval that an agent has its answer to. NewQuestion makes one.
+type Question struct {
+	request abi.RetrieveRequest
+	serving string
+	context string
+	tokens  int64
+	sources []string
+	took    time.Duration
+	at      time.Time
+}
+
+// NewQuestion keeps of a retrieval what a shadow's answer is compared with. serving is the provider that has answered.
+func NewQuestion(r *abi.RetrieveRequest, result *abi.RetrieveResult, serving string, took time.Duration,
+	at time.Time) *Question {
+	return &Question{request: *r, serving: serving, context: result.FormattedContext, tokens: tokensOf(result),
+		sources: sourcesOf(result), took: took, at: at}
+}
+
+// tokensOf is how many tokens a result has; 0 where that was not counted.
+func tokensOf(r *abi.RetrieveResult) int64 {
+	if r.Trace == nil || r.Trace.TokenCount == nil {
+		return 0
+	}
+	return *r.Trace.TokenCount
+}
+
+// sourcesOf are the events on which a result's evidence rests, each once.
+func sourcesOf(r *abi.RetrieveResult) []string {
+	var list []string
+	for i := range r.Evidence {
+		list = append(list, r.Evidence[i].SourceEventIDs...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Sampled reports whether it is to be asked the next retrieval: evenly, its share of them.
+func (f *Follower) Sampled() bool {
+	if f.asking == nil {
+		return false
+	}
+	n := f.asking.seen.Add(1)
+	return n*f.asking.percent/100 != (n-1)*f.asking.percent/100
+}
+
+// Ask lets a shadow answer a question later. It never waits.
+func (f *Follower) Ask(q *Question) {
+	select {
+	case f.asking.queue <- q:
+	default:
+		f.asking.missed.Add(1)
+	}
+}
+
+// askAll asks the shadow what waits, one question at a time, until ctx ends.
+func (f *Follower) askAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case q := <-f.asking.queue:
+			if err := f.askOne(ctx, q); err != nil && ctx.Err() == nil {
+				f.store.Logger.Warn("an answer of a shadow cannot be kept", "error", err)
+			}
+		}
+	}
+}
+
+// askOne asks the shadow and keeps what it says.
+func (f *Follower) askOne(ctx context.Context, q *Question) error {
+	behind, err := f.Behind(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	result, err := f.memory.Retrieve(ctx, &q.request)
+	f.mu.Lock()
+	served := f.state == abi.FollowerServes
+	f.mu.Unlock()
+	if ctx.Err() != nil || served {
+		return nil
+	}
+	answer := &abi.ShadowAnswer{Provider: f.Record().Provider, Serving: q.serving, Query: q.request.Query,
+		Scope: q.request.Scope, SessionID: q.request.SessionID, ServingContext: q.context, ServingTokens: q.tokens,
+		ServingLatencyMS: ms(q.took), LatencyMS: ms(time.Since(began)), Behind: behind}
+	if err != nil {
+		answer.Error = abi.AsError(err)
+	} else {
+		answer.FormattedContext, answer.Tokens = result.FormattedContext, tokensOf(result)
+		overlap(answer, q.sources, sourcesOf(result))
+	}
+	return f.keepAnswer(ctx, q.at, answer)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// overlap compares the events on which two answers rest; where one of them names none it says nothing.
+//
+//	serving a b c, shadow b c d    both 2, only serving 1, only shadow 1, overlap 0.5
+func overlap(answer *abi.ShadowAnswer, serving, shadow []string) {
+	for _, id := range serving {
+		if slices.Contains(shadow, id) {
+			answer.Both++
+		}
+	}
+	answer.OnlyServing, answer.OnlyShadow = int64(len(serving))-answer.Both, int64(len(shadow))-answer.Both
+	if len(serving) == 0 || len(shadow) == 0 {
+		return
+	}
+	share := float64(answer.Both) / float64(answer.Both+answer.OnlyServing+answer.OnlyShadow)
+	answer.Overlap = &share
+}
+
+// keepAnswer stores an answer and removes those that are older than the retention. One of a person of whom something
+// was forgotten meanwhile is not kept.
+func (f *Follower) keepAnswer(ctx context.Context, asked time.Time, answer *abi.ShadowAnswer) error {
+	a, s, at := f.asking, f.store, asked
+	a.lastMu.Lock()
+	if !at.After(a.last) {
+		at = a.last.Add(1)
+	}
+	a.last = at
+	a.lastMu.Unlock()
+	answer.At = at.UTC().Format(time.RFC3339Nano)
+	var b state.Batch
+	b.PutRecord(tableAnswers, append(answerTime(at), f.key[:]...), abi.Marshal(answer))
+	old, err := s.State.Records(ctx, tableAnswers, nil, answerTime(s.Now().Add(-a.retention)), answersSwept)
+	if err != nil {
+		return state.ContractError(err)
+	}
+	for _, kv := range old {
+		b.DeleteRecord(tableAnswers, kv.Key)
+	}
+	s.answersMu.RLock()
+	defer s.answersMu.RUnlock()
+	if last, forgot := s.forgotAt[personOf(answer.Scope)]; forgot && !asked.After(last) {
+		return nil
+	}
+	return s.Commit(ctx, &b)
+}
+
+// answerTime is the first part of a key of tableAnswers: later times come first.
+func answerTime(at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(math.MaxInt64-at.UnixNano()))
+}
+
+// person is the run and the user of a scope.
+type person [2]string
+
+func personOf(scope abi.MemoryScope) person { return person{scope.RunID, scope.PersonaID} }
+
+// ForgetAnswers removes all stored answers of a person: any of them may hold what is forgotten.
+func (s *Store) ForgetAnswers(ctx context.Context, scope abi.MemoryScope) error {
+	s.answersMu.Lock()
+	defer s.answersMu.Unlock()
+	s.forgotAt[personOf(scope)] = s.Now()
+	var b state.Batch
+	err := s.each(ctx, tableAnswers, nil, func(kv state.KeyValue) error {
+		answer := new(abi.ShadowAnswer)
+		if abi.Unmarshal(kv.Value, answer) != nil || personOf(answer.Scope) == personOf(scope) {
+			b.DeleteRecord(tableAnswers, kv.Key)
+		}
+		return nil
+	})
+	if err != nil || b.Len() == 0 {
+		return err
+	}
+	return s.Commit(ctx, &b)
+}
+
+// Shadow describes a shadow with what a comparison of its stored answers says. Its provider's kind is the caller's to
+// add.
+func (f *Follower) Shadow(ctx context.Context) (*abi.Shadow, error) {
+	now, progress, err := f.Progress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := f.store.report(ctx, f.key, f.store.Now().Add(-f.asking.retention))
+	if err != nil {
+		return nil, err
+	}
+	record := f.Record()
+	return &abi.Shadow{Provider: record.Provider, State: now, Since: record.Since, SamplePercent: f.asking.percent,
+		RetentionMS: f.asking.retention.Milliseconds(), Progress: progress, Missed: f.asking.missed.Load(),
+		Report: *report}, nil
+}
+
+// Retention is how long a shadow's answers are kept; 0 for one that is no shadow.
+func (f *Follower) Retention() time.Duration {
+	if f.asking == nil {
+		return 0
+	}
+	return f.asking.retention
+}
+
+// SamplePercent is the share of retrievals that it is asked; 0 for one that is no shadow.
+func (f *Follower) SamplePercent() int64 {
+	if f.asking == nil {
+		return 0
+	}
+	return f.asking.percent
+}
+
+// report compares the stored answers of a shadow that are not older than a time.
+func (s *Store) report(ctx context.Context, key Key, since time.Time) (*abi.ShadowReport, error) {
+	r := &abi.ShadowReport{Errors: map[string]int64{}}
+	var tokens, servingTokens, latency, servingLatency, overlaps []float64
+	_, err := s.eachAnswer(ctx, nil, since, func(whose Key, answer *abi.ShadowAnswer) bool {
+		if whose != key {
+			return true
+		}
+		r.Answers++
+		switch {
+		case answer.Error != nil:
+			r.Failed++
+			r.Errors[string(answer.Error.Code)]++
+			return r.Answers < answersReported
+		case answer.FormattedContext == "":
+			r.Empty++
+		}
+		tokens = append(tokens, float64(answer.Tokens))
+		servingTokens = append(servingTokens, float64(answer.ServingTokens))
+		latency, servingLatency = append(latency, answer.LatencyMS), append(servingLatency, answer.ServingLatencyMS)
+		if answer.Overlap != nil {
+			overlaps = append(overlaps, *answer.Overlap)
+		}
+		return r.Answers < answersReported
+	})
+	r.TokensMean, r.ServingTokensMean, r.OverlapMean = mean(tokens), mean(servingTokens), mean(overlaps)
+	r.LatencyP50MS, r.LatencyP95MS = percentile(latency, 50), percentile(latency, 95)
+	r.ServingP50MS, r.ServingP95MS = percentile(servingLatency, 50), percentile(servingLatency, 95)
+	r.OverlapAnswers = int64(len(overlaps))
+	return r, err
+}
+
+// mean and percentile are nil without values. percentile sorts them.
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	sum /= float64(len(values))
+	return &sum
+}
+
+func percentile(values []float64, p int) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	slices.Sort(values)
+	return &values[(len(values)-1)*p/100]
+}
+
+// Answers gives a page of stored answers, newest first. retention is how long answers are kept.
+func (s *Store) Answers(ctx context.Context, r *abi.ShadowAnswersRequest, retention time.Duration) (*abi.ShadowAnswers,
+	error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	after, err := hex.DecodeString(r.Before)
+	if err != nil {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("before: %.40q is not the next of a page", r.Before))
+	}
+	limit := cmp.Or(r.Limit, answersOfPage)
+	page := &abi.ShadowAnswers{Answers: []abi.ShadowAnswer{}}
+	last, err := s.eachAnswer(ctx, after, s.Now().Add(-retention), func(_ Key, answer *abi.ShadowAnswer) bool {
+		wanted := (r.Provider == "" || r.Provider == answer.Provider) &&
+			(r.Scope == nil || withoutNamespace(*r.Scope) == withoutNamespace(answer.Scope))
+		if wanted {
+			page.Answers = append(page.Answers, *answer)
+		}
+		return int64(len(page.Answers)) < limit
+	})
+	page.Next = hex.EncodeToString(last)
+	return page, err
+}
+
+func withoutNamespace(s abi.MemoryScope) abi.MemoryScope {
+	s.BackendNamespace = ""
+	return s
+}
+
+// eachAnswer visits stored answers, newest first, from behind a key on and back to a time, until visit is false: then
+// it returns the key of the last one.
+func (s *Store) eachAnswer(ctx context.Context, after []byte, since time.Time,
+	visit func(whose Key, answer *abi.ShadowAnswer) bool) (last []byte, err error) {
+	end := answerTime(since)
+	for {
+		records, err := s.State.Records(ctx, tableAnswers, nil, after, 0)
+		if err != nil {
+			return nil, state.ContractError(err)
+		}
+		for _, kv := range records {
+			answer := new(abi.ShadowAnswer)
+			if len(kv.Key) != len(end)+len(Key{}) || abi.Unmarshal(kv.Value, answer) != nil {
+				return nil, abi.NewError(abi.CodeUnavailable, "state: the answer of a shadow is damaged").
+					WithReason("state")
+			}
+			if string(kv.Key[:len(end)]) > string(end) {
+				return nil, nil
+			}
+			if !visit(Key(kv.Key[len(end):]), answer) {
+				return kv.Key, nil
+			}
+			after = kv.Key
+		}
+		if len(records) < state.DefaultLimit {
+			return nil, nil
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Config says whom a Follower fills and how.
+type Config struct {
+	Key    Key
+	Memory Memory
+	// Record is that of Store.Begin, or that of an earlier process. With role shadow the memory is asked, too.
+	Record Record
+	// Lanes is how many scopes are delivered side by side. With one, which is for a memory that needs the processor,
+	// deliveries give way to callers.
+	Lanes int
+	// SamplePercent is the share of retrievals that a shadow is asked, 0 to 100; Retention is how long its answers are
+	// kept, by default DefaultRetention.
+	SamplePercent int64
+	Retention     time.Duration
+}
+
+// Follower fills a Memory. New makes one; Start lets it work.
+type Follower struct {
+	store  *Store
+	memory Memory
+	key    Key
+	lanes  int
+	// asking is a shadow's; nil for any other.
+	asking *asking
+
+	keeping sync.Mutex // one change of the record at a time
+	mu      sync.Mutex
+	record  Record
+	// turn: it is to serve as soon as it has everything, or in spite of open events where accept is set too.
+	turn, accept bool
+	// retryRefused: what was refused is tried once more.
+	retryRefused bool
+	state        abi.FollowerState
+	failure      *abi.Error
+	retryAt      time.Time
+	// inPage counts the events of the present page that have been dealt with.
+	inPage int64
+	// pageEnd is the number of the last event of the present page.
+	pageEnd int64
+	// lastPage is how many events the last page had.
+	lastPage int
+	speed    speed
+	// nextSend is when the limit on events a second lets the next one go.
+	nextSend time.Time
+
+	wake chan struct{}
+	// calls is the context of its deliveries. stop ends its work, abort ends a delivery under way too.
+	calls       context.Context
+	stop, abort context.CancelFunc
+	done        chan struct{}
+}
+
+// New makes a follower, which does nothing before Start, and keeps its record.
+func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
+	f := &Follower{store: store, memory: c.Memory, key: c.Key, record: c.Record, lanes: max(1, c.Lanes),
+		turn: c.Record.Role == abi.RoleBackfill, retryRefused: true, state: abi.FollowerFilling,
+		wake: make(chan struct{}, 1), calls: context.Background()}
+	if c.Record.Role == abi.RoleShadow {
+		f.asking = &asking{percent: c.SamplePercent, retention: cmp.Or(max(0, c.Retention), DefaultRetention),
+			queue: make(chan *Question, questionsWaiting)}
+	}
+	return f, store.put(ctx, c.Key, &f.record)
+}
+
+// Start lets the follower work.
+func (f *Follower) Start() {
+	f.calls, f.abort = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(f.calls)
+	f.stop, f.done = stop, make(chan struct{})
+	f.sets(abi.FollowerFilling)
+	go func() {
+		defer close(f.done)
+		defer f.abort()
+		if f.asking != nil {
+			asked := make(chan struct{})
+			go func() {
+				defer close(asked)
+				f.askAll(ctx)
+			}()
+			defer func() { <-asked }()
+		}
+		f.run(ctx)
+		stop()
+	}()
+}
+
+// End stops its work and waits until that has ended; when ctx ends, a delivery under way is aborted. It can be started
+// again.
+func (f *Follower) End(ctx context.Context) {
+	if f.stop == nil {
+		return
+	}
+	f.stop()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	}
+	f.abort()
+	<-f.done
+	f.stop, f.calls = nil, context.Background()
+	f.mu.Lock()
+	f.state, f.failure = abi.FollowerStopped, nil
+	f.mu.Unlock()
+}
+
+// Wake tells it that there is something for it.
+func (f *Follower) Wake() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Key identifies its memory.
+func (f *Follower) Key() Key { return f.key }
+
+// Record is what is kept of it now.
+func (f *Follower) Record() Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.record
+}
+
+// keep changes the follower's record and commits it. Where the commit fails the record is as before.
+func (f *Follower) keep(ctx context.Context, change func(*Record)) error {
+	f.keeping.Lock()
+	defer f.keeping.Unlock()
+	next := f.Record()
+	change(&next)
+	if err := f.store.put(ctx, f.key, &next); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.record = next
+	f.mu.Unlock()
+	return nil
+}
+
+// KeepStopped keeps that it was stopped, so that it does not go on by itself.
+func (f *Follower) KeepStopped(ctx context.Context) error {
+	return f.keep(ctx, func(r *Record) { r.Stopped = f.store.stamp() })
+}
+
+// Drop removes everything that the store keeps of it. What its memory holds stays.
+func (f *Follower) Drop(ctx context.Context) error { return f.store.drop(ctx, f.key) }
+
+// WantTurn lets the memory serve as soon as it has everything; with accept although events are open, or held back. What
+// was refused is tried once more.
+func (f *Follower) WantTurn(accept bool) {
+	f.mu.Lock()
+	f.turn, f.accept, f.retryRefused = true, f.accept || accept, true
+	f.mu.Unlock()
+	f.Wake()
+}
+
+// GiveUpTurn undoes WantTurn.
+func (f *Follower) GiveUpTurn() {
+	f.mu.Lock()
+	f.turn, f.accept = false, false
+	f.mu.Unlock()
+}
+
+// WantsTurn reports whether the memory is to serve.
+func (f *Follower) WantsTurn() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.turn
+}
+
+// Behind counts the events that it has not dealt with.
+func (f *Follower) Behind(ctx context.Context) (int64, error) {
+	return f.store.Archive.CountAfter(ctx, f.Record().Position)
+}
+
+// CatchUp delivers what is left, while nobody records and the follower's own work waits or has ended. caught is false
+// where ctx ended first.
+func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
+	for {
+		readOnly, err := f.memory.ReadOnly(nil)
+		if err != nil {
+			return false, err
+		}
+		if readOnly { // nothing can be delivered, and nothing is recorded either
+			behind, err := f.Behind(ctx)
+			return err == nil && behind == 0, err
+		}
+		more, err := f.page(ctx)
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		if err != nil || !more {
+			return err == nil, err
+		}
+	}
+}
+
+// Finish ends a follower whose memory serves from now on, and removes what is kept of it. detail says what the memory
+// got, and names what it did not get.
+//
+// Errors: conflict (open) where something is open or held back and WantTurn has not accepted that; those of the store.
+func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
+	look, err := f.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	record, accept := f.record, f.accept
+	f.mu.Unlock()
+	if held := record.heldEvents(); (len(look.open) > 0 || held > 0) && !accept {
+		return "", abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open, and %d wait for their scopes, which "+
+			"are read-only", len(look.open), held)).WithReason("open")
+	}
+	if err := f.Drop(ctx); err != nil {
+		return "", err
+	}
+	f.sets(abi.FollowerServes)
+	if len(record.Held) > 0 {
+		f.store.Logger.Warn("a memory serves from now on without events that it has not got",
+			"provider", record.Provider, "about", record.heldText())
+	}
+	detail = fmt.Sprintf("%d events since %s, %d left out, %d open", record.Done, record.Since, record.LeftOut,
+		len(look.open))
+	if len(record.Held) > 0 {
+		detail += ", " + record.heldText()
+	}
+	if record.Dropped > 0 {
+		detail += fmt.Sprintf(", %d dropped from the queue before it had them", record.Dropped)
+	}
+	return detail, nil
+}
+
+// Progress says how far it has come.
+func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.FollowerProgress, error) {
+	f.mu.Lock()
+	record, inPage, now := f.record, f.inPage, time.Now()
+	at, perSecond, failure, retryAt := f.state, f.speed.perSecond(now), f.failure, f.retryAt
+	f.mu.Unlock()
+	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, Held: record.heldEvents(),
+		Dropped: record.Dropped, PerSecond: perSecond, OpenEvents: []abi.OpenEvent{}}
+	behind, err := f.store.Archive.CountAfter(ctx, record.Position)
+	if err != nil {
+		return at, progress, err
+	}
+	behind = max(0, behind-inPage)
+	look, err := f.look(ctx)
+	if err != nil {
+		return at, progress, err
+	}
+	progress.Unseen, progress.Open = look.unseen, int64(len(look.open))
+	progress.OpenEvents = append(progress.OpenEvents, look.open[:min(len(look.open), openEventsMost)]...)
+	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + look.listed + behind
+	if perSecond > 0 && behind > 0 {
+		left := int64(float64(behind) / perSecond * 1000)
+		progress.RemainingMS = &left
+	}
+	if at == abi.FollowerWaiting {
+		left := max(0, time.Until(retryAt).Milliseconds())
+		progress.Error, progress.RetryAfterMS = failure, &left
+	}
+	return at, progress, nil
+}
+
+// speed is how many events a second were dealt with in the last minute.
+type speed struct{ marks []speedMark }
+
+type speedMark struct {
+	at time.Time
+	n  int64
+}
+
+func (s *speed) add(now time.Time, n int64) {
+	s.marks = append(s.marks, speedMark{now, n})
+	old := slices.IndexFunc(s.marks, func(m speedMark) bool { return now.Sub(m.at) < time.Minute })
+	s.marks = slices.Delete(s.marks, 0, max(old, 0))
+}
+
+// perSecond is 0 until there is something to say.
+func (s *speed) perSecond(now time.Time) float64 {
+	if len(s.marks) < 2 {
+		return 0
+	}
+	var n int64
+	for _, m := range s.marks[1:] {
+		n += m.n
+	}
+	return float64(n) / max(now.Sub(s.marks[0].at), 100*time.Millisecond).Seconds()
+}

@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// An event that a follower does not have for certain, or that it refuses, is open: listed in tableOpen, tried again,
+// and asked about before a backfill takes its turn.
+
+// Outcomes of listed events. Lost is a third one.
+const (
+	openUncertain = "uncertain"
+	openRefused   = "refused"
+)
+
+// noteOpen keeps that an event is open.
+func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) error {
+	scope, err := f.memory.Scope(e.event)
+	if err != nil {
+		return err
+	}
+	open := abi.OpenEvent{EventID: e.event.EventID, Scope: scope, Outcome: openUncertain}
+	if answer.Error != nil {
+		open.Outcome, open.Why = openRefused, fmt.Sprintf("%s: %s", answer.Error.Code, answer.Error.Message)
+	} else if len(answer.Receipt.Warnings) > 0 {
+		open.Why = answer.Receipt.Warnings[0]
+	}
+	var b state.Batch
+	b.PutRecord(tableOpen, openKey(f.key, e.number), abi.Marshal(&open))
+	return f.store.Commit(ctx, &b)
+}
+
+// look is what is open at a follower, by the memory's ledger.
+type look struct {
+	// unseen events were delivered, and the memory still works on them; open ones are uncertain, lost or refused, of which
+	// so many are listed in tableOpen.
+	unseen, listed int64
+	open           []abi.OpenEvent
+	// again are the numbers of listed events that are to be delivered once more.
+	again []int64
+}
+
+// look reads what is open.
+func (f *Follower) look(ctx context.Context) (*look, error) {
+	numbers, listed, err := f.store.openEvents(ctx, f.key)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	refused := f.retryRefused
+	f.mu.Unlock()
+	l := &look{listed: int64(len(listed))}
+	for i, number := range numbers {
+		if listed[i].Outcome != openRefused || refused {
+			l.again = append(l.again, number)
+		}
+	}
+	l.open, l.unseen, err = f.memory.Outstanding(ctx, listed)
+	return l, err
+}
+
+// again delivers the listed open events once more. What is still open stays on the list.
+func (f *Follower) again(ctx context.Context, numbers []int64) error {
+	erasures, err := f.store.Archive.Erasures(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		result, err := f.retry(ctx, number, erasures)
+		if err != nil {
+			return err
+		}
+		if result != outcomeDone && result != outcomeLeftOut {
+			continue
+		}
+		var b state.Batch
+		b.DeleteRecord(tableOpen, openKey(f.key, number))
+		if err := f.store.Commit(ctx, &b); err != nil {
+			return err
+		}
+		err = f.keep(ctx, func(r *Record) {
+			if result == outcomeDone {
+				r.Done++
+			} else {
+				r.LeftOut++
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retry delivers an open event once more. One that was forgotten or erased since is left out.
+func (f *Follower) retry(ctx context.Context, number int64, erasures []archive.Erasure) (outcome, error) {
+	entries, _, err := f.store.Archive.Read(ctx, number-1, 1)
+	if err != nil || len(entries) == 0 || entries[0].Seq != number {
+		return outcomeLeftOut, err
+	}
+	scopes, leftOut, err := f.sortOut(entries, erasures)
+	if err != nil || leftOut > 0 {
+		return outcomeLeftOut, err
+	}
+	answers, err := f.send(ctx, scopes[0].events)
+	if errors.Is(err, errHeld) {
+		return outcomeOpen, nil
+	}
+	if err != nil {
+		return outcomeOpen, err
+	}
+	result, _ := f.judge(&answers[0], mostTries)
+	return result, nil
+}

@@ -1,0 +1,194 @@
+package follow
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Tables of followers.
+const (
+	tableFollow  state.Table = "follow"         // Key -> Record, JSON
+	tableOpen    state.Table = "follow_open"    // Key, number of the archived event(8) -> abi.OpenEvent, JSON
+	tableAnswers state.Table = "shadow_answers" // time(8), Key -> abi.ShadowAnswer (answers.go)
+)
+
+// Tables lists them.
+func Tables() []state.Table { return []state.Table{tableFollow, tableOpen, tableAnswers} }
+
+// Key identifies the memory that a follower fills: provider, origin and namespace.
+type Key [16]byte
+
+// Record is what the data folder keeps of a follower.
+type Record struct {
+	Role     string `json:"role"`
+	Provider string `json:"provider"`
+	Word     string `json:"word"`
+	Source   string `json:"source"`
+	// Block is the config block, where the request had one; else the configuration has it.
+	Block  json.RawMessage `json:"block,omitempty"`
+	Module string          `json:"module"` // sha256
+	Since  string          `json:"since"`
+	// Rate is the most events a second; 0 means no limit.
+	Rate float64 `json:"rate,omitempty"`
+	// Stopped is when it was stopped.
+	Stopped string `json:"stopped,omitempty"`
+	// From is the number after which it began, FillTo the last one at that time.
+	From   int64 `json:"from,omitempty"`
+	FillTo int64 `json:"fill_to"`
+	// Position is the number up to which every event has been dealt with, Erased the number of the last reset of a scope
+	// that was.
+	Position int64 `json:"position"`
+	Erased   int64 `json:"erased"`
+	// Done events were delivered, LeftOut were not to be.
+	Done    int64 `json:"done"`
+	LeftOut int64 `json:"left_out"`
+	// Held are scopes whose events wait because they are read-only. The list is replaced, never changed.
+	Held []heldScope `json:"held,omitempty"`
+	// Dropped events were removed from the queue before it had them (queue.go).
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// Options are what a Store is made of. All are required.
+type Options struct {
+	State   state.Store
+	Commit  func(ctx context.Context, b *state.Batch) error
+	Archive *archive.Archive
+	Logger  hclog.Logger
+	Now     func() time.Time
+	// QueueBytes bounds what waits for followers where no archive is kept.
+	QueueBytes int64
+}
+
+// Store is what a data folder keeps of followers: how far each is, what is open, and what shadows answered.
+type Store struct {
+	Options
+
+	// answersMu is held for writing while stored answers are removed. forgotAt is when something of a person was last
+	// forgotten.
+	answersMu sync.RWMutex
+	forgotAt  map[person]time.Time
+}
+
+// NewStore makes a Store.
+func NewStore(o Options) *Store { return &Store{Options: o, forgotAt: map[person]time.Time{}} }
+
+func (s *Store) each(ctx context.Context, table state.Table, prefix []byte, visit func(state.KeyValue) error) error {
+	return state.EachRecord(ctx, s.State, table, prefix, visit)
+}
+
+func (s *Store) stamp() string { return s.Now().UTC().Format(time.RFC3339Nano) }
+
+// Record reads the record of a follower; nil if there is none.
+func (s *Store) Record(ctx context.Context, key Key) (*Record, error) {
+	stored, err := s.State.Record(ctx, tableFollow, key[:])
+	if err != nil || stored == nil {
+		return nil, state.ContractError(err)
+	}
+	return decodeRecord(stored)
+}
+
+func decodeRecord(stored []byte) (*Record, error) {
+	r := new(Record)
+	if json.Unmarshal(stored, r) != nil || r.Provider == "" {
+		return nil, abi.NewError(abi.CodeUnavailable, "state: the record of a follower is damaged").WithReason("state")
+	}
+	return r, nil
+}
+
+// Records lists the records of all followers.
+func (s *Store) Records(ctx context.Context) (list map[Key]Record, err error) {
+	list = map[Key]Record{}
+	err = s.each(ctx, tableFollow, nil, func(kv state.KeyValue) error {
+		record, err := decodeRecord(kv.Value)
+		if err == nil && len(kv.Key) == len(Key{}) {
+			list[Key(kv.Key)] = *record
+		}
+		return err
+	})
+	return list, err
+}
+
+// Begin completes the record of a follower that begins: at the archive's beginning, or at its end.
+func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error) {
+	erasures, err := s.Archive.Erasures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Since, r.FillTo = s.stamp(), s.Archive.Settled()
+	if len(erasures) > 0 { // what they erased is left out, and the memory has none of it
+		r.Erased = erasures[len(erasures)-1].Number
+	}
+	if atEnd {
+		r.From, r.Position = r.FillTo, r.FillTo
+	}
+	return &r, nil
+}
+
+// Stopped describes a follower whose memory is not loaded.
+func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.FollowerProgress, err error) {
+	behind, err := s.Archive.CountAfter(ctx, r.Position)
+	if err != nil {
+		return p, err
+	}
+	_, listed, err := s.openEvents(ctx, key)
+	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Open: int64(len(listed)),
+		OpenEvents: listed[:min(len(listed), openEventsMost)]}
+	p.Events = p.Done + p.LeftOut + p.Held + p.Open + behind
+	return p, err
+}
+
+// put stores a follower's record.
+func (s *Store) put(ctx context.Context, key Key, r *Record) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	b.PutRecord(tableFollow, key[:], value)
+	return s.Commit(ctx, &b)
+}
+
+// drop removes everything that is kept of a follower.
+func (s *Store) drop(ctx context.Context, key Key) error {
+	var b state.Batch
+	b.DeleteRecord(tableFollow, key[:])
+	err := s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {
+		b.DeleteRecord(tableOpen, kv.Key)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx, &b)
+}
+
+// openEventsMost is how many open events an answer lists.
+const openEventsMost = 100
+
+// openEvents lists the open events of a follower with their numbers in the archive.
+func (s *Store) openEvents(ctx context.Context, key Key) (numbers []int64, listed []abi.OpenEvent, err error) {
+	err = s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {
+		var open abi.OpenEvent
+		if abi.Unmarshal(kv.Value, &open) != nil || len(kv.Key) != len(key)+8 {
+			return abi.NewError(abi.CodeUnavailable, "state: the record of an open event is damaged").WithReason("state")
+		}
+		numbers = append(numbers, int64(binary.BigEndian.Uint64(kv.Key[len(key):])))
+		listed = append(listed, open)
+		return nil
+	})
+	return numbers, listed, err
+}
+
+// openKey is the key of an open event.
+func openKey(key Key, number int64) []byte {
+	return binary.BigEndian.AppendUint64(key[:], uint64(number))
+}
