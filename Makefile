@@ -2,14 +2,14 @@
 
 GO         ?= go
 PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
-RELEASER   := github.com/goreleaser/goreleaser/v2@v2.15.2
+RELEASER   := github.com/goreleaser/goreleaser/v2@v2.16.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # The race detector needs a C compiler; nothing else of the project does.
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
 TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: help run cluster load check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster fill test-cluster load many soak check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -33,31 +33,40 @@ export GORACE ?= atexit_sleep_ms=0
 ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat ./internal/engine/... ./internal/text/... \
 	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./internal/signing \
 	./eval/build ./eval/lab ./eval/pack ./eval/stats
-THREADS = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
+# The longest come first, so that none of them runs alone at the end.
+THREADS = ./host ./cmd/memhost $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
 test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
-	@echo "every package is shown when it is done: six to seven minutes on two cores with the race detector, more the first time"
+	@echo "every package is shown when it is done: five to seven minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
-	@began=$$(date +%s); code=0; : >bin/tests.txt; \
-	bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),$(RACE) $(THREADS),./...) || code=1; \
+	@began=$$(date +%s); code=0; : >bin/tests.txt; $(MAKE) -s -k -j2 test-threads test-others || code=1; \
+	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
+		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
+
+test-threads: # the longer half of make test
+	@bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),$(RACE) $(THREADS),./...)
+
+# It ends long before the first half, and is to leave that one the processors.
+test-others: TESTS_AT_ONCE = 2
+test-others: # the other half: one thread, the tools, and the module for PicoClaw
+	@code=0; \
 	$(if $(RACE),bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) -short $(ONE_THREAD) || code=1;) \
 	(cd tools && ../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(if $(RACE),-short) ./...) || code=1; \
 	(cd integrations/picoclaw && ../../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(RACE) ./...) || code=1; \
-	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
-		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
+	exit $$code
 
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
 
 test-long: ## what make test leaves out where it has the race detector (CONTRIBUTING.md lists it)
 	$(if $(RACE),$(GO) test $(TESTFLAGS) $(RACE) -short -count=1 $(ONE_THREAD))
-	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad' ./host
+	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad|BadShadow|ManyEvents' ./host
 	$(GO) test -count=1 -run 'Kill|Flipped' ./internal/state
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$|KilledEvaluation|DocsEval|TheConversation' ./cmd/memhost)
-	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation' ./cmd/memhost
+	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation|AFillThatIsKilled' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 	$(GO) -C tools test -count=1 ./vocabulary
@@ -79,7 +88,7 @@ test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11;
 test-python: ## LangChain, Google ADK and the OpenAI Agents SDK with a slot as their memory (Python 3.11; installs them into a cache folder)
 	@integrations/python/test
 
-test-typescript: ## the TypeScript client, the Vercel AI SDK, pi and OpenClaw's plugin with a slot as their memory (installs Node.js 22, the SDK and pi into a cache folder)
+test-typescript: ## the TypeScript client, the Vercel AI SDK, pi, and OpenClaw's and OpenCode's plugins with a slot as their memory (installs Node.js 22, the SDK and pi into a cache folder)
 	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
@@ -88,7 +97,7 @@ test-mcp: ## the MCP door with the official Python and TypeScript clients and th
 test-registry: ## modules in registries with crane, oras, cosign and the CNCF's registry (builds them once into a cache folder: ten minutes)
 	$(GO) test -tags live -count=1 -v -timeout 40m -run '^TestLive_registry' ./testenv/registryclients/
 
-test-agents: ## the real Claude Code, Codex and OpenClaw with a stub model, in network namespaces of their own (1.5 GB of npm packages into a cache folder; not in .ci/run)
+test-agents: ## the real Claude Code, Codex, OpenClaw and OpenCode with a stub model, in network namespaces of their own (1.9 GB of npm packages into a cache folder; not in .ci/run)
 	$(GO) test -tags live -count=1 -v -timeout 60m -run '^TestLive_' ./testenv/agents/
 
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
@@ -103,11 +112,33 @@ test-page: ## the slot's page and the evaluation's report in a real Chromium, by
 test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (KILLS=50): the same metrics.json
 	KILLS=$(or $(KILLS),50) $(GO) test -count=1 -v -timeout 30m -run '^TestAKilledEvaluation' ./cmd/memhost
 
-cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), which are killed under load before your eyes, and the count at the end (TIME=2m)
-	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) $(GO) test -count=1 -v -timeout 60m -run '^TestHostsOfOneSlot' ./cmd/memhost | grep -E 'cluster_test.go|^(---|ok|FAIL|PASS)'
+# What grep leaves of a test's output does not decide: a test that fails fails the target.
+cluster fill: SHELL := bash
+cluster fill: .SHELLFLAGS := -o pipefail -c
+
+# With HA=1 over three nodes of PostgreSQL under Patroni, which is installed into PATRONI first (Debian's etcd, PyPI): a
+# path that every user may read, as PostgreSQL and Patroni refuse root.
+PATRONI := /tmp/memhost-patroni
+cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), with faults under load before your eyes, and the count at the end (TIME=2m; HA=1: three nodes under Patroni)
+	@if [ -n "$(HA)" ]; then internal/testkit/patroni/install.sh $(PATRONI); fi
+	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|^ +(scope|then|no place)|^(---|ok|FAIL|PASS)'
+
+test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
+	$(MAKE) cluster HA=1 TIME=$(or $(TIME),20m)
+
+fill: ## local memories filled from an archive of EVENTS while the slot is killed with -9 again and again, each counted in the end (EVENTS=100000 KILLS=20 PEOPLE=100 MEMORY=bm25; MEMORY=mem0: the real one, killed too)
+	MEMHOST_FILL_EVENTS=$(or $(EVENTS),100000) MEMHOST_FILL_KILLS=$(KILLS) MEMHOST_FILL_PEOPLE=$(PEOPLE) MEMHOST_FILL_MEMORY=$(MEMORY) \
+		$(GO) test $(if $(filter mem0,$(MEMORY)),-tags live -run '^TestLive_fill_mem0',-run '^TestAFillThatIsKilled') \
+		-count=1 -v -timeout 120m ./cmd/memhost | grep -E 'fill_test.go|^ *(---|ok|FAIL|PASS)'
 
 load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; writes bin/load, docs/cluster.md)
 	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^TestLoad$$' ./loadtest
+
+many: ## a million events of 10,000 people over PostgreSQL: tables, vacuum, a host's memory, times at the begin and at the end (EVENTS=1000000; writes bin/many, docs/cluster.md)
+	cd tools && MANY_EVENTS=$(or $(EVENTS),1000000) LOAD_OUT=$(CURDIR)/bin/many $(GO) test -tags load -count=1 -v -timeout 0 -run '^TestMany$$' ./loadtest
+
+soak: ## three hosts over PostgreSQL under a steady load: fails when memory, goroutines, descriptors, connections, tables or times grow (TIME=60m; writes bin/soak, docs/cluster.md)
+	cd tools && SOAK_TIME=$(or $(TIME),60m) SOAK_OUT=$(CURDIR)/bin/soak $(GO) test -tags load -count=1 -v -timeout 0 -run '^TestSoak$$' ./loadtest
 
 HELM        := helm.sh/helm/v3/cmd/helm@v3.19.0
 KUBECONFORM := github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0
@@ -143,7 +174,7 @@ generate: ## codecs from the contract's types
 check: generate ## formatted, vetted, tidy, generated: and then the tree is as committed (both modules)
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
-	$(GO) vet -tags live ./testenv/...
+	$(GO) vet -tags live ./testenv/... ./cmd/memhost
 	$(GO) mod tidy -diff
 	$(GO) -C tools build ./...
 	$(GO) -C tools vet ./...

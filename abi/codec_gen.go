@@ -600,6 +600,32 @@ func (x *Backfill) Decode(d *wirejson.Decoder, m Mode) error {
 }
 
 // Encode writes x as one JSON object.
+func (x *BackfillEvents) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeSome("first", x.First, e, writeBool)
+	e.FieldStart("events")
+	writeStructs(x.Events, e, (*MemoryEvent).Encode)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *BackfillEvents) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = BackfillEvents{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "first":
+			o.err = readBool(&x.First, d, m)
+		case "events":
+			o.err = readSlice(&x.Events, d, m, (*MemoryEvent).Decode)
+		default:
+			o.unknown(d, m, "first events")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
 func (x *BackfillTurn) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeSome("accept_open", x.AcceptOpen, e, writeBool)

@@ -3,7 +3,7 @@ package abi
 // Roles of a follower: a provider beside the serving one that gets every recorded event, and whose answers no agent
 // sees.
 const (
-	// RoleBackfill is filled from the archive and then serves in the other's place.
+	// RoleBackfill is filled from the archive, or from given events, and then serves in the other's place.
 	RoleBackfill = "backfill"
 	// RoleShadow stays beside the serving provider, and is asked a share of the retrievals.
 	RoleShadow = "shadow"
@@ -37,7 +37,8 @@ const (
 	FollowerReadOnly FollowerState = "read_only"
 	// FollowerNotReady: it has every event and still works on some.
 	FollowerNotReady FollowerState = "not_ready"
-	// FollowerAsks: it has every event but those in Open. A backfill does not serve before these are accepted.
+	// FollowerAsks: it has every event but those in Open, and those that were dropped. A backfill does not serve before
+	// these are accepted.
 	FollowerAsks FollowerState = "asks"
 	// FollowerReady: it has every event that was recorded.
 	FollowerReady FollowerState = "ready"
@@ -56,7 +57,8 @@ type FollowerProgress struct {
 	LeftOut int64 `json:"left_out"`
 	// Held counts events of scopes that are read-only: it gets them once these may be written.
 	Held int64 `json:"held,omitempty"`
-	// Dropped counts events that it never gets: more waited for it than the host keeps where there is no archive.
+	// Dropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the
+	// archive's retention ended before it had them.
 	Dropped int64 `json:"dropped,omitempty"`
 	// Unseen counts delivered events that the provider still works on.
 	Unseen int64 `json:"unseen"`
@@ -95,9 +97,18 @@ type Backfill struct {
 	Remains []string `json:"remains,omitempty"`
 }
 
+// BackfillEvents brings events of a file to fill another provider from, instead of the archive, in the order in which
+// they are to be remembered.
+type BackfillEvents struct {
+	// First: what was brought before and not used is dropped.
+	First  bool          `json:"first,omitempty"`
+	Events []MemoryEvent `json:"events"`
+}
+
 // BackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.
 type BackfillTurn struct {
-	// AcceptOpen lets it serve although events are open.
+	// AcceptOpen lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not
+	// have these.
 	AcceptOpen bool `json:"accept_open,omitempty"`
 }
 

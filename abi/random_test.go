@@ -22,7 +22,7 @@ func types() []codable {
 		new(BudgetUse), new(Capabilities),
 		new(ConformanceDecl), new(ContextBudget), new(Empty), new(EmptyDecl), new(Envelope), new(EnvelopeMode), new(Error),
 		new(ArchiveCheck), new(ArchivePage), new(ArchiveReceipt), new(ArchiveRequest), new(ArchiveStats),
-		new(RunFollower), new(FollowerProgress), new(OpenEvent), new(Backfill), new(BackfillTurn), new(BackfillStop), new(BackfillPlan),
+		new(RunFollower), new(FollowerProgress), new(OpenEvent), new(Backfill), new(BackfillEvents), new(BackfillTurn), new(BackfillStop), new(BackfillPlan),
 		new(ShadowList), new(Shadow), new(ShadowReport), new(ShadowAnswersRequest), new(ShadowAnswers), new(ShadowAnswer),
 		new(Cluster), new(ClusterHost), new(LateWrite),
 		new(RunArchive), new(EventBatch), new(Evidence),

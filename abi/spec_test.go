@@ -66,7 +66,8 @@ func TestTheSpecificationIsComplete(t *testing.T) {
 		"Cluster": true, "ClusterHost": true, "LateWrite": true,
 		"RunArchive": true, "ArchiveStats": true, "ArchiveRequest": true, "ArchivePage": true, "ArchiveReceipt": true,
 		"ArchiveCheck": true,
-		"RunFollower":  true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillTurn": true,
+		"RunFollower":  true, "FollowerProgress": true, "OpenEvent": true, "Backfill": true, "BackfillEvents": true,
+		"BackfillTurn": true,
 		"BackfillStop": true, "BackfillPlan": true, "ShadowList": true, "Shadow": true, "ShadowReport": true,
 		"ShadowAnswersRequest": true, "ShadowAnswers": true, "ShadowAnswer": true}
 	for name, x := range typesByName() {

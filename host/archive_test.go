@@ -99,13 +99,14 @@ func segmentFiles(t testing.TB, h *Host) []string {
 	return files
 }
 
-// fill adds events of about a KiB.
+// fill adds events of about 5 KiB.
 func fill(t testing.TB, h *Host, from, to int) {
 	t.Helper()
+	const most = 200 // 1 MiB
 	for from < to {
 		batch := new(abi.EventBatch)
-		for ; from < to && len(batch.Events) < archive.AddMost; from++ {
-			text := fmt.Sprintf("%d %s", from, strings.Repeat("lorem ipsum ", 80))
+		for ; from < to && len(batch.Events) < most; from++ {
+			text := fmt.Sprintf("%d %s", from, strings.Repeat("lorem ipsum ", 400))
 			batch.Events = append(batch.Events, *event(fmt.Sprint("e", from), text))
 		}
 		receipt, err := h.Archive().ArchiveAdd(context.Background(), batch)
@@ -115,7 +116,7 @@ func fill(t testing.TB, h *Host, from, to int) {
 }
 
 func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
-	const events = 5_000 // about 6 MiB, over 20 segments before they are merged
+	const events = 1_000 // about 5 MiB, over 20 segments before they are merged
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, Archive: true})
@@ -135,7 +136,7 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(stray, []byte("half"), 0o600))
 	h = open(t, Options{DataDir: dir, Archive: true})
 	require.NoFileExists(t, stray)
-	for _, limit := range []int64{0, 777} {
+	for _, limit := range []int64{0, 77} {
 		all := allArchived(t, h, limit)
 		require.Len(t, all, events)
 		for i := range all {
@@ -155,7 +156,7 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	h := open(t, Options{DataDir: dir, Archive: true})
-	fill(t, h, 0, 1500)
+	fill(t, h, 0, 300)
 	require.NoError(t, h.archive.Tend(ctx))
 	list, err := h.archive.Segments(ctx)
 	require.NoError(t, err)
@@ -182,15 +183,15 @@ func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
 	ctx := context.Background()
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
-	fill(t, h, 0, 450) // a segment and some
+	fill(t, h, 0, 60) // a segment and some
 	require.NoError(t, h.archive.Tend(ctx))
 	clock.add(20 * time.Hour)
-	fill(t, h, 450, 550)
+	fill(t, h, 60, 80)
 	clock.add(5 * time.Hour)
 	require.NoError(t, h.archive.Tend(ctx))
 	all := allArchived(t, h, 0)
-	require.Len(t, all, 100)
-	require.Equal(t, "e450", all[0].EventID)
+	require.Len(t, all, 20)
+	require.Equal(t, "e60", all[0].EventID)
 	require.Empty(t, segmentFiles(t, h), "the file is gone")
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
-	const events = 1000 // about 1 MiB: four segments, and what is not sealed
+	const events = 200 // about 1 MiB: four segments, and what is not sealed
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, Archive: true})
@@ -26,7 +26,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	require.Positive(t, before.OpenEvents)
 	require.Len(t, allArchived(t, h, 0), events) // the last segment is unpacked in memory now
 
-	out := map[string]bool{"e0": true, "e1": true, "e300": true, fmt.Sprint("e", events-1): true}
+	out := map[string]bool{"e0": true, "e1": true, "e60": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
 	gone, err := h.archive.Forget(ctx, matches)
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	require.Empty(t, again)
 
 	check := func() {
-		for _, limit := range []int64{0, 1, 77} {
+		for _, limit := range []int64{0, 1, 17} {
 			left := allArchived(t, h, limit)
 			require.Len(t, left, events-len(out), "limit %d", limit)
 			for i := range left {
@@ -82,7 +82,7 @@ func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
-	fill(t, h, 0, 400)
+	fill(t, h, 0, 80)
 	require.NoError(t, h.archive.Tend(ctx))
 	files := segmentFiles(t, h)
 	require.NotEmpty(t, files)

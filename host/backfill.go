@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
@@ -20,6 +19,8 @@ type BackfillOptions struct {
 	Rate float64
 	// Inline: the config block is part of the request, and kept, so that the backfill goes on after a restart.
 	Inline bool
+	// Given: it is filled from the events that BackfillEvents brought, not from the archive.
+	Given bool
 	// Resume goes on with a backfill that the end of the process interrupted: see UnfinishedBackfill. The provider is
 	// asked for its health later, until it answers.
 	Resume bool
@@ -28,6 +29,8 @@ type BackfillOptions struct {
 // UnfinishedBackfill is a backfill that the end of the process interrupted.
 type UnfinishedBackfill struct {
 	Provider, Word, Source string
+	// Given: it is filled from given events.
+	Given bool
 	// Block is that of the request; nil where the configuration has it.
 	Block abi.Raw
 	Rate  float64
@@ -38,32 +41,24 @@ const backfillStop = 10 * time.Second
 
 const opBackfill = "backfill"
 
-// errBackfill names the operation in an error.
-func errBackfill(err error) error {
-	e := *abi.AsError(err)
-	e.Operation = opBackfill
-	return &e
-}
-
 func refuseBackfill(code abi.Code, reason, message, hint string) error {
-	return errBackfill(abi.NewError(code, message).WithReason(reason).WithHint(hint))
+	return inOperation(opBackfill, abi.NewError(code, message).WithReason(reason).WithHint(hint))
 }
 
-// Backfill begins to fill another provider from the archive while the present one serves, or goes on with it. When the
-// new one has everything that was recorded, it serves in the other's place. Where a shadow has this memory, it is the
-// shadow that will serve.
+// Backfill begins to fill another provider from the archive, or from given events, while the present one serves, or goes
+// on with it. When the new one has everything that was recorded, it serves in the other's place. Where a shadow has
+// this memory, it is the shadow that will serve.
 //
 // Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under
-// way, invalid_argument for the memory that serves, and those of Swap.
+// way, invalid_argument for the memory that serves or with reason nothing_given, and those of Swap.
 func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if err := s.canFollow(); err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
-	if !s.host.archive.On {
-		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
-			"set memory.archive: true; what was recorded before is not in it")
+	if err := s.canBegin(ctx, config, options.Given); err != nil {
+		return nil, err
 	}
 	f, err := s.backfillOf(ctx, config, options)
 	if err != nil {
@@ -102,9 +97,13 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		return nil, err
 	}
 	f = s.followerWith(p.followerKey())
+	if f != nil && record.Given && f.work.Record().Role == abi.RoleShadow {
+		return nil, refuseBackfill(abi.CodeConflict, "shadow", p.name+" follows as a shadow: it has what the slot records",
+			"record the file (memhost record FILE), or take "+p.name+" out of memory.shadows")
+	}
 	if f != nil && f.work.Record().Role == abi.RoleBackfill { // it was stopped, or is filled
 		if err := f.close(ctx); err != nil {
-			return nil, errBackfill(err)
+			return nil, inOperation(opBackfill, err)
 		}
 		s.removeFollower(f)
 		f = nil
@@ -114,7 +113,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		return f, nil
 	}
 	if f, err = s.newFollower(ctx, p, follow.Config{Record: *record}); err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	if health != nil {
 		f.begin(p, health, steps)
@@ -141,11 +140,17 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 	}
 	record, err := s.host.follow.Record(ctx, key)
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
-	if record == nil || record.Role != abi.RoleBackfill {
-		if record, err = s.newRecord(ctx, p, abi.RoleBackfill, false); err != nil {
-			return nil, errBackfill(err)
+	begun := record != nil && record.Role == abi.RoleBackfill
+	switch {
+	case begun && options.Given && !options.Resume:
+		return nil, refuseBackfill(abi.CodeConflict, "backfill", "a backfill of "+p.name+" was begun before",
+			"`memhost swap "+p.name+" --backfill` goes on with it, `memhost backfill discard` throws it away")
+	case !begun:
+		begin := follow.Record{Role: abi.RoleBackfill, Given: options.Given}
+		if record, err = s.newRecord(ctx, p, begin, false); err != nil {
+			return nil, inOperation(opBackfill, err)
 		}
 	}
 	if options.Resume && record.Module != p.module.SHA256 {
@@ -168,10 +173,14 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 	return record, nil
 }
 
-// newRecord is the record of a follower that begins: at the archive's beginning, or at its end.
-func (s *Slot) newRecord(ctx context.Context, p *Provider, role string, atEnd bool) (*follow.Record, error) {
-	return s.host.follow.Begin(ctx, follow.Record{Role: role, Provider: p.name, Word: p.word, Source: p.config.Source,
-		Module: p.module.SHA256}, atEnd)
+// newRecord is the record of a follower that begins: at the archive's beginning, or at its end. Without an archive what
+// is recorded from now on waits for the follower.
+func (s *Slot) newRecord(ctx context.Context, p *Provider, r follow.Record, atEnd bool) (*follow.Record, error) {
+	if !s.host.archive.On {
+		s.host.queued.Store(true)
+	}
+	r.Provider, r.Word, r.Source, r.Module = p.name, p.word, p.config.Source, p.module.SHA256
+	return s.host.follow.Begin(ctx, r, atEnd)
 }
 
 // loadFollower loads a provider that is to follow: by the swap flow, or without a word to its backend, which has to
@@ -185,7 +194,7 @@ func (s *Slot) loadFollower(ctx context.Context, config ProviderConfig, later bo
 			e := *abi.AsError(err)
 			steps.fail(&e)
 			e.Message = fmt.Sprintf("step %s: %s", steps.current, e.Message)
-			return nil, nil, nil, errBackfill(&e)
+			return nil, nil, nil, inOperation(opBackfill, &e)
 		}
 		return p, health, steps.steps, nil
 	}
@@ -225,7 +234,7 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 	for _, r := range records {
 		if r.Role == abi.RoleBackfill && r.Stopped == "" {
 			return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Block: abi.Raw(r.Block),
-				Rate: r.Rate}, nil
+				Rate: r.Rate, Given: r.Given}, nil
 		}
 	}
 	return nil, nil
@@ -246,15 +255,13 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
 	}
-	if s.host.archive.On {
-		records, err := s.host.follow.Records(ctx)
-		if err != nil {
-			return nil, errBackfill(err)
-		}
-		for key, r := range records {
-			if r.Role == abi.RoleBackfill {
-				return s.stoppedBackfill(ctx, key, &r)
-			}
+	records, err := s.host.follow.Records(ctx)
+	if err != nil {
+		return nil, inOperation(opBackfill, err)
+	}
+	for key, r := range records {
+		if r.Role == abi.RoleBackfill && (r.Given || s.host.archive.On) {
+			return s.stoppedBackfill(ctx, key, &r)
 		}
 	}
 	return &abi.Backfill{State: abi.FollowerNone}, nil
@@ -264,7 +271,7 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 func (s *Slot) stoppedBackfill(ctx context.Context, key follow.Key, r *follow.Record) (*abi.Backfill, error) {
 	progress, err := s.host.follow.Stopped(ctx, key, r)
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	return &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate,
 		Progress: progress}, nil
@@ -274,7 +281,7 @@ func (s *Slot) stoppedBackfill(ctx context.Context, key follow.Key, r *follow.Re
 func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
 	now, progress, err := f.work.Progress(ctx)
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	record := f.work.Record()
 	b := &abi.Backfill{State: now, Provider: record.Provider, Since: record.Since, EventsPerSecond: record.Rate,
@@ -321,11 +328,11 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 		var err error
 		if remains, err = f.discard(ctx); err != nil {
 			f.work.Start() // it goes on; the caller may try again
-			return nil, errBackfill(err)
+			return nil, inOperation(opBackfill, err)
 		}
 	} else if err := f.work.KeepStopped(ctx); err != nil {
 		f.work.Start()
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	s.removeFollower(f)
 	answer, err := f.backfill(ctx)
@@ -354,8 +361,8 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 
 // discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.
 func (f *follower) discard(ctx context.Context) (remains []string, err error) {
-	p := f.provider()
-	scopes, err := f.slot.host.scopesOf(ctx, p)
+	var scopes []abi.MemoryScope
+	err = f.slot.host.eachScope(ctx, f.provider(), func(r *scopeRecord) { scopes = append(scopes, r.memoryScope()) })
 	if err != nil {
 		return nil, err
 	}
@@ -373,51 +380,53 @@ func (f *follower) discard(ctx context.Context) (remains []string, err error) {
 				receipt.Status, receipt.Remains))
 		}
 	}
-	return remains, f.work.Drop(ctx)
+	if err := f.work.Drop(ctx); err != nil {
+		return nil, err
+	}
+	return remains, f.slot.host.endFollowing(ctx)
 }
 
 // BackfillPlan says what Backfill would deliver, without sending anything: the module is loaded, and its backend is not
 // asked.
 //
-// Errors: those of loading a module, unsupported with reason archive_off.
-func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.BackfillPlan, error) {
+// Errors: those of loading a module, unsupported with reason archive_off, invalid_argument with reason nothing_given.
+func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.BackfillPlan,
+	error) {
 	h := s.host
 	if err := s.canFollow(); err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
-	if !h.archive.On {
-		return nil, refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
-			"set memory.archive: true; what was recorded before is not in it")
+	if err := s.canBegin(ctx, config, options.Given); err != nil {
+		return nil, err
 	}
 	p, err := h.loadProvider(ctx, config)
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	defer func() { _ = p.close(context.WithoutCancel(ctx)) }()
 	plan := &abi.BackfillPlan{Provider: p.name, ConditionKind: p.kind, Tokenizer: p.tokens.Name(), Notes: p.costNotes()}
-	after, key := int64(0), p.followerKey()
+	key := p.followerKey()
 	record, err := h.follow.Record(ctx, key)
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
-	if record != nil {
-		after = record.Position
+	if record == nil {
+		if record, err = h.follow.Begin(ctx, follow.Record{Given: options.Given}, false); err != nil {
+			return nil, inOperation(opBackfill, err)
+		}
+	} else {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("%d events were delivered before", record.Done))
 	}
 	if f := s.followerWith(key); f != nil {
-		after = f.work.Record().Position
-	}
-	erasures, err := h.archive.Erasures(ctx)
-	if err != nil {
-		return nil, errBackfill(err)
+		*record = f.work.Record()
 	}
 	scopes := map[abi.MemoryScope]bool{}
-	err = h.archive.EachAfter(ctx, after, func(entry *archive.Entry, event *abi.MemoryEvent) error {
+	err = h.follow.Each(ctx, record, func(event *abi.MemoryEvent, erased bool) error {
 		forgotten, err := h.wasForgotten(ctx, event)
 		if err != nil {
 			return err
 		}
-		if forgotten || p.testSession(event.SessionID) || archive.WasErased(erasures, entry.Seq, event) {
+		if forgotten || erased || p.testSession(event.SessionID) {
 			plan.LeftOut++
 			return nil
 		}
@@ -435,7 +444,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig) (*abi.Ba
 		return nil
 	})
 	if err != nil {
-		return nil, errBackfill(err)
+		return nil, inOperation(opBackfill, err)
 	}
 	plan.Scopes = int64(len(scopes))
 	if p.writesNatively() {

@@ -82,7 +82,7 @@ func until(t testing.TB, what string, holds func() bool) {
 		if time.Now().After(end) {
 			require.Fail(t, "it took too long: "+what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 300)
-	record(t, s, "bob", 0, 40)
+	record(t, s, "ann", 0, 120)
+	record(t, s, "bob", 0, 20)
 	test := turn("ann", 999)
 	test.SessionID = "test-1"
 	_, err := s.RecordEvent(ctx, test)
@@ -125,9 +125,9 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("bob"), EventIDs: []string{"bob-00007"}, Reason: "r"})
 	require.NoError(t, err)
 
-	plan, err := s.BackfillPlan(ctx, history(t, "next"))
+	plan, err := s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 339, plan.Events)
+	require.EqualValues(t, 139, plan.Events)
 	require.EqualValues(t, 2, plan.Scopes)
 	require.Positive(t, plan.Tokens)
 	require.Zero(t, plan.NativeCalls)
@@ -135,11 +135,13 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() { // the slot is used meanwhile
-		for n := 300; ; n++ {
+		pace := time.NewTicker(10 * time.Millisecond)
+		defer pace.Stop()
+		for n := 120; ; n++ {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-pace.C:
 				_, err := s.RecordEvent(ctx, turn("ann", n))
 				if err != nil {
 					panic(err)
@@ -156,8 +158,8 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	require.Empty(t, m.Followers)
 	list := remembered(t, s, "ann")
 	require.Equal(t, turnIDs("ann", 0, len(list)), list, "each once, in order, without a gap at the turn")
-	require.Greater(t, len(list), 300)
-	want := slices.DeleteFunc(turnIDs("bob", 0, 40), func(id string) bool { return id == "bob-00007" })
+	require.Greater(t, len(list), 120)
+	want := slices.DeleteFunc(turnIDs("bob", 0, 20), func(id string) bool { return id == "bob-00007" })
 	require.Equal(t, want, remembered(t, s, "bob"))
 	b, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
@@ -169,7 +171,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 	s := openSlot(t, open(t, Options{}), history(t, ""))
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.Equal(t, "archive_off", requireCode(t, err, abi.CodeUnsupported, "memory.archive").Reason)
-	_, err = s.BackfillPlan(ctx, history(t, "next"))
+	_, err = s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
 	requireCode(t, err, abi.CodeUnsupported, "memory.archive")
 	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
 	requireCode(t, err, abi.CodeNotFound)
@@ -206,15 +208,15 @@ func TestABackfillGoesOnAfterARestart(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	life(t, dir, func(h *Host, s *Slot) {
-		record(t, s, "ann", 0, 400)
+		record(t, s, "ann", 0, 120)
 		inline := history(t, "next")
 		inline.Block = abi.Raw(`{}`)
-		_, err := s.Backfill(ctx, inline, BackfillOptions{Rate: 400, Inline: true})
+		_, err := s.Backfill(ctx, inline, BackfillOptions{Rate: 40, Inline: true})
 		require.NoError(t, err)
 		until(t, "a part is filled", func() bool {
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
-			return b.Progress.Done > 30
+			return b.Progress.Done > 10
 		})
 	})
 	life(t, dir, func(h *Host, s *Slot) {
@@ -223,19 +225,19 @@ func TestABackfillGoesOnAfterARestart(t *testing.T) {
 		require.Equal(t, abi.FollowerStopped, b.State, "until it is gone on with")
 		unfinished, err := s.UnfinishedBackfill(ctx)
 		require.NoError(t, err)
-		require.Equal(t, &UnfinishedBackfill{Provider: "full_history", Word: "condition", Source: "builtin", Rate: 400,
+		require.Equal(t, &UnfinishedBackfill{Provider: "full_history", Word: "condition", Source: "builtin", Rate: 40,
 			Block: abi.Raw("{}")}, unfinished)
 
 		changed := history(t, "next")
 		changed.Module = append(slices.Clone(changed.Module), 0, 2, 1, 'x') // a custom section more
 		_, err = s.Backfill(ctx, changed, BackfillOptions{Resume: true})
 		require.Equal(t, "module_changed", requireCode(t, err, abi.CodeConflict, "--backfill", "discard").Reason)
-		record(t, s, "ann", 400, 401)
+		record(t, s, "ann", 120, 121)
 
 		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Resume: true})
 		require.NoError(t, err)
 		serves(t, s, "next")
-		require.Equal(t, turnIDs("ann", 0, 401), remembered(t, s, "ann"))
+		require.Equal(t, turnIDs("ann", 0, 121), remembered(t, s, "ann"))
 	})
 }
 
@@ -243,8 +245,8 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 200)
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 50})
+	record(t, s, "ann", 0, 100)
+	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 25})
 	require.NoError(t, err)
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
@@ -389,6 +391,39 @@ func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 	require.EqualValues(t, 3, busy.posts.Load(), "refused twice, then taken")
 }
 
+// A backend that works on its events later always has one that is new, where callers record without a pause.
+func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
+	ctx := context.Background()
+	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
+	var ready atomic.Pointer[string]
+	says := func(answer string) { ready.Store(&answer) }
+	says(`{"status":"pending","event_ids":{},"method":"script"}`)
+	backend := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = rw.Write([]byte(*ready.Load()))
+	}))
+	defer backend.Close()
+	tell := func(id string) {
+		_, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		require.NoError(t, err)
+	}
+	tell("e1")
+	tell("e2")
+	next := probeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
+	next.Namespace = "next"
+	_, err := s.Backfill(ctx, next, BackfillOptions{})
+	require.NoError(t, err)
+	untilState(t, s, abi.FollowerNotReady)
+	tell("new")
+	until(t, "it has the new one", func() bool {
+		b, err := s.BackfillStatus(ctx)
+		require.NoError(t, err)
+		return b.Progress.Unseen == 3
+	})
+	require.Equal(t, abi.FollowerNotReady, untilState(t, s, abi.FollowerNotReady).State)
+	says(`{"status":"degraded","event_ids":{"unknown":["new"]},"method":"script"}`) // and has the others
+	serves(t, s, "next")
+}
+
 // archiveOne adds an event to the archive, as if it had been recorded.
 func archiveOne(h *Host, e *abi.MemoryEvent) error {
 	_, err := h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
@@ -426,7 +461,7 @@ func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
-	fill(t, h, 0, 600)
+	fill(t, h, 0, 120)
 	require.NoError(t, h.archive.Tend(ctx))
 	files := segmentFiles(t, h)
 	require.NotEmpty(t, files)
@@ -449,7 +484,7 @@ func TestASwapToAFollowersMemoryHasNoGap(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 300)
+	record(t, s, "ann", 0, 120)
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 5})
 	require.NoError(t, err)
 	_, err = s.Swap(ctx, history(t, "next"))
@@ -458,5 +493,5 @@ func TestASwapToAFollowersMemoryHasNoGap(t *testing.T) {
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err, "without the limit")
 	serves(t, s, "next")
-	require.Equal(t, turnIDs("ann", 0, 300), remembered(t, s, "ann"))
+	require.Equal(t, turnIDs("ann", 0, 120), remembered(t, s, "ann"))
 }

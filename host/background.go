@@ -146,7 +146,7 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 
 // work lets the guest do its outstanding work for a scope.
 func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
-	o := s.beginOn(p, abi.OpWaitUntilReady)
+	ctx, o := s.beginOn(ctx, p, abi.OpWaitUntilReady)
 	defer o.end(&err)
 	_, err = o.change(ctx, scope, &abi.WaitRequest{DeadlineMS: p.deadline(abi.OpWaitUntilReady).Milliseconds(),
 		Background: true}, new(abi.BackendReadiness))

@@ -113,8 +113,10 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 	}
 	look(0)
 	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "one look does no work")
-	look(5)
-	assert.NotEqual(t, []string{""}, retrieved(t, s, "read did"))
+	until(t, "the guest works", func() bool { // on a busy machine the look alone may take the time
+		look(5)
+		return retrieved(t, s, "read did")[0] != ""
+	})
 	told(t, s, "e2", "echo ask; del did")
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)

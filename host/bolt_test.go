@@ -163,6 +163,7 @@ func TestReadOnlyLetsOnlyReadStatementsPassAndNeo4jHoldsThemToIt(t *testing.T) {
 func TestRowsAreCutAtTheLimitsAndThatIsSaid(t *testing.T) {
 	s := graph(t, bolt.Options{Password: testSecret})
 	slot := graphSlot(t, s, Options{Limits: Limits{Rows: 1500, BodyBytes: 64 << 10}})
+	slot.current.Load().provider.module.Manifest.DeadlinesMS = nil // a busy machine needs over a second for 1500 rows
 	for name, c := range map[string]struct{ command, want string }{
 		"just as many":      {`bolt_count rows {"n":1500}`, "1500 rows, 3000 values"},
 		"one row too many":  {`bolt_count rows {"n":1501}`, "1500 rows, 3000 values"},

@@ -37,7 +37,7 @@ func (s *Slot) Cluster(ctx context.Context) (*abi.Cluster, error) {
 	}
 	version, _ := h.version()
 	return &abi.Cluster{Store: storeFile, LateWrites: []abi.LateWrite{}, ReadOnly: mode.ReadOnly, Turns: mode.InFlight,
-		Hosts:    []abi.ClusterHost{{Name: thisHost(), Version: version, Began: stampOf(h.began), Self: true}},
+		Hosts:    []abi.ClusterHost{{Name: ThisHost(), Version: version, Began: stampOf(h.began), Self: true}},
 		Provider: v.provider.name, Module: v.provider.module.SHA256, Generation: v.manifest.LoadGeneration,
 		ServingSince: v.manifest.ServingSince}, nil
 }
@@ -101,8 +101,8 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.C
 // hostName is how answers name a host: the machine's name and the process's id, "a/12".
 func hostName(machine string, pid int) string { return fmt.Sprintf("%s/%d", machine, pid) }
 
-// thisHost is the name of this process.
-func thisHost() string {
+// ThisHost is the name of this process: in traces, in the answers about a cluster, and for spans.
+func ThisHost() string {
 	machine, _ := os.Hostname()
 	return hostName(cmp.Or(machine, "a machine without a name"), os.Getpid())
 }
@@ -149,8 +149,8 @@ func (h *Host) Counts() Counts {
 // JSON.
 const tableLate state.Table = "late"
 
-// maxLateWrites bounds what is read of the table.
-const maxLateWrites = 100
+// maxLateWrites bounds what an answer lists of the table, keptLateWrites the table.
+const maxLateWrites, keptLateWrites = 100, 1000
 
 const warnLateWrite = "late_write: "
 
@@ -180,10 +180,7 @@ func (o *operation) noteLate(route string) {
 	o.late = true
 	scope := o.memoryScope()
 	w := &abi.LateWrite{At: h.stamp(), Host: h.name, Route: route, RunID: scope.RunID, Persona: scope.PersonaID,
-		EventIDs: slices.Clone(o.sending)}
-	if w.EventIDs == nil {
-		w.EventIDs = []string{}
-	}
+		EventIDs: append([]string{}, o.sending...)}
 	o.provider.logger.Error("a write left this host after its session had ended: another host may have acted for the "+
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
 		"events", strings.Join(w.EventIDs, " "))
@@ -191,8 +188,24 @@ func (o *operation) noteLate(route string) {
 	h.fleet.Insist(func(ctx context.Context) error {
 		var b state.Batch
 		b.PutRecord(tableLate, key, abi.Marshal(w))
+		if err := trimLateWrites(ctx, h.store, &b); err != nil {
+			return err
+		}
 		return h.fleet.Commit(ctx, &b)
 	})
+}
+
+// trimLateWrites adds to a batch that the oldest late writes are removed, so that keptLateWrites are left with one more.
+func trimLateWrites(ctx context.Context, store state.Store, b *state.Batch) error {
+	var keys [][]byte
+	err := state.EachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {
+		keys = append(keys, r.Key)
+		return nil
+	})
+	for _, key := range keys[:max(0, len(keys)-keptLateWrites+1)] {
+		b.DeleteRecord(tableLate, key)
+	}
+	return err
 }
 
 // readLateWrites returns the newest late writes first.

@@ -101,7 +101,7 @@ func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r requ
 		if err := r.Validate(); err != nil {
 			return nil, inOperation(name, err)
 		}
-		o, err := s.begin(name)
+		ctx, o, err := s.begin(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -195,6 +195,8 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 	if !o.provider.has(abi.OpFindEvent) {
 		return o.stillOpen(known, w.event.EventID, nil, nil), false, nil
 	}
+	// Before the look: what lands between the backend's answer and a later reading of the clock was not seen.
+	wait := o.untilSettled(ctx, w.event.EventID, known)
 	found, failure := o.findEvent(ctx, w.event.EventID, w.event.SessionID, known)
 	if failure != nil {
 		e := abi.AsError(failure)
@@ -204,7 +206,6 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 		}
 		return o.stillOpen(known, w.event.EventID, e, after), false, nil
 	}
-	wait := o.untilSettled(ctx, w.event.EventID, known)
 	switch {
 	case found.Found == answercheck.FoundPresent:
 		entry := o.provider.found(w.event.EventID, known, found)
@@ -261,7 +262,7 @@ func later(retryAfterMS *int64, message string) *abi.Error {
 // findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
 func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
-	child := o.slot.beginOn(o.provider, abi.OpFindEvent)
+	ctx, child := o.slot.beginOn(ctx, o.provider, abi.OpFindEvent)
 	defer child.end(&err)
 	child.ioFrom, child.turn = o.ioFrom, o.turn
 	if err = child.at(ctx, o.scope); err != nil {

@@ -432,3 +432,34 @@ func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 	requireCode(t, err, abi.CodeBackend, "goes on in its new generation")
 	assert.Equal(t, []string{"run/persona//3"}, retrieved(t, s, "scope"))
 }
+
+// TestAbsenceIsBelievedOnlyOfALookAfterTheWait: the backend says that it has nothing, then the host sleeps, and what it
+// had sent arrives. When it wakes, no request can land any more; but the answer is of before.
+func TestAbsenceIsBelievedOnlyOfALookAfterTheWait(t *testing.T) {
+	b, c := &scripted{}, &fakeClock{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := netSlot(t, server.URL, Options{Now: c.now, Intercept: func(ctx context.Context, call NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		answer, err := next(ctx)
+		if call.Route == "find" {
+			c.add(time.Minute)
+			b.set(func() { b.find = answercheck.FoundPresent })
+		}
+		return answer, err
+	}})
+	b.set(func() {
+		b.find = answercheck.FoundAbsent
+		b.post = func(string) int { return 0 }
+	})
+	_, err := s.RecordEvent(t.Context(), event("e", "deliver a"))
+	requireCode(t, err, abi.CodeUnavailable)
+	r, err := s.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.NoError(t, err)
+	require.Equal(t, abi.StatusUncertain, r.Status)
+	require.Equal(t, []string{"e/a"}, b.sent(), "it was not sent again")
+	r, err = s.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.NoError(t, err)
+	require.Equal(t, abi.StatusCommitted, r.Status)
+	require.Equal(t, []string{"e/a"}, b.sent())
+}

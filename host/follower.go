@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +21,8 @@ type follower struct {
 	work  *follow.Follower
 	slot  *Slot // that it follows
 	inner *Slot // its own
+	// awaited are the ledger keys that Awaited counts; nil before its first call. Its caller is one goroutine.
+	awaited map[string]bool
 
 	mu sync.Mutex
 	// health is what the provider said when it was asked whether it can work, nil before; steps are those of its loading.
@@ -49,7 +50,7 @@ func lanesOf(p *Provider) int {
 // holds swapMu, and adds and starts it.
 func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Config) (f *follower, err error) {
 	f = &follower{slot: s, inner: &Slot{host: s.host, mode: s.mode, noArchive: true,
-		following: &followerUse{origin: config.Record.Role}}}
+		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
 	f.inner.current.Store(&serving{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
 	f.work, err = follow.New(ctx, s.host.follow, config)
@@ -166,7 +167,7 @@ func (f *follower) Reset(ctx context.Context, scope abi.MemoryScope) error {
 // Outstanding implements follow.Memory, by the ledger.
 func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (open []abi.OpenEvent, unseen int64,
 	err error) {
-	p, h := f.provider(), f.slot.host
+	p := f.provider()
 	if p == nil {
 		return nil, 0, nil
 	}
@@ -181,10 +182,52 @@ func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (ope
 			open = append(open, listed[i])
 		}
 	}
+	err = f.eachUnseen(ctx, func(key []byte, owner *scopeRecord, is outstanding) {
+		switch {
+		case known[string(key)]:
+		case is == outstandingLost:
+			open = append(open, abi.OpenEvent{EventID: string(key[len(state.Space{}):]), Scope: owner.memoryScope(),
+				Outcome: follow.Lost, Why: "the backend took it and does not have it: record it again"})
+		default:
+			unseen++
+		}
+	})
+	return open, unseen, err
+}
+
+// Awaited implements follow.Memory.
+func (f *follower) Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, error) {
+	p := f.provider()
+	if p == nil {
+		return 0, nil
+	}
+	still := map[string]bool{}
+	err := f.eachUnseen(ctx, func(key []byte, _ *scopeRecord, is outstanding) {
+		if is != outstandingLost && (f.awaited == nil || f.awaited[string(key)]) {
+			still[string(key)] = true
+		}
+	})
+	for i := range listed {
+		if err == nil {
+			var key string
+			_, key, err = f.ledgerOf(ctx, p, &listed[i])
+			delete(still, key)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	f.awaited = still
+	return int64(len(still)), nil
+}
+
+// eachUnseen visits the events of the follower's provider that are lost or not ready, by ledger key.
+func (f *follower) eachUnseen(ctx context.Context, visit func(key []byte, owner *scopeRecord, is outstanding)) error {
+	p, h := f.provider(), f.slot.host
 	owners := map[scopeKey]*scopeRecord{}
-	err = h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
+	return h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
 		key, is, ok := parseListEntry(r.Value)
-		if !ok || is == outstandingMarked || known[string(r.Key)] {
+		if !ok || is == outstandingMarked {
 			return nil
 		}
 		owner, found := owners[key]
@@ -195,18 +238,11 @@ func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (ope
 			}
 			owners[key] = owner
 		}
-		if owner == nil || !p.owns(owner) || generationSpace(key, owner.Generation) != state.Space(r.Key) {
-			return nil
+		if owner != nil && p.owns(owner) && generationSpace(key, owner.Generation) == state.Space(r.Key) {
+			visit(r.Key, owner, is)
 		}
-		if is == outstandingLost {
-			open = append(open, abi.OpenEvent{EventID: string(r.Key[len(state.Space{}):]), Scope: owner.memoryScope(),
-				Outcome: follow.Lost, Why: "the backend took it and does not have it: record it again"})
-			return nil
-		}
-		unseen++
 		return nil
 	})
-	return open, unseen, err
 }
 
 // ledgerOf is the ledger's record of an open event with its key; nil if there is none.
@@ -330,18 +366,6 @@ func (f *follower) runFollower() (abi.RunFollower, bool) {
 		ConfigHash: p.configHash(), SamplePercent: f.work.SamplePercent(), Since: record.Since}, true
 }
 
-// scopesOf lists the scopes that a provider has.
-func (h *Host) scopesOf(ctx context.Context, p *Provider) (list []abi.MemoryScope, err error) {
-	err = h.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
-		var r scopeRecord
-		if json.Unmarshal(stored.Value, &r) == nil && p.owns(&r) {
-			list = append(list, r.memoryScope())
-		}
-		return nil
-	})
-	return list, err
-}
-
 // gateWait bounds how long a turn waits for writes of the serving provider under way, and the writes that come
 // meanwhile for it.
 const gateWait = 10 * time.Second
@@ -418,8 +442,8 @@ func (f *follower) promote(ctx context.Context, next *Provider, health *abi.Back
 	return nil
 }
 
-// stepBackfill is the step of a swap that says how the provider was filled.
-const stepBackfill = "backfill"
+// StepBackfill is the step of a run manifest that says how the provider was filled before it served.
+const StepBackfill = "backfill"
 
 // serve makes the follower's provider the slot's. The caller holds swapMu and the gate.
 func (f *follower) serve(ctx context.Context) error {
@@ -430,8 +454,11 @@ func (f *follower) serve(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	health := f.health
-	steps := append(f.steps, abi.RunStep{Name: stepBackfill, Verdict: verdictPass, Detail: detail})
+	steps := append(f.steps, abi.RunStep{Name: StepBackfill, Verdict: verdictPass, Detail: detail})
 	f.mu.Unlock()
+	if err := s.host.endFollowing(ctx); err != nil {
+		p.logger.Warn("what waited for a memory that serves now could not be removed", "error", err)
+	}
 	p.endBackground()
 	f.inner.current.Store(nil)
 	s.removeFollower(f)

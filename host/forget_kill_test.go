@@ -113,7 +113,7 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 		return err
 	}
 	require.NoError(t, tell(s, "m1", "my cat is called zorvex"))
-	fill(t, h, 0, 600)
+	fill(t, h, 0, 120)
 	require.NoError(t, h.archive.Tend(ctx))
 	require.NotEmpty(t, segmentFiles(t, h))
 	require.NoError(t, tell(s, "m2", "zorvex likes milk"))
@@ -147,7 +147,7 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 			require.Nil(t, kept)
 		}
 		archived := allArchived(t, h, 0)
-		require.Len(t, archived, 601)
+		require.Len(t, archived, 121)
 		for _, e := range archived {
 			require.NotContains(t, string(abi.Marshal(&e)), "zorvex", "step %d", step)
 		}

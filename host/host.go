@@ -42,6 +42,7 @@ type Host struct {
 	sweptTo []byte // where the next write goes on looking for old receipts
 
 	archive   *archive.Archive
+	given     *archive.Archive // events to fill another memory from (given.go)
 	follow    *follow.Store
 	forgetful atomic.Bool // something was forgotten (forget.go)
 	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
@@ -103,7 +104,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	h.store, h.fleet, h.began = store, fleet.Of(store), time.Now()
 	if h.fleet.Shared() {
-		h.name, h.receipts.dir = thisHost(), o.DataDir
+		h.name, h.receipts.dir = ThisHost(), o.DataDir
 	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
@@ -121,14 +122,29 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err != nil {
 		return nil, err
 	}
-	h.follow = follow.NewStore(follow.Options{State: h.store, Commit: h.commit, Archive: h.archive, Logger: h.logger,
-		Now: h.now, QueueBytes: h.limits.QueueBytes})
 	opened := h // h is nil where an error is returned
 	defer func() {
 		if err != nil {
 			opened.archive.Close()
 		}
 	}()
+	h.given, err = archive.Open(ctx, archive.Options{On: true, Given: true, Dir: filepath.Join(o.DataDir, "given"),
+		Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			opened.given.Close()
+		}
+	}()
+	h.follow = follow.NewStore(follow.Options{State: h.store, Commit: h.commit, Archive: h.archive, Given: h.given,
+		Logger: h.logger, Now: h.now, QueueBytes: h.limits.QueueBytes})
+	if err = h.resumeFollowing(ctx); err != nil {
+		return nil, err
+	}
+	h.archive.Start(h.follow.LetGo)
+	h.given.Start(nil)
 	if err = h.useTape(playing); err != nil {
 		return nil, err
 	}
@@ -143,6 +159,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 // Close releases the data folder. Slots of this host must have been closed before.
 func (h *Host) Close(ctx context.Context) error {
 	h.archive.Close()
+	h.given.Close()
 	h.fleet.Close()
 	if err := errors.Join(h.machine.Close(ctx), h.store.Close(), h.closeTape(), h.receipts.close()); err != nil {
 		return abi.AsError(err)
@@ -169,7 +186,10 @@ func (h *Host) Archive() Archive { return h.archive }
 
 // commit writes a batch. The guest has already changed the backend, so the caller cannot cancel the commit.
 func (h *Host) commit(ctx context.Context, b *state.Batch) error {
-	return stateError(h.fleet.Commit(context.WithoutCancel(ctx), b))
+	ctx, span := h.part(ctx, "commit")
+	err := stateError(h.fleet.Commit(context.WithoutCancel(ctx), b))
+	span.End(string(abi.CodeOf(err)))
+	return err
 }
 
 // stateError is a store's failure in the contract's words. Nil stays nil.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func BenchmarkInside(b *testing.B) {
 	call := func(b *testing.B, op string, body []byte) {
 		s, p := slot(b, ProviderConfig{Name: "echo", Module: testguest.Echo(), Source: "builtin"})
 		for b.Loop() {
-			o := s.operationOn(p, op)
+			_, o := s.operationOn(context.Background(), p, op)
 			o.Powers = o
 			err := p.enter(b.Context(), o, &abi.Envelope{Op: op, Body: body}, new(abi.Empty))
 			require.NoError(b, err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/state"
 )
 
 // describeRun adds to a manifest what is the run's and not the provider's.
@@ -43,19 +42,12 @@ func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, er
 			m.Followers = append(m.Followers, one)
 		}
 	}
-	p := v.provider
-	err := s.host.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
-		var r scopeRecord
-		switch {
-		case json.Unmarshal(stored.Value, &r) != nil || r.Provider != p.name || r.Origin != p.originKey ||
-			r.Namespace != p.config.Namespace:
-			// Another provider's, or damaged, which is reported where it is used.
-		case len(m.Scopes) == manifestScopes:
+	err := s.host.eachScope(ctx, v.provider, func(r *scopeRecord) {
+		if len(m.Scopes) == manifestScopes {
 			m.ScopesLeftOut++
-		default:
-			m.Scopes = append(m.Scopes, r.mapping())
+			return
 		}
-		return nil
+		m.Scopes = append(m.Scopes, r.mapping())
 	})
 	if err != nil {
 		return nil, err

@@ -72,15 +72,18 @@ func (o *operation) route(name, protocol string) (*egress.Route, error) {
 // exchange makes a native call and accounts for it.
 func (o *operation) exchange(ctx context.Context, native *egress.Call) (egress.Answer, error) {
 	ctx, sent := o.watchSending(ctx, native.Route.Class, native.Route.Name)
+	ctx, span := o.beginCall(ctx, native)
 	began := time.Now()
 	answer, err := o.provider.host.send(ctx, o, native)
 	took := time.Since(began)
 	sent()
 	status, effect := native.Outcome(answer, err)
 	start := ms(began.Sub(o.ioFrom))
-	o.DidSend(abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, StartMS: &start,
+	io := abi.IO{Route: native.Route.Name, Class: string(native.Route.Class), Status: status, StartMS: &start,
 		MS:       ms(took),
-		BytesOut: int64(len(native.Body)), BytesIn: int64(len(answer.Body)), Retries: native.Retries()}, took, effect)
+		BytesOut: int64(len(native.Body)), BytesIn: int64(len(answer.Body)), Retries: native.Retries()}
+	endCall(span, &io)
+	o.DidSend(io, took, effect)
 	return answer, err
 }
 

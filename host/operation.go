@@ -52,25 +52,27 @@ type operation struct {
 	permission
 	logged loggedBytes
 	origin string // of the caller, for whoever observes
+	span   Span
 }
 
-// begin takes the provider and opens an operation. end must follow.
-func (s *Slot) begin(name string) (*operation, error) {
+// begin takes the provider and opens an operation, whose span the context carries. end must follow.
+func (s *Slot) begin(ctx context.Context, name string) (context.Context, *operation, error) {
 	v, err := s.use(name)
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
-	return s.operationOn(v.provider, name), nil
+	ctx, o := s.operationOn(ctx, v.provider, name)
+	return ctx, o, nil
 }
 
 // beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it
 // has been retired, or that does not serve yet. end must follow.
-func (s *Slot) beginOn(p *Provider, name string) *operation {
+func (s *Slot) beginOn(ctx context.Context, p *Provider, name string) (context.Context, *operation) {
 	p.inFlight.Add(1)
-	return s.operationOn(p, name)
+	return s.operationOn(ctx, p, name)
 }
 
-func (s *Slot) operationOn(p *Provider, name string) *operation {
+func (s *Slot) operationOn(ctx context.Context, p *Provider, name string) (context.Context, *operation) {
 	o := &operation{slot: s, provider: p, began: time.Now()}
 	o.ioFrom = o.began
 	o.Op = name
@@ -78,7 +80,7 @@ func (s *Slot) operationOn(p *Provider, name string) *operation {
 	if s.following != nil {
 		o.origin = s.following.origin
 	}
-	return o
+	return o.beginSpan(ctx), o
 }
 
 // end gives the provider back and reports the operation. err points to what the caller gets.
@@ -93,6 +95,7 @@ func (o *operation) end(err *error) {
 			Latency: time.Since(o.began),
 			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
 	}
+	o.endSpan(*err)
 	o.releaseWrites()
 	o.provider.release()
 }
@@ -260,7 +263,9 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 	}
 	inside, cancel := context.WithDeadline(ctx, o.Deadline)
 	defer cancel()
+	inside, span := p.host.part(inside, "plugin")
 	answer, isError, err := p.pool.Enter(inside, &o.Call, envelope)
+	o.endEntry(span, isError, err)
 	accountOf(ctx).add(o)
 	if inside.Err() == nil {
 		if failure := o.guarded.oneMoment(context.WithoutCancel(ctx)); failure != nil {

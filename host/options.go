@@ -38,6 +38,10 @@ type Options struct {
 	Now func() time.Time
 	// Observe is called with every operation when it ends, for metrics. It must be quick and safe for concurrent use.
 	Observe func(Observation)
+	// Tracer receives a span of every operation and of its parts, for distributed tracing. Default: none.
+	Tracer Tracer
+	// PropagateTrace sends the W3C header traceparent with every native call over HTTP. Default: backends get none.
+	PropagateTrace bool
 	// OnStep is called with every step of Open and Swap as it ends, passed or failed. It must be quick.
 	OnStep func(abi.RunStep)
 	// OnExchange is called with every operation of a slot's contract when it ends, with what was asked and answered. It

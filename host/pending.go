@@ -190,7 +190,7 @@ func (s *Slot) poll(ctx context.Context, p *Provider, key scopeKey) error {
 
 // settleUncertain asks the backend about the events of a scope whose outcome is unknown.
 func (s *Slot) settleUncertain(ctx context.Context, scope abi.MemoryScope) (err error) {
-	o, err := s.begin(abi.OpFindEvent)
+	ctx, o, err := s.begin(ctx, abi.OpFindEvent)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 			x.remains("stored answers of shadows: %s", err)
 		}
 	}
-	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool {
+	gone, err := h.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
 		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
 	})
 	x.receipt.ArchivedEvents = int64(len(gone))

@@ -184,7 +184,7 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 //
 // answered is the HTTP status of the last native call, 0 where nothing answered.
 func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHealth, answered int64, err error) {
-	o := s.beginOn(p, abi.OpHealth)
+	ctx, o := s.beginOn(ctx, p, abi.OpHealth)
 	defer o.end(&err)
 	health = new(abi.BackendHealth)
 	if err = o.enter(ctx, new(abi.Empty), health); err != nil {
@@ -253,7 +253,7 @@ func itemLimit(limits []abi.NativeLimit, block abi.Raw) (limit *abi.NativeLimit,
 	return nil, false, nil
 }
 
-// retrieve enters the guest for a retrieval. Where the budget has max_tokens and nothing limits the items, it says how
+// retrieve enters the guest for a retrieval of its scope. Where the budget has max_tokens and nothing limits the items, it says how
 // many items to ask the backend for, and asks once more where all of them fitted and the backend may have more:
 //
 //	budget 800 tokens, 40 an item   asks for 20: 12 come            done: the backend has no more
@@ -264,7 +264,7 @@ func itemLimit(limits []abi.NativeLimit, block abi.Raw) (limit *abi.NativeLimit,
 // one answer of the backend, in its order.
 func (o *operation) retrieve(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult) error {
 	o.items = o.provider.itemsOf(&r.Budget)
-	if err := o.read(ctx, r.Scope, r, result); err != nil {
+	if err := o.enter(ctx, r, result); err != nil {
 		return err
 	}
 	more := o.moreItems(&r.Budget, result)

@@ -55,7 +55,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 // asked.
 func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) (ready *abi.BackendReadiness,
 	err error) {
-	o, err := s.begin(abi.OpReadiness)
+	ctx, o, err := s.begin(ctx, abi.OpReadiness)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (u *unseen) received() []string {
 // workReady lets a provider with outstanding work do it. It reports whether the work was finished before the time was
 // over.
 func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
-	o, err := s.begin(abi.OpWaitUntilReady)
+	ctx, o, err := s.begin(ctx, abi.OpWaitUntilReady)
 	if err != nil {
 		return false, err
 	}
@@ -122,7 +122,7 @@ const lookUps = 32
 // lookReady takes one look: the guest judges what was delivered and not seen yet, the backend is asked about what is
 // uncertain, and the ledger learns from both.
 func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
-	o, err := s.begin(abi.OpReadiness)
+	ctx, o, err := s.begin(ctx, abi.OpReadiness)
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +216,7 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 		if asked++; asked > lookUps {
 			return
 		}
+		settled := o.untilSettled(ctx, id, known) == 0 // before the look, as in settle
 		answer, err := o.findEvent(ctx, id, "", known)
 		if err != nil {
 			return // the backend is not there to be asked; the events stay as they are
@@ -223,7 +224,7 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 		switch {
 		case answer.Found == answercheck.FoundPresent:
 			o.amend(ctx, u, id, o.provider.found(id, known, answer))
-		case answer.Found == answercheck.FoundAbsent && o.untilSettled(ctx, id, known) == 0:
+		case answer.Found == answercheck.FoundAbsent && settled:
 			lost := *known
 			lost.state = deliveryLost
 			if lost.receipt == nil {

@@ -31,11 +31,8 @@ const (
 
 // receiptLine is a line of receiptsFile.
 type receiptLine struct {
-	At      string `json:"at"`
-	Space   string `json:"space"` // of the scope's generation, in hexadecimal
-	RunID   string `json:"run_id"`
-	Persona string `json:"persona_id"`
-	EventID string `json:"event_id"`
+	LostEvent
+	Space string `json:"space"` // of the scope's generation, in hexadecimal
 }
 
 // receiptLog appends to receiptsFile. The zero value keeps nothing.
@@ -115,8 +112,8 @@ func (o *operation) acknowledge(fresh []pendingWrite, received []abi.ReceiptOrEr
 	var lines []receiptLine
 	for i, w := range fresh {
 		if received[i].Receipt != nil {
-			lines = append(lines, receiptLine{At: at, Space: hex.EncodeToString(space[:]), RunID: scope.RunID,
-				Persona: scope.PersonaID, EventID: w.event.EventID})
+			lines = append(lines, receiptLine{LostEvent{At: at, RunID: scope.RunID, Persona: scope.PersonaID,
+				EventID: w.event.EventID}, hex.EncodeToString(space[:])})
 		}
 	}
 	if err := log.add(lines); err != nil {
@@ -124,7 +121,7 @@ func (o *operation) acknowledge(fresh []pendingWrite, received []abi.ReceiptOrEr
 	}
 }
 
-// LostEvent is an event whose receipt the store does not have any more.
+// LostEvent is an acknowledged event, whose receipt the store does not have any more.
 type LostEvent struct {
 	At      string `json:"at"`
 	RunID   string `json:"run_id"`
@@ -168,7 +165,7 @@ func lostReceipts(ctx context.Context, store state.Store, path string, visit fun
 		if have != nil {
 			continue
 		}
-		if err := visit(LostEvent{At: l.At, RunID: l.RunID, Persona: l.Persona, EventID: l.EventID}); err != nil {
+		if err := visit(l.LostEvent); err != nil {
 			return err
 		}
 	}

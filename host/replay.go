@@ -294,9 +294,9 @@ func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 			// The configured scope is set up for the host, too, so that no later write does it again.
 			_ = p.slot.setUpConfigured(ctx, v.provider, new(stepLog))
 		} else {
-			entry := p.slot.operationOn(v.provider, e.Op)
+			within, entry := p.slot.operationOn(ctx, v.provider, e.Op)
 			entry.Powers = entry
-			_ = v.provider.enter(ctx, entry, envelope, new(anyAnswer))
+			_ = v.provider.enter(within, entry, envelope, new(anyAnswer))
 		}
 		if p.tape.Next() == e {
 			p.tape.Differ(e, "the guest is not entered where it was", e.Request, nil)

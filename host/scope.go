@@ -77,6 +77,17 @@ func parseScope(stored []byte) (*scopeRecord, error) {
 	return r, nil
 }
 
+// eachScope visits the records of a provider's scopes. A damaged one is left out: it is reported where it is used.
+func (h *Host) eachScope(ctx context.Context, p *Provider, visit func(*scopeRecord)) error {
+	return h.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
+		var r scopeRecord
+		if json.Unmarshal(stored.Value, &r) == nil && p.owns(&r) {
+			visit(&r)
+		}
+		return nil
+	})
+}
+
 // bareScope is a scope without its namespace.
 func bareScope(s abi.MemoryScope) abi.MemoryScope {
 	s.BackendNamespace = ""

@@ -39,13 +39,11 @@ func repeatable(err error) error {
 // the scope's turn, which is nil for one that only checks.
 func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool, turn *fleet.Turn) (
 	receipt *abi.SetupReceipt, err error) {
-	o := s.beginOn(p, abi.OpSetupScope)
+	ctx, o := s.beginOn(ctx, p, abi.OpSetupScope)
 	defer o.end(&err)
 	o.admitted, o.turn = admitted, turn
-	if admitted { // two hosts must not set one scope up at once
-		if err = o.keep(ctx, new(state.Batch)); err != nil {
-			return nil, err
-		}
+	if admitted && s.host.fleet.Shared() { // two hosts must not set one scope up at the backend at once
+		o.OnWrite = func() error { return o.keep(ctx, new(state.Batch)) }
 	}
 	if err = o.at(ctx, sc); err != nil {
 		return nil, err

@@ -65,7 +65,8 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 		s.host.queued.Store(true)
 	}
 	if record == nil {
-		if record, err = s.newRecord(ctx, p, abi.RoleShadow, options.FromNow || !s.host.archive.On); err != nil {
+		begin := follow.Record{Role: abi.RoleShadow}
+		if record, err = s.newRecord(ctx, p, begin, options.FromNow || !s.host.archive.On); err != nil {
 			return nil, err
 		}
 	}
@@ -90,6 +91,7 @@ func (s *Slot) askShadows(ctx context.Context, r *abi.RetrieveRequest, result *a
 				serving = v.provider.name
 			}
 			q = follow.NewQuestion(r, result, serving, took, s.host.now())
+			q.Cause = s.host.traceparentOf(ctx)
 		}
 		f.work.Ask(q)
 	}
@@ -134,6 +136,8 @@ func (s *Slot) ShadowAnswers(ctx context.Context, r *abi.ShadowAnswersRequest) (
 // Followers is what the person who runs a slot can do with providers beside the serving one. A Slot implements it, and
 // so does a client of a slot's HTTP door.
 type Followers interface {
+	// BackfillEvents brings events to fill from, instead of the archive.
+	BackfillEvents(ctx context.Context, request *abi.BackfillEvents) (*abi.ArchiveReceipt, error)
 	BackfillStatus(ctx context.Context) (*abi.Backfill, error)
 	BackfillTurn(ctx context.Context, request *abi.BackfillTurn) (*abi.Backfill, error)
 	BackfillStop(ctx context.Context, request *abi.BackfillStop) (*abi.Backfill, error)

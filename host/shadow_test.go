@@ -3,7 +3,10 @@ package host
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +16,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/fleet"
+	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/plugins"
 )
 
 // asks makes n retrievals of a person's memory.
@@ -120,7 +125,10 @@ func TestAShadowIsAnotherMemory(t *testing.T) {
 
 // A shadow whose backend hangs, fails or answers nonsense changes nothing in the calls of agents.
 func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
-	const calls, people = 500, 25 // of several people: what a question costs does not grow with the calls before it
+	calls, people := 500, 25 // of several people: what a question costs does not grow with the calls before it
+	if brief.Tests() {
+		calls, people = 100, 5
+	}
 	for name, block := range map[string]string{"its module traps": `{"health":"trap"}`,
 		"its module does not answer": `{"health":"spin"}`, "its backend is not there": `{"health":"unavailable"}`} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +173,85 @@ func TestAShadowThatHangsKeepsNobodyWaiting(t *testing.T) {
 	require.Less(t, shadowOf(t, s).Progress.Done, int64(300))
 }
 
+// badShadows are backends of a mem0 that follows as a shadow.
+var badShadows = map[string]http.HandlerFunc{
+	"hangs": func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server sees its client leave
+		<-r.Context().Done()
+	},
+	"errs": func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusInternalServerError) },
+	// It says that it has stored what it has not, and answers each question with another person's memory.
+	"lies": func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/auth/setup-status":
+			_, _ = rw.Write([]byte(`{"needsSetup":false}`))
+		case "/openapi.json":
+			_, _ = rw.Write([]byte(`{"info":{"title":"Mem0 REST APIs"},"paths":{"/memories":{},"/search":{}}}`))
+		default:
+			_, _ = rw.Write([]byte(`{"results":[{"id":"00000000-0000-4000-8000-000000000001","memory":"zorvex is bob's",` +
+				`"event":"ADD","user_id":"bob","score":1}]}`))
+		}
+	},
+}
+
+// timesInAnswers are what two answers to one question differ in.
+var timesInAnswers = regexp.MustCompile(`"[a-z_]+_ms":[0-9.e-]+|"consistency_as_of":"[^"]*"`)
+
+// Answers beside a shadow that hangs, errs or lies have the bytes of answers without one. The log has the middle and
+// the slowest hundredth of both, call by call in turns.
+func TestBadShadowsChangeNoByteOfTheAnswers(t *testing.T) {
+	const people = 200
+	calls := 10_000 // half of them are retrievals
+	if brief.Tests() {
+		calls = 400
+	}
+	m, ok := plugins.Find("mem0")
+	require.True(t, ok)
+	for name, answer := range badShadows {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			backend := httptest.NewServer(answer)
+			defer backend.Close()
+			alone := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+			beside := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+			require.NoError(t, beside.Shadow(ctx, ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
+				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, backend.URL))}, ShadowOptions{SamplePercent: 100}))
+			var took [2][]time.Duration
+			// both makes a call at both slots, and wants the same bytes.
+			both := func(n int, call func(*Slot) (abi.Encodable, error)) {
+				var texts [2]string
+				for i := range 2 {
+					at := (i + n) % 2 // each is first as often as the other
+					began := time.Now()
+					answer, err := call([]*Slot{alone, beside}[at])
+					took[at] = append(took[at], time.Since(began))
+					require.NoError(t, err)
+					texts[at] = string(timesInAnswers.ReplaceAll(abi.Marshal(answer), nil))
+				}
+				require.Equal(t, texts[0], texts[1])
+			}
+			for n := range calls / 2 {
+				person := fmt.Sprint("person", n%people)
+				both(n, func(s *Slot) (abi.Encodable, error) { return s.RecordEvent(ctx, turn(person, n/people)) })
+				both(n, func(s *Slot) (abi.Encodable, error) {
+					return s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: personScope(person), SessionID: "new"})
+				})
+			}
+			at := func(list []time.Duration, percent int) float64 {
+				slices.Sort(list)
+				return ms(list[(len(list)-1)*percent/100])
+			}
+			shadow := shadowOf(t, beside)
+			t.Logf("%d calls beside a shadow that %s: p50 %.3f ms, alone %.3f ms, %.2f x; p99 %.3f and %.3f ms; the shadow has "+
+				"%d of %d events and was asked %d times", calls, name, at(took[1], 50), at(took[0], 50),
+				at(took[1], 50)/at(took[0], 50), at(took[1], 99), at(took[0], 99), shadow.Progress.Done,
+				shadow.Progress.Events, shadow.Report.Answers)
+			backend.CloseClientConnections()
+		})
+	}
+}
+
 // manyEvents is enough for several segments of the archive.
 const manyEvents = 10_000
 
@@ -172,8 +259,12 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	people := []string{"ann", "bob", "cy", "di"}
+	each := manyEvents / len(people)
+	if brief.Tests() {
+		each = 1000
+	}
 	life(t, dir, func(h *Host, s *Slot) {
-		for from := 0; from < manyEvents/len(people); from += archive.AddMost / len(people) {
+		for from := 0; from < each; from += archive.AddMost / len(people) {
 			batch := new(abi.EventBatch)
 			for n := from; n < from+archive.AddMost/len(people); n++ {
 				for _, person := range people {
@@ -211,7 +302,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 			for _, person := range people {
 				list := remembered(t, s, person)
 				require.True(t, slices.IsSorted(list))
-				require.Len(t, list, manyEvents/len(people), "each once")
+				require.Len(t, list, each, "each once")
 			}
 		}
 		require.NoError(t, s.Close(ctx))

@@ -46,6 +46,8 @@ type serving struct {
 // followerUse makes a slot that of a follower: nothing that it does is said to be an agent's.
 type followerUse struct {
 	origin string
+	// cause is the header traceparent of the request that began it; "" for none.
+	cause string
 	// stateWrites is what its operations have written and not committed, in bytes: its own room, not the host's.
 	stateWrites atomic.Int64
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
-	"github.com/memhost/memhost/host/internal/egress"
+	"github.com/memhost/memhost/internal/base/address"
 )
 
 // Open loads a provider and puts it behind a new slot.
@@ -249,7 +249,7 @@ func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 		e.Hint = fmt.Sprintf("something answers there, but not as %s does: is its URL right, the path included?", name)
 	case strings.Contains(why, "no such host"):
 		e.Retryable, e.Hint = false, "no machine has that name: is its URL right?"
-	case strings.Contains(why, egress.AlwaysRefused):
+	case strings.Contains(why, address.Always):
 		e.Retryable, e.Hint = false, "no module may reach that address: give the backend's own"
 	}
 	return e

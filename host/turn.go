@@ -140,11 +140,14 @@ const (
 // The write was admitted. endTurn follows.
 //
 // Errors: timeout (busy) when ctx ends first; errBecameReadOnly; those of the store.
-func (s *Slot) takeTurn(ctx context.Context, p *Provider, sc *scopeState, op string, when taking) (*fleet.Turn, error) {
+func (s *Slot) takeTurn(ctx context.Context, p *Provider, sc *scopeState, op string, when taking) (turn *fleet.Turn,
+	err error) {
+	ctx, span := s.host.part(ctx, "turn")
+	defer func() { span.End(string(abi.CodeOf(err))) }()
 	if err := acquire(ctx, sc.turn, op); err != nil {
 		return nil, err
 	}
-	turn, err := s.takeFleetTurn(ctx, p, sc, sc.key[:], op, when)
+	turn, err = s.takeFleetTurn(ctx, p, sc, sc.key[:], op, when)
 	if err != nil {
 		<-sc.turn
 		return nil, err
@@ -313,5 +316,8 @@ func (o *operation) keep(ctx context.Context, b *state.Batch) error {
 	if o.turn == nil {
 		return o.slot.host.commit(ctx, b)
 	}
-	return stateError(o.turn.Commit(context.WithoutCancel(ctx), b, o.last))
+	ctx, span := o.slot.host.part(ctx, "commit")
+	err := stateError(o.turn.Commit(context.WithoutCancel(ctx), b, o.last))
+	span.End(string(abi.CodeOf(err)))
+	return err
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryE
 // deliverAll fills answers; its error is of the events that have no answer yet.
 func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.MemoryEvent,
 	answers []abi.ReceiptOrError) (err error) {
-	o, err := s.begin(opName)
+	ctx, o, err := s.begin(ctx, opName)
 	if err != nil {
 		return err
 	}
@@ -228,6 +229,12 @@ const (
 func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError) error {
 	o.OnWrite = func() error { return o.noteSending(ctx, fresh) }
 	received, err := o.callRecord(ctx, fresh)
+	if wrong := firstConflict(received, err); wrong != nil {
+		overtaken, askErr := o.turn.Overtaken(ctx)
+		if overtaken || askErr != nil {
+			return cmp.Or(stateError(askErr), wrong)
+		}
+	}
 	if err != nil {
 		return o.undecided(ctx, fresh, answers, err)
 	}
@@ -282,6 +289,20 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 				r.Warnings = append(r.Warnings, w.warning)
 			}
 			answers[w.at] = abi.ReceiptOrError{Receipt: r}
+		}
+	}
+	return nil
+}
+
+// firstConflict is the first conflict in a guest's answer; nil when there is none. One of keys comes from reads before and
+// after another host's commit.
+func firstConflict(received []abi.ReceiptOrError, err error) error {
+	if err != nil && abi.CodeOf(err) == abi.CodeConflict {
+		return err
+	}
+	for _, r := range received {
+		if r.Error != nil && r.Error.Code == abi.CodeConflict {
+			return r.Error
 		}
 	}
 	return nil

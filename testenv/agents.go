@@ -11,6 +11,7 @@ const (
 	ClaudeCode = "@anthropic-ai/claude-code@2.1.330"
 	Codex      = "@openai/codex@0.169.0"
 	openClaw   = "openclaw@2026.9.6"
+	openCode   = "opencode-ai@1.18.33"
 )
 
 // The version of Node.js that OpenClaw wants, which is newer than that of the other programs.
@@ -21,6 +22,17 @@ func OpenClaw(t testing.TB) (node, program string) {
 	t.Helper()
 	node, dir := newForTest(t).npmWith(t, []string{openClawNode}, "node-openclaw", openClaw)
 	return node, filepath.Join(dir, "node_modules", "openclaw", "openclaw.mjs")
+}
+
+// OpenCode gives OpenCode's program, installed from npm into the cache folder (0.4 GB).
+func OpenCode(t testing.TB) (program string) {
+	t.Helper()
+	_, dir := newForTest(t).npm(t, "node-opencode", openCode)
+	found, err := filepath.Glob(filepath.Join(dir, "node_modules", "opencode-*", "bin", "opencode"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("npm has installed no opencode for this platform in %s: %v", dir, err)
+	}
+	return found[len(found)-1] // where there are two, the one for older processors
 }
 
 // Agents gives the programs of Claude Code and Codex, installed from npm into the cache folder (0.8 GB). They are for

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -22,7 +23,11 @@ type Mem0 struct {
 	// library.
 	Python      string
 	Environment []string
-	Env         *Env
+	// Database is the address of the store.
+	Database string
+	Env      *Env
+
+	gateway *process
 }
 
 // mem0Config is a configuration of gateways/mem0, on the given PostgreSQL, with the stub or the user's endpoint for
@@ -93,17 +98,32 @@ func (e *Env) StartMem0(ctx context.Context, pins ...string) (*Mem0, error) {
 	}
 	m.Environment = []string{"PYTHONPATH=" + filepath.Join(root, "gateways", "mem0"), "GATEWAY_CONFIG=" + m.Config,
 		"MEM0_TELEMETRY=false"}
+	m.Database = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres", db.password, db.port)
+	return m, m.serve(ctx)
+}
+
+// serve starts the gateway and waits until it answers.
+func (m *Mem0) serve(ctx context.Context) (err error) {
+	e := m.Env
 	e.say("start the mem0 gateway")
-	p, err := e.start(command{name: "mem0", dir: home, env: m.Environment,
+	m.gateway, err = e.start(command{name: "mem0", dir: filepath.Dir(m.Config), env: m.Environment,
 		args: []string{m.Python, "-m", "mem0_gateway", "--config", m.Config}})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := e.ready(ctx, p, 60*time.Second, answers(m.URL+"/auth/setup-status")); err != nil {
-		return nil, err
+	if err := e.ready(ctx, m.gateway, 3*time.Minute, answers(m.URL+"/auth/setup-status")); err != nil {
+		return err
 	}
 	e.say("mem0 answers at %s", m.URL)
-	return m, nil
+	return nil
+}
+
+// Restart kills the gateway with -9 and starts it again. The store goes on.
+func (m *Mem0) Restart(ctx context.Context) error {
+	if err := m.gateway.end(syscall.SIGKILL, 15*time.Second); err != nil {
+		return err
+	}
+	return m.serve(ctx)
 }
 
 // Backend is this server as memhost's configuration sees it.

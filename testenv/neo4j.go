@@ -83,7 +83,7 @@ func (e *Env) startNeo4j(ctx context.Context, auth bool) (*Neo4j, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := e.servicePort(2) // a configuration names it, too
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,18 +12,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/testkit/history"
 	"github.com/memhost/memhost/internal/testkit/pgserver"
 )
 
@@ -43,23 +41,71 @@ func clusterTime(t *testing.T) time.Duration {
 	return d
 }
 
-// keeper is a backend that keeps parts of events, and counts them.
+// clusterSeed is what the faults are drawn with, by MEMHOST_CLUSTER_SEED.
+func clusterSeed(t *testing.T) uint64 {
+	text := os.Getenv("MEMHOST_CLUSTER_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err)
+	return seed
+}
+
+// keeper is a backend that keeps parts of events, and notes when each came.
 type keeper struct {
-	mu     sync.Mutex
-	parts  []string // "event/part" in the order in which they came
-	behind int      // those that came while the slot was read-only
-	wall   bool
+	clock *history.Recorder
+	mu    sync.Mutex
+	parts []keptPart
+	have  map[string][2]int // how often it has each part of an event
+	// wall is set while the slot is read-only for all scopes but those in notReady.
+	wall     bool
+	notReady map[string]bool
+	// held is an event whose parts wait for release; came is closed when the first one is there.
+	held          string
+	came, release chan struct{}
+}
+
+// hold lets the parts of an event wait.
+func (k *keeper) hold(event string) (came <-chan struct{}, release chan<- struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held, k.came, k.release = event, make(chan struct{}), make(chan struct{})
+	return k.came, k.release
+}
+
+// wait waits when the event is held.
+func (k *keeper) wait(event string) {
+	k.mu.Lock()
+	held := event == k.held
+	if held {
+		k.held = ""
+		close(k.came)
+	}
+	release := k.release
+	k.mu.Unlock()
+	if held {
+		<-release
+	}
+}
+
+// keptPart is a part of an event that came. behind: the slot was read-only.
+type keptPart struct {
+	event  string
+	part   int
+	at     int64
+	behind bool
 }
 
 func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/find" {
 		k.mu.Lock()
-		defer k.mu.Unlock()
+		have := k.have[r.URL.Query().Get("event")]
+		k.mu.Unlock()
 		var missing []string
-		id := r.URL.Query().Get("event")
-		for _, part := range []string{"a", "b"} {
-			if !slices.Contains(k.parts, id+"/"+part) {
-				missing = append(missing, part)
+		for part, n := range have {
+			if n == 0 {
+				missing = append(missing, partNames[part])
 			}
 		}
 		_, _ = w.Write([]byte([]string{"present", "partial " + strings.Join(missing, " "), "absent"}[len(missing)]))
@@ -69,24 +115,177 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if json.NewDecoder(r.Body).Decode(&body) != nil {
 		return
 	}
+	k.wait(body.Event)
 	time.Sleep(rand.N(10 * time.Millisecond)) // the backend works, and whoever dies meanwhile does not know the outcome
+	part := slices.Index(partNames, body.Part)
 	k.mu.Lock()
-	k.parts = append(k.parts, body.Event+"/"+body.Part)
-	if k.wall {
-		k.behind++
-	}
+	have := k.have[body.Event]
+	have[part]++
+	k.have[body.Event] = have
+	k.parts = append(k.parts, keptPart{body.Event, part, k.clock.Now(), k.wall && !k.notReady[scopeOf(body.Event)]})
 	k.mu.Unlock()
 	time.Sleep(rand.N(10 * time.Millisecond))
 	_, _ = w.Write([]byte("ok"))
 }
 
-// clusterHosts are the processes of one slot, each in a folder of its own.
-type clusterHosts struct {
-	t        *testing.T
-	machines []memhost
-	mu       sync.Mutex
-	running  []*slotProcess
+// raise says that the slot is read-only for all scopes but some.
+func (k *keeper) raise(wall bool, notReady ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wall, k.notReady = wall, map[string]bool{}
+	for _, scope := range notReady {
+		k.notReady[scope] = true
+	}
 }
+
+var partNames = []string{"a", "b"}
+
+// clusterClients is how many clients record, two into each scope at a time. A scope gets so many events of each.
+const (
+	clusterClients = 24
+	scopeEvents    = 20
+)
+
+// An event is named for its client and its number there: "c03-000041". Client 3 shares its scopes with client 2:
+// "s01-00002".
+func eventID(client, i int) string { return fmt.Sprintf("c%02d-%06d", client, i) }
+
+func scopeOf(event string) string {
+	var client, i int
+	if _, err := fmt.Sscanf(event, "c%d-%d", &client, &i); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("s%02d-%05d", client/2, i/scopeEvents)
+}
+
+// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot over one database. Clients record and read, each
+// call at any host. Meanwhile hosts and the database are killed and stopped, the network between them and to the
+// backend is cut, the slot becomes read-only and writable again, and its provider is exchanged. In the end each event
+// is in the backend once, and what the clients got can have happened one after another.
+func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
+	began := time.Now()
+	seed := clusterSeed(t)
+	t.Logf("seed %d (MEMHOST_CLUSTER_SEED)", seed)
+	var db database
+	if home := os.Getenv("MEMHOST_CLUSTER_HA"); home != "" {
+		db = startPatroni(t, home)
+	} else {
+		db = plainDatabase{pgserver.Start(t)}
+	}
+	c := startCluster(t, 3, db)
+
+	load, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for team := range clusterClients / 2 {
+		clients.Go(func() { c.playTeam(load, team) })
+	}
+	random := rand.New(rand.NewPCG(seed, 22))
+	d := &disaster{busy: map[string]bool{}, counts: map[string]int{}, pairs: map[string]int{}}
+	short := clusterTime(t) < time.Minute
+	rest := 8 * time.Second // in which the clients get on
+	if short {
+		rest = time.Second
+	}
+	kinds := c.faults(short)
+	end := time.Now().Add(clusterTime(t))
+	var faults sync.WaitGroup
+	for range 2 {
+		own := rand.New(rand.NewPCG(random.Uint64(), 22))
+		faults.Go(func() { d.work(kinds, own, rest, end) })
+	}
+	own := rand.New(rand.NewPCG(random.Uint64(), 22))
+	faults.Go(func() { d.work(c.slotWide(), own, 2*rest, end) })
+	for time.Now().Before(end) {
+		time.Sleep(min(10*time.Second, time.Until(end)))
+		c.noteLateWrites()
+		t.Logf("%s: %s; %s", time.Since(began).Round(time.Second), c.n.line(), d)
+	}
+	faults.Wait()
+	stop()
+	clients.Wait()
+	require.False(t, t.Failed())
+	t.Logf("%s; the clients have ended after %s", d, time.Since(began).Round(time.Second))
+	c.verify()
+}
+
+// clusterHosts are the processes of one slot, each in a folder of its own, and what surrounds them.
+type clusterHosts struct {
+	t         *testing.T
+	database  database
+	links     []hostLink // of each host to the database
+	backend   *httptest.Server
+	toBackend *network
+	keeper    *keeper
+	history   *history.Recorder
+	n         counts
+	machines  []memhost
+
+	mu      sync.Mutex
+	running []*slotProcess
+	late    map[string]bool // events that were named as late writes
+	swaps   swaps
+}
+
+// database is what the hosts share.
+type database interface {
+	// addresses are where its servers are, url how a host that reaches them there names it.
+	addresses() []string
+	url(addresses []string) string
+	// crash kills the server that takes writes and waits until there is one again.
+	crash()
+	// stop stops it for a while.
+	stop(d time.Duration)
+	// more are kinds of faults that only this database has.
+	more() []fault
+}
+
+// plainDatabase is one server.
+type plainDatabase struct{ *pgserver.Server }
+
+func (p plainDatabase) addresses() []string { return []string{fmt.Sprintf("127.0.0.1:%d", p.Port())} }
+func (p plainDatabase) more() []fault       { return nil }
+func (p plainDatabase) url(addresses []string) string {
+	return "postgres://memhost@" + addresses[0] + "/postgres?sslmode=disable"
+}
+
+func (p plainDatabase) crash() {
+	p.Kill()
+	p.Run()
+}
+
+func (p plainDatabase) stop(d time.Duration) {
+	p.Pause()
+	defer p.Continue()
+	time.Sleep(d)
+}
+
+// startCluster starts hosts of one slot over a database, with a backend.
+func startCluster(t *testing.T, hosts int, db database) *clusterHosts {
+	c := &clusterHosts{t: t, database: db, history: history.NewRecorder(), late: map[string]bool{}}
+	c.keeper = &keeper{clock: c.history, have: map[string][2]int{}}
+	c.backend = httptest.NewServer(c.keeper)
+	t.Cleanup(c.backend.Close)
+	c.toBackend = newNetwork(t, "backend", c.backend.Listener.Addr().String())
+	cache := cacheHome(t)
+	for at := range hosts {
+		to := newLink(t, fmt.Sprint("database ", at), db.addresses())
+		m := memhost{t, t.TempDir(), cache, ""}
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
+		yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
+			"probe: {url: %q}\nstore: {postgres: {url: %q}}\nlimits: {mode_wait_ms: 20000}\n", c.backendURL(),
+			db.url(to.listen()))
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
+		if at == 0 {
+			_, code := m.run("cluster", "migrate")
+			require.Zero(t, code)
+		}
+		c.machines, c.links, c.running = append(c.machines, m), append(c.links, to), append(c.running, m.serve())
+	}
+	t.Logf("%d hosts serve over %s", hosts, strings.Join(db.addresses(), ", "))
+	return c
+}
+
+func (c *clusterHosts) backendURL() string { return "http://" + c.toBackend.Listen }
 
 func (c *clusterHosts) url(at int) string {
 	c.mu.Lock()
@@ -94,260 +293,107 @@ func (c *clusterHosts) url(at int) string {
 	return c.running[at].url
 }
 
-// restart kills a host and starts it again.
+func (c *clusterHosts) process(at int) *os.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running[at].Process
+}
+
+// restart kills a host and starts it again, as often as it takes while the database cannot be reached.
 func (c *clusterHosts) restart(at int) {
 	c.mu.Lock()
 	old := c.running[at]
 	c.mu.Unlock()
-	old.kill()
-	next := c.machines[at].serve()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running[at] = next
+	_ = old.Process.Kill()
+	_ = old.Wait()
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		m := c.machines[at]
+		cmd := m.command("run", "--listen", "127.0.0.1:0", "--json")
+		out, err := cmd.StdoutPipe()
+		if err != nil || cmd.Start() != nil {
+			continue
+		}
+		var serving struct{ URL string }
+		if json.NewDecoder(out).Decode(&serving) != nil || serving.URL == "" {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			continue
+		}
+		c.t.Cleanup(func() { _ = cmd.Process.Kill() })
+		c.mu.Lock()
+		c.running[at] = &slotProcess{cmd, c.t, serving.URL}
+		c.mu.Unlock()
+		return
+	}
+	c.t.Errorf("host %d did not start again within 3 minutes", at)
 }
 
-// counts is what the clients of a cluster saw.
-type counts struct {
-	mu                                  sync.Mutex
-	recorded, found, retried, uncertain int
-}
-
-// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot over one database. Clients record events, each
-// call at any host, while hosts are killed and paused and the database is killed. In the end each event is in the
-// backend once, in its scope's order.
-func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
-	server := pgserver.Start(t)
-	k := &keeper{}
-	backend := httptest.NewServer(k)
-	t.Cleanup(backend.Close)
-	cache := cacheHome(t)
-	c := &clusterHosts{t: t}
-	const hosts, clients = 3, 6
-	for range hosts {
-		m := memhost{t, t.TempDir(), cache, ""}
-		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
-		yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
-			"probe: {url: %s}\nstore: {postgres: {url: %q}}\nlimits: {mode_wait_ms: 20000}\n", backend.URL, server.URL)
-		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
-		if len(c.machines) == 0 {
-			_, code := m.run("cluster", "migrate")
-			require.Zero(t, code)
-		}
-		c.machines, c.running = append(c.machines, m), append(c.running, m.serve())
-	}
-	t.Logf("three hosts serve over %s", server.URL)
-
-	load, stop := context.WithCancel(t.Context())
-	var n counts
-	var wg sync.WaitGroup
-	events := make([]int, clients)
-	for client := range clients {
-		wg.Go(func() {
-			for ; load.Err() == nil; events[client]++ {
-				if !n.record(t, c, client, events[client]) {
-					return
-				}
-			}
-		})
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 22))
-	faults := map[string]int{}
-	for end := time.Now().Add(clusterTime(t)); time.Now().Before(end); {
-		time.Sleep(time.Duration(500+random.IntN(1500)) * time.Millisecond)
-		at := random.IntN(hosts)
-		switch kind := random.IntN(12); {
-		case kind < 5:
-			faults["host killed"]++
-			c.restart(at)
-		case kind < 7:
-			faults["host paused for 1 s"]++
-			c.pause(at, time.Second)
-		case kind < 8:
-			faults["host paused for 17 s"]++
-			c.pause(at, 17*time.Second)
-		case kind < 10:
-			faults["database killed"]++
-			server.Kill()
-			server.Run()
-		default:
-			if c.raiseWall(k, at, random) {
-				faults["wall raised"]++
-			}
-		}
-		n.mu.Lock()
-		t.Logf("%v: %d recorded, %d of them found after a doubt, %d calls tried again, %d uncertain receipts", faults,
-			n.recorded, n.found, n.retried, n.uncertain)
-		n.mu.Unlock()
-	}
-	stop()
-	wg.Wait()
-
-	// The wall: once the mode has answered nothing comes to the backend.
-	out, code := c.machines[0].run("mode", "read-only", "--reason", "test", "--json")
+// verify counts what the backend has and checks the history. The slot is quiet.
+func (c *clusterHosts) verify() {
+	t := c.t
+	out, code := c.machines[0].run("mode", "read-only", "--reason", "the end", "--json")
 	require.Zero(t, code, out)
+	c.noteLateWrites()
+	k := c.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	count := map[string]int{}
-	for _, part := range k.parts {
-		count[part]++
-	}
-	lost, doubled, total := 0, 0, 0
-	for client := range clients {
-		for i := range events[client] {
-			total++
-			for _, part := range []string{"/a", "/b"} {
-				switch got := count[eventID(client, i)+part]; {
-				case got == 0:
-					lost++
-				case got > 1:
-					doubled++
-				}
+	lost, doubled, doubledUnnamed := 0, 0, 0
+	c.n.mu.Lock()
+	for _, event := range c.n.events {
+		for _, n := range k.have[event] {
+			switch {
+			case n == 0:
+				lost++
+			case n > 1 && c.late[event]:
+				doubled++
+			case n > 1:
+				doubled++
+				doubledUnnamed++
+				t.Logf("doubled: %s", event)
 			}
 		}
 	}
-	t.Logf("recorded %d, found after a doubt %d, lost %d, doubled %d; %v", n.recorded, n.found, lost, doubled, faults)
-	require.Equal(t, total, n.recorded)
+	recorded, wrong := len(c.n.events), c.n.wrong
+	c.n.mu.Unlock()
+	behind, behindUnnamed := 0, 0
+	for _, p := range k.parts {
+		if p.behind {
+			behind++
+			if !c.late[p.event] {
+				behindUnnamed++
+				t.Logf("behind the wall: %s at %d ms", p.event, p.at/1e6)
+			}
+		}
+		c.history.Add(history.Op{Kind: history.Post, Client: clusterClients, Scope: scopeOf(p.event), Event: p.event,
+			Part: p.part, Call: p.at, Return: p.at, Late: c.late[p.event]})
+	}
+	t.Logf("%s", c.n.line())
+	t.Logf("events %d: lost %d, doubled %d (unnamed %d), wrong provider %d, behind the wall %d (unnamed %d), events of "+
+		"late writes, all named, %d", recorded, lost, doubled, doubledUnnamed, wrong, behind, behindUnnamed, len(c.late))
+	began := time.Now()
+	report, err := history.Check(c.history.Ops(), 2*time.Minute)
+	t.Logf("history: %s, in %s", report, time.Since(began).Round(time.Millisecond))
+	if folder := os.Getenv("MEMHOST_CLUSTER_OUT"); folder != "" {
+		text, err := json.Marshal(c.history.Ops())
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "history.json"), text, 0o600))
+	}
+	require.NoError(t, err)
 	require.Zero(t, lost)
-	require.Zero(t, doubled)
-	named := c.lateWrites()
-	t.Logf("behind the wall %d, late writes named %d", k.behind, named)
-	require.LessOrEqual(t, k.behind, named, "each call behind the wall is named")
+	require.Zero(t, doubledUnnamed)
+	require.Zero(t, wrong)
+	require.Zero(t, behindUnnamed)
 	requireOrdered(t, k.parts)
 }
 
-// requireOrdered wants each scope's parts in the order in which its events were recorded.
-func requireOrdered(t *testing.T, parts []string) {
+// requireOrdered wants each client's parts in the order in which its events were recorded.
+func requireOrdered(t *testing.T, parts []keptPart) {
 	t.Helper()
 	last := map[string]string{}
 	for _, part := range parts {
-		client := part[:3]
-		require.Less(t, last[client], part)
-		last[client] = part
+		client := part.event[:3]
+		now := part.event + partNames[part.part]
+		require.Less(t, last[client], now)
+		last[client] = now
 	}
-}
-
-func eventID(client, i int) string { return fmt.Sprintf("c%02d-%06d", client, i) }
-
-// raiseWall makes the slot read-only, kills a host behind the wall, and makes the slot writable again. It reports whether
-// the wall stood: a write of a host that was killed or paused may have been under way for too long.
-func (c *clusterHosts) raiseWall(k *keeper, at int, random *rand.Rand) bool {
-	stood := false
-	receipt := new(abi.ModeReceipt)
-	if err := c.setMode(at, true, receipt); err == nil && receipt.InFlight == 0 {
-		stood = true
-		k.raise(true)
-		if random.IntN(2) == 0 {
-			c.restart((at + 1) % len(c.machines))
-		}
-		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond) // the clients go on trying
-		k.raise(false)
-	}
-	require.Eventually(c.t, func() bool { return c.setMode(at, false, receipt) == nil }, time.Minute,
-		100*time.Millisecond)
-	return stood
-}
-
-func (k *keeper) raise(wall bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.wall = wall
-}
-
-func (c *clusterHosts) setMode(at int, readOnly bool, receipt *abi.ModeReceipt) error {
-	slot, err := client.New(c.url(at), "")
-	if err != nil {
-		return err
-	}
-	defer slot.Close()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 40*time.Second)
-	defer cancel()
-	got, err := slot.SetMode(ctx, &abi.AdapterMode{ReadOnly: readOnly, Reason: "test"})
-	if err == nil {
-		*receipt = *got
-	}
-	return err
-}
-
-// lateWrites counts the late writes that the hosts name.
-func (c *clusterHosts) lateWrites() int {
-	slot, err := client.New(c.url(0), "")
-	require.NoError(c.t, err)
-	defer slot.Close()
-	state, err := slot.Cluster(c.t.Context())
-	require.NoError(c.t, err)
-	return len(state.LateWrites)
-}
-
-// pause stops a host for a while, as a machine does that is moved or swaps.
-func (c *clusterHosts) pause(at int, d time.Duration) {
-	c.mu.Lock()
-	process := c.running[at].Process
-	c.mu.Unlock()
-	require.NoError(c.t, process.Signal(syscall.SIGSTOP))
-	time.Sleep(d)
-	require.NoError(c.t, process.Signal(syscall.SIGCONT))
-}
-
-// record records an event until it is committed, each time at any host. False when that takes too long.
-func (n *counts) record(t *testing.T, c *clusterHosts, client, i int) bool {
-	id := eventID(client, i)
-	text := "deliver a b"
-	body := abi.Marshal(&abi.MemoryEvent{EventID: id, RunID: "r", UserID: fmt.Sprintf("u%02d", client), SessionID: "s",
-		TurnID: id, Timestamp: "2026-01-01T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
-	var last string
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		receipt, failure := post(c.url(rand.IntN(len(c.running))), body)
-		n.mu.Lock()
-		wait := 100 * time.Millisecond
-		switch {
-		case failure != "":
-			n.retried++
-			last = failure
-		case receipt.Status == abi.StatusCommitted:
-			n.recorded++
-			if receipt.Duplicate || slices.ContainsFunc(receipt.Warnings, func(w string) bool {
-				return len(w) > 14 && w[:14] == "delivery_found"
-			}) {
-				n.found++
-			}
-			n.mu.Unlock()
-			return true
-		case receipt.Status == abi.StatusSkippedReadOnly:
-			last = string(receipt.Status)
-		default:
-			n.uncertain++
-			last = fmt.Sprint(receipt.Status, receipt.Warnings)
-			if receipt.RetryAfterMS != nil {
-				wait = time.Duration(*receipt.RetryAfterMS) * time.Millisecond
-			}
-		}
-		n.mu.Unlock()
-		time.Sleep(wait)
-	}
-	t.Errorf("event %s did not come to its end: %s", id, last)
-	return false
-}
-
-// post records an event once. failure says why there is no receipt.
-func post(url string, body []byte) (receipt *abi.WriteReceipt, failure string) {
-	client := http.Client{Timeout: 40 * time.Second}
-	answer, err := client.Post(url+"/v1/events", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return nil, err.Error()
-	}
-	defer func() { _ = answer.Body.Close() }()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(answer.Body); err != nil {
-		return nil, err.Error()
-	}
-	receipt = new(abi.WriteReceipt)
-	if answer.StatusCode/100 != 2 {
-		return nil, answer.Status + " " + text.String()
-	}
-	if err := abi.Unmarshal(text.Bytes(), receipt); err != nil {
-		return nil, err.Error()
-	}
-	return receipt, ""
 }

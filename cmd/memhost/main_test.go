@@ -34,14 +34,25 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	testscript.Main(withProgram{m}, map[string]func(){"memhost": main})
+	testscript.Main(withFolder{m}, map[string]func(){"memhost": main})
 }
 
-// withProgram runs the tests and removes the program that they built.
-type withProgram struct{ tests *testing.M }
+// workFolder is removed after the tests. It has the program that builtProgram built.
+var workFolder string
 
-func (w withProgram) Run() int {
-	defer func() { _ = os.RemoveAll(programFolder) }()
+// withFolder runs the tests with workFolder. The scripts' folders are in it, too: testscript leaves its own folder
+// behind when only some scripts were to be run.
+type withFolder struct{ tests *testing.M }
+
+func (w withFolder) Run() int {
+	var err error
+	if workFolder, err = os.MkdirTemp("", "memhost-test"); err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(workFolder) }()
+	if err := os.Setenv("GOTMPDIR", workFolder); err != nil {
+		panic(err)
+	}
 	return w.tests.Run()
 }
 
@@ -109,14 +120,8 @@ func plainProgram(t *testing.T) string {
 	return program
 }
 
-// programFolder has what builtProgram built; "" for nothing.
-var programFolder string
-
 var builtProgram = sync.OnceValues(func() (program string, err error) {
-	if programFolder, err = os.MkdirTemp("", "memhost-program"); err != nil {
-		return "", err
-	}
-	program = filepath.Join(programFolder, "memhost")
+	program = filepath.Join(workFolder, "memhost")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}

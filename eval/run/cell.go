@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -142,6 +143,9 @@ func (c *cell) seal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseFed(m); err != nil {
+		return err
+	}
 	if c.smokes != nil {
 		m.Smokes = c.smokes
 	}
@@ -174,6 +178,24 @@ func (c *cell) seal(ctx context.Context) error {
 	return c.journal.Write(&journal.Line{Kind: journal.KindBegin,
 		Begin: &journal.Begin{RunID: c.RunID, Label: c.Label, Replicate: c.Replicate,
 			PackSHA256: c.Pack.ContentSHA256, LabSHA256: c.LabSHA256, ManifestSHA256: digest(text)}})
+}
+
+// refuseFed refuses a slot that keeps an archive, has followers, or was filled by a backfill: a memory is evaluated on
+// what the cell records, and nothing else holds the pack's events.
+func refuseFed(m *abi.RunManifest) error {
+	var why string
+	switch {
+	case m.Archive != nil:
+		why = "keeps an archive"
+	case len(m.Followers) > 0:
+		why = fmt.Sprintf("has %s as a %s", m.Followers[0].Provider, m.Followers[0].Role)
+	case slices.ContainsFunc(m.Steps, func(step abi.RunStep) bool { return step.Name == host.StepBackfill }):
+		why = "was filled by a backfill"
+	default:
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, "the slot "+why+", and an evaluation is of what it records alone").
+		WithReason("fed").WithHint("leave memory.archive and memory.shadows out of the lab and of host.Options")
 }
 
 // personas walks every persona, some side by side; the steps of one run in order.

@@ -74,6 +74,24 @@ func lines(t *testing.T, run string, c *rundir.Cell) []journal.Line {
 	return list
 }
 
+func TestASlotThatIsFedFromElsewhereIsNotEvaluated(t *testing.T) {
+	path, p := synthetic(t)
+	run := filepath.Join(t.TempDir(), "run")
+	r, err := Begin(run, labOf(t, "providers: [no_memory]"), path, p, options(t, p))
+	require.NoError(t, err)
+	o := options(t, p)
+	o.Host.Archive = true
+	err = Go(t.Context(), run, r, p, o)
+	require.ErrorContains(t, err, "keeps an archive")
+	require.Equal(t, "fed", abi.AsError(err).Reason)
+
+	followed := &abi.RunManifest{Followers: []abi.RunFollower{{Role: abi.RoleShadow, Provider: "mem0"}}}
+	require.ErrorContains(t, refuseFed(followed), "mem0 as a shadow")
+	filled := &abi.RunManifest{Steps: []abi.RunStep{{Name: host.StepBackfill}}}
+	require.ErrorContains(t, refuseFed(filled), "filled by a backfill")
+	require.NoError(t, refuseFed(new(abi.RunManifest)))
+}
+
 func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 	path, p := synthetic(t)
 	run := filepath.Join(t.TempDir(), "run")

@@ -168,7 +168,7 @@ func (a *app) archiveImport() *cobra.Command {
 			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
 				sum := new(abi.ArchiveReceipt)
 				if events > 0 {
-					if err := importArchive(ctx, archive, path, identities, sum); err != nil {
+					if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {
 						return err
 					}
 				}
@@ -220,14 +220,15 @@ func ageIdentities(path string) ([]age.Identity, error) {
 // importBytes bounds the events of one call.
 const importBytes, importEvents = 4 << 20, 500
 
-func importArchive(ctx context.Context, archive host.Archive, path string, identities []age.Identity,
-	sum *abi.ArchiveReceipt) error {
+// addEvents gives the events of an export to add, in calls of a fair size.
+func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (*abi.ArchiveReceipt, error),
+	path string, identities []age.Identity, sum *abi.ArchiveReceipt) error {
 	batch, size := new(abi.EventBatch), 0
 	flush := func() error {
 		if len(batch.Events) == 0 {
 			return nil
 		}
-		receipt, err := archive.ArchiveAdd(ctx, batch)
+		receipt, err := add(ctx, batch)
 		if err != nil {
 			return err
 		}

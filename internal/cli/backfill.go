@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +41,8 @@ func (b *backfiller) Backfill(ctx context.Context, r wire.BackfillRequest) (*abi
 	if err != nil {
 		return nil, err
 	}
-	return b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: r.EventsPerSecond, Inline: len(r.Config) > 0})
+	return b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: r.EventsPerSecond, Inline: len(r.Config) > 0,
+		Given: r.Given})
 }
 
 // BackfillPlan implements server.Backfiller.
@@ -49,7 +51,7 @@ func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return b.slot.BackfillPlan(ctx, c)
+	return b.slot.BackfillPlan(ctx, c, host.BackfillOptions{Given: r.Given})
 }
 
 // resume goes on with a backfill that the end of an earlier process interrupted. Where it cannot, the slot serves all
@@ -60,7 +62,7 @@ func (b *backfiller) resume(ctx context.Context, s *steps) {
 		return
 	}
 	if err == nil {
-		r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate}
+		r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
 		if r.Backend = u.Provider; u.Word == config.WordCondition {
 			r.Backend, r.Condition = "", u.Provider
 		}
@@ -69,7 +71,8 @@ func (b *backfiller) resume(ctx context.Context, s *steps) {
 		}
 		var c host.ProviderConfig
 		if c, err = b.config(r); err == nil {
-			_, err = b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: u.Rate, Inline: len(u.Block) > 0, Resume: true})
+			_, err = b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: u.Rate, Inline: len(u.Block) > 0, Given: u.Given,
+				Resume: true})
 		}
 	}
 	if err != nil {
@@ -128,8 +131,8 @@ func (b *backfiller) shadow(ctx context.Context, name string) error {
 		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
 }
 
-const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled from the archive while the present one serves, then gets what is recorded, and serves as
-soon as it has everything. It goes on after a restart of the slot.`
+const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled from the archive, or from files, while the present one serves, then gets what is
+recorded, and serves as soon as it has everything. It goes on after a restart of the slot.`
 
 func (a *app) backfillCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "backfill", Short: "Watch, stop or throw away the filling of another memory",
@@ -153,7 +156,7 @@ func (a *app) backfillCommand() *cobra.Command {
 		c *client.Client) (*abi.Backfill, error) {
 		return c.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: accept})
 	})
-	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open, or held back by read-only scopes")
+	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open, dropped, or held back by read-only scopes")
 	cmd.AddCommand(turn,
 		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*abi.Backfill, error) {
 			b, err := c.BackfillStatus(ctx)
@@ -236,7 +239,8 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 		text += fmt.Sprintf(", %s held back by read-only scopes", grouped(p.Held))
 	}
 	if p.Dropped > 0 {
-		text += fmt.Sprintf(", %s dropped (more waited than limits.queue_bytes; an archive keeps all)", grouped(p.Dropped))
+		text += fmt.Sprintf(", %s dropped (more waited than limits.queue_bytes, or the archive's retention ended)",
+			grouped(p.Dropped))
 	}
 	if p.Unseen > 0 {
 		text += fmt.Sprintf(", %s not ready", grouped(p.Unseen))
@@ -266,14 +270,21 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 	return text
 }
 
-// backfillFlags are those of swap that are about a backfill.
+// backfillFlags are what swap is told about a backfill.
 type backfillFlags struct {
 	backfill, dryRun bool
 	rate             float64
+	// files are exports to fill from, instead of the archive; identity is the file of the age key for them.
+	files    []string
+	identity string
 }
 
 func (f *backfillFlags) check() error {
 	switch {
+	case len(f.files) > 0 && !f.backfill:
+		return usageError("swap: "+quote(f.files[0])+": files are for --backfill", "")
+	case f.identity != "" && len(f.files) == 0:
+		return usageError("swap: --identity is for the files of --backfill", "")
 	case f.rate < 0:
 		return usageError("--rate: want 0 or more events a second", "")
 	case !f.backfill && (f.dryRun || f.rate > 0):
@@ -289,9 +300,18 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 		return abi.NewError(abi.CodeUnavailable, "swap: no slot is running").WithHint("memhost run")
 	}
 	r := wire.BackfillRequest{Backend: swap.Backend, Condition: swap.Condition, Plugin: swap.Plugin, Config: swap.Config,
-		EventsPerSecond: f.rate}
+		EventsPerSecond: f.rate, Given: len(f.files) > 0}
+	if r.Given {
+		if err := a.give(ctx, running, f); err != nil {
+			return err
+		}
+	}
 	if f.dryRun {
 		plan, err := running.BackfillPlan(ctx, r)
+		if r.Given {
+			_, dropped := running.BackfillEvents(ctx, &abi.BackfillEvents{First: true, Events: []abi.MemoryEvent{}})
+			err = errors.Join(err, dropped)
+		}
 		if err != nil {
 			return err
 		}
@@ -337,6 +357,49 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 		word = config.WordCondition
 	}
 	a.out.note("  after a restart the configuration decides: set memory.%s: %s there", word, m.Provider)
+	return nil
+}
+
+// give sends the events of files to the slot, to fill another memory from. All files are read through before.
+func (a *app) give(ctx context.Context, running *client.Client, f *backfillFlags) error {
+	identities, err := ageIdentities(f.identity)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	events := 0
+	for _, name := range f.files {
+		path, done, err := a.spooled(name)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if err := readExport(path, identities, func(*abi.MemoryEvent) error { events++; return nil }); err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	first, sum := true, new(abi.ArchiveReceipt)
+	add := func(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error) {
+		request := &abi.BackfillEvents{First: first, Events: batch.Events}
+		first = false
+		return running.BackfillEvents(ctx, request)
+	}
+	for _, path := range paths {
+		if err := addEvents(ctx, add, path, identities, sum); err != nil {
+			return err
+		}
+	}
+	text := count(int(sum.Added), "event") + " read"
+	if sum.Present > 0 {
+		text += fmt.Sprintf(", %s twice", grouped(sum.Present))
+	}
+	if forgotten := int64(events) - sum.Added - sum.Present; forgotten > 0 {
+		text += fmt.Sprintf(", %s forgotten and left out", grouped(forgotten))
+	}
+	if !a.out.json {
+		a.out.note("%s", text)
+	}
 	return nil
 }
 

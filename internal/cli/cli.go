@@ -135,6 +135,10 @@ type app struct {
 	// ownLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
 	// its hook as a warning.
 	ownLogLevel bool
+	// door is the door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
+	door string
+	// spans are those of a process that has begun to send them before it has a slot; nil for none.
+	spans *spans
 }
 
 // signals is the channel of interruptions. Once it is used, the command has to end itself.

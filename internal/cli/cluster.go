@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/state/postgres"
 )
@@ -38,7 +39,7 @@ func (a *app) clusterMigrate() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
-			o, err := a.clusterOptions()
+			_, o, err := a.clusterOptions()
 			if err != nil {
 				return err
 			}
@@ -59,16 +60,17 @@ func (a *app) clusterMigrate() *cobra.Command {
 		}}
 }
 
-// clusterOptions are those of the configured database.
-func (a *app) clusterOptions() (o postgres.Options, err error) {
-	c, err := a.config()
+// clusterOptions are the configuration, and the options of its database.
+func (a *app) clusterOptions() (c *config.Config, o postgres.Options, err error) {
+	c, err = a.config()
 	if err != nil {
-		return o, err
+		return nil, o, err
 	}
 	if c.Store.Postgres.URL == "" {
-		return o, usageError("no database is configured", "set store.postgres.url")
+		return nil, o, usageError("no database is configured", "set store.postgres.url")
 	}
-	return a.postgresOptions(c)
+	o, err = a.postgresOptions(c)
+	return c, o, err
 }
 
 func (a *app) clusterStatus() *cobra.Command {
@@ -99,7 +101,7 @@ func (a *app) readCluster(ctx context.Context) (_ *abi.Cluster, err error) {
 		defer slot.Close()
 		return slot.Cluster(ctx)
 	}
-	o, err := a.clusterOptions()
+	_, o, err := a.clusterOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +156,7 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx, stop := a.untilInterrupted(cmd.Context())
 			defer stop()
-			c, err := a.config()
-			if err != nil {
-				return err
-			}
-			o, err := a.clusterOptions()
+			c, o, err := a.clusterOptions()
 			if err != nil {
 				return err
 			}

@@ -48,11 +48,7 @@ const tellMoved = 50_000
 func (a *app) clusterMove(ctx context.Context, dir string, toFolder bool) (err error) {
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
-	c, err := a.config()
-	if err != nil {
-		return err
-	}
-	o, err := a.clusterOptions()
+	c, o, err := a.clusterOptions()
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/state"
@@ -87,6 +88,7 @@ func (a *app) dial(server string) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Door = a.door
 	return &door{Contract: c, address: c.Base(), close: c.Close}, nil
 }
 
@@ -150,14 +152,21 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
+	spans, err := a.spansInto(&o, c, log)
+	if err != nil {
+		trace.Close()
+		return nil, err
+	}
 	h, err := host.New(ctx, o)
 	if err != nil {
+		spans.close()
 		trace.Close()
 		return nil, err
 	}
 	slot, err := h.Open(ctx, providerConfig(c, m))
 	if err != nil {
 		_ = h.Close(context.WithoutCancel(ctx))
+		spans.close()
 		trace.Close()
 		return nil, err
 	}
@@ -168,6 +177,7 @@ func (a *app) openHere(ctx context.Context, c *config.Config) (*door, error) {
 		if err := errors.Join(slot.Close(ctx), h.Close(ctx)); err != nil {
 			log.Warn("closing", "error", err)
 		}
+		spans.close()
 		trace.Close()
 	}}, nil
 }
@@ -225,7 +235,7 @@ func (a *app) withDoor(ctx context.Context, verb func(ctx context.Context, d *do
 		return err
 	}
 	defer d.close()
-	return verb(ctx, d)
+	return verb(traceparent.Accept(ctx, a.getenv(traceparent.Variable)), d)
 }
 
 // where names the slot for people.

@@ -107,6 +107,10 @@ func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder
 	if err != nil {
 		return host.ProviderConfig{}, err
 	}
+	if c.Memory.Archive || len(c.Memory.Shadows) > 0 {
+		return host.ProviderConfig{}, usageError("memory: a cell keeps no archive, and nothing follows it",
+			"leave archive and shadows out of the lab: an evaluation is of what it records alone")
+	}
 	m, err := a.resolveChecked(c)
 	if err != nil {
 		return host.ProviderConfig{}, err

@@ -19,17 +19,18 @@ import (
 
 const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the
 old one serves on, and the error names the step. Without --block the slot's own configuration has the new provider's block. The new one has only what is recorded from
-then on; --backfill fills it from the archive before it serves.`
+then on; --backfill fills it before it serves: from the archive or, where files follow, from these, which memhost archive export wrote (- is standard input).`
 
 func (a *app) swapCommand() *cobra.Command {
 	var plugin, block string
 	var fill backfillFlags
 	cmd := &cobra.Command{
-		Use: "swap PROVIDER|oci://...", Short: "Exchange the provider of a running slot", Long: swapHelp,
-		Args: cobra.ExactArgs(1),
+		Use: "swap PROVIDER|oci://... [--backfill [FILE|-]...]", Short: "Exchange the provider of a running slot", Long: swapHelp,
+		Args: cobra.MinimumNArgs(1),
 		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'\n" +
-			"  memhost swap graphiti --backfill --dry-run",
+			"  memhost swap graphiti --backfill --dry-run\n  memhost swap graphiti --backfill all.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			fill.files = args[1:]
 			if err := fill.check(); err != nil {
 				return err
 			}
@@ -46,9 +47,10 @@ func (a *app) swapCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
-	cmd.Flags().BoolVar(&fill.backfill, "backfill", false, "fill it from the archive first (memhost backfill --help)")
+	cmd.Flags().BoolVar(&fill.backfill, "backfill", false, "fill it first, from the archive or from files (memhost backfill --help)")
 	cmd.Flags().BoolVar(&fill.dryRun, "dry-run", false, "with --backfill: say what would be sent, and send nothing")
 	cmd.Flags().Float64Var(&fill.rate, "rate", 0, "with --backfill: the most events a second; 0 means no limit")
+	cmd.Flags().StringVar(&fill.identity, "identity", "", "with files: the age key for which they were encrypted")
 	cmd.Flags().StringVar(&block, "block", "", "the provider's config block, a JSON object")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/doors/picoclaw"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 const picoclawHelp = `Runs as PicoClaw's process hook, on standard input and output: the memory context is at the end of the user's message
@@ -135,7 +136,7 @@ func (a *app) startWorker() (*picoclaw.Worker, error) {
 // picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer
 // does not start.
 func (a *app) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
-	a.ownLogLevel = true
+	a.ownLogLevel, a.door = true, wire.DoorHook
 	if !f.worker {
 		return a.picoclawParent(cmd.Context())
 	}

@@ -14,8 +14,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 const agentHookHelp = `Runs as a command hook of %[1]s, once for each event: the event comes in on standard input, and the answer goes to
@@ -98,7 +100,9 @@ func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
 	if a.hookMode() == "off" {
 		return
 	}
-	a.namedFileOnly = true // the agent's folder is a project, perhaps somebody else's: its memhost.yaml is not asked
+	a.door = wire.DoorHook
+	ctx = traceparent.Accept(ctx, a.getenv(traceparent.Variable)) // of an agent that makes spans itself
+	a.namedFileOnly = true                                        // the agent's folder is a project, perhaps somebody else's: its memhost.yaml is not asked
 	line := newSlotLine(ctx, a.reachForHook(), nil)
 	o, err := a.agentHookOptions(agent, f, line)
 	o.Problem = err

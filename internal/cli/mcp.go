@@ -11,10 +11,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 // What --mcp takes.
@@ -44,14 +46,15 @@ func (t *mcpTransport) Set(s string) error {
 }
 
 // mcpDoor makes the MCP door of the configured scope.
-func (a *app) mcpDoor(c *config.Config, slot mcpdoor.Slot, log hclog.Logger) (*mcpdoor.Door, error) {
+func (a *app) mcpDoor(c *config.Config, slot mcpdoor.Slot, tracer host.Tracer, log hclog.Logger) (*mcpdoor.Door,
+	error) {
 	scope := c.Scope()
 	if a.mcp == mcpStdio {
 		scope = a.scopeOfFolder(scope)
 	}
 	return mcpdoor.New(mcpdoor.Options{Slot: slot, Scope: scope, AgentID: scope.AgentID, Session: c.MCP.Session,
 		MaxTokens: c.MCP.MaxTokens, Query: c.MCP.Query, Allow: c.MCP.Allow, NativeTools: c.MCP.NativeTools,
-		OneClient: a.mcp == mcpStdio, Now: a.Now, Version: a.version().Version, Logger: log})
+		OneClient: a.mcp == mcpStdio, Tracer: tracer, Now: a.Now, Version: a.version().Version, Logger: log})
 }
 
 // scopeOfFolder puts the project and the person into a scope that has places for them, as the hooks of agents do.
@@ -87,10 +90,16 @@ func (a *app) runMCP(ctx context.Context, dry bool) error {
 	defer signal.Stop(pipe)
 	ctx, stop := a.untilInterrupted(ctx)
 	defer stop()
+	a.door = wire.DoorMCP
+	var traced host.Options // of which only the tracer counts: the host comes later, if at all
+	if a.spans, err = a.spansInto(&traced, c, log); err != nil {
+		return err
+	}
+	defer a.spans.close()
 	child := &mcpChild{app: a, config: c, options: o}
 	line := newSlotLine(ctx, child.reach, child.gone)
 	defer line.close()
-	door, err := a.mcpDoor(c, line.use, log)
+	door, err := a.mcpDoor(c, line.use, traced.Tracer, log)
 	if err != nil {
 		return err
 	}

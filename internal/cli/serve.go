@@ -35,6 +35,7 @@ type servedSlot struct {
 	log    hclog.Logger
 
 	trace    *tracelog.Log // nil: none
+	spans    *spans        // nil: none
 	manifest *manifestFile // nil: not begun yet
 	page     *page.Page    // nil: none
 
@@ -104,6 +105,14 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 			return nil, err
 		}
 	}
+	if v.spans, err = a.spansInto(&ho, c, v.log); err != nil {
+		return nil, err
+	}
+	if v.spans != nil {
+		if err := metrics.Spans(v.spans.Counts); err != nil {
+			return nil, err
+		}
+	}
 	manifest := newManifestFile(c.Run.Manifest, v.log)
 	ho.OnManifest = manifest.onManifest
 	if a.cassette != "" {
@@ -126,6 +135,9 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 	}
 	if v.trace != nil {
 		s.pass("trace", c.Trace.File)
+	}
+	if v.spans != nil {
+		s.pass("spans", v.spans.String())
 	}
 	// 3. the address, before what may take long
 	step = "listen"
@@ -172,8 +184,8 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		Token: token, Eraser: a.eraser(v.slot, c, options),
 		Listen: listener.Addr().String(), MaxBody: c.Server.MaxBodyBytes,
 		Shutdown: v.within, Logger: v.log, Version: a.version().Version, Metrics: metrics,
-		Operations: operations,
-		Modules:    func() []wire.Module { return a.listedModules(m) }}
+		Operations: operations, Tracer: ho.Tracer,
+		Modules: func() []wire.Module { return a.listedModules(m) }}
 	var views []string
 	if c.Server.Runs != "" {
 		o.Runs = runsFolder(c.Server.Runs)
@@ -184,7 +196,7 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		o.Page = v.page
 	}
 	if a.mcp == mcpHTTP {
-		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), v.log)
+		mcp, err := a.mcpDoor(c, mcpdoor.Of(v.slot), ho.Tracer, v.log)
 		if err != nil {
 			return nil, err
 		}
@@ -349,6 +361,7 @@ func (v *servedSlot) close() {
 		case <-ctx.Done():
 		}
 	}
+	defer v.spans.close()
 	if v.host == nil {
 		v.trace.Close()
 		return

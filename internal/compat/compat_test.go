@@ -41,11 +41,14 @@ func each(t *testing.T, test func(t *testing.T, r release, u setUp, wasm []byte)
 	}
 }
 
-// TestAllOfAReleaseIsTested: each module and each data folder belongs to a set-up.
+// TestAllOfAReleaseIsTested: each module and each data folder belongs to a set-up, those of a release to come too.
 func TestAllOfAReleaseIsTested(t *testing.T) {
 	modules, lives := map[string]bool{}, map[string]bool{}
 	for _, u := range setUps(t) {
 		modules[u.module], lives[u.name] = true, true
+	}
+	for name := range today(t) {
+		assert.True(t, modules[name], "module %s", name)
 	}
 	for _, r := range releases(t) {
 		for name := range r.files(t, "modules", ".wasm.gz") {

@@ -51,6 +51,7 @@ func setUps(t testing.TB) []setUp {
 	boom := conformance.Target{ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}
 	list := []setUp{
 		{name: "full_history"},
+		{name: "bm25"},
 		{name: "static_profile", block: string(profiles), kit: known},
 		{name: "oracle_ipas", block: string(oracle), kit: known},
 		{name: "no_memory", kit: known},

@@ -24,7 +24,7 @@ import (
 //  2. the certificate is in a log of certificates (its SCT);
 //  3. the signature is in a log of signatures (Rekor), with a proof of that;
 //  4. a log or a clock says at what time it was made;
-//  5. the certificate was valid then, as were those of its issuer.
+//  5. the certificate was valid then, as were those of its issuer, and the log of signatures counted then.
 //
 // The keys of issuers, logs and clocks are those of a Root. Versions 1 and 2 of Rekor are known.
 
@@ -67,9 +67,6 @@ func (k Keyless) matches(i Identity) bool {
 
 // Verify implements Verifier. The signer is the identity with its whole name.
 func (k Keyless) Verify(text []byte, kind, digest string) (signer string, err error) {
-	if !k.Claims(text) {
-		return "", ErrOtherKey
-	}
 	i, err := k.Root.Verify(text, kind, digest)
 	if err != nil {
 		return "", err
@@ -178,11 +175,13 @@ func (r *Root) timesOf(m *material, s signatureOf) ([]time.Time, error) {
 		return nil, fmt.Errorf("it has more than %d log entries or timestamps", maxEntries)
 	}
 	var times []time.Time
+	var logs []logKey
 	for _, e := range m.TLogEntries {
-		at, err := r.verifyEntry(&e, s)
+		log, at, err := r.verifyEntry(&e, s)
 		if err != nil {
 			return nil, err
 		}
+		logs = append(logs, log)
 		if !at.IsZero() {
 			times = append(times, at)
 		}
@@ -198,6 +197,13 @@ func (r *Root) timesOf(m *material, s signatureOf) ([]time.Time, error) {
 	}
 	if len(times) == 0 {
 		return nil, errors.New("neither a log nor a clock says when it was made")
+	}
+	for _, log := range logs {
+		for _, at := range times {
+			if !log.valid.contains(at) {
+				return nil, errors.New("its transparency log did not count at the time")
+			}
+		}
 	}
 	return times, nil
 }
@@ -224,7 +230,7 @@ func (a authority) chainAt(certificate *x509.Certificate, times []time.Time) (ch
 		if !a.valid.contains(at) {
 			return nil, nil
 		}
-		chains, err := certificate.Verify(a.options(at, x509.ExtKeyUsageCodeSigning))
+		chains, err := certificate.Verify(a.options(at))
 		if err != nil {
 			return nil, err
 		}

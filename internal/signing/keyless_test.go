@@ -1,14 +1,21 @@
 package signing
 
 import (
+	"crypto/elliptic"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/digitorus/timestamp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -86,6 +93,11 @@ type change func(v any) any
 
 func with(v any) change { return func(any) any { return v } }
 
+// times repeats the first of a list.
+func times(n int) change {
+	return func(v any) any { return slices.Repeat(v.([]any)[:1], n) }
+}
+
 // flipped changes the last bit of a value in base64.
 func flipped(v any) any {
 	raw, err := base64.StdEncoding.DecodeString(v.(string))
@@ -158,6 +170,7 @@ func TestAChangedKeylessSignatureIsRefused(t *testing.T) {
 		{"dsseEnvelope.payloadType", with("text/plain"), "not signed by its certificate", 0},
 		{"dsseEnvelope.signatures.0.sig", flipped, "not signed by its certificate", 0},
 		{"dsseEnvelope.signatures", with([]any{}), "exactly one signature", 0},
+		{"dsseEnvelope.signatures", times(2), "exactly one signature", 0},
 		{"dsseEnvelope", with(of("dsseEnvelope")), "not signed by its certificate", 0},
 		{"verificationMaterial.certificate", with(nil), "no certificate that can be read", 0},
 		{"verificationMaterial.certificate.rawBytes", with("AAAA"), "no certificate that can be read", 0},
@@ -165,8 +178,11 @@ func TestAChangedKeylessSignatureIsRefused(t *testing.T) {
 		{"verificationMaterial.certificate.rawBytes", flipped, "about another signature", 0},
 		{"verificationMaterial.certificate", with(of("verificationMaterial.certificate")), "not signed by", 0},
 		{"verificationMaterial.tlogEntries", with([]any{}), "it is in no transparency log", 0},
+		{"verificationMaterial.tlogEntries", times(33), "more than 32 log entries", 0},
+		{"verificationMaterial.timestampVerificationData.rfc3161Timestamps", times(33), "more than 32 log entries", 2},
 		{entry + "logId.keyId", flipped, "the trusted root does not have", 0},
 		{entry + "kindVersion.version", with("0.0.9"), "of another kind than it says", 0},
+		{entry + "kindVersion.kind", with("intoto"), "of another kind than it says", 0},
 		{entry + "canonicalizedBody", flipped, "its proof does not lead", 0},
 		{entry + "canonicalizedBody", with(of(entry + "canonicalizedBody")), "its proof does not lead", 0},
 		{"verificationMaterial.tlogEntries", with(of("verificationMaterial.tlogEntries")), "about another signature", 0},
@@ -180,6 +196,9 @@ func TestAChangedKeylessSignatureIsRefused(t *testing.T) {
 		{entry + "inclusionProof.checkpoint.envelope", with("log.example\n"), "checkpoint is not the log's", 0},
 		{entry + "inclusionProof.checkpoint.envelope", func(v any) any {
 			return strings.Replace(v.(string), "\n7\n", "\n8\n", 1)
+		}, "checkpoint is not the log's", 0},
+		{entry + "inclusionProof.checkpoint.envelope", func(v any) any { // the first bytes of the key's ID
+			return regexp.MustCompile(`(— \S+ )....`).ReplaceAllString(v.(string), "${1}AAAA")
 		}, "checkpoint is not the log's", 0},
 		{entry + "integratedTime", with("1767225600"), "has not signed its time", 1},
 		{entry + "logIndex", with("5"), "has not signed its time", 1},
@@ -225,8 +244,10 @@ func TestWhatTheRootDoesNotHaveDoesNotCount(t *testing.T) {
 		{"certificateAuthorities", of("certificateAuthorities"), "not by an issuer of the trusted root", false},
 		{"timestampAuthorities", of("timestampAuthorities"), "no clock of the trusted root", true},
 		{"timestampAuthorities", with(nil), "no clock of the trusted root", true},
-		{"tlogs.0.publicKey.validFor", early, "has not signed its time", false},
-		{"tlogs.0.publicKey.validFor", late, "has not signed its time", false},
+		{"tlogs.0.publicKey.validFor", early, "log did not count at the time", false},
+		{"tlogs.0.publicKey.validFor", late, "log did not count at the time", false},
+		{"tlogs.0.publicKey.validFor", early, "log did not count at the time", true},
+		{"tlogs.0.publicKey.validFor", late, "log did not count at the time", true},
 		{"ctlogs.0.publicKey.validFor", early, "in no log of certificates", false},
 		{"ctlogs.0.publicKey.validFor", late, "in no log of certificates", false},
 		{"certificateAuthorities.0.validFor", early, "no issuer of the trusted root counted", false},
@@ -258,6 +279,134 @@ func TestACertificateCountsInItsMinutes(t *testing.T) {
 			require.ErrorContains(t, err, "expired or is not yet valid", "%s", seen)
 		}
 	}
+}
+
+// TestEachPartOfAKeylessSignatureCounts: what Sigstore's services would not make, each with all else in order, so that
+// no other check finds it.
+func TestEachPartOfAKeylessSignatureCounts(t *testing.T) {
+	s := sigstore.New(t)
+	root := rootOf(t, s)
+	set := func(at string, v any) func(map[string]any) {
+		return func(spec map[string]any) {
+			steps := strings.Split(at, ".")
+			for _, step := range steps[:len(steps)-1] {
+				spec = spec[step].(map[string]any)
+			}
+			spec[steps[len(steps)-1]] = v
+		}
+	}
+	first := func(change func(map[string]any)) func(map[string]any) {
+		return func(spec map[string]any) { change(spec["signatures"].([]any)[0].(map[string]any)) }
+	}
+	flip := func(at int) func([]byte) []byte {
+		return func(b []byte) []byte { b[(at+len(b))%len(b)] ^= 1; return b }
+	}
+	issued := func(change func(c *x509.Certificate)) sigstore.Wrong { return sigstore.Wrong{Certificate: change} }
+	const v1, v2 = 1, 2
+	for what, one := range map[string]struct {
+		wrong sigstore.Wrong
+		want  string
+		only  int // v1, v2; 0 is both
+	}{
+		"a key on another curve": {sigstore.Wrong{Curve: elliptic.P384()}, "not of ECDSA on P-256", 0},
+		"a certificate for another use": {issued(func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}), "incompatible key usage", 0},
+		"two names": {issued(func(c *x509.Certificate) { c.EmailAddresses = []string{"me@team.example"} }),
+			"has 2 names", 0},
+		"no name": {issued(func(c *x509.Certificate) { c.URIs = nil }), "has 0 names", 0},
+		"no issuer": {issued(func(c *x509.Certificate) { c.ExtraExtensions = nil }),
+			"does not say who checked the identity", 0},
+		"an issuer with more behind it": {issued(func(c *x509.Certificate) {
+			c.ExtraExtensions[1].Value = append(c.ExtraExtensions[1].Value, 0)
+		}), "issuer extension cannot be read", 0},
+		"no promise of a log of certificates": {sigstore.Wrong{Promise: func([]byte) []byte { return nil }},
+			"its certificate is in no log of certificates", 0},
+		"a promise of another version":     {sigstore.Wrong{Promise: flip(0)}, "cannot be read", 0},
+		"a promise of another log":         {sigstore.Wrong{Promise: flip(1)}, "that the trusted root has", 0},
+		"a promise for another time":       {sigstore.Wrong{Promise: flip(40)}, "that the trusted root has", 0},
+		"a promise with another signature": {sigstore.Wrong{Promise: flip(-1)}, "that the trusted root has", 0},
+		"a promise with more behind it": {sigstore.Wrong{Promise: func(b []byte) []byte { return append(b, 0) }},
+			"cannot be read", 0},
+		"an entry with two signatures": {sigstore.Wrong{Spec: func(spec map[string]any) {
+			spec["signatures"] = append(spec["signatures"].([]any), spec["signatures"].([]any)[0])
+		}}, "it has 2 signatures", v1},
+		"an entry with another signature": {sigstore.Wrong{Spec: first(set("signature", []byte("other")))},
+			"about another signature", v1},
+		"an entry with another certificate": {sigstore.Wrong{Spec: first(set("verifier",
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("other")})))}, "about another signature", v1},
+		"an entry without a certificate": {sigstore.Wrong{Spec: first(set("verifier", []byte("none")))},
+			"about another signature", v1},
+		"an entry of another hash": {sigstore.Wrong{Spec: set("payloadHash.algorithm", "sha512")},
+			"about another signature", v1},
+		"an entry of another payload": {sigstore.Wrong{Spec: set("payloadHash.value", strings.Repeat("0a", 32))},
+			"about another signature", v1},
+		"an entry with another signature, version 2": {sigstore.Wrong{Spec: set("signature.content", []byte("other"))},
+			"about another signature", v2},
+		"an entry with another certificate, version 2": {sigstore.Wrong{
+			Spec: set("signature.verifier.x509Certificate.rawBytes", []byte("other"))}, "about another signature", v2},
+		"an entry of another hash, version 2": {sigstore.Wrong{Spec: set("data.algorithm", "SHA2_512")},
+			"about another signature", v2},
+		"an entry of another payload, version 2": {sigstore.Wrong{Spec: set("data.digest", []byte("other"))},
+			"about another signature", v2},
+		"a timestamp of another signature": {sigstore.Wrong{Stamp: func(t *timestamp.Timestamp) {
+			t.HashedMessage = make([]byte, sha256.Size)
+		}}, "hashed messages don't match", v2},
+		"one time of two after the certificate's": {sigstore.Wrong{Later: sigstore.Made.Add(time.Hour)},
+			"expired or is not yet valid", 0},
+	} {
+		for _, version := range []int{v1, v2} {
+			if one.only != 0 && one.only != version {
+				continue
+			}
+			_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+				Version2: version == v2, Wrong: one.wrong}), Signature, digest)
+			require.ErrorContains(t, err, one.want, "%s, version %d", what, version)
+		}
+	}
+	_, err := root.Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+		Wrong: sigstore.Wrong{Later: sigstore.Made.Add(time.Minute)}}), Signature, digest)
+	require.NoError(t, err, "a log and a clock may both have seen it")
+	own := root.issuers[0].root
+	require.ErrorContains(t, root.checkCertificate(own, []time.Time{sigstore.Made}), "it is the issuer's own")
+}
+
+// TestAClocksCertificateCounts: it is of the trusted root, and still has to be for clocks, and valid.
+func TestAClocksCertificateCounts(t *testing.T) {
+	valid := func(year int) func(*x509.Certificate) {
+		return func(c *x509.Certificate) {
+			c.NotBefore = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+			c.NotAfter = c.NotBefore.AddDate(1, 0, 0)
+		}
+	}
+	for what, one := range map[string]struct {
+		change func(*x509.Certificate)
+		want   string
+	}{
+		"as it should be": {func(*x509.Certificate) {}, ""},
+		"not for clocks":  {func(c *x509.Certificate) { c.ExtraExtensions = nil }, "EKU"},
+		"not critical":    {func(c *x509.Certificate) { c.ExtraExtensions[0].Critical = false }, "critical"},
+		"over by then":    {valid(2025), "its timestamp"},
+		"not valid yet":   {valid(2027), "its timestamp"},
+	} {
+		s := sigstore.New(t, one.change)
+		_, err := rootOf(t, s).Verify(s.Sign(sigstore.Signature{Digest: digest, Name: workflow, Issuer: actions,
+			Version2: true}), Signature, digest)
+		if one.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, one.want, what)
+	}
+}
+
+// TestAPromiseWithExtensions: a log may add some, and has signed them.
+func TestAPromiseWithExtensions(t *testing.T) {
+	made := slices.Concat([]byte{0}, make([]byte, sha256.Size+8), []byte{0, 1, 'x', 4, 3, 0, 1, 9})
+	s, err := readSCT(made)
+	require.NoError(t, err)
+	assert.Equal(t, []byte{9}, s.signature)
+	assert.Equal(t, []byte{0, 1, 'x'}, s.signed(nil, nil)[12+3:])
 }
 
 func TestATrustedRootIsRead(t *testing.T) {

@@ -57,28 +57,27 @@ type logEntry struct {
 	CanonicalizedBody []byte `json:"canonicalizedBody"`
 }
 
-// verifyEntry checks that a log of the root has the signature. The time is when the log says that it got it, zero where
-// it does not say so.
-func (r *Root) verifyEntry(e *logEntry, s signatureOf) (time.Time, error) {
-	at := slices.IndexFunc(r.logs, func(l logKey) bool { return l.id == string(e.LogID.KeyID) })
-	if at < 0 {
-		return time.Time{}, errors.New("it is in a transparency log that the trusted root does not have")
+// verifyEntry checks that a log of the root has the signature, and gives that log. The time is when the log says that it
+// got it, zero where it does not say so.
+func (r *Root) verifyEntry(e *logEntry, s signatureOf) (log logKey, at time.Time, err error) {
+	i := slices.IndexFunc(r.logs, func(l logKey) bool { return l.id == string(e.LogID.KeyID) })
+	if i < 0 {
+		return log, at, errors.New("it is in a transparency log that the trusted root does not have")
 	}
-	log := r.logs[at]
+	log = r.logs[i]
 	if err := e.checkIncluded(log); err != nil {
-		return time.Time{}, fmt.Errorf("its log entry: %w", err)
+		return log, at, fmt.Errorf("its log entry: %w", err)
 	}
 	if err := e.checkBody(s); err != nil {
-		return time.Time{}, fmt.Errorf("its log entry: %w", err)
+		return log, at, fmt.Errorf("its log entry: %w", err)
 	}
 	if e.Promise == nil || len(e.Promise.SignedEntryTimestamp) == 0 {
-		return time.Time{}, nil
+		return log, at, nil
 	}
-	integrated := time.Unix(e.IntegratedTime, 0)
-	if !e.isPromised(log.key) || !log.valid.contains(integrated) {
-		return time.Time{}, errors.New("its log entry: the log has not signed its time")
+	if !e.isPromised(log.key) {
+		return log, at, errors.New("its log entry: the log has not signed its time")
 	}
-	return integrated, nil
+	return log, time.Unix(e.IntegratedTime, 0), nil
 }
 
 // checkIncluded checks that the entry's body is in the tree that the log signed.

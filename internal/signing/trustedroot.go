@@ -149,10 +149,10 @@ func readAuthority(f authorityFile, leaves int) (authority, error) {
 	return a, nil
 }
 
-// options check a certificate of this authority as of a time.
-func (a authority) options(at time.Time, usage x509.ExtKeyUsage) x509.VerifyOptions {
+// options check a signer's certificate of this authority as of a time.
+func (a authority) options(at time.Time) x509.VerifyOptions {
 	o := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: at,
-		KeyUsages: []x509.ExtKeyUsage{usage}}
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}}
 	o.Roots.AddCert(a.root)
 	for _, c := range a.intermediates {
 		o.Intermediates.AddCert(c)

@@ -41,30 +41,34 @@ func (b *Batch) writes() bool {
 	return false
 }
 
-// check tests the preconditions of a batch. It changes nothing.
+// check tests the preconditions of a batch, those of records first. It changes nothing.
 func (w *writer) check(b *Batch) error {
 	for _, o := range b.ops {
-		switch {
-		case o.Kind == OpPut && o.Expected != AnyVersion:
-			var found int64
-			k := spaceKey(o.Space, o.Name)
-			if stored := w.kv.Get(k); stored != nil {
-				var err error
-				if found, _, err = unsealValue(k, stored); err != nil {
-					return err
-				}
-			}
-			if err := o.CheckVersion(found); err != nil {
+		if o.Kind != OpExpectRecord {
+			continue
+		}
+		have, err := recordOf(w.tx, o.Table, []byte(o.Name))
+		if err != nil {
+			return err
+		}
+		if err := o.CheckRecord(have); err != nil {
+			return err
+		}
+	}
+	for _, o := range b.ops {
+		if o.Kind != OpPut || o.Expected == AnyVersion {
+			continue
+		}
+		var found int64
+		k := spaceKey(o.Space, o.Name)
+		if stored := w.kv.Get(k); stored != nil {
+			var err error
+			if found, _, err = unsealValue(k, stored); err != nil {
 				return err
 			}
-		case o.Kind == OpExpectRecord:
-			have, err := recordOf(w.tx, o.Table, []byte(o.Name))
-			if err != nil {
-				return err
-			}
-			if err := o.CheckRecord(have); err != nil {
-				return err
-			}
+		}
+		if err := o.CheckVersion(found); err != nil {
+			return err
 		}
 	}
 	return nil

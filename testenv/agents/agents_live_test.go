@@ -47,8 +47,13 @@ func again(t *testing.T, variables ...string) {
 	require.NoError(t, build.Run())
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self,
-		"-test.run="+flag.Lookup("test.run").Value.String(), "-test.v", "-test.timeout=20m")
+	// Of what was asked for only this test, with the subtests that were named.
+	run := "^" + t.Name() + "$"
+	if _, subtests, ok := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); ok {
+		run += "/" + subtests
+	}
+	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self, "-test.run="+run, "-test.v",
+		"-test.timeout=20m")
 	cmd.Env = append(os.Environ(), programVariable+"="+program)
 	cmd.Env = append(cmd.Env, variables...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

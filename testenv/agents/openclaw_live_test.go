@@ -160,7 +160,7 @@ func (c *claw) Say(turn conversation.Turn) string {
 	c.telegram.write(turn.User, turn.Text, turn.Session == "group")
 	c.telegram.answer(c.t, turn.User, turn.Session == "group", func(text string) bool { return text == "Noted." })
 	if c.without != "recording" {
-		c.eventually("the turn is recorded: "+turn.Text, func() bool { return c.events.has(turn.Text) || c.waits(turn.Text) })
+		c.eventually("the turn is recorded: "+turn.Text, func() bool { return c.events.has(turn.Text) || waits(c.waiting(), turn.Text) })
 	}
 	if c.without == "queue" {
 		for _, file := range c.waiting() {
@@ -220,9 +220,9 @@ func (c *claw) waiting() []string {
 	return files
 }
 
-// waits reports whether a turn with the text waits in the queue.
-func (c *claw) waits(text string) bool {
-	for _, file := range c.waiting() {
+// waits reports whether a turn with the text is in one of these files.
+func waits(files []string, text string) bool {
+	for _, file := range files {
 		data, _ := os.ReadFile(file) // it may just have been delivered
 		if bytes.Contains(data, []byte(text)) {
 			return true

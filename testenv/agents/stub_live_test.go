@@ -21,10 +21,13 @@ type stub struct {
 	mu     sync.Mutex
 	bodies []string
 	paths  []string
-	// What the model does with chat completions: it calls a tool before it answers, fails, or waits until wait is
-	// closed, where it is not nil.
+	// What the model does with chat completions: it calls a tool before it answers (call with its arguments, or one
+	// that reads a folder), fails, or waits until wait is closed, where it is not nil.
 	tool, fails, waiting bool
+	call, arguments      string
 	wait                 chan struct{}
+	// tokens is what the model says that the next request was long.
+	tokens int
 }
 
 func newStub(t *testing.T) *stub {
@@ -79,15 +82,20 @@ func (s *stub) chat(w http.ResponseWriter, body string) {
 	}
 	delta, reason := `{"role":"assistant","content":"Noted."}`, "stop"
 	if s.tool {
-		delta = `{"role":"assistant","content":"Let me look.","tool_calls":[{"index":0,"id":"c1","type":"function","function":` +
-			`{"name":"` + s.toolOf(body) + `","arguments":"{\"path\":\".\"}"}}]}`
+		name, arguments := s.call, s.arguments
+		if name == "" {
+			name, arguments = s.toolOf(body), `{"path":"."}`
+		}
+		delta = fmt.Sprintf(`{"role":"assistant","content":"Let me look.","tool_calls":[{"index":0,"id":"c1","type":"function",`+
+			`"function":{"name":%q,"arguments":%q}}]}`, name, arguments)
 		reason = "tool_calls"
 	}
-	s.tool = false
+	tokens := max(s.tokens, 5)
+	s.tool, s.call, s.tokens = false, "", 0
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range []string{`"delta":` + delta, `"delta":{},"finish_reason":"` + reason + `"`} {
 		fmt.Fprintf(w, `data: {"id":"x","object":"chat.completion.chunk","model":"stub","choices":[{"index":0,%s}],`+
-			`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`+"\n\n", choice)
+			`"usage":{"prompt_tokens":%d,"completion_tokens":2,"total_tokens":%d}}`+"\n\n", choice, tokens, tokens+2)
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
@@ -110,6 +118,11 @@ func (s *stub) set(change func()) {
 
 // toolFirst lets the next answer be the call of a tool.
 func (s *stub) toolFirst(call bool) { s.set(func() { s.tool = call }) }
+
+// callFirst lets the next answer be the call of this tool, and long what the model says of its request, in tokens.
+func (s *stub) callFirst(name, arguments string, long int) {
+	s.set(func() { s.tool, s.call, s.arguments, s.tokens = true, name, arguments, long })
+}
 
 // fail lets all answers be errors.
 func (s *stub) fail(fails bool) { s.set(func() { s.fails = fails }) }

@@ -3,7 +3,6 @@
 package loadtest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
@@ -44,6 +42,8 @@ type arm struct {
 	// before and stored are the bytes that its store has, without an event and now.
 	before int64
 	stored func() int64
+	// database is the URL of its server, empty for a file.
+	database string
 	// filled is how long the first event of each persona took, in batches.
 	filled time.Duration
 	cells  []*cell
@@ -85,13 +85,7 @@ func TestLoad(t *testing.T) {
 	l := &load{t: t, out: setting("LOAD_OUT", t.TempDir())}
 	l.personas, err = strconv.Atoi(setting("LOAD_PERSONAS", "10000"))
 	require.NoError(t, err, "LOAD_PERSONAS")
-	require.NoError(t, os.MkdirAll(l.out, 0o755))
-	l.program = filepath.Join(t.TempDir(), "memhost")
-	build := exec.Command("go", "build", "-o", l.program, "./cmd/memhost")
-	build.Dir = filepath.Join("..", "..")
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", said)
-
+	l.build()
 	arms := []*arm{l.onFile(), l.onDatabase("one host, PostgreSQL", 1), l.onDatabase("three hosts, PostgreSQL", 3)}
 	l.each = whole / time.Duration(len(arms)*len(rates)*rounds)
 	require.GreaterOrEqual(t, l.each, time.Second, "LOAD_TIME: want %v at least", l.each*time.Duration(len(arms)*6))
@@ -119,6 +113,16 @@ func TestLoad(t *testing.T) {
 			}
 		}
 	}
+}
+
+// build makes the program and the folder of the report.
+func (l *load) build() {
+	require.NoError(l.t, os.MkdirAll(l.out, 0o755))
+	l.program = filepath.Join(l.t.TempDir(), "memhost")
+	build := exec.Command("go", "build", "-o", l.program, "./cmd/memhost")
+	build.Dir = filepath.Join("..", "..")
+	said, err := build.CombinedOutput()
+	require.NoError(l.t, err, "%s", said)
 }
 
 func setting(name, otherwise string) string {
@@ -155,22 +159,10 @@ func (l *load) onDatabase(name string, hosts int) *arm {
 	said, err := migrate.CombinedOutput()
 	require.NoError(l.t, err, "%s", said)
 	a := l.open(name, dirs...)
-	a.stored = func() int64 { return tableBytes(l.t, server.URL) }
+	a.database = server.URL
+	a.stored = func() int64 { return int64(askDatabase(l.t, server.URL).bytes) }
 	a.before = a.stored()
 	return a
-}
-
-// tableBytes is the size of memhost's tables with their indexes and large values.
-func tableBytes(t *testing.T, url string) int64 {
-	conn, err := pgconn.Connect(t.Context(), url)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	results, err := conn.Exec(t.Context(), `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'memhost' AND c.relkind = 'r'`).ReadAll()
-	require.NoError(t, err)
-	bytes, err := strconv.ParseInt(string(results[0].Rows[0][0]), 10, 64)
-	require.NoError(t, err)
-	return bytes
 }
 
 func (l *load) configure(dir, store string) {

@@ -26,13 +26,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// work is a folder that is removed after all tests.
+var work string
+
+func TestMain(m *testing.M) {
+	var err error
+	if work, err = os.MkdirTemp("", "memhost-page-"); err != nil {
+		panic(err)
+	}
+	m.Run()
+	for range 50 { // a browser's last processes may write for some milliseconds after it was ended
+		if err = os.RemoveAll(work); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
 // memhost builds the program once.
 var memhost = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "memhost-page-*")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "memhost")
+	path := filepath.Join(work, "memhost")
 	out, err := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/memhost").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
@@ -46,8 +62,7 @@ func run(t *testing.T, dir string, args ...string) {
 	program, err := memhost()
 	require.NoError(t, err)
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir,
-		"XDG_CACHE_HOME="+filepath.Join(os.TempDir(), "memhost-page-cache"))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(work, "cache"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
@@ -58,10 +73,7 @@ var demo = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "memhost-demo-*")
-	if err != nil {
-		return "", err
-	}
+	dir := filepath.Join(work, "demo")
 	out, err := exec.Command(program, "eval", "demo", "-o", dir).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
@@ -83,8 +95,10 @@ func open(t *testing.T, width, height int, dark bool) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "Chromium is missing; `make test-page` installs Debian's")
+	profile, err := os.MkdirTemp(work, "browser-")
+	require.NoError(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.DisableGPU, chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.UserDataDir(profile), chromedp.DisableGPU, chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))

@@ -5,6 +5,7 @@ package releasetest
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"io"
 	"log"
@@ -31,6 +32,9 @@ import (
 // TestTheImageRunsAsNobodyOnAReadOnlyRoot: it is assembled twice with the same digest, and its files are run as they
 // would be in a container: in a root of their own that is read-only but for the volume, without a shell, not as root.
 func TestTheImageRunsAsNobodyOnAReadOnlyRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may change the owner of files and the root of a process")
+	}
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
@@ -54,16 +58,31 @@ func TestTheImageRunsAsNobodyOnAReadOnlyRoot(t *testing.T) {
 
 	at, err := name.ParseReference(pinned)
 	require.NoError(t, err)
-	image, err := remote.Image(at, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	index, err := remote.Index(at)
 	require.NoError(t, err)
-	config, err := image.ConfigFile()
+	list, err := index.IndexManifest()
 	require.NoError(t, err)
-	assert.Equal(t, "65532:65532", config.Config.User)
-	assert.Equal(t, runtime.GOARCH, config.Architecture)
-	assert.Equal(t, []string{"/usr/bin/memhost"}, config.Config.Entrypoint)
-	assert.Contains(t, config.Config.Volumes, "/var/lib/memhost")
-	assert.Len(t, config.History, len(config.RootFS.DiffIDs))
-	runImage(t, image, config)
+	require.Len(t, list.Manifests, 2)
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		image, err := remote.Image(at, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		require.NoError(t, err)
+		config, err := image.ConfigFile()
+		require.NoError(t, err)
+		assert.Equal(t, "65532:65532", config.Config.User)
+		assert.Equal(t, "linux/"+arch, config.OS+"/"+config.Architecture)
+		assert.Equal(t, []string{"/usr/bin/memhost"}, config.Config.Entrypoint)
+		assert.Contains(t, config.Config.Volumes, "/var/lib/memhost")
+		assert.Len(t, config.History, len(config.RootFS.DiffIDs))
+		root := t.TempDir()
+		unpack(t, image, root)
+		program, err := elf.Open(filepath.Join(root, "usr", "bin", "memhost"))
+		require.NoError(t, err)
+		assert.Equal(t, machine, program.Machine)
+		require.NoError(t, program.Close())
+		if arch == runtime.GOARCH {
+			runImage(t, root, config)
+		}
+	}
 }
 
 // baseImage has a file and nothing that runs.
@@ -85,13 +104,8 @@ func baseImage(t *testing.T) v1.Image {
 	return image
 }
 
-// runImage unpacks an image and runs its entry point.
-func runImage(t *testing.T, image v1.Image, config *v1.ConfigFile) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may change the root of a process")
-	}
-	root := t.TempDir()
-	unpack(t, image, root)
+// runImage runs the entry point of an image that was unpacked.
+func runImage(t *testing.T, root string, config *v1.ConfigFile) {
 	volume := filepath.Join(root, "var", "lib", "memhost")
 	// The folder of the test is root's alone.
 	for folder := root; folder != os.TempDir(); folder = filepath.Dir(folder) {

@@ -3,18 +3,21 @@
 package releasetest
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// rpm runs Debian's rpm on a root with a database of its own. Scripts of packages want a system that runs: they are
-// left out.
+// rpm runs Debian's rpm on a root with a database of its own.
 func (m *machine) rpm(args ...string) string {
 	m.t.Helper()
 	out, err := exec.Command("rpm", append([]string{"--root", m.root}, args...)...).CombinedOutput()
@@ -22,42 +25,50 @@ func (m *machine) rpm(args ...string) string {
 	return string(out)
 }
 
-func TestTheRpmIsInstalledStartedReplacedAndRemoved(t *testing.T) {
-	found, err := filepath.Glob(filepath.Join(checkout, "bin", "dist", "*_linux_"+runtime.GOARCH+".rpm"))
+// earlierRpm is a package with an earlier version, of the same length: its header is changed in place, and so is the
+// header's digest. Those of the whole package are not, which is why it is installed with --nodigest.
+func earlierRpm(t *testing.T, now string) string {
+	t.Helper()
+	text, err := os.ReadFile(now)
 	require.NoError(t, err)
-	require.Len(t, found, 1, "make release-snapshot makes it")
-	m := newMachine(t)
+	// A lead of 96 bytes, the header of signatures, zeros up to a multiple of 8, and the package's own header.
+	first := 96 + headerLength(text[96:])
+	first += -first & 7
+	header := text[first : first+headerLength(text[first:])]
+	older := bytes.ReplaceAll(header, []byte("0.2.0"), []byte("0.1.0"))
+	require.False(t, bytes.Equal(header, older))
+	digest := func(b []byte) []byte { return fmt.Appendf(nil, "%x", sha256.Sum256(b)) }
+	require.Equal(t, 1, bytes.Count(text[:first], digest(header)))
+	signatures := bytes.Replace(text[:first], digest(header), digest(older), 1)
+	path := filepath.Join(t.TempDir(), "earlier.rpm")
+	all := slices.Concat(signatures, older, text[first+len(header):])
+	require.NoError(t, os.WriteFile(path, all, 0o644))
+	return path
+}
+
+// headerLength is that of an rpm header: 8 bytes, the number of entries of 16 bytes, the length of what follows them.
+func headerLength(b []byte) int {
+	return 16 + 16*int(binary.BigEndian.Uint32(b[8:])) + int(binary.BigEndian.Uint32(b[12:]))
+}
+
+func TestTheRpmIsInstalledStartedUpgradedAndRemoved(t *testing.T) {
+	m, now := newMachine(t), built(t, "rpm")
 	m.rpm("--initdb")
-	install := []string{"--upgrade", "--nodeps", "--noscripts", "--replacepkgs", found[0]}
-	m.rpm(install...)
-	assert.Empty(t, m.rpm("--verify", "memhost"), "files, owners and modes are as the package says")
-	assert.Equal(t, "memhost Apache-2.0 memhost",
-		m.rpm("--query", "--queryformat", "%{NAME} %{LICENSE} %{BUILDHOST}", "memhost"), "and no machine's name is in it")
-	for _, file := range []string{"usr/share/man/man1/memhost.1.gz", "usr/share/bash-completion/completions/memhost",
-		"usr/share/zsh/site-functions/_memhost", "usr/share/fish/vendor_completions.d/memhost.fish",
-		"usr/share/doc/memhost/copyright", "usr/share/doc/memhost/licences.md"} {
-		assert.FileExists(t, m.path(file))
-	}
-	stop := m.start()
-	turns := filepath.Join(t.TempDir(), "turns.json")
-	require.NoError(t, os.WriteFile(turns, []byte(`[{"role":"user","content":"I like green tea."}]`), 0o600))
-	require.NoError(t, m.memhost("record", turns, "--session", "monday", "--start", "2026-03-02T09:00:00Z", "--data",
-		m.path("var/lib/memhost")).Run())
-	stop()
+	m.rpm("--install", "--nodeps", "--nodigest", "--nosignature", earlierRpm(t, now))
+	query := []string{"--query", "--queryformat", "%{NAME} %{VERSION} %{LICENSE} %{BUILDHOST}\n", "memhost"}
+	assert.Regexp(t, `^memhost 0\.1\.0\S* Apache-2\.0 memhost\n$`, m.rpm(query...), "and no machine's name is in it")
+	assert.FileExists(t, m.path("usr/share/zsh/site-functions/_memhost"))
+	m.isUpgradedWithData(func() { m.rpm("--upgrade", "--nodeps", now) })
+	assert.Regexp(t, `^memhost 0\.2\.0\S* Apache-2\.0 memhost\n$`, m.rpm(query...))
 
 	configuration := m.path("etc/memhost/memhost.yaml")
-	mine := []byte("memory:\n  condition: full_history\n  smoke: never\n")
-	require.NoError(t, os.WriteFile(configuration, mine, 0o644))
-	m.rpm(install...)
-	kept, err := os.ReadFile(configuration)
-	require.NoError(t, err)
-	assert.Equal(t, mine, kept, "the operator's configuration stays")
-	stop = m.start()
-	assert.Contains(t, m.retrieve(), "green tea")
-	stop()
+	require.NoError(t, os.Remove(configuration))
+	m.rpm("--upgrade", "--nodeps", "--replacepkgs", now)
+	assert.Empty(t, m.rpm("--verify", "memhost"), "files, owners and modes are as the package says")
+	require.NoError(t, os.WriteFile(configuration, []byte("# mine\n"), 0o644))
+	m.asked()
 
-	m.rpm("--erase", "--noscripts", "memhost")
-	assert.NoFileExists(t, m.path("usr/bin/memhost"))
+	m.rpm("--erase", "memhost")
+	m.isRemoved()
 	assert.FileExists(t, configuration+".rpmsave")
-	assert.FileExists(t, m.path("var/lib/memhost/state.db"), "data is the operator's")
 }

@@ -1,6 +1,7 @@
 // Command vocabulary writes the vocabularies that package tokens embeds, from those of
 // github.com/tiktoken-go/tokenizer: every token in the order of its rank, one byte of length before each, compressed
-// with Zstandard. Its test holds the counts of package tokens against that library's.
+// by the command `zstd` at its highest level, which leaves 7 % less than Go's encoder does. Its test holds the files, and
+// the counts of package tokens, against that library's.
 //
 //	go run ./vocabulary ../internal/text/tokens
 package main
@@ -10,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
@@ -28,31 +29,23 @@ func run(args []string) error {
 		return errors.New("want the folder to write to")
 	}
 	for _, c := range []*codec.Codec{codec.NewCl100kBase(), codec.NewO200kBase()} {
-		text, err := compressed(c)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(args[0], c.GetName()+".zst"), text, 0o644); err != nil {
-			return err
+		zstd := exec.Command("zstd", "--ultra", "-22", "--force", "-o", filepath.Join(args[0], c.GetName()+".zst"))
+		zstd.Stdin, zstd.Stderr = bytes.NewReader(vocabulary(c)), os.Stderr
+		if err := zstd.Run(); err != nil {
+			return fmt.Errorf("zstd, of the package zstd: %w", err)
 		}
 	}
 	return nil
 }
 
-func compressed(c *codec.Codec) ([]byte, error) {
-	var b bytes.Buffer
-	w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	if err != nil {
-		return nil, err
-	}
+// vocabulary returns what package tokens reads, not yet compressed.
+func vocabulary(c *codec.Codec) []byte {
+	var b []byte
 	for id := uint(0); ; id++ {
 		token, err := c.Decode([]uint{id})
-		if err != nil { // the last one has been written
-			err = w.Close()
-			return b.Bytes(), err
+		if err != nil { // the last one has been added
+			return b
 		}
-		if _, err := w.Write(append([]byte{byte(len(token))}, token...)); err != nil {
-			return nil, err
-		}
+		b = append(append(b, byte(len(token))), token...)
 	}
 }

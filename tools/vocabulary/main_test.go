@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
@@ -21,12 +23,16 @@ func encodings() []*codec.Codec {
 }
 
 func TestTheCommittedVocabulariesAreTheLibrarys(t *testing.T) {
+	decoder, err := zstd.NewReader(nil)
+	require.NoError(t, err)
+	defer decoder.Close()
 	for _, c := range encodings() {
-		want, err := compressed(c)
+		file, err := os.ReadFile(filepath.Join("..", "..", "internal", "text", "tokens", c.GetName()+".zst"))
 		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join("..", "..", "internal", "text", "tokens", c.GetName()+".zst"))
+		got, err := decoder.DecodeAll(file, nil)
 		require.NoError(t, err)
-		require.Equal(t, want, got, "go run ./vocabulary ../internal/text/tokens writes it anew")
+		require.True(t, bytes.Equal(vocabulary(c), got), "%s: go run ./vocabulary ../internal/text/tokens writes it anew",
+			c.GetName())
 	}
 }
 

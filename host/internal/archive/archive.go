@@ -23,10 +23,16 @@ import (
 const (
 	TableEntries  state.Table = "archive"  // number(8) -> Entry, JSON: what is not sealed yet
 	tableSegments state.Table = "segments" // number of the first entry(8) -> segments.Info, JSON
+
+	// Given events have tables of the same form (Options.Given).
+	tableGiven         state.Table = "given"
+	tableGivenSegments state.Table = "given_segments"
 )
 
 // Tables are those of the archive: with the segments' files they belong to the data folder.
-func Tables() []state.Table { return []state.Table{TableEntries, tableSegments, tableErased} }
+func Tables() []state.Table {
+	return []state.Table{TableEntries, tableSegments, tableErased, tableGiven, tableGivenSegments}
+}
 
 const (
 	// SealBytes of entries become a segment. With more, a write costs more: 256 KiB add 13 % to a record of
@@ -60,6 +66,8 @@ type Entry struct {
 type Options struct {
 	// On: an archive is kept. Where it is off the table is a queue for followers only.
 	On bool
+	// Given: it holds the events that were given for a backfill, in tables of its own, until Clear.
+	Given bool
 	// Retention is how long an entry is kept; 0 means for ever.
 	Retention time.Duration
 	// Dir is the folder of the segments. Store is the data folder's own, never that of a tape.
@@ -74,6 +82,8 @@ type Options struct {
 // Archive is the archive of a data folder. Open makes one.
 type Archive struct {
 	Options
+	// entries and catalogue are its tables.
+	entries, catalogue state.Table
 
 	mu sync.Mutex
 	// next is the number of the next entry; inFlight are numbers whose commit has not ended.
@@ -97,11 +107,16 @@ type Archive struct {
 	erasing sync.Mutex // one reset at a time is noted
 
 	wake, stop, ended chan struct{}
+	// leaving is told of entries that retention is about to remove (Start).
+	leaving func(ctx context.Context, last int64, entries func() ([]Entry, error)) error
 }
 
-// Open finds what the data folder has of an archive and, where one is kept, starts the goroutine that tends it.
+// Open finds what the data folder has of an archive. Start lets it be tended.
 func Open(ctx context.Context, o Options) (*Archive, error) {
-	a := &Archive{Options: o, next: 1}
+	a := &Archive{Options: o, next: 1, entries: TableEntries, catalogue: tableSegments}
+	if o.Given {
+		a.entries, a.catalogue = tableGiven, tableGivenSegments
+	}
 	list, err := a.Segments(ctx)
 	if err != nil {
 		return nil, err
@@ -109,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Archive, error) {
 	if len(list) > 0 {
 		a.next = list[len(list)-1].Last + 1
 	}
-	err = state.EachRecord(ctx, a.Store, TableEntries, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
 		a.next = max(a.next, numberOfKey(r.Key)+1)
 		a.openBytes += int64(len(r.Value))
 		return nil
@@ -120,9 +135,22 @@ func Open(ctx context.Context, o Options) (*Archive, error) {
 	if err := segments.RemoveStrays(a.Dir, list); err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, "archive: "+err.Error(), err).WithReason("archive")
 	}
-	a.wake, a.stop, a.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	go a.tendAll(a.stop)
+	a.wake = make(chan struct{}, 1)
 	return a, nil
+}
+
+// Start starts the goroutine that seals and lets go, where an archive is kept. leaving, which may be nil, is called
+// before retention removes entries: it gets the number of the last of them, and may read those that are not forgotten.
+func (a *Archive) Start(leaving func(ctx context.Context, last int64, entries func() ([]Entry, error)) error) {
+	if !a.On {
+		return
+	}
+	a.leaving = leaving
+	stop, ended := make(chan struct{}), make(chan struct{})
+	a.mu.Lock()
+	a.stop, a.ended = stop, ended
+	a.mu.Unlock()
+	go a.tendAll(stop, ended)
 }
 
 // line is the entry's JSON. The event's own JSON stays as it is.
@@ -170,7 +198,7 @@ func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool
 			a.arrived(first, 0)
 			return nil, err
 		}
-		b.PutRecord(TableEntries, numberKey(entry.Seq), line)
+		b.PutRecord(a.entries, numberKey(entry.Seq), line)
 		size += int64(len(line))
 	}
 	return func(committed bool) {
@@ -208,7 +236,7 @@ func (a *Archive) Settled() int64 {
 
 // Segments lists the catalogue in order.
 func (a *Archive) Segments(ctx context.Context) (list []segments.Info, err error) {
-	err = state.EachRecord(ctx, a.Store, tableSegments, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, a.catalogue, nil, func(r state.KeyValue) error {
 		var info segments.Info
 		if json.Unmarshal(r.Value, &info) != nil {
 			return errDamaged("the record of a segment cannot be read")
@@ -236,7 +264,7 @@ type openEntry struct {
 func (a *Archive) open(ctx context.Context, after, last, bytes int64, limit int) (entries []openEntry, size int64,
 	err error) {
 	for from := numberKey(after); ; {
-		records, err := a.Store.Records(ctx, TableEntries, nil, from, 0)
+		records, err := a.Store.Records(ctx, a.entries, nil, from, 0)
 		if err != nil {
 			return nil, 0, state.ContractError(err)
 		}

@@ -40,7 +40,7 @@ func (a *Archive) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
 		stats.TextBytes += info.TextBytes
 		note(info.Oldest, info.Newest)
 	}
-	err = state.EachRecord(ctx, a.Store, TableEntries, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
 		var e Entry
 		if json.Unmarshal(r.Value, &e) != nil {
 			return errDamaged("an entry cannot be read")
@@ -254,7 +254,7 @@ func (a *Archive) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 			entry("segment "+info.Name(), line)
 		}
 	}
-	err = state.EachRecord(ctx, a.Store, TableEntries, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
 		entry("not sealed yet", r.Value)
 		return nil
 	})

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
@@ -32,8 +31,8 @@ func (e *Erasure) Scope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: e.RunID, PersonaID: e.PersonaID, AgentID: e.AgentID}
 }
 
-// covers reports whether an archived event was erased by the reset.
-func (e *Erasure) covers(number int64, event *abi.MemoryEvent) bool {
+// Covers reports whether an archived event was erased by the reset.
+func (e *Erasure) Covers(number int64, event *abi.MemoryEvent) bool {
 	return number <= e.UpTo && event.RunID == e.RunID && event.UserID == e.PersonaID &&
 		(e.AgentID == "" || event.AgentID == e.AgentID)
 }
@@ -79,9 +78,4 @@ func (a *Archive) Erasures(ctx context.Context) (list []Erasure, err error) {
 		return nil
 	})
 	return list, err
-}
-
-// WasErased reports whether a reset erased an archived event.
-func WasErased(list []Erasure, number int64, event *abi.MemoryEvent) bool {
-	return slices.ContainsFunc(list, func(e Erasure) bool { return e.covers(number, event) })
 }

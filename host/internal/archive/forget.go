@@ -84,7 +84,7 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	gone []*abi.MemoryEvent, err error) {
 	var smaller int64
 	var b state.Batch
-	err = state.EachRecord(ctx, a.Store, TableEntries, nil, func(r state.KeyValue) error {
+	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
 		left, event, err := forgetLine(r.Value, at, matches)
 		if err != nil {
 			return errDamaged(err.Error())
@@ -92,7 +92,7 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 		if event != nil {
 			gone = append(gone, event)
 			smaller += int64(len(r.Value) - len(left))
-			b.PutRecord(TableEntries, r.Key, left)
+			b.PutRecord(a.entries, r.Key, left)
 		}
 		return nil
 	})

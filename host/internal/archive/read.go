@@ -122,7 +122,7 @@ func (a *Archive) CountAfter(ctx context.Context, after int64) (n int64, err err
 		}
 	}
 	for from := numberKey(max(after, 0)); ; {
-		records, err := a.Store.Records(ctx, TableEntries, nil, from, 0)
+		records, err := a.Store.Records(ctx, a.entries, nil, from, 0)
 		if err != nil {
 			return 0, state.ContractError(err)
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // tendAll seals and lets go until the host closes.
-func (a *Archive) tendAll(stop chan struct{}) {
-	defer close(a.ended)
+func (a *Archive) tendAll(stop, ended chan struct{}) {
+	defer close(ended)
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
@@ -85,7 +85,7 @@ func (a *Archive) merge(ctx context.Context) error {
 func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64) (err error) {
 	var b state.Batch
 	for _, info := range old {
-		b.DeleteRecord(tableSegments, numberKey(info.First))
+		b.DeleteRecord(a.catalogue, numberKey(info.First))
 	}
 	if len(text) > 0 {
 		info := segments.Info{First: old[0].First, Last: old[len(old)-1].Last, Oldest: old[0].Oldest,
@@ -93,7 +93,7 @@ func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte,
 		if info, err = segments.Write(a.Dir, info, text); err != nil {
 			return err
 		}
-		if err := putSegment(&b, info); err != nil {
+		if err := a.putSegment(&b, info); err != nil {
 			return err
 		}
 	}
@@ -125,12 +125,12 @@ func (a *Archive) seal(ctx context.Context) (bool, error) {
 		if e.Forgotten != "" {
 			info.Forgotten++
 		}
-		b.DeleteRecord(TableEntries, numberKey(e.Seq))
+		b.DeleteRecord(a.entries, numberKey(e.Seq))
 	}
 	if info, err = segments.Write(a.Dir, info, text); err != nil {
 		return false, err
 	}
-	if err := putSegment(&b, info); err != nil {
+	if err := a.putSegment(&b, info); err != nil {
 		return false, err
 	}
 	err = a.commitLeaving(ctx, &b, size)
@@ -150,10 +150,10 @@ func (a *Archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64
 	return nil
 }
 
-func putSegment(b *state.Batch, info segments.Info) error {
+func (a *Archive) putSegment(b *state.Batch, info segments.Info) error {
 	record, err := json.Marshal(info)
 	if err == nil {
-		b.PutRecord(tableSegments, numberKey(info.First), record)
+		b.PutRecord(a.catalogue, numberKey(info.First), record)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 	for _, info := range list {
 		if olderThan(info.Newest, before) {
 			gone = append(gone, info)
-			b.DeleteRecord(tableSegments, numberKey(info.First))
+			b.DeleteRecord(a.catalogue, numberKey(info.First))
 		}
 	}
 	entries, _, err := a.open(ctx, 0, a.Settled(), SealBytes, 0)
@@ -177,14 +177,19 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 		return err
 	}
 	var size int64
+	var open []Entry
 	for _, e := range entries {
 		if olderThan(e.At, before) {
 			size += int64(len(e.line))
-			b.DeleteRecord(TableEntries, numberKey(e.Seq))
+			b.DeleteRecord(a.entries, numberKey(e.Seq))
+			open = append(open, e.Entry)
 		}
 	}
 	if b.Len() == 0 {
 		return nil
+	}
+	if err := a.tellLeaving(ctx, gone, open); err != nil {
+		return err
 	}
 	a.moving.Lock()
 	defer a.moving.Unlock()
@@ -201,6 +206,36 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 		}
 	}
 	return nil
+}
+
+// tellLeaving calls leaving for segments and open entries.
+func (a *Archive) tellLeaving(ctx context.Context, list []segments.Info, open []Entry) error {
+	if a.leaving == nil {
+		return nil
+	}
+	last := int64(0)
+	for _, info := range list {
+		last = info.Last
+	}
+	for _, e := range open {
+		last = e.Seq
+	}
+	return a.leaving(ctx, last, func() (all []Entry, err error) {
+		for _, info := range list {
+			entries, err := a.ofSegment(info, 0, 0)
+			if err != nil { // damaged: nobody gets these any more
+				a.Warn("events that a memory may not have leave the archive uncounted", "error", err)
+				continue
+			}
+			all = append(all, entries...)
+		}
+		for _, e := range open {
+			if e.Forgotten == "" {
+				all = append(all, e)
+			}
+		}
+		return all, nil
+	})
 }
 
 func olderThan(at string, before time.Time) bool {
@@ -232,12 +267,12 @@ func (a *Archive) Drop(ctx context.Context, numbers []int64) error {
 	var b state.Batch
 	var size int64
 	for _, number := range numbers {
-		stored, err := a.Store.Record(ctx, TableEntries, numberKey(number))
+		stored, err := a.Store.Record(ctx, a.entries, numberKey(number))
 		if err != nil {
 			return state.ContractError(err)
 		}
 		size += int64(len(stored))
-		b.DeleteRecord(TableEntries, numberKey(number))
+		b.DeleteRecord(a.entries, numberKey(number))
 	}
 	return state.ContractError(a.commitLeaving(ctx, &b, size))
 }
@@ -253,11 +288,37 @@ func (a *Archive) DropQueued(ctx context.Context, upTo int64) error {
 	for _, e := range entries {
 		if e.Queued {
 			size += int64(len(e.line))
-			b.DeleteRecord(TableEntries, numberKey(e.Seq))
+			b.DeleteRecord(a.entries, numberKey(e.Seq))
 		}
 	}
 	if b.Len() == 0 {
 		return nil
 	}
 	return state.ContractError(a.commitLeaving(ctx, &b, size))
+}
+
+// Clear removes every entry and segment.
+func (a *Archive) Clear(ctx context.Context) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	list, err := a.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	var b state.Batch
+	for _, info := range list {
+		b.DeleteRecord(a.catalogue, numberKey(info.First))
+	}
+	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
+		b.DeleteRecord(a.entries, r.Key)
+		return nil
+	})
+	if err != nil || b.Len() == 0 {
+		return err
+	}
+	if err := a.commitLeaving(context.WithoutCancel(ctx), &b, a.OpenBytes()); err != nil {
+		return state.ContractError(err)
+	}
+	a.forgetUnpacked()
+	return segments.RemoveStrays(a.Dir, nil)
 }

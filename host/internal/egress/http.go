@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
 // errBodyTooLarge is the error of an answer beyond Config.BodyBytes.
@@ -32,6 +33,10 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Add(1) }})
 	request := c.http.WithContext(ctx)
+	if c.Traceparent != "" {
+		request.Header = request.Header.Clone()
+		request.Header.Set(traceparent.Header, c.Traceparent)
+	}
 	if len(c.Body) > 0 {
 		request.Body = io.NopCloser(bytes.NewReader(c.Body))
 	}

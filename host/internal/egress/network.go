@@ -138,6 +138,8 @@ type Call struct {
 	Route *Route
 	// Body is the body of an HTTP request, or the parameters of a Bolt statement as JSON. It must not be changed.
 	Body []byte
+	// Traceparent is sent as the header of that name with an HTTP request; "" for none.
+	Traceparent string
 
 	http    *http.Request
 	timeout time.Duration // of one HTTP exchange; 0: only the context bounds it

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -48,6 +49,8 @@ type asking struct {
 
 // Question is a retrieval that an agent has its answer to. NewQuestion makes one.
 type Question struct {
+	// Cause is the header traceparent of the retrieval's span; "" for none.
+	Cause   string
 	request abi.RetrieveRequest
 	serving string
 	context string
@@ -121,7 +124,7 @@ func (f *Follower) askOne(ctx context.Context, q *Question) error {
 		return err
 	}
 	began := time.Now()
-	result, err := f.memory.Retrieve(ctx, &q.request)
+	result, err := f.memory.Retrieve(traceparent.WithCause(ctx, q.Cause), &q.request)
 	f.mu.Lock()
 	served := f.state == abi.FollowerServes
 	f.mu.Unlock()

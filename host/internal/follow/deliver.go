@@ -102,7 +102,7 @@ func (f *Follower) page(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	record := f.Record()
-	entries, _, err := f.store.Archive.Read(ctx, record.Position, PageEvents)
+	entries, _, err := f.store.read(ctx, &record, record.Position, PageEvents)
 	if err != nil {
 		return false, err
 	}
@@ -123,6 +123,11 @@ func (f *Follower) page(ctx context.Context) (more bool, err error) {
 		f.pageEnd = entries[len(entries)-1].Seq
 	}
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.pageEnd = 0
+		f.mu.Unlock()
+	}()
 	scopes, leftOut, err := f.sortOut(entries, erasures)
 	if err != nil {
 		return false, err
@@ -168,7 +173,7 @@ func (f *Follower) erase(ctx context.Context, erasures []archive.Erasure, after 
 func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) (scopes []delivery, leftOut int64,
 	err error) {
 	f.mu.Lock()
-	shadows, fillTo := !f.turn, f.record.FillTo
+	record, shadows := f.record, !f.turn
 	f.mu.Unlock()
 	at := map[abi.MemoryScope]int{}
 	for i := range entries {
@@ -176,8 +181,8 @@ func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) 
 		if err != nil {
 			return nil, 0, err
 		}
-		imported := entries[i].Provider == "" && entries[i].Seq > fillTo && shadows
-		if imported || f.memory.TestSession(event.SessionID) || archive.WasErased(erasures, entries[i].Seq, event) {
+		imported := entries[i].Provider == "" && entries[i].Seq > record.FillTo && shadows
+		if imported || f.memory.TestSession(event.SessionID) || record.wasErased(erasures, entries[i].Seq, event) {
 			leftOut++ // an import is no write: a shadow holds what memory holds
 			continue
 		}
@@ -243,9 +248,9 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 		batch := d.events[:min(most, len(d.events))]
 		answers, err := f.send(ctx, batch)
 		for i := 0; err == nil && i < len(batch); i++ {
-			var result outcome
-			if result, err = f.settle(ctx, batch[i], &answers[i]); err != nil {
-				d.events = d.events[i:]
+			result, waited, failed := f.settle(ctx, batch[i], &answers[i])
+			if failed != nil {
+				err, d.events = failed, d.events[i:]
 				break
 			}
 			switch result {
@@ -255,6 +260,9 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 				sum.leftOut++
 			case outcomeOpen:
 				sum.open++
+			}
+			if waited { // the other answers are old: what stopped this event stopped them too
+				batch = batch[:i+1]
 			}
 		}
 		if errors.Is(err, errHeld) {
@@ -282,6 +290,8 @@ const (
 	outcomeOpen
 	outcomeAgain
 	outcomeReadOnly
+	// outcomeUnreached: nobody could be asked whether the event has arrived.
+	outcomeUnreached
 )
 
 // send delivers events of one scope, not faster than the limit, behind no wall, and with pauses while callers are
@@ -312,30 +322,48 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	return receipts.Receipts, ctx.Err()
 }
 
-// settle follows an event's answer until its outcome is known.
-func (f *Follower) settle(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) (outcome, error) {
+// settle follows an event's answer until its outcome is known. waited: it was sent again for it.
+func (f *Follower) settle(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) (_ outcome, waited bool,
+	err error) {
 	for try, wait := 1, deliverPause; ; try++ {
 		result, why := f.judge(answer, try)
 		switch result {
 		case outcomeDone, outcomeLeftOut:
-			return result, nil
+			return result, waited, nil
 		case outcomeOpen:
-			return result, f.noteOpen(ctx, e, answer)
+			return result, waited, f.noteOpen(ctx, e, answer)
 		case outcomeReadOnly: // the wall was raised in between; send waits for it
 			try--
 		default:
+			if result == outcomeUnreached {
+				try--
+			}
 			f.waits(why, afterOr(why, wait))
 			if err := pause.For(ctx, afterOr(why, wait)); err != nil {
-				return result, err
+				return result, waited, err
 			}
 			wait = min(2*wait, deliverPauseMax)
 		}
 		answers, err := f.send(ctx, []archivedEvent{e})
 		if err != nil {
-			return result, err
+			return result, waited, err
 		}
-		answer = &answers[0]
+		answer, waited = &answers[0], true
 	}
+}
+
+// unreached is why the backend could not be asked about an event whose outcome is not known; nil where it was asked: a
+// backend that does not know yet, or that refuses for now, says when to ask again.
+func unreached(r *abi.WriteReceipt) *abi.Error {
+	if r.Trace == nil || r.Trace.Details["error"] == nil {
+		return nil
+	}
+	why := new(abi.Error)
+	if abi.Unmarshal(r.Trace.Details["error"], why) != nil || why.RetryAfterMS != nil || !answercheck.FailsForNow(why) {
+		return nil
+	}
+	why.RetryAfterMS = r.RetryAfterMS
+	return why
 }
 
 // afterOr is the time that an error says to wait, at most deliverPauseMax, or another where it says none.
@@ -354,7 +382,13 @@ func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *a
 			return outcomeReadOnly, nil
 		case !answercheck.Undecided(r.Status):
 			return outcomeDone, nil
-		case !f.memory.Has(abi.OpFindEvent) || try >= mostTries:
+		case !f.memory.Has(abi.OpFindEvent):
+			return outcomeOpen, nil
+		}
+		if e := unreached(r); e != nil {
+			return outcomeUnreached, e
+		}
+		if try >= mostTries {
 			return outcomeOpen, nil
 		}
 		e := abi.NewError(abi.CodeUnavailable, "the outcome of event "+r.EventID+" is not known yet")
@@ -405,16 +439,23 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 		return false, deliverPause
 	}
 	f.mu.Lock()
-	turn, accept, held := f.turn, f.accept, f.record.heldEvents()
+	turn, accept, held, dropped := f.turn, f.accept, f.record.heldEvents(), f.record.gaps()
 	f.mu.Unlock()
+	notReady := look.unseen
+	if turn && notReady > 0 {
+		if notReady, err = f.memory.Awaited(ctx, look.listed); err != nil {
+			f.waits(err, deliverPause)
+			return false, deliverPause
+		}
+	}
 	switch {
-	case look.unseen > 0:
+	case notReady > 0:
 		f.sets(abi.FollowerNotReady)
 		return false, 500 * time.Millisecond
 	case held > 0 && !accept:
 		f.sets(abi.FollowerReadOnly)
 		return false, 500 * time.Millisecond
-	case len(look.open) > 0 && !accept:
+	case (len(look.open) > 0 || dropped > 0) && !accept:
 		f.sets(abi.FollowerAsks)
 		return false, idlePause
 	}

@@ -33,6 +33,8 @@ type notebook struct {
 	// answer is what it says to the nth delivery of all; committed where it is nil or answers nil.
 	answer func(n int, e *abi.MemoryEvent) *abi.ReceiptOrError
 	sent   int // events, in all deliveries
+	// unseen events of it are not ready, of which awaited were not when it had everything.
+	unseen, awaited int64
 	// notReady is why it cannot be opened.
 	notReady error
 	turn     func(ctx context.Context) (bool, error)
@@ -88,8 +90,10 @@ func (m *notebook) Reset(_ context.Context, scope abi.MemoryScope) error {
 }
 
 func (m *notebook) Outstanding(_ context.Context, listed []abi.OpenEvent) ([]abi.OpenEvent, int64, error) {
-	return listed, 0, nil
+	return listed, m.unseen, nil
 }
+
+func (m *notebook) Awaited(context.Context, []abi.OpenEvent) (int64, error) { return m.awaited, nil }
 
 func (m *notebook) Retrieve(_ context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if r.Query == "fail" {
@@ -368,6 +372,46 @@ func TestAMemoryThatRefusesForNowIsAskedAgain(t *testing.T) {
 			require.Equal(t, ids("ann", 0, 3), r.memory.pages["ann"])
 		})
 	}
+}
+
+func TestATurnDoesNotWaitForEventsThatAreStillComing(t *testing.T) {
+	r := newRoom(t, true)
+	r.memory.unseen, r.memory.awaited = 3, 1
+	served := 0
+	r.memory.turn = func(context.Context) (bool, error) { served++; return true, nil }
+	r.accept(t, "ann", 0, 3)
+	f := r.follower(t, abi.RoleBackfill)
+	fill(t, f)
+	now, p := says(t, f)
+	require.Equal(t, abi.FollowerNotReady, now)
+	require.EqualValues(t, 3, p.Unseen)
+	require.Zero(t, served)
+	r.memory.awaited = 0
+	f.caughtUp(t.Context())
+	require.Equal(t, 1, served, "what is not ready was recorded since")
+}
+
+// A backend that is restarted cannot say whether it has what it was just sent.
+func TestWhatIsUncertainWaitsForABackendThatCannotBeReached(t *testing.T) {
+	r := newRoom(t, true)
+	r.memory.operations = []string{abi.OpFindEvent}
+	down := abi.Marshal(abi.NewError(abi.CodeUnavailable, "connection refused"))
+	now := int64(0)
+	r.memory.answer = func(n int, e *abi.MemoryEvent) *abi.ReceiptOrError {
+		if n > 2*mostTries {
+			return nil
+		}
+		return &abi.ReceiptOrError{Receipt: &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain,
+			RetryAfterMS: &now, Trace: &abi.Trace{Details: map[string]abi.Raw{"error": down}}}}
+	}
+	r.accept(t, "ann", 0, 3)
+	f := r.follower(t, abi.RoleBackfill)
+	fill(t, f)
+	require.Equal(t, ids("ann", 0, 3), r.memory.pages["ann"], "in order")
+	_, p, err := f.Progress(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, p.Open)
+	require.EqualValues(t, 3, p.Done)
 }
 
 func status(n int64) *int64 { return &n }

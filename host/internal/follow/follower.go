@@ -80,6 +80,9 @@ func (f *Follower) Start() {
 	ctx, stop := context.WithCancel(f.calls)
 	f.stop, f.done = stop, make(chan struct{})
 	f.sets(abi.FollowerFilling)
+	f.store.runningMu.Lock()
+	f.store.running[f.key] = f
+	f.store.runningMu.Unlock()
 	go func() {
 		defer close(f.done)
 		defer f.abort()
@@ -109,6 +112,9 @@ func (f *Follower) End(ctx context.Context) {
 	}
 	f.abort()
 	<-f.done
+	f.store.runningMu.Lock()
+	delete(f.store.running, f.key)
+	f.store.runningMu.Unlock()
 	f.stop, f.calls = nil, context.Background()
 	f.mu.Lock()
 	f.state, f.failure = abi.FollowerStopped, nil
@@ -156,8 +162,8 @@ func (f *Follower) KeepStopped(ctx context.Context) error {
 // Drop removes everything that the store keeps of it. What its memory holds stays.
 func (f *Follower) Drop(ctx context.Context) error { return f.store.drop(ctx, f.key) }
 
-// WantTurn lets the memory serve as soon as it has everything; with accept although events are open, or held back. What
-// was refused is tried once more.
+// WantTurn lets the memory serve as soon as it has everything; with accept although events are open, held back or
+// dropped. What was refused is tried once more.
 func (f *Follower) WantTurn(accept bool) {
 	f.mu.Lock()
 	f.turn, f.accept, f.retryRefused = true, f.accept || accept, true
@@ -181,7 +187,8 @@ func (f *Follower) WantsTurn() bool {
 
 // Behind counts the events that it has not dealt with.
 func (f *Follower) Behind(ctx context.Context) (int64, error) {
-	return f.store.Archive.CountAfter(ctx, f.Record().Position)
+	record := f.Record()
+	return f.store.countAfter(ctx, &record)
 }
 
 // CatchUp delivers what is left, while nobody records and the follower's own work waits or has ended. caught is false
@@ -209,7 +216,7 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 // Finish ends a follower whose memory serves from now on, and removes what is kept of it. detail says what the memory
 // got, and names what it did not get.
 //
-// Errors: conflict (open) where something is open or held back and WantTurn has not accepted that; those of the store.
+// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of the store.
 func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	look, err := f.look(ctx)
 	if err != nil {
@@ -218,9 +225,12 @@ func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	f.mu.Lock()
 	record, accept := f.record, f.accept
 	f.mu.Unlock()
-	if held := record.heldEvents(); (len(look.open) > 0 || held > 0) && !accept {
-		return "", abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open, and %d wait for their scopes, which "+
-			"are read-only", len(look.open), held)).WithReason("open")
+	held, dropped := record.heldEvents(), record.gaps()
+	if (len(look.open) > 0 || held > 0 || dropped > 0) && !accept {
+		return "", abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open, %d wait for their scopes, which "+
+			"are read-only, and %d were dropped before it had them", len(look.open), held, dropped)).
+			WithReason("open").WithHint("`memhost swap " + record.Provider + " --backfill`, then `memhost backfill turn " +
+			"--accept-open` lets it serve without them")
 	}
 	if err := f.Drop(ctx); err != nil {
 		return "", err
@@ -249,7 +259,7 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	f.mu.Unlock()
 	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, Held: record.heldEvents(),
 		Dropped: record.Dropped, PerSecond: perSecond, OpenEvents: []abi.OpenEvent{}}
-	behind, err := f.store.Archive.CountAfter(ctx, record.Position)
+	behind, err := f.store.countAfter(ctx, &record)
 	if err != nil {
 		return at, progress, err
 	}
@@ -260,7 +270,7 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	}
 	progress.Unseen, progress.Open = look.unseen, int64(len(look.open))
 	progress.OpenEvents = append(progress.OpenEvents, look.open[:min(len(look.open), openEventsMost)]...)
-	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + look.listed + behind
+	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + int64(len(look.listed)) + behind
 	if perSecond > 0 && behind > 0 {
 		left := int64(float64(behind) / perSecond * 1000)
 		progress.RemainingMS = &left

@@ -38,6 +38,23 @@ func (r *Record) hold(more []heldScope) {
 	r.Held = list
 }
 
+// unhold takes an event off those that wait for their scopes, where it is one of them.
+func (r *Record) unhold(number int64, e *abi.MemoryEvent) bool {
+	i := slices.IndexFunc(r.Held, func(h heldScope) bool {
+		return h.From <= number && h.Scope.RunID == e.RunID && h.Scope.PersonaID == e.UserID &&
+			(h.Scope.AgentID == "" || h.Scope.AgentID == e.AgentID)
+	})
+	if i < 0 {
+		return false
+	}
+	list := slices.Clone(r.Held)
+	if list[i].Events--; list[i].Events <= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	r.Held = list
+	return true
+}
+
 // heldEvents counts the events that wait for their scopes.
 func (r *Record) heldEvents() (n int64) {
 	for _, h := range r.Held {
@@ -97,9 +114,10 @@ func (f *Follower) release(ctx context.Context) error {
 
 // releaseScope delivers what waits of a scope, page by page, and keeps how far it has come.
 func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
-	end := f.Record().Position
+	record := f.Record()
+	end := record.Position
 	for h.From <= end {
-		entries, more, err := f.store.Archive.Read(ctx, h.From-1, PageEvents)
+		entries, more, err := f.store.read(ctx, &record, h.From-1, PageEvents)
 		if err != nil {
 			return err
 		}
@@ -140,27 +158,18 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 // deliverHeld delivers a scope's events of a page, up to a number.
 func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (delivered,
 	error) {
-	var own []archive.Entry
-	for i := range page {
-		event, err := page[i].Decode()
-		if err != nil {
-			return delivered{}, err
-		}
-		whose, err := f.memory.Scope(event)
-		if err != nil {
-			return delivered{}, err
-		}
-		if page[i].Seq <= end && whose == scope {
-			own = append(own, page[i])
-		}
+	after := slices.IndexFunc(page, func(e archive.Entry) bool { return e.Seq > end })
+	if after >= 0 {
+		page = page[:after]
 	}
 	erasures, err := f.store.Archive.Erasures(ctx)
 	if err != nil {
 		return delivered{}, err
 	}
-	scopes, _, err := f.sortOut(own, erasures)
-	if err != nil || len(scopes) == 0 {
+	scopes, _, err := f.sortOut(page, erasures)
+	own := slices.IndexFunc(scopes, func(d delivery) bool { return d.scope == scope })
+	if err != nil || own < 0 {
 		return delivered{}, err
 	}
-	return f.deliverScope(ctx, scopes[0])
+	return f.deliverScope(ctx, scopes[own])
 }

@@ -44,6 +44,10 @@ type Memory interface {
 	// Outstanding returns which of the listed events are still open, together with those of its others that were lost, and
 	// how many more it still works on.
 	Outstanding(ctx context.Context, listed []abi.OpenEvent) (open []abi.OpenEvent, unseen int64, err error)
+	// Awaited counts the events on which it still works of those on which it worked at the first call, without the listed
+	// ones. It is called once everything was delivered: where callers record without a pause, a memory that works on its
+	// events later always has some that are new.
+	Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, error)
 	// Retrieve asks it what an agent has asked another memory.
 	Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error)
 	// TakeTurn lets it serve: while nobody records, the Follower delivers the rest (CatchUp) and ends its work (Finish).

@@ -39,9 +39,9 @@ func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.Re
 // look is what is open at a follower, by the memory's ledger.
 type look struct {
 	// unseen events were delivered, and the memory still works on them; open ones are uncertain, lost or refused, of which
-	// so many are listed in tableOpen.
-	unseen, listed int64
-	open           []abi.OpenEvent
+	// some are listed in tableOpen.
+	unseen       int64
+	open, listed []abi.OpenEvent
 	// again are the numbers of listed events that are to be delivered once more.
 	again []int64
 }
@@ -55,7 +55,7 @@ func (f *Follower) look(ctx context.Context) (*look, error) {
 	f.mu.Lock()
 	refused := f.retryRefused
 	f.mu.Unlock()
-	l := &look{listed: int64(len(listed))}
+	l := &look{listed: listed}
 	for i, number := range numbers {
 		if listed[i].Outcome != openRefused || refused {
 			l.again = append(l.again, number)
@@ -100,7 +100,8 @@ func (f *Follower) again(ctx context.Context, numbers []int64) error {
 
 // retry delivers an open event once more. One that was forgotten or erased since is left out.
 func (f *Follower) retry(ctx context.Context, number int64, erasures []archive.Erasure) (outcome, error) {
-	entries, _, err := f.store.Archive.Read(ctx, number-1, 1)
+	record := f.Record()
+	entries, _, err := f.store.read(ctx, &record, number-1, 1)
 	if err != nil || len(entries) == 0 || entries[0].Seq != number {
 		return outcomeLeftOut, err
 	}

@@ -44,6 +44,10 @@ type Record struct {
 	// From is the number after which it began, FillTo the last one at that time.
 	From   int64 `json:"from,omitempty"`
 	FillTo int64 `json:"fill_to"`
+	// Given: it is filled from the given events and not from the archive (given.go). Resets up to GivenErased are older
+	// than that.
+	Given       bool  `json:"given,omitempty"`
+	GivenErased int64 `json:"given_erased,omitempty"`
 	// Position is the number up to which every event has been dealt with, Erased the number of the last reset of a scope
 	// that was.
 	Position int64 `json:"position"`
@@ -62,8 +66,10 @@ type Options struct {
 	State   state.Store
 	Commit  func(ctx context.Context, b *state.Batch) error
 	Archive *archive.Archive
-	Logger  hclog.Logger
-	Now     func() time.Time
+	// Given holds the events that were given for a backfill.
+	Given  *archive.Archive
+	Logger hclog.Logger
+	Now    func() time.Time
 	// QueueBytes bounds what waits for followers where no archive is kept.
 	QueueBytes int64
 }
@@ -76,10 +82,16 @@ type Store struct {
 	// forgotten.
 	answersMu sync.RWMutex
 	forgotAt  map[person]time.Time
+
+	// running are the followers that have been started.
+	runningMu sync.Mutex
+	running   map[Key]*Follower
 }
 
 // NewStore makes a Store.
-func NewStore(o Options) *Store { return &Store{Options: o, forgotAt: map[person]time.Time{}} }
+func NewStore(o Options) *Store {
+	return &Store{Options: o, forgotAt: map[person]time.Time{}, running: map[Key]*Follower{}}
+}
 
 func (s *Store) each(ctx context.Context, table state.Table, prefix []byte, visit func(state.KeyValue) error) error {
 	return state.EachRecord(ctx, s.State, table, prefix, visit)
@@ -117,7 +129,8 @@ func (s *Store) Records(ctx context.Context) (list map[Key]Record, err error) {
 	return list, err
 }
 
-// Begin completes the record of a follower that begins: at the archive's beginning, or at its end.
+// Begin completes the record of a follower that begins: at the archive's beginning, or at its end. One of given events
+// begins with these, and goes on at the archive's end.
 func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error) {
 	erasures, err := s.Archive.Erasures(ctx)
 	if err != nil {
@@ -127,22 +140,25 @@ func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error
 	if len(erasures) > 0 { // what they erased is left out, and the memory has none of it
 		r.Erased = erasures[len(erasures)-1].Number
 	}
-	if atEnd {
+	if atEnd || r.Given {
 		r.From, r.Position = r.FillTo, r.FillTo
+	}
+	if r.Given {
+		r.Position, r.GivenErased = givenBase, r.Erased
 	}
 	return &r, nil
 }
 
 // Stopped describes a follower whose memory is not loaded.
 func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.FollowerProgress, err error) {
-	behind, err := s.Archive.CountAfter(ctx, r.Position)
+	behind, err := s.countAfter(ctx, r)
 	if err != nil {
 		return p, err
 	}
 	_, listed, err := s.openEvents(ctx, key)
-	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Open: int64(len(listed)),
+	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped, Open: int64(len(listed)),
 		OpenEvents: listed[:min(len(listed), openEventsMost)]}
-	p.Events = p.Done + p.LeftOut + p.Held + p.Open + behind
+	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + behind
 	return p, err
 }
 

@@ -143,7 +143,7 @@ class Memory:
         def write() -> None:
             try:
                 for event in made:
-                    self.outbox.put(scope_key(event), event, wait=self.settings.record_timeout_ms / 1000)
+                    self.outbox.put(scope_key(event), event)
             except Full as e:
                 say("error", f"the turn {turn.turn_id} is not recorded, the queue is full: {e}")
             except Exception as e:

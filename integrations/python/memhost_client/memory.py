@@ -41,7 +41,7 @@ class Memory:
     """The slot at an address as an agent's memory. Safe for several threads and event loops.
 
     server: HOST:PORT or a URL; MEMHOST_SERVER, and then 127.0.0.1:7077, where it is not given. token: MEMHOST_TOKEN where it is not given.
-    queue: the folder in which events wait until the slot has them; each program should have its own.
+    queue: the folder in which events wait until the slot has them. Programs may share one; one of them sends at a time.
     max_tokens: the most tokens of a context, 0 for no limit. timeout: how many seconds a turn waits for its context; fresh: how many of them it waits for
     earlier turns of the same memory to arrive.
     """

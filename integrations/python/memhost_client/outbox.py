@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS aside (seq INTEGER PRIMARY KEY, event_id TEXT NOT NUL
     error TEXT NOT NULL);
 """
 
+# How many seconds to wait for other processes that write to the queue. Many of them, on a slow disk, take turns in no order.
+_OTHERS_WRITE = 30.0
 # How many events that the slot refused are kept for a person to look at.
 _KEEP_ASIDE = 1000
 
@@ -54,13 +56,13 @@ class Outbox:
         self._lock = threading.Lock()
         self._ready = False
 
-    def put(self, scope: str, event: dict[str, Any], *, wait: float = 1.0) -> None:
+    def put(self, scope: str, event: dict[str, Any]) -> None:
         """Adds an event at the end; one with an event_id that is there already changes nothing. When it returns the event survives a power loss.
 
-        Errors: Full, sqlite3.Error or OSError where the disk does not take it (wait: seconds for other processes to let go).
+        Errors: Full, sqlite3.Error or OSError where the disk does not take it.
         """
         body = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
-        with self._open(wait) as db, _transaction(db):
+        with self._open() as db, _transaction(db):
             if db.execute("SELECT 1 FROM waiting WHERE event_id = ?", (event["event_id"],)).fetchone():
                 return
             count, size = db.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM waiting").fetchone()
@@ -131,16 +133,16 @@ class Outbox:
             db.close()
 
     @contextlib.contextmanager
-    def _open(self, wait: float = 5.0) -> Generator[sqlite3.Connection, None, None]:
+    def _open(self) -> Generator[sqlite3.Connection, None, None]:
         self._prepare()
-        db = self._connect(wait)
+        db = self._connect()
         try:
             yield db
         finally:
             db.close()
 
-    def _connect(self, wait: float) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=_OTHERS_WRITE, isolation_level=None)
         db.execute("PRAGMA synchronous = FULL")
         return db
 
@@ -166,7 +168,7 @@ class Outbox:
             self._ready = True
 
     def _create(self) -> None:
-        db = self._connect(5.0)
+        db = self._connect()
         try:
             db.executescript(_SCHEMA)
             # What people said stands in it.

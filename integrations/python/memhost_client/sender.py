@@ -22,8 +22,8 @@ _GIVE_UP_AFTER = 60
 _UNCERTAIN_MOST = 8
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
-# How long another process may send before we look again.
-_OTHER_SENDS = 2.0
+# How long another process may send before we look again: seconds, and at the end of the program.
+_OTHER_SENDS, _OTHER_SENDS_AT_END = 2.0, 0.1
 
 
 class Sender:
@@ -45,6 +45,8 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._woken = False
         self._closing = False
+        self._other_sends = False
+        self._end = 0.0
         self._idle = True
         # Scopes, and "" for the slot as a whole, that are not tried before a time; and how often they failed since the last success.
         self._not_before: dict[str, float] = {}
@@ -76,9 +78,9 @@ class Sender:
                 self._changed.wait(min(left, 0.25))
 
     def close(self, seconds: float) -> int:
-        """Tries once more what waits, for at most this long, and stops. Answers how many still wait."""
+        """Tries once more what waits, for at most this long, and stops; while another process sends, it waits for that. Answers how many still wait."""
         with self._changed:
-            self._closing = True
+            self._closing, self._end = True, time.monotonic() + seconds
             self._changed.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -100,6 +102,9 @@ class Sender:
             with self._changed:
                 self._idle = pause is None and not self._woken
                 self._changed.notify_all()
+                if last and self._other_sends and time.monotonic() < self._end:
+                    self._changed.wait(_OTHER_SENDS_AT_END)
+                    continue
                 if last:
                     return
                 if not self._woken and not self._closing:
@@ -108,6 +113,7 @@ class Sender:
     def deliver(self) -> float | None:
         """Sends what can be sent now. Answers the seconds after which to try again, or None where nothing waits."""
         with self._outbox.sending() as ours:
+            self._other_sends = not ours
             if not ours:
                 return _OTHER_SENDS if self._outbox.count() else None
             while not self._pausing(""):

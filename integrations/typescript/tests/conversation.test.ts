@@ -6,6 +6,7 @@ import { type Memory, withContext } from "../src/index.ts";
 import { hold, type Say, type Without } from "./conversation.ts";
 import { coderTalker } from "./coder.ts";
 import { gatewayTalker } from "./gateway.ts";
+import { openCodeTalker } from "./opencoder.ts";
 import { endAll } from "./slot.ts";
 import { talker } from "./talker.ts";
 
@@ -26,7 +27,7 @@ function client(memory: Memory): Say {
 }
 
 const wanted: Record<Without, string> = { "": "", recording: "lost", queue: "lost", scope: "crossed" };
-for (const [name, open] of Object.entries({ client, "ai-sdk": talker, openclaw: gatewayTalker, pi: coderTalker })) {
+for (const [name, open] of Object.entries({ client, "ai-sdk": talker, openclaw: gatewayTalker, opencode: openCodeTalker, pi: coderTalker })) {
   for (const [without, want] of Object.entries(wanted)) {
     test(`${name}${without && ` without ${without}`}`, async () => {
       const found = await hold(open, without as Without);

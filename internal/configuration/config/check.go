@@ -87,6 +87,8 @@ func (c *checker) value(k *key, v any, p []string) (any, bool) {
 		return c.blocks(v, p)
 	case aSecrets:
 		return c.secrets(v, p)
+	case aHeaders:
+		return c.headers(v, p)
 	case aTruth:
 		if b, ok := v.(bool); ok {
 			return b, true

@@ -33,18 +33,19 @@ const DefaultProvider = "full_history"
 // Config is the effective configuration. It is not changed after Load.
 type Config struct {
 	// File is the configuration file as it was named, "" for none.
-	File    string            `koanf:"-"`
-	Memory  Memory            `koanf:"memory"`
-	Modules Modules           `koanf:"modules"`
-	Secrets map[string]Secret `koanf:"-"`
-	Server  Server            `koanf:"server"`
-	MCP     MCP               `koanf:"mcp"`
-	Data    Data              `koanf:"data"`
-	Store   Store             `koanf:"store"`
-	Run     Run               `koanf:"run"`
-	Trace   Trace             `koanf:"trace"`
-	Log     Log               `koanf:"log"`
-	Limits  Limits            `koanf:"limits"`
+	File      string            `koanf:"-"`
+	Memory    Memory            `koanf:"memory"`
+	Modules   Modules           `koanf:"modules"`
+	Secrets   map[string]Secret `koanf:"-"`
+	Server    Server            `koanf:"server"`
+	MCP       MCP               `koanf:"mcp"`
+	Data      Data              `koanf:"data"`
+	Store     Store             `koanf:"store"`
+	Run       Run               `koanf:"run"`
+	Trace     Trace             `koanf:"trace"`
+	Telemetry Telemetry         `koanf:"telemetry"`
+	Log       Log               `koanf:"log"`
+	Limits    Limits            `koanf:"limits"`
 
 	word, name string
 	pluginPath string
@@ -376,6 +377,7 @@ func (l *loader) finishRest() {
 			"is set, but agent_scoped is off, so that no scope may name an agent: set memory.agent_scoped: true, or remove it")
 	}
 	l.finishStore()
+	l.finishTelemetry()
 	for i, pair := range c.Run.Labels {
 		if key, _, ok := strings.Cut(pair, "="); !ok || key == "" {
 			at := []string{"run", "labels", strconv.Itoa(i)}

@@ -263,6 +263,11 @@ func (k *key) schema() map[string]any {
 	case aBlocks:
 		s["type"], s["properties"] = []any{"object", "null"}, map[string]any{}
 		s["additionalProperties"] = map[string]any{"type": []any{"object", "null"}}
+	case aHeaders:
+		s["type"], s["propertyNames"] = []any{"object", "null"}, map[string]any{"pattern": headerPattern}
+		s["additionalProperties"] = map[string]any{"type": "object", "additionalProperties": false,
+			"required":   []any{"secret"},
+			"properties": map[string]any{"secret": map[string]any{"type": "string", "minLength": 1}}}
 	case aSecrets:
 		s["type"], s["propertyNames"] = []any{"object", "null"}, map[string]any{"pattern": "^[A-Za-z0-9_-]{1,64}$"}
 		s["additionalProperties"] = map[string]any{

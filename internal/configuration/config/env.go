@@ -16,10 +16,11 @@ const (
 	envLevel  = "__"
 )
 
-// reservedEnv lists variables with our prefix that are not configuration.
+// reservedEnv lists variables with our prefix that are not configuration. The last three are those of plugins for agents
+// (docs/agents.md), which a person may have set for all programs.
 func reservedEnv() []string {
 	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK",
-		"MEMHOST_MIRRORS"}
+		"MEMHOST_MIRRORS", "MEMHOST_RUN", "MEMHOST_USER", "MEMHOST_QUEUE"}
 }
 
 // envName is the variable that sets the key at path: MEMHOST_MEMORY__SCOPE__RUN_ID.
@@ -87,7 +88,11 @@ func (n *node) locate(path []string) (place, *key) {
 		return aBlock, at.key
 	case at.key.kind == aSecrets && len(rest) == 2 && isOneOf(rest[1], secretKeys()):
 		return inASecret, at.key
-	case at.key.kind != aSecrets && len(rest) == 0:
+	case at.key.kind == aHeaders && len(rest) < 2:
+		return aBlock, at.key
+	case at.key.kind == aHeaders && len(rest) == 2 && rest[1] == "secret":
+		return inASecret, at.key
+	case at.key.kind != aSecrets && at.key.kind != aHeaders && len(rest) == 0:
 		return aKey, at.key
 	}
 	return nowhere, nil
@@ -210,6 +215,8 @@ func (r *envReader) example(path []string) string {
 		return envName(append(append([]string{}, path...), []string{"NAME", "KEY"}[len(path)-steps:]...))
 	case aSecrets:
 		return envName(append(append([]string{}, path...), []string{"NAME", "ENV"}[len(path)-steps:]...))
+	case aHeaders:
+		return envName(append(append([]string{}, path...), []string{"NAME", "SECRET"}[len(path)-steps:]...))
 	}
 	return envName(path)
 }
@@ -217,7 +224,7 @@ func (r *envReader) example(path []string) string {
 func unknownEnv(name string) string {
 	var known []string
 	for _, k := range keys() {
-		if k.kind != aBlocks && k.kind != aSecrets {
+		if k.kind != aBlocks && k.kind != aSecrets && k.kind != aHeaders {
 			known = append(known, envName(strings.Split(k.path, ".")))
 		}
 	}

@@ -23,6 +23,8 @@ const (
 	aBlocks
 	// aSecrets is a map from a secret's name to where it comes from.
 	aSecrets
+	// aHeaders is a map from a header's name to {secret: NAME}.
+	aHeaders
 )
 
 // Key is one key of the configuration outside the native blocks.
@@ -171,6 +173,14 @@ func keys() []key {
 		{path: "trace.keep", kind: anInteger, def: 5, min: 0, max: 10000, doc: "How many logs that were put aside are kept."},
 		{path: "trace.include", kind: aChoice, def: "none", choices: []string{"none", "content"},
 			doc: "content logs requests and answers, too: what users and memory say."},
+		{path: "telemetry.otlp.endpoint", kind: aText, doc: "The URL of an OpenTelemetry collector that gets spans by OTLP " +
+			"over HTTP (JSON), without /v1/traces: http://127.0.0.1:4318. Without it no spans are made."},
+		{path: "telemetry.otlp.headers", kind: aHeaders, doc: "Headers for the collector by name, each {secret: NAME}; the " +
+			"secret's origin is the collector's."},
+		{path: "telemetry.otlp.sample_percent", kind: anInteger, def: 100, min: 0, max: 100,
+			doc: "The share of traces that are recorded, of those that begin here."},
+		{path: "telemetry.propagate", kind: aTruth, def: false,
+			doc: "Sends the header traceparent to backends, too, so that their own spans join the trace."},
 		{path: "log.level", kind: aChoice, flag: "log-level", def: "info", choices: []string{"debug", "info", "warn",
 			"error"}, doc: "What is logged."},
 		{path: "log.format", kind: aChoice, flag: "log-format", def: "text", choices: []string{"text", "json"},
@@ -205,6 +215,8 @@ func Keys() []Key {
 			env += "__NAME__KEY"
 		case aSecrets:
 			env += "__NAME__ENV"
+		case aHeaders:
+			env += "__NAME__SECRET"
 		}
 		list = append(list, Key{Path: k.path, Env: env, Flag: k.flag, Default: k.def, Wants: k.wants(), Doc: k.doc})
 	}
@@ -237,7 +249,7 @@ func (k *key) wants() string {
 			return "a list of " + strings.Join(k.choices, ", ")
 		}
 		return "a list of strings"
-	case aBlocks, aSecrets:
+	case aBlocks, aSecrets, aHeaders:
 		return "an object"
 	}
 	return "a string"

@@ -24,6 +24,9 @@ func TestEveryKeyHasAVariableAndBack(t *testing.T) {
 		if k.kind == aSecrets {
 			path = append(path, step.Draw(t, "name"), rapid.SampledFrom(secretKeys()).Draw(t, "field"))
 		}
+		if k.kind == aHeaders {
+			path = append(path, step.Draw(t, "name"), "secret")
+		}
 		back, ok := envPath(envName(path))
 		if !ok || joinPath(back) != joinPath(path) {
 			t.Fatalf("%q -> %s -> %q", path, envName(path), back)

@@ -81,9 +81,14 @@ func (s *starter) write() {
 			s.line(2, "%s: %s", name, inline(k.def))
 		}
 	}
+	// Of all other keys of memory this one cannot be made up for later.
+	s.comment(1, "Keeps every recorded event word for word in the data folder, so that another memory can be filled with "+
+		"them later (`memhost swap NAME --backfill`). What was recorded while it was off is not in it.")
+	s.line(1, "# archive: false")
 	s.block()
 	s.secrets()
 	s.rest()
+	s.telemetry()
 }
 
 func (s *starter) block() {
@@ -224,6 +229,14 @@ func (s *starter) rest() {
 			}
 		}
 	}
+}
+
+// telemetry shows how spans are sent; nothing of it has a default that could stand there.
+func (s *starter) telemetry() {
+	s.line(0, "")
+	s.comment(0, "Spans of every operation, for an OpenTelemetry collector. Without an endpoint none are made.")
+	s.line(0, "# telemetry:")
+	s.line(0, "#   otlp: {endpoint: \"http://127.0.0.1:4318\"}")
 }
 
 // StarterData is the data folder that a starter names, beside its file.

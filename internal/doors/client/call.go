@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -30,6 +31,12 @@ func (c *Client) call(ctx context.Context, op, method, path string, request abi.
 		r.Header.Set("Content-Type", wire.MediaJSON)
 	}
 	r.Header.Set("Accept", wire.MediaJSON+", "+wire.MediaProblem)
+	if c.Door != "" {
+		r.Header.Set(wire.HeaderDoor, c.Door)
+	}
+	if parent := traceparent.Of(ctx); parent.Present() {
+		r.Header.Set(traceparent.Header, parent.String())
+	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}

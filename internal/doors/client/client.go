@@ -38,6 +38,9 @@ const (
 
 // Client asks one slot. Make one with New. It is safe for concurrent use.
 type Client struct {
+	// Door is the door for which this asks, wire.DoorHook or wire.DoorMCP; "" for none. It is set before the first call.
+	Door string
+
 	base      string
 	token     string
 	http      *http.Client

@@ -20,6 +20,11 @@ func (c *Client) BackfillPlan(ctx context.Context, request wire.BackfillRequest)
 	return post[abi.BackfillPlan](ctx, c, wire.OpBackfillPlan, wire.PathBackfillPlan, &request)
 }
 
+// BackfillEvents implements host.Followers.
+func (c *Client) BackfillEvents(ctx context.Context, request *abi.BackfillEvents) (*abi.ArchiveReceipt, error) {
+	return post[abi.ArchiveReceipt](ctx, c, wire.OpBackfillGive, wire.PathBackfillGive, request)
+}
+
 // BackfillStatus implements host.Followers.
 func (c *Client) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	return get[abi.Backfill](ctx, c, wire.OpBackfillStatus, wire.PathBackfill)

@@ -140,11 +140,14 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 		ctx, done := context.WithTimeout(ctx, d.options.CallTimeout)
 		defer done()
 		defer d.progress(ctx, r)()
+		ctx, span := d.begin(ctx, "tools/call", t.name, r.Params.Meta, r.Extra)
+		span.Text("gen_ai.tool.name", t.name)
 		a, err := d.arguments(t, r.Params.Arguments)
 		var result *mcp.CallToolResult
 		if err == nil {
 			result, err = t.run(ctx, a)
 		}
+		end(span, err)
 		if err != nil {
 			e := *abi.AsError(err) // which may be shared
 			if e.Operation == "" {
@@ -235,7 +238,9 @@ func (d *Door) readContext(ctx context.Context, r *mcp.ReadResourceRequest) (*mc
 			query = given.Get("query")
 		}
 	}
+	ctx, span := d.begin(ctx, "resources/read", "context", r.Params.Meta, r.Extra)
 	found, err := d.retrieve(ctx, query, nil)
+	end(span, err)
 	if err != nil {
 		return nil, protocolError(abi.AsError(err))
 	}

@@ -65,6 +65,8 @@ type Options struct {
 	ListWait time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Tracer receives a span of each call of a tool and each read of a resource. Default: none.
+	Tracer host.Tracer
 	// Version is sent to clients.
 	Version string
 	// Logger receives a debug line for each request. Arguments and answers are never logged. Default: none.

@@ -116,3 +116,69 @@ func TestStatusSaysWhatItKnowsWhateverHangs(t *testing.T) {
 		assert.Contains(t, textOf(t, r), "What was recorded: unknown.")
 	})
 }
+
+// untilGivenUp answers a search when its caller gives it up, and reports that.
+func untilGivenUp() (s *slot, givenUp chan error) {
+	s, givenUp = newSlot(), make(chan error, 1)
+	answer := s.Answer
+	s.Answer = func(ctx context.Context, op string, request any) (any, error) {
+		if op != abi.OpRetrieve {
+			return answer(ctx, op, request)
+		}
+		<-ctx.Done()
+		givenUp <- ctx.Err()
+		return nil, abi.NewError(abi.CodeUnavailable, "given up")
+	}
+	return s, givenUp
+}
+
+func TestALongSearchTellsItsProgressAndIsCancelledAtTheSlot(t *testing.T) {
+	s, givenUp := untilGivenUp()
+	o := options(s)
+	o.ProgressEvery = 10 * time.Millisecond
+	progress := make(chan *mcp.ProgressNotificationParams, 1000)
+	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		progress <- r.Params
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	params := &mcp.CallToolParams{Name: "memory_search", Arguments: map[string]any{"query": "tea"}}
+	params.SetProgressToken("token")
+	go func() {
+		_, err := c.CallTool(ctx, params)
+		ended <- err
+	}()
+	for n := 1.0; n <= 3; n++ {
+		select {
+		case told := <-progress:
+			assert.Equal(t, "token", told.ProgressToken)
+			assert.Equal(t, n, told.Progress)
+		case <-time.After(30 * time.Second):
+			t.Fatal("no progress")
+		}
+	}
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	select {
+	case err := <-givenUp:
+		assert.ErrorIs(t, err, context.Canceled)
+	case <-time.After(30 * time.Second):
+		t.Fatal("the slot still searches")
+	}
+	call(t, c, "memory_status", nil) // the session goes on
+}
+
+func TestASearchIsGivenUpInTimeAndWithoutATokenTellsNoProgress(t *testing.T) {
+	s, givenUp := untilGivenUp()
+	o := options(s)
+	o.SearchTimeout, o.ProgressEvery = 100*time.Millisecond, time.Millisecond
+	progress := make(chan struct{}, 1000)
+	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+		progress <- struct{}{}
+	}})
+	r := call(t, c, "memory_search", map[string]any{"query": "tea"})
+	assert.True(t, r.IsError)
+	require.ErrorIs(t, <-givenUp, context.DeadlineExceeded)
+	assert.Empty(t, progress)
+}

@@ -14,8 +14,9 @@ func typeComments() map[string]string {
 		"BackendHealth":        "BackendHealth answers health.",
 		"BackendReadiness":     "BackendReadiness answers readiness and wait_until_ready.",
 		"Backfill":             "Backfill is how far the filling of another provider has come.",
+		"BackfillEvents":       "BackfillEvents brings events of a file to fill another provider from, instead of the archive, in the order in which they are to be remembered.",
 		"BackfillPlan":         "BackfillPlan is what a backfill would send: the answer to a dry run. Nothing was sent.",
-		"BackfillRequest":      "BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond is as in SwapRequest.",
+		"BackfillRequest":      "BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond and Given is as in SwapRequest.",
 		"BackfillStop":         "BackfillStop ends a backfill. What it did is kept, and starting it again goes on.",
 		"BackfillTurn":         "BackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.",
 		"BackgroundDecl":       "BackgroundDecl asks the host to call an export at an interval, in ms.",
@@ -174,6 +175,9 @@ func fieldComments() map[string]map[string]string {
 			"provider":          "provider and what follows are absent in state none.",
 			"remains":           "remains says after a backfill was thrown away what of it is still in the backend, and why.",
 		},
+		"BackfillEvents": {
+			"first": "First: what was brought before and not used is dropped.",
+		},
 		"BackfillPlan": {
 			"events":       "events are to be delivered, of so many scopes; LeftOut are not, see FollowerProgress.",
 			"native_calls": "native_calls is how many native writes it takes at least: 0 where the module has no backend.",
@@ -185,13 +189,14 @@ func fieldComments() map[string]map[string]string {
 			"backend":           "backend or Condition names the provider: exactly one of them.",
 			"config":            "config is the provider's own config block, a JSON object without credentials: it is kept in the data folder, so that the backfill goes on after a restart. Absent means the block of the slot's configuration.",
 			"events_per_second": "events_per_second is the most events a second; 0 means no limit.",
+			"given":             "Given: it is filled from the events that POST /v1/backfill/events brought, not from the archive.",
 			"plugin":            "plugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.",
 		},
 		"BackfillStop": {
 			"discard": "discard throws away what it did: the scopes that it filled are reset.",
 		},
 		"BackfillTurn": {
-			"accept_open": "accept_open lets it serve although events are open.",
+			"accept_open": "accept_open lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not have these.",
 		},
 		"BoltRequest": {
 			"params": "params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.",
@@ -275,7 +280,7 @@ func fieldComments() map[string]map[string]string {
 			"session_id": "session_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.",
 		},
 		"FollowerProgress": {
-			"dropped":    "dropped counts events that it never gets: more waited for it than the host keeps where there is no archive.",
+			"dropped":    "dropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the archive's retention ended before it had them.",
 			"error":      "error is why it waits or was stopped, RetryAfterMS when it tries again.",
 			"events":     "events is how many events it is to get in all, as far as is known; Done of them it has, LeftOut of them it does not get: they were forgotten, their scope was reset, or their session is a test.",
 			"held":       "held counts events of scopes that are read-only: it gets them once these may be written.",

@@ -72,13 +72,25 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 //
 // Errors: they are shown already.
 func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
+	return m.twoCounts(counts, "memhost_trace_lines_total", "Lines written to the log of the run.",
+		"memhost_trace_lost_total", "Lines that the log of the run lacks.")
+}
+
+// Spans shows how many spans the collector has, and how many it lacks.
+//
+// Errors: they are shown already.
+func (m *Metrics) Spans(counts func() (sent, lost int64)) error {
+	return m.twoCounts(counts, "memhost_spans_sent_total", "Spans that the OpenTelemetry collector has taken.",
+		"memhost_spans_lost_total", "Spans that the OpenTelemetry collector did not get.")
+}
+
+// twoCounts shows two counters with their help texts.
+func (m *Metrics) twoCounts(counts func() (a, b int64), nameA, helpA, nameB, helpB string) error {
 	for _, c := range []prometheus.Collector{
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lines_total",
-			Help: "Lines written to the log of the run."},
-			func() float64 { written, _ := counts(); return float64(written) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "memhost_trace_lost_total",
-			Help: "Lines that the log of the run lacks."},
-			func() float64 { _, lost := counts(); return float64(lost) })} {
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: nameA, Help: helpA},
+			func() float64 { a, _ := counts(); return float64(a) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: nameB, Help: helpB},
+			func() float64 { _, b := counts(); return float64(b) })} {
 		if err := m.registry.Register(c); err != nil {
 			return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
 		}

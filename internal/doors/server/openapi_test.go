@@ -30,7 +30,7 @@ func table() []string {
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/forget", "POST /v1/forget/persona", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
-		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/turn",
+		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/turn",
 		"POST /v1/backfill/stop", "GET /v1/shadows", "POST /v1/shadows/answers",
 		"POST /v1/archive/events", "GET /v1/archive/check", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
@@ -220,6 +220,7 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathRunsReport:  new(wire.RunReportRequest),
 		wire.PathArchivePage: new(abi.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),
+		wire.PathBackfillGive: new(abi.BackfillEvents),
 		wire.PathBackfillTurn: new(abi.BackfillTurn), wire.PathBackfillStop: new(abi.BackfillStop),
 		wire.PathShadowAnswers: new(abi.ShadowAnswersRequest)}
 	for path, item := range doc.Paths {

@@ -67,6 +67,9 @@ type Options struct {
 	Version string
 	// Metrics are served at /metrics. Default: new ones, which only count requests.
 	Metrics *Metrics
+	// Tracer receives a span of every request to a route of /v1, but for streams. A caller that was let in may say by the
+	// header traceparent of which trace its request is a part. Default: none.
+	Tracer host.Tracer
 	// Mounts are further handlers by path, as "/mcp". They are behind the same checks of Host, Origin and token.
 	Mounts map[string]http.Handler
 }

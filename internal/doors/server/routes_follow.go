@@ -23,9 +23,21 @@ func (s *Server) followRoutes() []route {
 	return []route{
 		{method: http.MethodPost, path: wire.PathBackfill, operation: wire.OpBackfill, tag: tagFollow, codes: start,
 			summary: "Fill another provider, then let it serve",
-			about: "The provider is filled from the archive while the present one serves, then gets what is recorded, and " +
-				"serves once it has everything. The same request goes on with a backfill that was stopped.",
+			about: "The provider is filled from the archive, or with given from the events that were brought for it, while " +
+				"the present one serves, then gets what is recorded, and serves once it has everything. The same request goes on with a backfill that was stopped.",
 			request: request, answer: exampleBackfill(), handler: call(s, wire.OpBackfill, s.backfill)},
+		{method: http.MethodPost, path: wire.PathBackfillGive, operation: wire.OpBackfillGive, tag: tagFollow,
+			codes: start, summary: "Bring events to fill another provider from",
+			about: "In place of the archive: up to 1000, all of them or none, in the order in which they are to be " +
+				"remembered. first drops what was brought before. They wait for a backfill with given.",
+			request: &abi.BackfillEvents{First: true, Events: []abi.MemoryEvent{*exampleEvent()}},
+			answer:  &abi.ArchiveReceipt{Added: 1},
+			handler: call(s, wire.OpBackfillGive, func(ctx context.Context, q *abi.BackfillEvents) (*abi.ArchiveReceipt,
+				error) {
+				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.ArchiveReceipt, error) {
+					return f.BackfillEvents(ctx, q)
+				})
+			})},
 		{method: http.MethodPost, path: wire.PathBackfillPlan, operation: wire.OpBackfillPlan, tag: tagFollow,
 			codes: start, summary: "Tell what a backfill would send",
 			about: "Counts events and tokens. The module is loaded, and no backend is asked.", request: request,
@@ -41,7 +53,8 @@ func (s *Server) followRoutes() []route {
 			})},
 		{method: http.MethodPost, path: wire.PathBackfillTurn, operation: wire.OpBackfillTurn, tag: tagFollow,
 			codes: start, summary: "Let a filled provider serve",
-			about:   "Refused events are tried once more. With accept_open it serves although events are open.",
+			about: "Refused events are tried once more. With accept_open it serves although events are open, held " +
+				"back or dropped.",
 			request: &abi.BackfillTurn{AcceptOpen: true}, answer: exampleBackfill(),
 			handler: call(s, wire.OpBackfillTurn, func(ctx context.Context, q *abi.BackfillTurn) (*abi.Backfill, error) {
 				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.Backfill, error) {

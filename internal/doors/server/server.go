@@ -85,7 +85,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 // router puts together what a request passes through: observe, admit, its route.
 func (s *Server) router() http.Handler {
 	m := chi.NewMux()
-	m.Use(s.observe, s.admit, headAsGet)
+	m.Use(s.observe, s.admit, s.traced, headAsGet)
 	for _, r := range s.table {
 		m.Method(r.method, r.path, r.handler)
 		s.paths = append(s.paths, r.path)

@@ -1,13 +1,10 @@
 package postgres
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,8 +19,9 @@ const MaxValue = 512 << 20
 // attempts is how often a batch is tried that the server rolled back because of a deadlock with another one.
 const attempts = 10
 
-// Commit applies a batch in one transaction of three round trips: it locks what the batch touches and reads what its
-// preconditions name; it writes; it notes the usage of the spaces and the token, and commits.
+// Commit applies a batch in one transaction of two round trips: it locks what the batch touches, and reads what its
+// preconditions name and what the result depends on; then it writes, notes the usage of the spaces and the token, and
+// commits. A batch with a DeletePrefix takes three: only after the deletion is it known how much went.
 //
 // Batches that touch the same space or the same record go one after another, over all hosts. A context that ends before
 // the transaction has begun withdraws the batch; later, Commit waits for the outcome, at most Options.Timeout.
@@ -89,11 +87,22 @@ type transaction struct {
 	before, used map[state.Space]int64
 	// reserved are the records that were absent and are held by a row of ours until the batch has written.
 	reserved []recordKey
-	result   state.CommitResult
+	// found are the versions that the keys had which the batch puts, in its order; 0 for an absent key.
+	found []int64
+	// deletes: the batch has a DeletePrefix. Then usage and sequence numbers are counted while it writes, else before: the
+	// answer to the last round trip may be lost.
+	deletes bool
+	result  state.CommitResult
 }
 
 type recordKey struct {
 	table state.Table
+	name  string
+}
+
+// spaceName is a key or a log.
+type spaceName struct {
+	space state.Space
 	name  string
 }
 
@@ -109,13 +118,14 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 	_, _ = rand.Read(token) // never fails
 	t := &transaction{batch: b, session: s.session, conn: conn, token: token, before: map[state.Space]int64{},
 		used: map[state.Space]int64{}, result: state.NewResult(b)}
-	for _, step := range []func(context.Context) error{t.lock, t.write, t.checkUsage} {
-		if err := step(ctx); err != nil {
-			t.rollback(ctx)
-			return state.CommitResult{}, err
-		}
+	t.deletes = slices.ContainsFunc(b.Ops(), func(o state.Op) bool { return o.Kind == state.OpDeletePrefix })
+	var last pgx.Batch
+	if err := t.prepare(ctx, &last); err != nil {
+		t.rollback(ctx)
+		return state.CommitResult{}, err
 	}
-	err = t.finish(ctx)
+	t.finish(&last)
+	err = conn.SendBatch(ctx, &last).Close()
 	switch {
 	case err == nil:
 		s.past.committed(t.number, token)
@@ -144,270 +154,26 @@ func (t *transaction) rollback(ctx context.Context) {
 	}
 }
 
-// lock begins the transaction, takes the locks in an order that all batches share, and checks the preconditions.
-func (t *transaction) lock(ctx context.Context) error {
+// prepare does all that comes before the last round trip, and queues what that one writes.
+func (t *transaction) prepare(ctx context.Context, last *pgx.Batch) error {
+	if err := t.lock(ctx); err != nil {
+		return err
+	}
+	if !t.deletes {
+		t.write(last)
+		return t.checkUsage()
+	}
 	var q pgx.Batch
-	q.Queue("begin isolation level read committed read write")
-	t.session.lock(&q)
-	for _, space := range t.spaces() {
-		q.Queue(`INSERT INTO spaces (space, used) VALUES ($1, 0)
-			ON CONFLICT (space) DO UPDATE SET used = spaces.used RETURNING used`, space[:]).
-			QueryRow(func(row pgx.Row) error {
-				var used int64
-				err := row.Scan(&used)
-				t.before[space], t.used[space] = used, used
-				return err
-			})
-	}
-	have := map[recordKey][]byte{}
-	written := t.writtenRecords()
-	for _, key := range t.expectedRecords() {
-		strength := "SHARE" // batches that only rely on a record do not wait for each other
-		if written[key] {
-			strength = "UPDATE"
-		}
-		t.lockRecord(&q, key, strength, have)
-	}
-	for _, o := range t.batch.Ops() {
-		if o.Kind != state.OpPut || o.Expected == state.AnyVersion {
-			continue
-		}
-		n := nameOf(o.Name)
-		q.Queue("SELECT coalesce((SELECT version FROM kv WHERE space = $1 AND head = $2 AND hash = $3), 0)", o.Space[:],
-			n.head, n.hash).QueryRow(func(row pgx.Row) error {
-			var found int64
-			if err := row.Scan(&found); err != nil {
-				return err
-			}
-			return o.CheckVersion(found)
-		})
-	}
+	t.write(&q)
 	if err := t.conn.SendBatch(ctx, &q).Close(); err != nil {
 		return err
 	}
-	for _, o := range t.batch.Ops() {
-		if o.Kind != state.OpExpectRecord {
-			continue
-		}
-		if err := o.CheckRecord(have[recordKey{o.Table, o.Name}]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.checkUsage()
 }
 
-// lockRecord reads a record and locks it. An absent one has no row to lock: a row of ours takes its place until write
-// removes it, and makes others that want the record wait.
-func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, strength string, have map[recordKey][]byte) {
-	n := nameOf(key.name)
-	ours := false
-	q.Queue(`INSERT INTO records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, '', 0)
-		ON CONFLICT (tbl, head, hash) DO NOTHING RETURNING true`, tableKey(key.table), n.head, n.hash, n.tail).
-		Query(func(rows pgx.Rows) error {
-			ours = rows.Next()
-			rows.Close()
-			if ours {
-				t.reserved = append(t.reserved, key)
-			}
-			return rows.Err()
-		})
-	q.Queue("SELECT data FROM records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
-		n.head, n.hash).Query(func(rows pgx.Rows) error {
-		there := false
-		for rows.Next() {
-			there = true
-			var data []byte
-			if err := rows.Scan(&data); err != nil {
-				return err
-			}
-			if !ours {
-				have[key] = data
-			}
-		}
-		if err := rows.Err(); err != nil || there {
-			return err
-		}
-		return errVanished
-	})
-}
-
-// spaces returns the spaces that the batch writes to, in order.
-func (t *transaction) spaces() []state.Space {
-	set := map[state.Space]bool{}
-	for _, o := range t.batch.Ops() {
-		switch o.Kind {
-		case state.OpPut, state.OpAppend, state.OpDeletePrefix:
-			set[o.Space] = true
-		}
-	}
-	return slices.SortedFunc(maps.Keys(set), func(a, b state.Space) int { return bytes.Compare(a[:], b[:]) })
-}
-
-// expectedRecords returns the records with a precondition, in order.
-func (t *transaction) expectedRecords() []recordKey {
-	set := map[recordKey]bool{}
-	for _, o := range t.batch.Ops() {
-		if o.Kind == state.OpExpectRecord {
-			set[recordKey{o.Table, o.Name}] = true
-		}
-	}
-	return slices.SortedFunc(maps.Keys(set), func(a, b recordKey) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name))
-	})
-}
-
-// writtenRecords returns the records that the batch puts or deletes.
-func (t *transaction) writtenRecords() map[recordKey]bool {
-	set := map[recordKey]bool{}
-	for _, o := range t.batch.Ops() {
-		if o.Kind == state.OpPutRecord || o.Kind == state.OpDeleteRecord {
-			set[recordKey{o.Table, o.Name}] = true
-		}
-	}
-	return set
-}
-
-// write sends the operations in their order.
-func (t *transaction) write(ctx context.Context) error {
-	var q pgx.Batch
-	for _, key := range t.reserved {
-		deleteRecord(&q, key.table, key.name)
-	}
-	for _, o := range t.batch.Ops() {
-		switch o.Kind {
-		case state.OpPut:
-			t.put(&q, o)
-		case state.OpAppend:
-			t.append(&q, o)
-		case state.OpDeletePrefix:
-			t.deletePrefix(&q, o)
-		case state.OpPutRecord:
-			n := nameOf(o.Name)
-			q.Queue(`INSERT INTO records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT (tbl, head, hash) DO UPDATE SET data = excluded.data, sum = excluded.sum`,
-				tableKey(o.Table), n.head, n.hash, n.tail, bytesOf(o.Value), sum(o.Name, o.Value))
-		case state.OpDeleteRecord:
-			deleteRecord(&q, o.Table, o.Name)
-		}
-	}
-	if q.Len() == 0 {
-		return nil
-	}
-	return t.conn.SendBatch(ctx, &q).Close()
-}
-
-func deleteRecord(q *pgx.Batch, table state.Table, key string) {
-	n := nameOf(key)
-	q.Queue("DELETE FROM records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(table), n.head, n.hash)
-}
-
-func (t *transaction) put(q *pgx.Batch, o state.Op) {
-	version := func(row pgx.Row) error {
-		var version int64
-		var old *int64
-		if err := row.Scan(&version, &old); err != nil {
-			return err
-		}
-		t.result.Versions = append(t.result.Versions, version)
-		if o.Replaced {
-			return nil
-		}
-		t.used[o.Space] += int64(len(o.Value))
-		if old == nil {
-			t.used[o.Space] += int64(len(o.Name))
-		} else {
-			t.used[o.Space] -= *old
-		}
-		return nil
-	}
-	if o.Replaced {
-		q.Queue("SELECT nextval('versions'), NULL::bigint").QueryRow(version)
-		return
-	}
-	n := nameOf(o.Name)
-	q.Queue(`
-		WITH old AS (SELECT octet_length(data)::bigint AS size FROM kv WHERE space = $1 AND head = $2 AND hash = $3)
-		INSERT INTO kv (space, head, hash, tail, version, data, sum)
-		VALUES ($1, $2, $3, $4, nextval('versions'), $5, $6)
-		ON CONFLICT (space, head, hash) DO UPDATE SET version = excluded.version, data = excluded.data, sum = excluded.sum
-		RETURNING version, (SELECT size FROM old)`,
-		o.Space[:], n.head, n.hash, n.tail, bytesOf(o.Value), sum(o.Name, o.Value)).QueryRow(version)
-}
-
-func (t *transaction) append(q *pgx.Batch, o state.Op) {
-	n := nameOf(o.Name)
-	q.Queue(`
-		WITH l AS (INSERT INTO logs (space, head, hash, tail, last, bytes) VALUES ($1, $2, $3, $4, 1, $5)
-		           ON CONFLICT (space, head, hash) DO UPDATE
-		           SET last = logs.last + 1, bytes = logs.bytes + excluded.bytes
-		           RETURNING id, last)
-		INSERT INTO entries (log, seq, data, sum) SELECT id, last, $6::bytea, $7::bigint FROM l RETURNING seq`,
-		o.Space[:], n.head, n.hash, n.tail, len(o.Value), bytesOf(o.Value), sum(o.Name, o.Value)).
-		QueryRow(func(row pgx.Row) error {
-			var seq int64
-			if err := row.Scan(&seq); err != nil {
-				return err
-			}
-			t.result.Seqs = append(t.result.Seqs, seq)
-			t.used[o.Space] += int64(len(o.Value)) + state.EntryOverhead
-			if seq == 1 {
-				t.used[o.Space] += int64(len(o.Name))
-			}
-			return nil
-		})
-}
-
-func (t *transaction) deletePrefix(q *pgx.Batch, o state.Op) {
-	var w where
-	w.and("space = %s", o.Space[:])
-	w.prefix(o.Name)
-	var n state.Counts
-	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM kv WHERE true%s RETURNING %s AS size)
-		SELECT count(*), coalesce(sum(size), 0)::bigint FROM gone`, w.text, keySize), w.args...).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&n.Keys, &n.Bytes) })
-	q.Queue(fmt.Sprintf("DELETE FROM entries WHERE log IN (SELECT id FROM logs WHERE true%s)", w.text), w.args...)
-	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM logs WHERE true%s RETURNING last, %s AS size)
-		SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(size), 0)::bigint FROM gone`, w.text, logSize),
-		w.args...).QueryRow(func(row pgx.Row) error {
-		var size int64
-		if err := row.Scan(&n.Logs, &n.Entries, &size); err != nil {
-			return err
-		}
-		n.Bytes += size
-		t.used[o.Space] -= n.Bytes
-		t.result.Deleted = append(t.result.Deleted, n)
-		return nil
-	})
-}
-
-func (t *transaction) checkUsage(context.Context) error {
-	for space, was := range t.before {
-		if err := t.batch.CheckUsage(space, was, t.used[space]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finish notes the usage and the token, and commits.
-func (t *transaction) finish(ctx context.Context) error {
-	var q pgx.Batch
-	for _, space := range t.spaces() {
-		if used := t.used[space]; used > 0 {
-			q.Queue("UPDATE spaces SET used = $2 WHERE space = $1", space[:], used)
-		} else {
-			q.Queue("DELETE FROM spaces WHERE space = $1", space[:])
-		}
-	}
-	q.Queue("INSERT INTO commits (token) VALUES ($1) RETURNING number", t.token).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&t.number) })
-	q.Queue("commit")
-	return t.conn.SendBatch(ctx, &q).Close()
-}
-
-// settle finds out the number of the transaction with a token, 0 when it was not committed, after its connection was lost. It writes the
-// token itself, marked as lost: that waits for a transaction that is still open, fails on a server that is no longer
-// the primary, and keeps a transaction that has not written its token yet from ever committing.
+// settle finds out the number of the transaction with a token, 0 when it was not committed, after its connection was
+// lost. It writes the token itself, marked as lost: that waits for a transaction that is still open, fails on a server
+// that is no longer the primary, and keeps a transaction that has not written its token yet from ever committing.
 func (s *Store) settle(ctx context.Context, token []byte) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer cancel()
@@ -435,12 +201,4 @@ func (s *Store) forgetTokens(ctx context.Context) {
 		// When it fails, the next thousandth tries again.
 		_, _ = s.pool.Exec(ctx, "DELETE FROM commits WHERE at < now() - interval '1 day'")
 	}
-}
-
-// bytesOf makes nil an empty value: nil would be NULL.
-func bytesOf(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }

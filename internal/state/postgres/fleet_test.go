@@ -148,3 +148,20 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestARecordsPreconditionIsCheckedFirst: an operation whose turn has gone to another host learns that, and not that a
+// key which the other host has written has another version.
+func TestARecordsPreconditionIsCheckedFirst(t *testing.T) {
+	inFile, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, inFile.Close()) }()
+	for _, s := range []state.Store{inFile, open(t, postgres.Options{URL: pgserver.Start(t).URL})} {
+		var b state.Batch
+		b.Put(space, "k", []byte("v"), 7)
+		b.ExpectRecord("turns", []byte("scope"), []byte("held"))
+		_, err := s.Commit(t.Context(), &b)
+		var e *state.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, state.Table("turns"), e.Conflict.Table)
+	}
+}

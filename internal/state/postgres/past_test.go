@@ -3,7 +3,10 @@
 package postgres_test
 
 import (
+	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
 	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -97,4 +101,42 @@ func TestAStandbyIsRefusedAsReadOnly(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrDatabase)
 	require.ErrorContains(t, err, "is read-only: it is a standby")
 	require.ErrorContains(t, err, "target_session_attrs=read-write")
+}
+
+// TestASchemaIsOneCluster: hosts with new folders prepare the same schema and open it at the same moment. The tables
+// are made once, and have one identity, which all hosts keep.
+func TestASchemaIsOneCluster(t *testing.T) {
+	server := pgserver.Start(t)
+	const hosts = 6
+	var made atomic.Int64
+	var wg sync.WaitGroup
+	var files, identities [hosts]string
+	for i := range hosts {
+		files[i] = filepath.Join(t.TempDir(), "cluster.json")
+		wg.Go(func() {
+			opts := postgres.Options{URL: server.URL, Many: true, Past: files[i]}
+			ran, err := postgres.Migrate(t.Context(), opts)
+			if !assert.NoError(t, err) {
+				return
+			}
+			made.Add(int64(len(ran)))
+			s, err := postgres.Open(t.Context(), opts)
+			if !assert.NoError(t, err) {
+				return
+			}
+			past, err := s.Past(t.Context())
+			assert.NoError(t, err)
+			identities[i] = past.Identity
+			assert.NoError(t, s.Close())
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 2, made.Load(), "each migration ran once")
+	for i := range hosts {
+		require.NotEmpty(t, identities[i])
+		require.Equal(t, identities[0], identities[i])
+		text, err := os.ReadFile(files[i])
+		require.NoError(t, err)
+		require.Contains(t, string(text), identities[0])
+	}
 }

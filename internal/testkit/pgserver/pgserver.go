@@ -207,6 +207,31 @@ func (s *Server) Standby() *Server {
 	return other
 }
 
+// Pause stops all processes of the server, as on a machine that swaps or is moved, until Continue. It is not in /proc
+// everywhere who they are: elsewhere than on Linux the connections' processes go on.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Continue ends a Pause.
+func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
+
+// signal sends a signal to the server's first process and then to those that it has started.
+func (s *Server) signal(signal syscall.Signal) {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Signal(signal) // one that has ended needs none
+	pid := strconv.Itoa(s.process.Pid)
+	children, _ := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	for _, child := range strings.Fields(string(children)) {
+		if pid, err := strconv.Atoi(child); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, signal)
+		}
+	}
+}
+
+// Port is where the server listens, on 127.0.0.1.
+func (s *Server) Port() int { return s.port }
+
 // Kill ends the server at once, as a crash does. Its processes for connections end by themselves, soon after.
 func (s *Server) Kill() {
 	if s.process == nil {

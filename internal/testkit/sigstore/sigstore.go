@@ -60,10 +60,22 @@ type Signature struct {
 	// Seen is when log and clock saw it, Made where it is zero. The certificate is valid from a minute before Made to
 	// nine after it.
 	Seen time.Time
+	// Wrong is what is not as it should be.
+	Wrong Wrong
 }
 
-// New makes services whose certificates are valid for ten years from 2026.
-func New(t testing.TB) *Services {
+// Wrong changes parts of a signature before they are signed, where they are signed. What is nil changes nothing.
+type Wrong struct {
+	Curve       elliptic.Curve             // of the signer's key, in place of P-256
+	Certificate func(*x509.Certificate)    // the signer's
+	Promise     func([]byte) []byte        // that of the log of certificates, which has signed it already
+	Spec        func(map[string]any)       // of the log's entry
+	Stamp       func(*timestamp.Timestamp) // of the clock
+	Later       time.Time                  // adds another timestamp of the clock
+}
+
+// New makes services whose certificates are valid for ten years from 2026. clock changes the clock's certificate.
+func New(t testing.TB, clock ...func(*x509.Certificate)) *Services {
 	s := &Services{t: t, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	s.log, s.ctLog = s.newKey(), s.newKey()
 	rootKey := s.newKey()
@@ -75,10 +87,12 @@ func New(t testing.TB) *Services {
 	s.clockKey = s.newKey()
 	usage, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 8}})
 	require.NoError(t, err)
-	s.clock = s.certificate(&x509.Certificate{Subject: pkix.Name{CommonName: "clock"},
-		KeyUsage:        x509.KeyUsageDigitalSignature,
-		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage}},
-	}, s.root, s.clockKey, rootKey)
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: "clock"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage}}}
+	for _, change := range clock {
+		change(c)
+	}
+	s.clock = s.certificate(c, s.root, s.clockKey, rootKey)
 	return s
 }
 
@@ -148,6 +162,11 @@ func (s *Services) Sign(sign Signature) []byte {
 		sign.Predicate = "https://sigstore.dev/cosign/sign/v1"
 	}
 	key := s.newKey()
+	if sign.Wrong.Curve != nil {
+		other, err := ecdsa.GenerateKey(sign.Wrong.Curve, rand.Reader)
+		require.NoError(s.t, err)
+		key = other
+	}
 	certificate := s.leaf(sign, key)
 	payload := s.json(map[string]any{"_type": "https://in-toto.io/Statement/v1", "predicateType": sign.Predicate,
 		"subject":   []any{map[string]any{"digest": map[string]string{"sha256": strings.TrimPrefix(sign.Digest, "sha256:")}}},
@@ -158,26 +177,33 @@ func (s *Services) Sign(sign Signature) []byte {
 	envelope := map[string]any{"payload": payload, "payloadType": payloadType,
 		"signatures": []any{map[string]any{"sig": signature}}}
 	material := map[string]any{"certificate": map[string][]byte{"rawBytes": certificate.Raw}}
+	var stamps []map[string][]byte
+	stamp := func(at time.Time, change func(*timestamp.Timestamp)) {
+		stamps = append(stamps, map[string][]byte{"signedTimestamp": s.timestamp(signature, at, change)})
+	}
 	if sign.Version2 {
 		sum := sha256.Sum256(signed)
-		body := s.json(map[string]any{"apiVersion": "0.0.2", "kind": "hashedrekord", "spec": map[string]any{
-			"hashedRekordV002": map[string]any{
-				"data": map[string]any{"algorithm": "SHA2_256", "digest": sum[:]},
-				"signature": map[string]any{"content": signature, "verifier": map[string]any{
-					"keyDetails":      "PKIX_ECDSA_P256_SHA_256",
-					"x509Certificate": map[string][]byte{"rawBytes": certificate.Raw}}}}}})
+		record := map[string]any{
+			"data": map[string]any{"algorithm": "SHA2_256", "digest": sum[:]},
+			"signature": map[string]any{"content": signature, "verifier": map[string]any{
+				"keyDetails":      "PKIX_ECDSA_P256_SHA_256",
+				"x509Certificate": map[string]any{"rawBytes": certificate.Raw}}}}
+		sign.change(record)
+		body := s.json(map[string]any{"apiVersion": "0.0.2", "kind": "hashedrekord",
+			"spec": map[string]any{"hashedRekordV002": record}})
 		entry := s.entry("hashedrekord", "0.0.2", body, logName)
 		entry["logIndex"] = fmt.Sprint(treeIndex)
 		material["tlogEntries"] = []any{entry}
-		material["timestampVerificationData"] = map[string]any{
-			"rfc3161Timestamps": []any{map[string][]byte{"signedTimestamp": s.timestamp(signature, sign.Seen)}}}
+		stamp(sign.Seen, sign.Wrong.Stamp)
 	} else {
 		whole, of := sha256.Sum256(s.json(envelope)), sha256.Sum256(payload)
-		body := s.json(map[string]any{"apiVersion": "0.0.1", "kind": "dsse", "spec": map[string]any{
-			"envelopeHash": map[string]string{"algorithm": "sha256", "value": hex.EncodeToString(whole[:])},
-			"payloadHash":  map[string]string{"algorithm": "sha256", "value": hex.EncodeToString(of[:])},
+		spec := map[string]any{
+			"envelopeHash": map[string]any{"algorithm": "sha256", "value": hex.EncodeToString(whole[:])},
+			"payloadHash":  map[string]any{"algorithm": "sha256", "value": hex.EncodeToString(of[:])},
 			"signatures": []any{map[string]any{"signature": signature,
-				"verifier": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})}}}})
+				"verifier": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})}}}
+		sign.change(spec)
+		body := s.json(map[string]any{"apiVersion": "0.0.1", "kind": "dsse", "spec": spec})
 		entry := s.entry("dsse", "0.0.1", body, logName+" - 4711")
 		entry["integratedTime"] = fmt.Sprint(sign.Seen.Unix())
 		promised := s.json(map[string]any{"body": body, "integratedTime": sign.Seen.Unix(),
@@ -185,8 +211,20 @@ func (s *Services) Sign(sign Signature) []byte {
 		entry["inclusionPromise"] = map[string]any{"signedEntryTimestamp": s.sign(s.log, promised)}
 		material["tlogEntries"] = []any{entry}
 	}
+	if !sign.Wrong.Later.IsZero() {
+		stamp(sign.Wrong.Later, nil)
+	}
+	if stamps != nil {
+		material["timestampVerificationData"] = map[string]any{"rfc3161Timestamps": stamps}
+	}
 	return s.json(map[string]any{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
 		"verificationMaterial": material, "dsseEnvelope": envelope})
+}
+
+func (sign Signature) change(spec map[string]any) {
+	if sign.Wrong.Spec != nil {
+		sign.Wrong.Spec(spec)
+	}
 }
 
 // leaf is the signer's certificate, valid for ten minutes, with the promise of the log of certificates.
@@ -200,6 +238,9 @@ func (s *Services) leaf(sign Signature, key *ecdsa.PrivateKey) *x509.Certificate
 		URIs: []*url.URL{name}, ExtraExtensions: []pkix.Extension{
 			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(sign.Issuer)},
 			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 8}, Value: issuer}}}
+	if sign.Wrong.Certificate != nil {
+		sign.Wrong.Certificate(c)
+	}
 	before := s.certificate(c, s.issuer, key, s.issuerKey)
 
 	at := binary.BigEndian.AppendUint64(nil, uint64(Made.UnixMilli()))
@@ -208,6 +249,12 @@ func (s *Services) leaf(sign Signature, key *ecdsa.PrivateKey) *x509.Certificate
 	signed := bytes.Join([][]byte{{0, 0}, at, {0, 1}, of[:], binary.BigEndian.AppendUint32(nil, uint32(len(tbs)))[1:],
 		tbs, {0, 0}}, nil)
 	promise := bytes.Join([][]byte{{0}, s.idOf(s.ctLog), at, {0, 0, 4, 3}, vector(s.sign(s.ctLog, signed))}, nil)
+	if sign.Wrong.Promise != nil {
+		promise = sign.Wrong.Promise(promise)
+	}
+	if promise == nil {
+		return before
+	}
 	list, err := asn1.Marshal(vector(vector(promise)))
 	require.NoError(s.t, err)
 	c.ExtraExtensions = append(c.ExtraExtensions,
@@ -274,10 +321,13 @@ func split(n int) int {
 	return k
 }
 
-func (s *Services) timestamp(signature []byte, at time.Time) []byte {
+func (s *Services) timestamp(signature []byte, at time.Time, change func(*timestamp.Timestamp)) []byte {
 	sum := sha256.Sum256(signature)
 	t := timestamp.Timestamp{HashAlgorithm: crypto.SHA256, HashedMessage: sum[:], Time: at,
 		Policy: asn1.ObjectIdentifier{1, 2, 3, 4}, SerialNumber: big.NewInt(1)}
+	if change != nil {
+		change(&t)
+	}
 	answer, err := t.CreateResponseWithOpts(s.clock, s.clockKey, crypto.SHA256)
 	require.NoError(s.t, err)
 	return answer

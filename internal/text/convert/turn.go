@@ -113,9 +113,13 @@ func (c *conversation) timeOf(turn []message, index, first int, o Options) (stri
 		}
 	}
 	if c.start.IsZero() {
-		return "", invalid("messages["+strconv.Itoa(first)+"].timestamp", "missing").
-			WithHint("say when the conversation began: --start 2026-03-01T09:30:00Z (--step sets the time from turn " +
-				"to turn)")
+		field := "messages[" + strconv.Itoa(first) + "].timestamp"
+		const start = "--start 2026-03-01T09:30:00Z (--step sets the time from turn to turn)"
+		if c.sessionID == "" {
+			return "", invalid(field+" and session_id", "missing").
+				WithHint("say which conversation it is, and when it began: --session NAME " + start)
+		}
+		return "", invalid(field, "missing").WithHint("say when the conversation began: " + start)
 	}
 	return c.start.Add(time.Duration(index) * o.Step).Format(time.RFC3339Nano), nil
 }

@@ -38,6 +38,7 @@ type openaiRequest struct {
 }
 
 type openaiAnswer struct {
+	Created json.RawMessage `json:"created"`
 	Choices []struct {
 		Message openaiMessage `json:"message"`
 	} `json:"choices"`
@@ -62,6 +63,12 @@ func (l *openaiLines) next() (*talk, error) {
 	}
 	t := new(talk)
 	at := firstTime(line.Timestamp, line.CreatedAt, line.Created)
+	if r := line.Response; r != nil {
+		at = orElse(at, firstTime(r.Created))
+		if r.Body != nil {
+			at = orElse(at, firstTime(r.Body.Created))
+		}
+	}
 	for _, m := range messages {
 		at = orElse(firstTime(m.Timestamp, m.CreatedAt), at)
 		t.addOpenAI(m, at)

@@ -225,6 +225,8 @@ func (r *Reader) wrong(err error) error {
 	e := *abi.AsError(err)
 	if _, exports := r.current.(*list); exports {
 		e.Message = fmt.Sprintf("talk %d: %s", r.talk, e.Message)
+	} else if requests, ok := r.current.(*openaiLines); ok && !strings.HasPrefix(e.Message, "line ") {
+		e.Message = fmt.Sprintf("line %d: %s", requests.in.number, e.Message)
 	}
 	if !strings.HasPrefix(e.Message, r.name) {
 		e.Message = r.name + ": " + e.Message

@@ -141,6 +141,9 @@ func TestOpenAIJSONL(t *testing.T) {
 openai-jsonl-r2 turn-0001 2026-01-07T11:00:00Z
   user: "What is it?\n[attachment: image]"
   assistant: "A cat."
+openai-jsonl-r3 turn-0001 2026-01-07T10:00:00Z
+  user: "And three?"
+  assistant: "Six."
 `, text)
 	require.Equal(t, 1, counts.ToolCalls)
 }
@@ -230,7 +233,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"no messages":       {talks.OpenAIJSONL, "{\"a\":1}\n", "line 1: has no messages"},
 		"no time": {talks.OpenAIJSONL,
 			`{"id":"a","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`,
-			"timestamp: missing"},
+			"line 1: messages[0].timestamp: missing"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			text, _ := read(t, c.source, write(t, "x.json", c.text))

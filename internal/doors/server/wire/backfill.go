@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond is as
-// in SwapRequest.
+// BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond
+// and Given is as in SwapRequest.
 type BackfillRequest struct {
 	// Backend or Condition names the provider: exactly one of them.
 	Backend   string `json:"backend,omitempty"`
@@ -19,6 +19,8 @@ type BackfillRequest struct {
 	Config abi.Raw `json:"config,omitempty"`
 	// EventsPerSecond is the most events a second; 0 means no limit.
 	EventsPerSecond float64 `json:"events_per_second,omitempty"`
+	// Given: it is filled from the events that POST /v1/backfill/events brought, not from the archive.
+	Given bool `json:"given,omitempty"`
 }
 
 // Swap is the swap that the backfill ends with.
@@ -49,6 +51,10 @@ func (x *BackfillRequest) Encode(e *wirejson.Encoder) {
 		e.FieldStart("events_per_second")
 		e.Float64(x.EventsPerSecond)
 	}
+	if x.Given {
+		e.FieldStart("given")
+		e.Bool(true)
+	}
 	e.ObjEnd()
 }
 
@@ -56,7 +62,8 @@ func (x *BackfillRequest) Encode(e *wirejson.Encoder) {
 func (x *BackfillRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	*x = BackfillRequest{}
 	return readObject(d, m, []member{{"backend", text(&x.Backend)}, {"condition", text(&x.Condition)},
-		{"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}, {"events_per_second", decimal(&x.EventsPerSecond)}})
+		{"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}, {"events_per_second", decimal(&x.EventsPerSecond)},
+		{"given", flag(&x.Given)}})
 }
 
 // decimal reads a number; null is 0.

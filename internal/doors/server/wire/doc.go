@@ -36,6 +36,7 @@ const (
 	PathArchiveCheck  = "/v1/archive/check"
 
 	PathBackfill      = "/v1/backfill"
+	PathBackfillGive  = "/v1/backfill/events"
 	PathBackfillPlan  = "/v1/backfill/plan"
 	PathBackfillTurn  = "/v1/backfill/turn"
 	PathBackfillStop  = "/v1/backfill/stop"
@@ -49,6 +50,13 @@ const (
 	PathDocs    = "/docs"
 	// PathPage is the page that shows the slot; its files are below.
 	PathPage = "/page/"
+)
+
+// HeaderDoor says through which other door a request came before it came here: DoorHook or DoorMCP.
+const (
+	HeaderDoor = "Memhost-Door"
+	DoorHook   = "hook"
+	DoorMCP    = "mcp"
 )
 
 // HeaderOrigin says who asks; its one value with a meaning is host.OriginPage.
@@ -83,6 +91,7 @@ const (
 
 	OpBackfill       = "backfill"
 	OpBackfillStatus = "backfill_status"
+	OpBackfillGive   = "backfill_events"
 	OpBackfillPlan   = "backfill_plan"
 	OpBackfillTurn   = "backfill_turn"
 	OpBackfillStop   = "backfill_stop"

@@ -117,6 +117,21 @@ func text(to *string) func(d *wirejson.Decoder) error {
 	}
 }
 
+// flag reads true or false; null is false.
+func flag(to *bool) func(d *wirejson.Decoder) error {
+	return func(d *wirejson.Decoder) (err error) {
+		if d.Next() == wirejson.Null {
+			*to = false
+			return d.Null()
+		}
+		if err := want(d, wirejson.Bool, "true or false"); err != nil {
+			return err
+		}
+		*to, err = d.Bool()
+		return err
+	}
+}
+
 // raw reads any value; null is nil.
 func raw(to *abi.Raw) func(d *wirejson.Decoder) error {
 	return func(d *wirejson.Decoder) error {

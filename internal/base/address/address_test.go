@@ -1,4 +1,4 @@
-package egress
+package address
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestAddressesThatAreAlwaysRefused(t *testing.T) {
-	for address, refused := range map[string]bool{
+	for at, refused := range map[string]bool{
 		"169.254.169.254:80": true, "[fe80::1%eth0]:80": true, "[::ffff:169.254.169.254]:80": true,
 		"[fd00:ec2::254]:80": true,
 		"168.63.129.16:80":   true, "168.63.129.16:32526": true, "[::ffff:168.63.129.16]:80": true,
@@ -21,9 +21,9 @@ func TestAddressesThatAreAlwaysRefused(t *testing.T) {
 		"100.100.100.200:80": true,
 		"127.0.0.1:80":       false, "10.1.2.3:80": false, "[::1]:80": false, "93.184.216.34:443": false,
 	} {
-		_, err := netip.ParseAddrPort(address)
-		require.NoError(t, err, address)
-		err = refuseAddress(context.Background(), "tcp", address, nil)
-		assert.Equal(t, refused, err != nil, "%s: %v", address, err)
+		_, err := netip.ParseAddrPort(at)
+		require.NoError(t, err, at)
+		err = Refuse(context.Background(), "tcp", at, nil)
+		assert.Equal(t, refused, err != nil, "%s: %v", at, err)
 	}
 }

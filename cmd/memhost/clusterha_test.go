@@ -1,0 +1,83 @@
+//go:build linux
+
+package main
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memhost/memhost/internal/testkit/patroni"
+)
+
+// haDatabase is three servers under Patroni.
+type haDatabase struct {
+	*patroni.Cluster
+	t *testing.T
+}
+
+func startPatroni(t *testing.T, home string) database {
+	began := time.Now()
+	h := haDatabase{patroni.Start(t, home), t}
+	t.Logf("three nodes under Patroni after %s", time.Since(began).Round(time.Second))
+	return h
+}
+
+func (h haDatabase) addresses() []string { return h.Addresses() }
+
+func (h haDatabase) url(addresses []string) string {
+	return "postgres://memhost@" + strings.Join(addresses, ",") +
+		"/postgres?sslmode=disable&target_session_attrs=read-write&connect_timeout=2"
+}
+
+// leader is the node that takes writes. The test fails when there is none for a minute.
+func (h haDatabase) leader() *patroni.Node {
+	n := h.Leader()
+	if n == nil {
+		h.t.Error("no node takes writes for a minute")
+	}
+	return n
+}
+
+// crash kills the leader's PostgreSQL.
+func (h haDatabase) crash() {
+	if n := h.leader(); n != nil {
+		n.KillPostgres()
+	}
+	h.leader()
+}
+
+// stop stops the leader's node, PostgreSQL and Patroni. When it sleeps for long another node leads, and the old
+// primary wakes beside it.
+func (h haDatabase) stop(d time.Duration) {
+	n := h.leader()
+	if n == nil {
+		return
+	}
+	n.Pause()
+	time.Sleep(d)
+	n.Continue()
+	h.wait()
+}
+
+// wait waits until there are two standbys again: a second fault before is one that no data survives.
+func (h haDatabase) wait() {
+	if !h.Whole() {
+		h.t.Error("the nodes are not together again after 2 minutes")
+	}
+}
+
+// more: the leader's whole node dies, and another one leads.
+func (h haDatabase) more() []fault {
+	return []fault{{"database's node killed", []string{"database"}, func(random *rand.Rand) {
+		n := h.leader()
+		if n == nil {
+			return
+		}
+		n.Kill()
+		time.Sleep(span(random, 25*time.Second, 40*time.Second)) // Patroni's ttl is 20 s
+		n.Start()
+		h.wait()
+	}}}
+}

@@ -1,0 +1,156 @@
+//go:build unix
+
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/plugins"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSharingASlotAddsFewRoundTrips counts what operations send to the database, by a host that shares it and by one
+// that owns it: sharing adds at most one round trip to a retrieval and two to a record, and no transaction.
+func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
+	server := pgserver.Start(t)
+	// A long session: renewals would be counted.
+	opts := postgres.Options{URL: server.URL, Session: time.Hour}
+	_, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	module, found := plugins.Find("full_history")
+	require.True(t, found)
+
+	type cost struct{ trips, transactions int }
+	measure := func(shared bool) (known, unknown, retrieval cost) {
+		var wire pgserver.Wire
+		opts.Many, opts.Dial = shared, wire.Dial
+		s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+			return postgres.Open(ctx, opts)
+		}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		// fewest is the least of several times: statements are prepared at first, and the host looks for swaps meanwhile.
+		fewest := func(do func(i int)) (least cost) {
+			for i := range 10 {
+				wire.Take()
+				do(i)
+				sent := wire.Take()
+				now := cost{trips: sent.Trips}
+				for _, statement := range sent.Statements {
+					if statement == "commit" {
+						now.transactions++
+					}
+				}
+				if i == 0 || now.trips < least.trips {
+					least = now
+				}
+			}
+			return least
+		}
+		record := func(i int, user string) {
+			e := event(fmt.Sprint(shared, user, i), "I like tea.")
+			e.UserID = user
+			_, err := s.RecordEvent(t.Context(), e)
+			require.NoError(t, err)
+		}
+		unknown = fewest(func(i int) { record(i, fmt.Sprint(shared, "person", i)) })
+		known = fewest(func(i int) { record(i, "one") })
+		retrieval = fewest(func(int) {
+			_, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "tea?", SessionID: "s",
+				Scope: abi.MemoryScope{RunID: testScope.RunID, PersonaID: "one"}})
+			require.NoError(t, err)
+		})
+		t.Logf("shared %t: record %d round trips, of a new person %d, retrieval %d", shared, known.trips, unknown.trips,
+			retrieval.trips)
+		return known, unknown, retrieval
+	}
+	known, unknown, retrieval := measure(false)
+	sharedKnown, sharedUnknown, sharedRetrieval := measure(true)
+	require.Equal(t, 1, known.transactions, "the event")
+	require.Equal(t, 2, unknown.transactions, "the scope, the event")
+	require.Zero(t, retrieval.transactions)
+	require.Equal(t, known.transactions, sharedKnown.transactions)
+	require.Equal(t, unknown.transactions, sharedUnknown.transactions)
+	require.Zero(t, sharedRetrieval.transactions)
+	require.LessOrEqual(t, sharedKnown.trips, known.trips+2)
+	require.LessOrEqual(t, sharedUnknown.trips, unknown.trips+2)
+	require.LessOrEqual(t, sharedRetrieval.trips, retrieval.trips+1)
+}
+
+// TestTwoSlotsThatBeginInOneSchemaAreOne: hosts with new folders and different providers start at the same moment. They
+// serve one provider and share what is recorded, and the one that is configured otherwise warns.
+func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
+	server := pgserver.Start(t)
+	opts := postgres.Options{URL: server.URL, Many: true}
+	_, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	names := []string{"full_history", "bm25", "full_history", "bm25"}
+	slots := make([]*Slot, len(names))
+	logs := make([]bytes.Buffer, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		module, found := plugins.Find(name)
+		require.True(t, found)
+		h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &logs[i]}),
+			OpenStore: func(ctx context.Context, _ string) (state.Store, error) { return postgres.Open(ctx, opts) }})
+		wg.Go(func() {
+			s, err := h.Open(context.Background(), ProviderConfig{Name: name, Module: module.Wasm, Source: "builtin"})
+			assert.NoError(t, err)
+			slots[i] = s
+		})
+	}
+	wg.Wait()
+	require.False(t, t.Failed())
+	for _, s := range slots {
+		t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	}
+	_, err = slots[0].RecordEvent(t.Context(), event("e", "I like oolong."))
+	require.NoError(t, err)
+	first, err := slots[0].Manifest(t.Context())
+	require.NoError(t, err)
+	for i, s := range slots {
+		m, err := s.Manifest(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first.Provider, m.Provider)
+		r, err := s.Retrieve(t.Context(), ask("oolong"))
+		require.NoError(t, err)
+		require.Contains(t, r.FormattedContext, "oolong")
+		require.Equal(t, names[i] != m.Provider, strings.Contains(logs[i].String(), "than this host's file names"),
+			"%s: %s", names[i], &logs[i])
+	}
+}
+
+// TestHostsRecordAPersonSideBySide: hosts record into one scope at the same moment, for a provider without native calls,
+// which takes no turn before its only commit. The one that comes second begins anew; no caller gets a conflict.
+func TestHostsRecordAPersonSideBySide(t *testing.T) {
+	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true}
+	_, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	module, found := plugins.Find("full_history")
+	require.True(t, found)
+	var wg sync.WaitGroup
+	for i := range 3 {
+		s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+			return postgres.Open(ctx, opts)
+		}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		wg.Go(func() {
+			for n := range 30 {
+				r, err := s.RecordEvent(t.Context(), event(fmt.Sprint("e", i, "-", n), "I like oolong."))
+				if assert.NoError(t, err) {
+					assert.False(t, r.Duplicate)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// smallDisk is a folder on a file system of 8 MiB. full takes all of its room, and gives it back when called again.
+func smallDisk(t *testing.T) (dir string, full func()) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("memhost", dir, "tmpfs", 0, "size=8m,mode=0700"); err != nil {
+		t.Skip("no small file system: ", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	ballast := filepath.Join(dir, "ballast")
+	return dir, func() {
+		if os.Remove(ballast) == nil {
+			return
+		}
+		f, err := os.Create(ballast)
+		require.NoError(t, err)
+		for size := 1 << 20; size > 0; {
+			if _, err := f.Write(make([]byte, size)); err != nil {
+				require.ErrorIs(t, err, syscall.ENOSPC)
+				size /= 2
+			}
+		}
+		_ = f.Close()
+	}
+}
+
+// long is turn with some KiB of text that cannot be compressed.
+func long(person string, n int) *abi.MemoryEvent {
+	e := turn(person, n)
+	text := ""
+	for len(text) < 4<<10 {
+		text += fmt.Sprintf("%016x ", rand.Uint64())
+	}
+	e.Messages[0].Content = &text
+	return e
+}
+
+// A backfill whose data folder has no room waits, says why, and goes on once there is room. The serving memory answers
+// meanwhile, and loses nothing.
+func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		t.Run(fmt.Sprint("given=", given), func(t *testing.T) {
+			ctx := context.Background()
+			dir, full := smallDisk(t)
+			h := open(t, Options{DataDir: dir, Archive: !given})
+			s := openSlot(t, h, history(t, ""))
+			if given {
+				give(t, s, true, "bob", 0, 2)
+			}
+			for n := range 150 {
+				var err error
+				if given {
+					_, err = s.BackfillEvents(ctx, &abi.BackfillEvents{Events: []abi.MemoryEvent{*long("ann", n)}})
+				} else {
+					_, err = s.RecordEvent(ctx, long("ann", n))
+				}
+				require.NoError(t, err)
+			}
+			record(t, s, "cy", 0, 3)
+			full()
+			if given {
+				much := new(abi.BackfillEvents)
+				for n := range 400 {
+					much.Events = append(much.Events, *long("dan", n))
+				}
+				_, err := s.BackfillEvents(ctx, much)
+				requireCode(t, err, abi.CodeUnavailable, "no space left", "make room")
+			}
+			full()
+
+			_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 100, Given: given})
+			require.NoError(t, err)
+			full()
+			b := untilState(t, s, abi.FollowerWaiting)
+			require.Contains(t, b.Progress.Error.Message, "no space left")
+			require.Contains(t, b.Progress.Error.Hint, "make room")
+			require.Equal(t, turnIDs("cy", 0, 3), remembered(t, s, "cy"))
+			m, err := s.Manifest(ctx)
+			require.NoError(t, err)
+			require.Empty(t, m.Namespace, "the old memory serves on")
+
+			full()
+			record(t, s, "cy", 3, 5)
+			serves(t, s, "next")
+			require.Equal(t, turnIDs("ann", 0, 150), remembered(t, s, "ann"), "each once")
+			if given {
+				require.Equal(t, turnIDs("cy", 3, 5), remembered(t, s, "cy"))
+			} else {
+				require.Equal(t, turnIDs("cy", 0, 5), remembered(t, s, "cy"))
+			}
+		})
+	}
+}
+
+// Where the archive cannot be sealed for want of room, what is recorded stays in the store; nothing is lost.
+func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
+	ctx := context.Background()
+	dir, full := smallDisk(t)
+	h := open(t, Options{DataDir: dir, Archive: true})
+	h.archive.Close() // it is tended by the test
+	fill(t, h, 0, 200)
+	s := openSlot(t, h, history(t, ""))
+	record(t, s, "ann", 0, 5)
+	fill(t, h, 200, 500)
+	full()
+	require.ErrorIs(t, h.archive.Tend(ctx), syscall.ENOSPC)
+	require.Len(t, allArchived(t, h, 0), 505)
+	files, err := filepath.Glob(filepath.Join(dir, "archive", "*"))
+	require.NoError(t, err)
+	require.Empty(t, files, "nothing half is left behind")
+	full()
+	require.NoError(t, h.archive.Tend(ctx))
+	require.NotEmpty(t, segmentFiles(t, h))
+	require.Len(t, allArchived(t, h, 0), 505)
+	check, err := h.Archive().ArchiveCheck(ctx)
+	require.NoError(t, err)
+	require.Empty(t, check.Problems)
+}

@@ -1,0 +1,127 @@
+package host
+
+import (
+	"context"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// BackfillEvents brings events that another provider is to be filled from, instead of the archive: those of a file, in
+// the order in which they are to be remembered. They wait in the data folder until Backfill with Given has delivered
+// them, or is discarded. Present counts those that were given before. What was forgotten is neither added nor present.
+//
+// Errors: conflict with reason backfill while given events are being delivered, and those of an archive's ArchiveAdd.
+func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.ArchiveReceipt, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	if err := s.canFollow(); err != nil {
+		return nil, inOperation(opBackfillEvents, err)
+	}
+	used, err := s.host.usesGiven(ctx)
+	if err != nil {
+		return nil, inOperation(opBackfillEvents, err)
+	}
+	if used {
+		return nil, inOperation(opBackfillEvents, abi.NewError(abi.CodeConflict,
+			"a backfill is under way, or stopped, that is filled from a file").WithReason("backfill").
+			WithHint("one at a time: `memhost backfill discard` throws it away"))
+	}
+	if r.First {
+		if err := s.host.given.Clear(ctx); err != nil {
+			return nil, inOperation(opBackfillEvents, err)
+		}
+	}
+	if len(r.Events) == 0 {
+		return new(abi.ArchiveReceipt), nil
+	}
+	receipt, err := s.host.given.ArchiveAdd(ctx, &abi.EventBatch{Events: r.Events})
+	if err != nil {
+		return nil, inOperation(opBackfillEvents, err)
+	}
+	return receipt, nil
+}
+
+const opBackfillEvents = "backfill_events"
+
+// canBegin refuses a backfill that has nothing to begin with. One from given events goes on without an archive.
+func (s *Slot) canBegin(ctx context.Context, config ProviderConfig, given bool) error {
+	used, err := s.host.usesGiven(ctx)
+	if err != nil {
+		return inOperation(opBackfill, err)
+	}
+	if !given && !used && !s.host.archive.On {
+		return refuseBackfill(abi.CodeUnsupported, "archive_off", "the slot keeps no archive to fill from",
+			"set memory.archive: true; what was recorded before is not in it. `memhost swap "+config.Name+
+				" --backfill FILE` fills it from a file")
+	}
+	if !given || used {
+		return nil
+	}
+	stats, err := s.host.given.ArchiveStats(ctx)
+	if err != nil {
+		return inOperation(opBackfill, err)
+	}
+	if stats.Events == 0 {
+		return refuseBackfill(abi.CodeInvalidArgument, "nothing_given", "no event was given to fill from",
+			"what was forgotten is not taken")
+	}
+	return nil
+}
+
+// usesGiven reports whether a backfill is filled from given events.
+func (h *Host) usesGiven(ctx context.Context) (bool, error) {
+	records, err := h.follow.Records(ctx)
+	for _, r := range records {
+		if r.Given {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// resumeFollowing prepares what an earlier process has left for followers. A backfill from given events gets what is
+// recorded from the first moment on.
+func (h *Host) resumeFollowing(ctx context.Context) error {
+	used, err := h.usesGiven(ctx)
+	if err != nil || h.fleet.Shared() {
+		return err
+	}
+	if !used {
+		return h.given.Clear(ctx)
+	}
+	h.queued.Store(!h.archive.On)
+	return nil
+}
+
+// endFollowing removes what waited for a follower that has ended.
+func (h *Host) endFollowing(ctx context.Context) error {
+	records, err := h.follow.Records(ctx)
+	if err != nil {
+		return err
+	}
+	used, err := h.usesGiven(ctx)
+	if err == nil && !used {
+		err = h.given.Clear(ctx)
+	}
+	if len(records) > 0 || err != nil {
+		return err
+	}
+	h.queued.Store(false)
+	for last := int64(-1); h.archive.OpenBytes() != last; {
+		last = h.archive.OpenBytes()
+		if err := h.archive.DropQueued(ctx, h.archive.Settled()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetKept takes the events that match out of the archive, and out of what waits to be filled in. It returns them.
+func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool) ([]*abi.MemoryEvent, error) {
+	gone, err := h.archive.Forget(ctx, matches)
+	if err != nil {
+		return gone, err
+	}
+	given, err := h.given.Forget(ctx, matches)
+	return append(gone, given...), err
+}

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// What the archive's retention takes from a backfill that is late is counted, and the backfill asks before it serves.
+func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
+	ctx := context.Background()
+	clock := new(fakeClock)
+	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
+	s := openSlot(t, h, history(t, ""))
+	const events = 800 // three pages, and some
+	record(t, s, "ann", 0, events)
+	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 500})
+	require.NoError(t, err)
+	until(t, "a page is filled", func() bool { return s.followerList()[0].work.Record().Position > 0 })
+	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	require.NoError(t, err)
+	stopped, err := s.BackfillStatus(ctx)
+	require.NoError(t, err)
+	left := events - stopped.Progress.Done
+	require.Positive(t, left)
+
+	clock.add(25 * time.Hour)
+	record(t, s, "ann", events, events+3)
+	require.NoError(t, h.archive.Tend(ctx))
+	require.Len(t, allArchived(t, h, 0), 3, "retention holds nothing back")
+	b, err := s.BackfillStatus(ctx)
+	require.NoError(t, err)
+	require.Equal(t, left, b.Progress.Dropped)
+	require.EqualValues(t, events+3, b.Progress.Events)
+
+	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+	require.NoError(t, err)
+	b = untilState(t, s, abi.FollowerAsks)
+	require.Equal(t, left, b.Progress.Dropped)
+	_, err = s.Swap(ctx, history(t, "next"))
+	requireCode(t, err, abi.CodeConflict, fmt.Sprint(left, " were dropped"), "--accept-open")
+	_, err = s.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: true})
+	require.NoError(t, err)
+	m := serves(t, s, "next")
+	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, fmt.Sprint(left, " dropped"))
+	list := remembered(t, s, "ann")
+	filled := len(list) - 3 // events of the page that the stop ended are among the dropped
+	require.GreaterOrEqual(t, filled, int(stopped.Progress.Done))
+	require.Equal(t, append(turnIDs("ann", 0, filled), turnIDs("ann", events, events+3)...), list)
+}
+
+// A shadow whose backend is down while the archive lets go counts what it never gets; what waits for a read-only scope
+// is counted as well.
+func TestRetentionCountsWhatAShadowNeverGets(t *testing.T) {
+	ctx := context.Background()
+	clock := new(fakeClock)
+	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
+	s := openSlot(t, h, history(t, ""))
+	record(t, s, "ann", 0, 5)
+	record(t, s, "bob", 0, 5)
+	bob := personScope("bob")
+	_, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r", Scope: &bob})
+	require.NoError(t, err)
+	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
+	until(t, "bob's are held", func() bool { return shadowOf(t, s).Progress.Held == 5 })
+	require.EqualValues(t, 5, shadowOf(t, s).Progress.Done)
+	clock.add(25 * time.Hour)
+	require.NoError(t, h.archive.Tend(ctx))
+	require.EqualValues(t, 5, shadowOf(t, s).Progress.Dropped)
+	require.Zero(t, shadowOf(t, s).Progress.Held)
+	require.EqualValues(t, 10, shadowOf(t, s).Progress.Events)
+	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r", Scope: &bob})
+	require.NoError(t, err)
+	record(t, s, "bob", 5, 6)
+	until(t, "it goes on", func() bool { return shadowOf(t, s).Progress.Done == 6 })
+	require.EqualValues(t, 5, shadowOf(t, s).Progress.Dropped)
+}

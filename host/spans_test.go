@@ -1,0 +1,166 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/traceparent"
+)
+
+// treeOfSpans is a Tracer that keeps what ended.
+type treeOfSpans struct {
+	mu    sync.Mutex
+	begun byte
+	ended []*notedSpan
+}
+
+type notedSpan struct {
+	tree       *treeOfSpans
+	id, parent byte // 0: none
+	start      SpanStart
+	name       string
+	failure    string
+	texts      map[string]string
+	numbers    map[string]int64
+}
+
+func (tree *treeOfSpans) Begin(ctx context.Context, start SpanStart) (context.Context, Span) {
+	parent := traceparent.Of(ctx)
+	if !parent.Present() && (start.Kind == SpanPart || start.Kind == SpanCall) {
+		return ctx, NoSpan{}
+	}
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	tree.begun++
+	s := &notedSpan{tree: tree, id: tree.begun, parent: parent.Span[0], start: start, name: start.Name,
+		texts: map[string]string{}, numbers: map[string]int64{}}
+	return traceparent.With(ctx, traceparent.Parent{Trace: [16]byte{1}, Span: [8]byte{s.id}, Sampled: true}), s
+}
+
+func (tree *treeOfSpans) Traceparent(ctx context.Context) string { return traceparent.Of(ctx).String() }
+
+func (s *notedSpan) SetName(name string)            { s.name = name }
+func (s *notedSpan) Text(key, value string)         { s.texts[key] = value }
+func (s *notedSpan) Number(key string, value int64) { s.numbers[key] = value }
+
+func (s *notedSpan) End(failure string) {
+	s.tree.mu.Lock()
+	defer s.tree.mu.Unlock()
+	s.failure = failure
+	s.tree.ended = append(s.tree.ended, s)
+}
+
+func (tree *treeOfSpans) spans() []*notedSpan {
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	return append([]*notedSpan{}, tree.ended...)
+}
+
+func (tree *treeOfSpans) forget() {
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	tree.ended = nil
+}
+
+// text draws the spans that ended, each below its parent, in the order in which they began.
+func (tree *treeOfSpans) text() string {
+	var b strings.Builder
+	spans := tree.spans()
+	var draw func(parent byte, depth int)
+	draw = func(parent byte, depth int) {
+		for id := range tree.begun {
+			for _, s := range spans {
+				if s.id == id+1 && s.parent == parent {
+					line := strings.TrimSpace(s.name + " " + s.failure)
+					fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", depth), line)
+					draw(s.id, depth+1)
+				}
+			}
+		}
+	}
+	draw(0, 0)
+	return b.String()
+}
+
+// named is the first span of a name.
+func (tree *treeOfSpans) named(t testing.TB, name string) *notedSpan {
+	t.Helper()
+	for _, s := range tree.spans() {
+		if s.name == name {
+			return s
+		}
+	}
+	require.FailNow(t, "there is no such span", "%s in\n%s", name, tree.text())
+	return nil
+}
+
+func TestAnOperationsSpans(t *testing.T) {
+	tree := new(treeOfSpans)
+	s, b, _ := scriptedSlot(t, Options{Tracer: tree, NoReadinessPolls: true})
+	told(t, s, "0", "deliver first") // makes the scope ready
+	tree.forget()
+	told(t, s, "e", "deliver a")
+	assert.Equal(t, "record_event\n  turn\n  plugin\n    POST /post\n  commit\n  commit\n", tree.text())
+	record := tree.named(t, "record_event")
+	assert.Equal(t, SpanOperation, record.start.Kind)
+	assert.Equal(t, "ok", record.texts["memhost.outcome"])
+	assert.Equal(t, "write", record.texts["memhost.mode"])
+	assert.Len(t, record.texts["memhost.scope"], 32)
+	assert.Equal(t, int64(1), record.numbers["memhost.generation"])
+	call := tree.named(t, "POST /post")
+	assert.Equal(t, SpanCall, call.start.Kind)
+	assert.Equal(t, int64(200), call.numbers["http.response.status_code"])
+
+	tree.forget()
+	b.set(func() { b.post = func(string) int { return 422 } })
+	_, err := s.RecordEvent(context.Background(), event("f", "deliver a"))
+	requireCode(t, err, abi.CodeBackend)
+	assert.Equal(t, "backend", tree.named(t, "record_event").failure)
+	assert.Equal(t, "plugin_error", tree.named(t, "plugin").failure)
+	assert.Equal(t, "Unprocessable Entity", tree.named(t, "POST /post").failure)
+	for _, span := range tree.spans() {
+		for key, text := range span.texts {
+			for _, secret := range []string{event("f", "").UserID, "deliver a", event("f", "").SessionID} {
+				assert.NotContains(t, text, secret, key)
+			}
+		}
+	}
+}
+
+// TestAShadowsSpansAreLinked: the same question to a shadow has a trace of its own, which names the retrieval's.
+func TestAShadowsSpansAreLinked(t *testing.T) {
+	tree := new(treeOfSpans)
+	ctx := context.Background()
+	s := openSlot(t, open(t, Options{Tracer: tree}), history(t, ""))
+	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 100}))
+	record(t, s, "ann", 0, 3)
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	within, door := tree.Begin(ctx, SpanStart{Name: "POST /v1/retrieve", Kind: SpanRequest})
+	_, err := s.Retrieve(within, &abi.RetrieveRequest{Query: "q", Scope: personScope("ann"), SessionID: "new"})
+	require.NoError(t, err)
+	door.End("")
+	until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
+	var shadows, agents *notedSpan
+	for _, span := range tree.spans() {
+		switch {
+		case span.name != abi.OpRetrieve:
+		case span.texts["memhost.follower"] == string(abi.RoleShadow):
+			shadows = span
+		default:
+			agents = span
+		}
+	}
+	require.NotNil(t, shadows)
+	require.NotNil(t, agents)
+	assert.Equal(t, tree.named(t, "POST /v1/retrieve").id, agents.parent)
+	assert.Zero(t, shadows.parent)
+	assert.Equal(t, tree.Traceparent(within), shadows.start.Cause)
+	assert.Empty(t, agents.start.Cause)
+}

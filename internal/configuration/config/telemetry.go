@@ -1,0 +1,125 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/internal/configuration/schema"
+)
+
+// Telemetry says where spans are sent.
+type Telemetry struct {
+	OTLP OTLP `koanf:"otlp"`
+	// Propagate sends the header traceparent to backends, too.
+	Propagate bool `koanf:"propagate"`
+}
+
+// OTLP is a collector of OpenTelemetry.
+type OTLP struct {
+	// Endpoint is its URL without /v1/traces; "" for none.
+	Endpoint string `koanf:"endpoint"`
+	// Headers are sent with every request, by name.
+	Headers map[string]HeaderSecret `koanf:"headers"`
+	// SamplePercent is the share of traces that are recorded.
+	SamplePercent int64 `koanf:"sample_percent"`
+}
+
+// HeaderSecret is a header's value: the name of a secret.
+type HeaderSecret struct {
+	Secret string `koanf:"secret"`
+}
+
+// headerPattern is what a header's name may be. Those that belong to the request itself are refused.
+const headerPattern = "^[A-Za-z0-9_-]{1,64}$"
+
+var headerName = regexp.MustCompile(headerPattern)
+
+// ownHeaders are sent by memhost itself.
+func ownHeaders() []string {
+	return []string{"accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host", "te",
+		"trailer", "transfer-encoding", "upgrade", "user-agent"}
+}
+
+// headers checks a map of headers in one layer; finishTelemetry does what needs all layers.
+func (c *checker) headers(v any, p []string) (any, bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.add(p, "found %s, want an object that maps names of headers to {secret: NAME}", found(p, v))
+		return nil, false
+	}
+	out := map[string]any{}
+	for _, name := range c.inOrder(m, p) {
+		at := append(slices.Clip(p), name)
+		_, isRef := schema.SecretRef(m[name])
+		switch {
+		case m[name] == nil:
+		case !headerName.MatchString(name):
+			c.add(at, "want the name of a header: 1 to 64 letters, digits, - or _")
+		case isOneOf(strings.ToLower(name), ownHeaders()):
+			c.add(at, "is a header that memhost sets by itself: remove it")
+		case !isRef:
+			c.add(at, "want {secret: NAME}; the value itself does not belong into the configuration")
+		default:
+			out[name] = m[name]
+		}
+	}
+	return out, true
+}
+
+// finishTelemetry checks the collector's address and its headers' secrets.
+func (l *loader) finishTelemetry() {
+	o := l.config.Telemetry.OTLP
+	at := func(name ...string) []string { return append([]string{"telemetry", "otlp"}, name...) }
+	add := func(path []string, format string, args ...any) {
+		l.problems.add(l.origin(path...), path, format, args...)
+	}
+	if o.Endpoint == "" {
+		if len(o.Headers) > 0 {
+			add(at("headers"), "is set, but telemetry.otlp.endpoint is not: set the endpoint too, or remove it")
+		}
+		return
+	}
+	u, err := url.Parse(o.Endpoint)
+	const want = "want http://HOST:PORT or https://HOST"
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		add(at("endpoint"), "%s, the collector's URL", want)
+		return
+	case u.User != nil:
+		add(at("endpoint"), "holds credentials: send them in a header, telemetry.otlp.headers: {Authorization: {secret: NAME}}")
+		return
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		add(at("endpoint"), "has a query or a fragment, %s", want)
+		return
+	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/v1/traces"):
+		add(at("endpoint"), "ends in /v1/traces, which is added: leave it out")
+		return
+	}
+	for _, name := range sortedKeys(o.Headers) {
+		secret, there := l.config.Secrets[o.Headers[name].Secret]
+		switch own := u.Scheme + "://" + u.Host; {
+		case !there:
+			add(at("headers", name), "names a secret that is not in secrets: write secrets: {NAME: {env: VARIABLE, "+
+				"origin: %q}}, and {secret: NAME} here", own)
+		case !sameOrigin(secret.Origin, u):
+			add(at("headers", name), "may go to %s only, by its origin; this is %s", secret.Origin, own)
+		}
+	}
+}
+
+// sameOrigin compares scheme, host and port of two http URLs.
+func sameOrigin(text string, u *url.URL) bool {
+	port := func(u *url.URL) string {
+		switch {
+		case u.Port() != "":
+			return u.Port()
+		case u.Scheme == "https":
+			return "443"
+		}
+		return "80"
+	}
+	o, err := url.Parse(text)
+	return err == nil && o.Scheme == u.Scheme && strings.EqualFold(o.Hostname(), u.Hostname()) && port(o) == port(u)
+}
