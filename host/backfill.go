@@ -45,9 +45,9 @@ func refuseBackfill(code abi.Code, reason, message, hint string) error {
 	return inOperation(opBackfill, abi.NewError(code, message).WithReason(reason).WithHint(hint))
 }
 
-// Backfill begins to fill another provider from the archive, or from given events, while the present one serves, or goes
-// on with it. When the new one has everything that was recorded, it serves in the other's place. Where a shadow has
-// this memory, it is the shadow that will serve.
+// Backfill begins to fill another provider from the archive, or from given events, while the present one serves, or
+// goes on with it. When the new one has everything that was recorded, it serves in the other's place. Where a shadow
+// has this memory, it is the shadow that will serve.
 //
 // Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under
 // way, invalid_argument for the memory that serves or with reason nothing_given, and those of Swap.

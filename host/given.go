@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/follow"
 )
 
 // BackfillEvents brings events that another provider is to be filled from, instead of the archive: those of a file, in
@@ -71,12 +72,16 @@ func (s *Slot) canBegin(ctx context.Context, config ProviderConfig, given bool) 
 // usesGiven reports whether a backfill is filled from given events.
 func (h *Host) usesGiven(ctx context.Context) (bool, error) {
 	records, err := h.follow.Records(ctx)
+	return anyGiven(records), err
+}
+
+func anyGiven(records map[follow.Key]follow.Record) bool {
 	for _, r := range records {
 		if r.Given {
-			return true, err
+			return true
 		}
 	}
-	return false, err
+	return false
 }
 
 // resumeFollowing prepares what an earlier process has left for followers. A backfill from given events gets what is
@@ -99,8 +104,7 @@ func (h *Host) endFollowing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	used, err := h.usesGiven(ctx)
-	if err == nil && !used {
+	if !anyGiven(records) {
 		err = h.given.Clear(ctx)
 	}
 	if len(records) > 0 || err != nil {

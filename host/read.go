@@ -40,8 +40,7 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 
 // readComplete enters a retrieval. The ledger is read before: what arrives meanwhile counts as outstanding.
 func (o *operation) readComplete(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult) (
-	*completeness,
-	error) {
+	*completeness, error) {
 	sc, err := o.provider.scopeOf(r.Scope)
 	if err != nil {
 		return nil, err
@@ -253,8 +252,9 @@ func itemLimit(limits []abi.NativeLimit, block abi.Raw) (limit *abi.NativeLimit,
 	return nil, false, nil
 }
 
-// retrieve enters the guest for a retrieval of its scope. Where the budget has max_tokens and nothing limits the items, it says how
-// many items to ask the backend for, and asks once more where all of them fitted and the backend may have more:
+// retrieve enters the guest for a retrieval of its scope. Where the budget has max_tokens and nothing limits the items,
+// it says how many items to ask the backend for, and asks once more where all of them fitted and the backend may have
+// more:
 //
 //	budget 800 tokens, 40 an item   asks for 20: 12 come            done: the backend has no more
 //	                                asks for 20: 20 come, 18 fit    done: the budget is full

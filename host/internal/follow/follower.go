@@ -216,7 +216,8 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 // Finish ends a follower whose memory serves from now on, and removes what is kept of it. detail says what the memory
 // got, and names what it did not get.
 //
-// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of the store.
+// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of the
+// store.
 func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	look, err := f.look(ctx)
 	if err != nil {
@@ -270,7 +271,8 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	}
 	progress.Unseen, progress.Open = look.unseen, int64(len(look.open))
 	progress.OpenEvents = append(progress.OpenEvents, look.open[:min(len(look.open), openEventsMost)]...)
-	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + int64(len(look.listed)) + behind
+	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + int64(len(look.listed)) +
+		behind
 	if perSecond > 0 && behind > 0 {
 		left := int64(float64(behind) / perSecond * 1000)
 		progress.RemainingMS = &left

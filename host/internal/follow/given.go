@@ -9,7 +9,8 @@ import (
 
 // A backfill may be filled from given events, those of a file, instead of the archive. They wait in an archive of their
 // own. To the follower they are numbered before everything else: givenBase is added to their numbers there. After the
-// last of them it goes on with what the archive, or the queue, has beyond Record.From: what was recorded since it began.
+// last of them it goes on with what the archive, or the queue, has beyond Record.From: what was recorded since it
+// began.
 //
 //	given 1, 2, 3       givenBase+1, givenBase+2, givenBase+3
 //	archived 412, 413   412, 413, where From is 411

@@ -156,8 +156,8 @@ func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.Follower
 		return p, err
 	}
 	_, listed, err := s.openEvents(ctx, key)
-	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped, Open: int64(len(listed)),
-		OpenEvents: listed[:min(len(listed), openEventsMost)]}
+	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
+		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
 	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + behind
 	return p, err
 }
