@@ -145,8 +145,8 @@ func (h *Host) Counts() Counts {
 // can hold back what has been sent. So it looks again when the request has been written, counts, and tells: the event's
 // receipt, the slot's mode, and the cluster's state name the call.
 
-// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes) and the scope's key -> abi.LateWrite, as
-// JSON.
+// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes) and the scope's key -> abi.LateWrite,
+// as JSON.
 const tableLate state.Table = "late"
 
 // maxLateWrites bounds what an answer lists of the table, keptLateWrites the table.
@@ -195,7 +195,8 @@ func (o *operation) noteLate(route string) {
 	})
 }
 
-// trimLateWrites adds to a batch that the oldest late writes are removed, so that keptLateWrites are left with one more.
+// trimLateWrites adds to a batch that the oldest late writes are removed, so that keptLateWrites are left with one
+// more.
 func trimLateWrites(ctx context.Context, store state.Store, b *state.Batch) error {
 	var keys [][]byte
 	err := state.EachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {

@@ -130,8 +130,8 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 	}
 }
 
-// TestHostsRecordAPersonSideBySide: hosts record into one scope at the same moment, for a provider without native calls,
-// which takes no turn before its only commit. The one that comes second begins anew; no caller gets a conflict.
+// TestHostsRecordAPersonSideBySide: hosts record into one scope at the same moment, for a provider without native
+// calls, which takes no turn before its only commit. The one that comes second begins anew; no caller gets a conflict.
 func TestHostsRecordAPersonSideBySide(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true}
 	_, err := postgres.Migrate(t.Context(), opts)

@@ -294,8 +294,8 @@ func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []a
 	return nil
 }
 
-// firstConflict is the first conflict in a guest's answer; nil when there is none. One of keys comes from reads before and
-// after another host's commit.
+// firstConflict is the first conflict in a guest's answer; nil when there is none. One of keys comes from reads before
+// and after another host's commit.
 func firstConflict(received []abi.ReceiptOrError, err error) error {
 	if err != nil && abi.CodeOf(err) == abi.CodeConflict {
 		return err

@@ -158,8 +158,8 @@ func scopeOf(event string) string {
 	return fmt.Sprintf("s%02d-%05d", client/2, i/scopeEvents)
 }
 
-// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot over one database. Clients record and read, each
-// call at any host. Meanwhile hosts and the database are killed and stopped, the network between them and to the
+// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot over one database. Clients record and read,
+// each call at any host. Meanwhile hosts and the database are killed and stopped, the network between them and to the
 // backend is cut, the slot becomes read-only and writable again, and its provider is exchanged. In the end each event
 // is in the backend once, and what the clients got can have happened one after another.
 func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {

@@ -32,8 +32,8 @@ func TestADeadHostsScopeIsUsableAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		text := "deliver a b"
-		return slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: id, RunID: "r", UserID: scopeOf(id), SessionID: "s", TurnID: id,
-			Timestamp: "2026-01-01T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
+		return slot.RecordEvent(ctx, &abi.MemoryEvent{EventID: id, RunID: "r", UserID: scopeOf(id), SessionID: "s",
+			TurnID: id, Timestamp: "2026-01-01T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 	}
 	until := func(id string) time.Time {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

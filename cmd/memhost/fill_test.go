@@ -55,10 +55,11 @@ var fillings = []filling{
 }
 
 // nanobotYAML lets a memory consolidate while it is filled: a session brings several archives.
-const nanobotYAML = "    %s: {llm: {base_url: %s/v1, model: stub}, profile: local, update_policy: window, memory_window: 60}\n"
+const nanobotYAML = "    %s: {llm: {base_url: %s/v1, model: stub}, profile: local, update_policy: window, " +
+	"memory_window: 60}\n"
 
-// fillSize is how many events are filled, how often a process is killed, of how many people the events are, and how many
-// events a second are let through (0: any number).
+// fillSize is how many events are filled, how often a process is killed, of how many people the events are, and how
+// many events a second are let through (0: any number).
 type fillSize struct {
 	events, kills, people int
 	rate                  float64
@@ -177,9 +178,9 @@ var marks = regexp.MustCompile(`Zorvex\d{7}`)
 func fillEvent(mark, person string, n int) *abi.MemoryEvent {
 	text, answer := fmt.Sprintf("My cat number %d is called %s.", n, mark), "I will remember that."
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second).Format(time.RFC3339)
-	return &abi.MemoryEvent{EventID: "e" + strings.TrimPrefix(mark, "Zorvex"), RunID: "r", UserID: person, SessionID: fmt.Sprint("s", n/50),
-		TurnID: fmt.Sprint("t", n), Timestamp: at, Messages: []abi.Message{{Role: abi.RoleUser, Content: &text},
-			{Role: abi.RoleAssistant, Content: &answer}}}
+	return &abi.MemoryEvent{EventID: "e" + strings.TrimPrefix(mark, "Zorvex"), RunID: "r", UserID: person,
+		SessionID: fmt.Sprint("s", n/50), TurnID: fmt.Sprint("t", n), Timestamp: at,
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
 // archive writes the events and adds them to the archive.

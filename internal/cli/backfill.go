@@ -131,8 +131,9 @@ func (b *backfiller) shadow(ctx context.Context, name string) error {
 		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
 }
 
-const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled from the archive, or from files, while the present one serves, then gets what is
-recorded, and serves as soon as it has everything. It goes on after a restart of the slot.`
+const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled
+from the archive, or from files, while the present one serves, then gets what is recorded, and serves as soon as
+it has everything. It goes on after a restart of the slot.`
 
 func (a *app) backfillCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "backfill", Short: "Watch, stop or throw away the filling of another memory",
@@ -156,7 +157,8 @@ func (a *app) backfillCommand() *cobra.Command {
 		c *client.Client) (*abi.Backfill, error) {
 		return c.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: accept})
 	})
-	turn.Flags().BoolVar(&accept, "accept-open", false, "let it serve although events are open, dropped, or held back by read-only scopes")
+	turn.Flags().BoolVar(&accept, "accept-open", false,
+		"let it serve although events are open, dropped, or held back by read-only scopes")
 	cmd.AddCommand(turn,
 		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*abi.Backfill, error) {
 			b, err := c.BackfillStatus(ctx)

@@ -17,16 +17,18 @@ import (
 	"github.com/memhost/memhost/internal/registry"
 )
 
-const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made ready beside the old one, then one switch. When a step fails the
-old one serves on, and the error names the step. Without --block the slot's own configuration has the new provider's block. The new one has only what is recorded from
-then on; --backfill fills it before it serves: from the archive or, where files follow, from these, which memhost archive export wrote (- is standard input).`
+const swapHelp = `Exchanges the provider of a running slot, by POST /v1/swap: the new one is loaded, tried out and made
+ready beside the old one, then one switch. When a step fails the old one serves on, and the error names the step.
+Without --block the slot's own configuration has the new provider's block. The new one has only what is recorded
+from then on; --backfill fills it before it serves: from the archive or, where files follow, from these, which
+memhost archive export wrote (- is standard input).`
 
 func (a *app) swapCommand() *cobra.Command {
 	var plugin, block string
 	var fill backfillFlags
 	cmd := &cobra.Command{
-		Use: "swap PROVIDER|oci://... [--backfill [FILE|-]...]", Short: "Exchange the provider of a running slot", Long: swapHelp,
-		Args: cobra.MinimumNArgs(1),
+		Use: "swap PROVIDER|oci://... [--backfill [FILE|-]...]", Args: cobra.MinimumNArgs(1),
+		Short: "Exchange the provider of a running slot", Long: swapHelp,
 		Example: "  memhost swap no_memory\n  memhost swap mem0 --block '{\"url\": \"http://127.0.0.1:8000\"}'\n" +
 			"  memhost swap graphiti --backfill --dry-run\n  memhost swap graphiti --backfill all.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +49,8 @@ func (a *app) swapCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&plugin, "plugin", "", "the module: a file, oci://..., or the name of a built-in one")
-	cmd.Flags().BoolVar(&fill.backfill, "backfill", false, "fill it first, from the archive or from files (memhost backfill --help)")
+	cmd.Flags().BoolVar(&fill.backfill, "backfill", false,
+		"fill it first, from the archive or from files (memhost backfill --help)")
 	cmd.Flags().BoolVar(&fill.dryRun, "dry-run", false, "with --backfill: say what would be sent, and send nothing")
 	cmd.Flags().Float64Var(&fill.rate, "rate", 0, "with --backfill: the most events a second; 0 means no limit")
 	cmd.Flags().StringVar(&fill.identity, "identity", "", "with files: the age key for which they were encrypted")

@@ -57,8 +57,8 @@ type logEntry struct {
 	CanonicalizedBody []byte `json:"canonicalizedBody"`
 }
 
-// verifyEntry checks that a log of the root has the signature, and gives that log. The time is when the log says that it
-// got it, zero where it does not say so.
+// verifyEntry checks that a log of the root has the signature, and gives that log. The time is when the log says that
+// it got it, zero where it does not say so.
 func (r *Root) verifyEntry(e *logEntry, s signatureOf) (log logKey, at time.Time, err error) {
 	i := slices.IndexFunc(r.logs, func(l logKey) bool { return l.id == string(e.LogID.KeyID) })
 	if i < 0 {

@@ -107,5 +107,6 @@ func TestASignerIsWhatTheBundleSays(t *testing.T) {
 	assert.Equal(t, "an unknown key", Signer([]byte("no JSON")))
 	assert.Equal(t, "an unknown key", Signer([]byte(`{}`)))
 	assert.Equal(t, "an unknown key", Signer([]byte(`{"verificationMaterial":{"publicKey":{"hint":"x"}}}`)))
-	assert.Equal(t, "a certificate for no identity", Signer([]byte(`{"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}}}`)))
+	assert.Equal(t, "a certificate for no identity",
+		Signer([]byte(`{"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}}}`)))
 }

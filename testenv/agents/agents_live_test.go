@@ -52,8 +52,8 @@ func again(t *testing.T, variables ...string) {
 	if _, subtests, ok := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); ok {
 		run += "/" + subtests
 	}
-	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self, "-test.run="+run, "-test.v",
-		"-test.timeout=20m")
+	cmd := exec.Command("unshare", "-rn", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self, "-test.run="+run,
+		"-test.v", "-test.timeout=20m")
 	cmd.Env = append(os.Environ(), programVariable+"="+program)
 	cmd.Env = append(cmd.Env, variables...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -124,8 +124,8 @@ func (m *machine) command(home, program string, args ...string) *exec.Cmd {
 	cmd.Dir = filepath.Join(m.home, "project")
 	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + filepath.Join(home, ".codex"), "TERM=dumb", "LANG=C.UTF-8",
 		"PATH=" + filepath.Dir(os.Getenv(programVariable)) + ":/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + os.TempDir(),
-		"ENABLE_TOOL_SEARCH=false", "ANTHROPIC_BASE_URL=" + m.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-		"MEMHOST_SERVER=" + m.server}
+		"ENABLE_TOOL_SEARCH=false", "ANTHROPIC_BASE_URL=" + m.model.URL, "ANTHROPIC_API_KEY=none",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "MEMHOST_SERVER=" + m.server}
 	return cmd
 }
 
@@ -145,8 +145,8 @@ func (m *machine) memhost(args ...string) string {
 }
 
 func (m *machine) Start() {
-	m.slot = exec.Command(os.Getenv(programVariable), "run", "--json", "--config", filepath.Join(m.home, "memhost.yaml"), "--data",
-		filepath.Join(m.home, "data"), "--listen", m.server)
+	m.slot = exec.Command(os.Getenv(programVariable), "run", "--json", "--config", filepath.Join(m.home, "memhost.yaml"),
+		"--data", filepath.Join(m.home, "data"), "--listen", m.server)
 	out, err := m.slot.StdoutPipe()
 	require.NoError(m.t, err)
 	require.NoError(m.t, m.slot.Start())
@@ -166,6 +166,22 @@ func (m *machine) Stop() {
 func (m *machine) Swap(provider string) { m.memhost("swap", provider) }
 
 func (m *machine) Archive() string { return m.memhost("archive", "export") }
+
+// end is the end of a turn: what waits in the queue is lost where the queue is switched off. The model was asked once,
+// and again after a tool, each time with at most one context. It gives the first one.
+func (m *machine) end(turn conversation.Turn, without string, waiting []string) string {
+	if without == "queue" {
+		for _, file := range waiting {
+			require.NoError(m.t, os.RemoveAll(file))
+		}
+	}
+	requests := m.model.take()
+	require.Len(m.t, requests, 1+strings.Count(turn.Text, "TOOL"), "turn %d", turn.N)
+	for _, request := range requests {
+		require.LessOrEqual(m.t, strings.Count(contexts(m.t, request), "<memory-context"), 1)
+	}
+	return contexts(m.t, requests[0])
+}
 
 // agent is Claude Code or Codex. Each person has a home folder with it.
 type agent struct {
@@ -194,8 +210,8 @@ func (a *agent) Say(turn conversation.Turn) string {
 		if a.without == "scope" {
 			user = "ann"
 		}
-		_, said := a.output(a.command(home, os.Getenv(programVariable), "hook", "install", a.name, "--server", a.server, "--run",
-			"study", "--user", user))
+		_, said := a.output(a.command(home, os.Getenv(programVariable), "hook", "install", a.name, "--server", a.server,
+			"--run", "study", "--user", user))
 		require.Contains(a.t, said, "Written.")
 	}
 	a.model.take()
@@ -227,8 +243,8 @@ func (a *agent) claude(home, key string, turn conversation.Turn) {
 var codexSession = regexp.MustCompile(`session id: (\S+)`)
 
 func (a *agent) codex(home, key string, turn conversation.Turn) {
-	config := fmt.Sprintf("model = \"stub\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"%s/v1\"\n"+
-		"wire_api = \"responses\"\nrequest_max_retries = 0\n", a.model.URL)
+	config := fmt.Sprintf("model = \"stub\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
+		"base_url = \"%s/v1\"\nwire_api = \"responses\"\nrequest_max_retries = 0\n", a.model.URL)
 	require.NoError(a.t, os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o600))
 	args := []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"}
 	if a.sessions[key] != "" {

@@ -85,7 +85,8 @@ func (o *openCode) install(user string) {
 		"model": "stub/stub", "small_model": "stub/stub", "share": "disabled", "autoupdate": false,
 		"provider": map[string]any{"stub": map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "stub",
 			"options": map[string]any{"baseURL": o.model.URL + "/v1", "apiKey": "none"},
-			"models":  map[string]any{"stub": map[string]any{"name": "stub", "limit": map[string]any{"context": 200000, "output": 4096}}}}},
+			"models": map[string]any{"stub": map[string]any{"name": "stub",
+				"limit": map[string]any{"context": 200000, "output": 4096}}}}},
 		"command": map[string]any{"review": map[string]any{"template": "The template, with $ARGUMENTS"}},
 	})
 	require.NoError(o.t, err)
@@ -185,17 +186,7 @@ func (o *openCode) Say(turn conversation.Turn) string {
 			return o.events.has(turn.Text) || o.slot == nil && waits(o.waiting(), turn.Text)
 		})
 	}
-	if o.without == "queue" {
-		for _, file := range o.waiting() {
-			require.NoError(o.t, os.RemoveAll(file))
-		}
-	}
-	requests := o.model.take()
-	require.Len(o.t, requests, 1+strings.Count(turn.Text, "TOOL"), "turn %d", turn.N)
-	for _, request := range requests {
-		require.LessOrEqual(o.t, strings.Count(contexts(o.t, request), "<memory-context"), 1)
-	}
-	return contexts(o.t, requests[0])
+	return o.end(turn, o.without, o.waiting())
 }
 
 // Settle waits until no turn waits.
@@ -250,8 +241,8 @@ func (o *openCode) failing() {
 	o.recorded("ann", "failing one of ann", "failing two of ann")
 }
 
-// compacted fills the model's window in the middle of a turn. OpenCode has the conversation summarised, and goes on with
-// a message of its own: the words are recorded once, and the context is there before and after, and in no summary.
+// compacted fills the model's window in the middle of a turn. OpenCode has the conversation summarised, and goes on
+// with a message of its own: the words are recorded once, and the context is there before and after, and in no summary.
 func (o *openCode) compacted() {
 	session := o.session("ann", "compacted")
 	o.post("ann", session+"/message", message("I like oolong tea, compacted, of ann"))
@@ -267,7 +258,8 @@ func (o *openCode) compacted() {
 			summaries++
 			require.Contains(o.t, request, "long one of ann")
 		}
-		require.Equal(o.t, !summary, strings.Contains(contexts(o.t, request), "oolong tea"), request[len(request)-min(len(request), 3000):])
+		require.Equal(o.t, !summary, strings.Contains(contexts(o.t, request), "oolong tea"),
+			request[len(request)-min(len(request), 3000):])
 		with++
 	}
 	require.Equal(o.t, 1, summaries, "the conversation was summarised")
@@ -292,7 +284,8 @@ func (o *openCode) subAgent() {
 
 // command is a command with a template: the person's words are its name and arguments.
 func (o *openCode) command() {
-	o.post("ann", o.session("ann", "command")+"/command", map[string]any{"command": "review", "arguments": "my file of ann"})
+	o.post("ann", o.session("ann", "command")+"/command",
+		map[string]any{"command": "review", "arguments": "my file of ann"})
 	o.recorded("ann", "/review my file of ann")
 	require.NotContains(o.t, o.Archive(), "The template")
 }
@@ -304,8 +297,8 @@ func (o *openCode) once(text string) {
 
 var openCodeRun = regexp.MustCompile(`(?m)^ *\$ opencode (run .*)$`)
 
-// fiveMinutes does what docs/agents.md says at the command line, once while the slot is down: the end of OpenCode leaves
-// the turn in the queue, and the next one delivers it.
+// fiveMinutes does what docs/agents.md says at the command line, once while the slot is down: the end of OpenCode
+// leaves the turn in the queue, and the next one delivers it.
 func (o *openCode) fiveMinutes() {
 	page, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(o.t, err)

@@ -57,8 +57,10 @@ func (s *stub) answer(w http.ResponseWriter, r *http.Request) {
 	case "/v1/responses":
 		s.bodies = append(s.bodies, string(body))
 		events(w, `{"type":"response.created","response":{"id":"r1"}}`,
-			`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","id":"m1","content":[{"type":"output_text","text":"Noted."}]}}`,
-			`{"type":"response.completed","response":{"id":"r1","usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`)
+			`{"type":"response.output_item.done","item":{"type":"message","role":"assistant","id":"m1",`+
+				`"content":[{"type":"output_text","text":"Noted."}]}}`,
+			`{"type":"response.completed","response":{"id":"r1","usage":{"input_tokens":1,"input_tokens_details":null,`+
+				`"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`)
 	default:
 		http.NotFound(w, r)
 	}
@@ -86,8 +88,8 @@ func (s *stub) chat(w http.ResponseWriter, body string) {
 		if name == "" {
 			name, arguments = s.toolOf(body), `{"path":"."}`
 		}
-		delta = fmt.Sprintf(`{"role":"assistant","content":"Let me look.","tool_calls":[{"index":0,"id":"c1","type":"function",`+
-			`"function":{"name":%q,"arguments":%q}}]}`, name, arguments)
+		delta = fmt.Sprintf(`{"role":"assistant","content":"Let me look.","tool_calls":[{"index":0,"id":"c1",`+
+			`"type":"function","function":{"name":%q,"arguments":%q}}]}`, name, arguments)
 		reason = "tool_calls"
 	}
 	tokens := max(s.tokens, 5)
@@ -135,8 +137,8 @@ func (s *stub) held() (waits bool) {
 	return waits
 }
 
-const messageStart = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"stub","content":[],` +
-	`"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}}`
+const messageStart = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",` +
+	`"model":"stub","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}}`
 
 // events writes server-sent events, each named by its type.
 func events(w http.ResponseWriter, texts ...string) {

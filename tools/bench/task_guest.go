@@ -24,7 +24,8 @@ import (
 func contractRequest() *abi.RetrieveRequest {
 	r := &abi.RetrieveRequest{Query: "what tea do I like?", Scope: scope, SessionID: "s", Filters: map[string]abi.Raw{}}
 	for i := range 12 {
-		r.Filters[fmt.Sprint("item", i)] = abi.Raw(fmt.Sprintf(`{"id":"native-%d","text":%q,"score":0.%d,"at":"2026-01-02T03:04:05Z","valid":true,"tags":["a","b"]}`, i, strings.Repeat("memory ", 20), i+10))
+		r.Filters[fmt.Sprint("item", i)] = abi.Raw(fmt.Sprintf(`{"id":"native-%d","text":%q,"score":0.%d,`+
+			`"at":"2026-01-02T03:04:05Z","valid":true,"tags":["a","b"]}`, i, strings.Repeat("memory ", 20), i+10))
 	}
 	return r
 }

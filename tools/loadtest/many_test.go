@@ -132,8 +132,8 @@ func (m *many) ask(who func(i int) int) (p50, p99 float64) {
 func (m *many) report(events int) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d events of %d people, recorded by one host over PostgreSQL, in batches of %d people with %d "+
-		"events each. Retrievals are one after another; constant are %d people with %d events each, grown are the others.\n\n", events,
-		m.personas, people, perPerson, constant, perPerson)
+		"events each. Retrievals are one after another; constant are %d people with %d events each, grown are the "+
+		"others.\n\n", events, m.personas, people, perPerson, constant, perPerson)
 	b.WriteString("| events | after s | memory of the host, MiB | tables, MiB | bytes an event | dead rows, % | " +
 		"retrieve constant, p50 ms | p99 ms | grown, p50 ms |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range m.rows {

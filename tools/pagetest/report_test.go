@@ -98,7 +98,8 @@ func open(t *testing.T, width, height int, dark bool) *browser {
 	profile, err := os.MkdirTemp(work, "browser-")
 	require.NoError(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile), chromedp.DisableGPU, chromedp.WindowSize(width, height), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.UserDataDir(profile), chromedp.DisableGPU, chromedp.WindowSize(width, height),
+		chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is a folder that dpkg and rpm take for the root of a system. Scripts of packages run in it: it has a shell, and
-// a systemctl that notes what it was asked for.
+// machine is a folder that dpkg and rpm take for the root of a system. Scripts of packages run in it: it has a shell,
+// and a systemctl that notes what it was asked for.
 type machine struct {
 	t    *testing.T
 	root string

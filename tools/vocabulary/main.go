@@ -1,7 +1,7 @@
 // Command vocabulary writes the vocabularies that package tokens embeds, from those of
 // github.com/tiktoken-go/tokenizer: every token in the order of its rank, one byte of length before each, compressed
-// by the command `zstd` at its highest level, which leaves 7 % less than Go's encoder does. Its test holds the files, and
-// the counts of package tokens, against that library's.
+// by the command `zstd` at its highest level, which leaves 7 % less than Go's encoder does. Its test holds the files,
+// and the counts of package tokens, against that library's.
 //
 //	go run ./vocabulary ../internal/text/tokens
 package main

@@ -34,12 +34,14 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	assert.Equal(t, config.Memory{Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
 		LookupExisting: true, Shadows: []string{}, ShadowPercent: 20, ShadowFrom: "archive"}, c.Memory)
-	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000, Page: "on"}, c.Server)
+	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000, Page: "on"},
+		c.Server)
 	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power",
 		StateBytesPerScope: 1 << 30, ShadowRetentionMS: 1209600000}, c.Data)
 	assert.Equal(t, config.Log{Level: "info", Format: "text"}, c.Log)
 	assert.Equal(t, config.Limits{MemoryBytes: 134217728, Pool: 4, CallsInFlight: 256, ResponseBytes: 16777216,
-		RequestBytes: 16777216, StateWriteBytes: 33554432, QueueBytes: 67108864, DeadlineMS: 30000, ModeWaitMS: 10000}, c.Limits)
+		RequestBytes: 16777216, StateWriteBytes: 33554432, QueueBytes: 67108864, DeadlineMS: 30000,
+		ModeWaitMS: 10000}, c.Limits)
 	assert.Empty(t, c.Secrets)
 	assert.Empty(t, c.File)
 	_, isFile := c.PluginFile()

@@ -16,8 +16,8 @@ const (
 	envLevel  = "__"
 )
 
-// reservedEnv lists variables with our prefix that are not configuration. The last three are those of plugins for agents
-// (docs/agents.md), which a person may have set for all programs.
+// reservedEnv lists variables with our prefix that are not configuration. The last three are those of plugins for
+// agents (docs/agents.md), which a person may have set for all programs.
 func reservedEnv() []string {
 	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK",
 		"MEMHOST_MIRRORS", "MEMHOST_RUN", "MEMHOST_USER", "MEMHOST_QUEUE"}

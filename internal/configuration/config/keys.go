@@ -151,10 +151,10 @@ func keys() []key {
 			doc: "How long receipts of delivered events are kept; 0 means forever."},
 		{path: "data.archive_retention_ms", kind: anInteger, def: 0, min: 0, max: 36500 * day,
 			doc: "How long the archive keeps an event; 0 means forever."},
-		{path: "store.postgres.url", kind: aText, doc: "A PostgreSQL database that keeps state, ledger and mode in place of a " +
-			"file in the data folder: postgres://USER@HOST:PORT/DATABASE."},
-		{path: "store.postgres.password.secret", kind: aText, doc: "The name of the secret that is the user's password; its " +
-			"origin is postgres://HOST:PORT."},
+		{path: "store.postgres.url", kind: aText, doc: "A PostgreSQL database that keeps state, ledger and mode in place " +
+			"of a file in the data folder: postgres://USER@HOST:PORT/DATABASE."},
+		{path: "store.postgres.password.secret", kind: aText, doc: "The name of the secret that is the user's password; " +
+			"its origin is postgres://HOST:PORT."},
 		{path: "store.postgres.schema", kind: aText, doc: "The PostgreSQL schema of the tables. Default: memhost."},
 		{path: "data.shadow_retention_ms", kind: anInteger, def: 14 * day, min: 1, max: 3650 * day,
 			doc: "How long stored answers of shadows are kept."},

@@ -88,7 +88,8 @@ func (l *loader) finishTelemetry() {
 		add(at("endpoint"), "%s, the collector's URL", want)
 		return
 	case u.User != nil:
-		add(at("endpoint"), "holds credentials: send them in a header, telemetry.otlp.headers: {Authorization: {secret: NAME}}")
+		add(at("endpoint"), "holds credentials: send them in a header, "+
+			"telemetry.otlp.headers: {Authorization: {secret: NAME}}")
 		return
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		add(at("endpoint"), "has a query or a fragment, %s", want)

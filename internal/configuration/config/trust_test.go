@@ -15,7 +15,8 @@ func TestLinesOfTrustAreRead(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "memhost.yaml")
 	hex := strings.Repeat("0a", 32)
-	require.NoError(t, os.WriteFile(file, []byte("modules:\n  trust:\n    - oci://ghcr.io/team/* signed by keys/team.pub\n"+
+	require.NoError(t, os.WriteFile(file, []byte("modules:\n  trust:\n"+
+		"    - oci://ghcr.io/team/* signed by keys/team.pub\n"+
 		"    - oci://localhost:5000/mem signed by /my keys/a.pub until 2027-01-31\n    - sha256:"+hex+"\n"), 0o600))
 	c, err := Load(Options{File: file, Environ: []string{}})
 	require.NoError(t, err)
@@ -39,8 +40,8 @@ func TestALineOfTrustMayNameAnIdentity(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "memhost.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("modules:\n  sigstore_root: keys/trusted_root.json\n  trust:\n"+
-		"    - oci://ghcr.io/team/* signed by https://github.com/team/mem/.github/workflows/release.yml@refs/tags/* issued by "+
-		"https://token.actions.githubusercontent.com until 2027-01-31\n"), 0o600))
+		"    - oci://ghcr.io/team/* signed by https://github.com/team/mem/.github/workflows/release.yml@refs/tags/* "+
+		"issued by https://token.actions.githubusercontent.com until 2027-01-31\n"), 0o600))
 	c, err := Load(Options{File: file, Environ: []string{}})
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(dir, "keys", "trusted_root.json"), c.Modules.SigstoreRoot)

@@ -87,7 +87,8 @@ func connectAs(t *testing.T, o mcpdoor.Options, client *mcp.ClientOptions) *mcp.
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = c.Close()
-		if err := <-served; client == nil || !errors.Is(err, io.ErrClosedPipe) { // a note was on its way to a client with options
+		// To a client with options a note may be on its way.
+		if err := <-served; client == nil || !errors.Is(err, io.ErrClosedPipe) {
 			require.NoError(t, err)
 		}
 	})
@@ -329,7 +330,8 @@ func TestACallThatFailedIsRepeatedAsTheSameEvent(t *testing.T) {
 	c := connect(t, options(s))
 	e := problem(t, call(t, c, "memory_add", map[string]any{"text": "x"}))
 	first := s.of(abi.OpRecordEvent)[0].(*abi.MemoryEvent)
-	assert.Equal(t, `look at it; repeat the call with "event_id": "`+first.EventID+`"; then it is recorded once, whatever became of this one`, e.Hint)
+	assert.Equal(t, `look at it; repeat the call with "event_id": "`+first.EventID+
+		`"; then it is recorded once, whatever became of this one`, e.Hint)
 
 	// By another process, later.
 	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: first.EventID, Status: abi.StatusCommitted,
@@ -461,8 +463,8 @@ func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
 		s.of(abi.OpForget)[0])
 	call(t, c, "memory_forget", map[string]any{"session_id": "another", "reason": "ann asked"})
 	assert.Equal(t, &abi.ForgetRequest{Scope: scope, SessionID: "another", Reason: "ann asked"}, s.of(abi.OpForget)[1])
-	for _, wrong := range []map[string]any{{}, {"event_ids": []string{"e1"}, "session_id": "s"}, {"from": "2026-01-01T00:00:00Z"},
-		{"event_ids": []int{1}}, {"event_ids": []string{}}} {
+	for _, wrong := range []map[string]any{{}, {"event_ids": []string{"e1"}, "session_id": "s"},
+		{"from": "2026-01-01T00:00:00Z"}, {"event_ids": []int{1}}, {"event_ids": []string{}}} {
 		assert.Equal(t, abi.CodeInvalidArgument, problem(t, call(t, c, "memory_forget", wrong)).Code, "%v", wrong)
 	}
 	assert.Equal(t, abi.CodeDenied, problem(t, call(t, c, "memory_forget",

@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	initialize  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	addTea      = `{"jsonrpc":"2.0","id":"add","method":"tools/call","params":{"name":"memory_add","arguments":{"text":"I like tea."}}}`
+	addTea      = `{"jsonrpc":"2.0","id":"add","method":"tools/call","params":` +
+		`{"name":"memory_add","arguments":{"text":"I like tea."}}}`
 )
 
 // reply is a line that a door wrote.
@@ -193,7 +195,8 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{initialize, addTea, "[" + initialize + "]", "{", "\n\n",
-		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
+		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -137,9 +137,8 @@ func TestALongSearchTellsItsProgressAndIsCancelledAtTheSlot(t *testing.T) {
 	o := options(s)
 	o.ProgressEvery = 10 * time.Millisecond
 	progress := make(chan *mcp.ProgressNotificationParams, 1000)
-	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-		progress <- r.Params
-	}})
+	tell := func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params }
+	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: tell})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -174,9 +173,8 @@ func TestASearchIsGivenUpInTimeAndWithoutATokenTellsNoProgress(t *testing.T) {
 	o := options(s)
 	o.SearchTimeout, o.ProgressEvery = 100*time.Millisecond, time.Millisecond
 	progress := make(chan struct{}, 1000)
-	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
-		progress <- struct{}{}
-	}})
+	tell := func(context.Context, *mcp.ProgressNotificationClientRequest) { progress <- struct{}{} }
+	c := connectAs(t, o, &mcp.ClientOptions{ProgressNotificationHandler: tell})
 	r := call(t, c, "memory_search", map[string]any{"query": "tea"})
 	assert.True(t, r.IsError)
 	require.ErrorIs(t, <-givenUp, context.DeadlineExceeded)

@@ -26,8 +26,8 @@ func decode(stored []byte) (holding, error) {
 	}
 	var h holding
 	if len(stored) != len(h.holder)+8 {
-		return h, &state.Error{Kind: state.ErrDamaged, Message: fmt.Sprintf("the record of a scope's turn has %d bytes, want "+
-			"%d", len(stored), len(h.holder)+8), Hint: "restore the database from a backup"}
+		return h, &state.Error{Kind: state.ErrDamaged, Message: fmt.Sprintf("the record of a scope's turn has %d bytes, "+
+			"want %d", len(stored), len(h.holder)+8), Hint: "restore the database from a backup"}
 	}
 	h.holder = Session(stored)
 	h.epoch = binary.BigEndian.Uint64(stored[len(h.holder):])
@@ -153,8 +153,8 @@ func (t *Turn) Commit(ctx context.Context, b *state.Batch, last bool) error {
 }
 
 func (t *Turn) refused(cause error) error {
-	return &state.Error{Kind: state.ErrTurn, Cause: cause, Message: "the turn of the scope was lost: another host has taken " +
-		"it over, or the mode has changed", Hint: "try again"}
+	return &state.Error{Kind: state.ErrTurn, Cause: cause, Message: "the turn of the scope was lost: another host has " +
+		"taken it over, or the mode has changed", Hint: "try again"}
 }
 
 // Anew reports whether the operation may begin anew: its first commit was refused, and so nothing was written.
