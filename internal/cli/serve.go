@@ -162,6 +162,9 @@ func (a *app) start(ctx context.Context, c *config.Config, options config.Option
 		return nil, err
 	}
 	starting = false
+	if err = metrics.Followers(v.slot.FollowerCounts); err != nil {
+		return nil, err
+	}
 	step = "manifest"
 	if err = manifest.start(v.slot, full != nil); err != nil {
 		return nil, err

@@ -327,6 +327,7 @@ func (f *Follower) settle(ctx context.Context, e archivedEvent, answer *abi.Rece
 	err error) {
 	for try, wait := 1, deliverPause; ; try++ {
 		result, why := f.judge(answer, try)
+		f.tally.add(result)
 		switch result {
 		case outcomeDone, outcomeLeftOut:
 			return result, waited, nil

@@ -52,6 +52,7 @@ type Follower struct {
 	// lastPage is how many events the last page had.
 	lastPage int
 	speed    speed
+	tally    tally
 	// nextSend is when the limit on events a second lets the next one go.
 	nextSend time.Time
 

@@ -117,5 +117,6 @@ func (f *Follower) retry(ctx context.Context, number int64, erasures []archive.E
 		return outcomeOpen, err
 	}
 	result, _ := f.judge(&answers[0], mostTries)
+	f.tally.add(result)
 	return result, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -142,6 +143,61 @@ func (c hostCounts) Collect(to chan<- prometheus.Metric) {
 	count(takeOvers, n.TakeOvers)
 	count(lateWrites, n.LateWrites)
 	count(uncertainEvents, n.UncertainEvents)
+}
+
+// Followers shows how far the memories are that follow the slot.
+//
+// Errors: it is shown already.
+func (m *Metrics) Followers(counts func(context.Context) ([]host.FollowerCounts, error)) error {
+	if err := m.registry.Register(followerCounts(counts)); err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+	}
+	return nil
+}
+
+// followerCounts is the prometheus.Collector of a slot's followers.
+type followerCounts func(context.Context) ([]host.FollowerCounts, error)
+
+// followerDesc describes a metric of a follower.
+func followerDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("memhost_follower_"+name, help, []string{"role", "provider"}, nil)
+}
+
+var (
+	followerQueue = followerDesc("queue_events", "Events that a memory which follows the slot has not got yet.")
+	followerLag   = followerDesc("lag_seconds", "How long ago the oldest of these events was recorded.")
+	followerGot   = followerDesc("delivered_total", "Events that it got.")
+	followerFails = followerDesc("failed_total",
+		"Deliveries of an event that were refused, did not reach it, or had an outcome that was not known.")
+)
+
+// Describe implements prometheus.Collector.
+func (c followerCounts) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{followerQueue, followerLag, followerGot, followerFails} {
+		to <- d
+	}
+}
+
+// followersWithin bounds the reading of followers' queues.
+const followersWithin = 5 * time.Second
+
+// Collect implements prometheus.Collector. A store that cannot be read leaves these metrics out and no others.
+func (c followerCounts) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), followersWithin)
+	defer cancel()
+	list, err := c(ctx)
+	if err != nil {
+		return
+	}
+	for _, f := range list {
+		show := func(d *prometheus.Desc, kind prometheus.ValueType, value float64) {
+			to <- prometheus.MustNewConstMetric(d, kind, value, f.Role, f.Provider)
+		}
+		show(followerQueue, prometheus.GaugeValue, float64(f.Queue))
+		show(followerLag, prometheus.GaugeValue, f.Lag.Seconds())
+		show(followerGot, prometheus.CounterValue, float64(f.Delivered))
+		show(followerFails, prometheus.CounterValue, float64(f.Failed))
+	}
 }
 
 // Observe counts an operation: it is made for host.Options.Observe.

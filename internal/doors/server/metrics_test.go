@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +26,10 @@ func TestWhatMetricsShow(t *testing.T) {
 	require.NoError(t, m.Host(func() host.Counts {
 		return host.Counts{Commits: 7, CommitsRefused: 6, CommitsFailed: 5, CommitsUncertain: 4, TurnWaits: 3,
 			TurnWaited: 1500 * time.Millisecond, TakeOvers: 2, LateWrites: 1, UncertainEvents: 8}
+	}))
+	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
+		return []host.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25", Queue: 12, Lag: 2500 * time.Millisecond,
+			Delivered: 11, Failed: 10}}, nil
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Latency: 30 * time.Millisecond,
@@ -62,11 +67,29 @@ func TestWhatMetricsShow(t *testing.T) {
 		"memhost_take_overs_total 2",
 		"memhost_late_writes_total 1",
 		"memhost_uncertain_events_total 8",
+		`memhost_follower_queue_events{provider="bm25",role="shadow"} 12`,
+		`memhost_follower_lag_seconds{provider="bm25",role="shadow"} 2.5`,
+		`memhost_follower_delivered_total{provider="bm25",role="shadow"} 11`,
+		`memhost_follower_failed_total{provider="bm25",role="shadow"} 10`,
 		"go_goroutines ",
 	} {
 		require.Contains(t, w.Body.String(), line)
 	}
 	require.NotContains(t, w.Body.String(), "secret")
+}
+
+// TestFollowersThatCannotBeRead leave their metrics out and no others.
+func TestFollowersThatCannotBeRead(t *testing.T) {
+	m, err := server.NewMetrics(nil)
+	require.NoError(t, err)
+	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
+		return nil, abi.NewError(abi.CodeUnavailable, "the store cannot be read")
+	}))
+	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
+	w := ask(s.Handler(), "GET", wire.PathMetrics, "")
+	require.Equal(t, 200, w.Code)
+	require.Contains(t, w.Body.String(), "go_goroutines ")
+	require.NotContains(t, w.Body.String(), "memhost_follower_")
 }
 
 func TestCallersCannotMakeSeries(t *testing.T) {
@@ -108,6 +131,9 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
 	require.NoError(t, m.Host(func() host.Counts { return host.Counts{} }))
+	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
+		return []host.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25"}}, nil
+	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,
 		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
