@@ -52,14 +52,41 @@ func layerOf(r Reference, manifest []byte) (ocispec.Descriptor, error) {
 	return layer, nil
 }
 
-// verified reads what a descriptor names; other bytes than those are an error.
+// verified reads what a descriptor names. Other bytes than those are an error with the code backend, a connection that
+// breaks before they are all there is one with the code unavailable.
 func verified(r Reference, from io.Reader, d ocispec.Descriptor) ([]byte, error) {
-	b, err := content.ReadAll(from, d)
-	if err != nil {
+	body := &brokenReader{from: from}
+	b, err := content.ReadAll(body, d)
+	switch {
+	case body.broken != nil:
+		e := abi.WrapError(abi.CodeUnavailable,
+			fmt.Sprintf("%s: the connection to the registry broke after %d of %d bytes: %s", r, body.n, d.Size, body.broken),
+			body.broken).WithHint("try again")
+		e.Retryable = true
+		return nil, e
+	case err != nil:
 		return nil, abi.WrapError(abi.CodeBackend,
-			fmt.Sprintf("%s: the registry sent other bytes than %s of %d bytes: %s", r, d.Digest, d.Size, err), err)
+			fmt.Sprintf("%s: the registry sent other bytes than %s of %d bytes: %s", r, d.Digest, d.Size, err), err).
+			WithHint("the registry, or something on the way, changes what it sends: try another one that has it, " +
+				"as with MEMHOST_MIRRORS")
 	}
 	return b, nil
+}
+
+// brokenReader counts what it reads, and keeps the error that ends it early.
+type brokenReader struct {
+	from   io.Reader
+	n      int64
+	broken error
+}
+
+func (b *brokenReader) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	b.n += int64(n)
+	if err != nil && err != io.EOF {
+		b.broken = err
+	}
+	return n, err
 }
 
 // Pack gives the config and the manifest of a module. The same module always has the same manifest, so the same digest.

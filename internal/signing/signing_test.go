@@ -2,8 +2,13 @@ package signing
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"strings"
 	"testing"
 
@@ -96,11 +101,22 @@ func TestKeysAreCosigns(t *testing.T) {
 	}
 	rsa := "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAL8eJ5AKoIsjURpcEoGubZMxLD7+kT+T\n" +
 		"Lr7UkvEtFrRhDDKMtuIIq19FrL4pUIMymPMSLBn3hJLe30Dw48GQM4UCAwEAAQ==\n-----END PUBLIC KEY-----\n"
-	for _, text := range []string{"", "no key", string(private), rsa} {
+	for _, text := range []string{"", "no key", string(private), rsa, onCurve(t, elliptic.P384())} {
 		_, err = ReadPublicKey([]byte(text))
 		require.Error(t, err, text)
 		assert.Equal(t, abi.CodeInvalidArgument, abi.AsError(err).Code)
 	}
+	_, err = ReadPublicKey([]byte(onCurve(t, elliptic.P256())))
+	require.NoError(t, err)
+}
+
+// onCurve is the public half of a new key on a curve.
+func onCurve(t *testing.T, curve elliptic.Curve) string {
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	require.NoError(t, err)
+	pkix, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: pkix}))
 }
 
 func TestASignerIsWhatTheBundleSays(t *testing.T) {

@@ -1,0 +1,130 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"testing"
+
+	served "github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"oras.land/oras-go/v2/content"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// TestAConnectionThatBreaksIsNoLie: half a module is not what a registry that lies would send, and may arrive whole
+// the next time.
+func TestAConnectionThatBreaksIsNoLie(t *testing.T) {
+	breaks := false
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !breaks || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
+			return false
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(tiny)))
+		_, _ = w.Write(tiny[:3])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	at := pushed(t, newClient(t), host)
+	breaks = true
+	c := newClient(t)
+	_, _, err := c.Pull(t.Context(), at)
+	require.ErrorContains(t, err, "broke after 3 of 8 bytes")
+	assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
+	assert.True(t, abi.AsError(err).Retryable)
+	breaks = false
+	wasm, _, err := c.Pull(t.Context(), at)
+	require.NoError(t, err, "nothing of the half is kept")
+	assert.Equal(t, tiny, wasm)
+}
+
+func TestAnotherHostGetsOnlyReadersOfBlobs(t *testing.T) {
+	request := func(method, u string) *http.Request {
+		r, err := http.NewRequest(method, u+"/v2/mem/blobs/sha256:"+strings.Repeat("0", 64), nil)
+		require.NoError(t, err)
+		return r
+	}
+	for method, allowed := range map[string]bool{"GET": true, "HEAD": true, "PUT": false, "POST": false, "DELETE": false} {
+		err := checkRedirect(request(method, "https://store.example"), []*http.Request{request(method, "https://ghcr.io")})
+		assert.Equal(t, allowed, err == nil, method)
+		same := checkRedirect(request(method, "https://ghcr.io"), []*http.Request{request(method, "https://ghcr.io")})
+		require.NoError(t, same, method)
+	}
+}
+
+func TestAManifestThatIsTooLongIsNotRead(t *testing.T) {
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Content-Length", fmt.Sprint(maxManifest+1))
+		_, _ = io.WriteString(w, strings.Repeat(" ", maxManifest+1))
+		return true
+	})
+	pullFails(t, parsed(t, "oci://"+host+"/team/mem:v1"), abi.CodeInvalidArgument, "more than the 1048576 that are read")
+}
+
+// listing is a registry whose list of referrers is not its own.
+func listing(t *testing.T, list func() []ocispec.Descriptor) string {
+	own := served.New(served.Logger(log.New(io.Discard, "", 0)), served.WithReferrersSupport(true))
+	return hostOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "/referrers/") {
+			own.ServeHTTP(w, r)
+			return
+		}
+		index := ocispec.Index{MediaType: ocispec.MediaTypeImageIndex, Manifests: list()}
+		index.SchemaVersion = 2
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+		_ = json.NewEncoder(w).Encode(index)
+	}))
+}
+
+// TestWhatIsAttachedToAnotherModuleIsNotTaken: a registry may list anything; a signature or a report counts for the
+// module that its manifest names, and what is too long for one is not fetched.
+func TestWhatIsAttachedToAnotherModuleIsNotTaken(t *testing.T) {
+	var listed []ocispec.Descriptor
+	host := listing(t, func() []ocispec.Descriptor { return listed })
+	c := newClient(t)
+	at := pushed(t, c, host)
+	repo, err := c.repository(at)
+	require.NoError(t, err)
+	for _, one := range []struct {
+		subject string
+		size    int64 // that its manifest says, beyond the right one
+	}{{at.Digest, 0}, {"sha256:" + strings.Repeat("0", 64), 0}, {at.Digest, maxAttached}} {
+		text := strings.ReplaceAll(one.subject, "sha256:", "note for ")
+		layer := content.NewDescriptorFromBytes(kind, []byte(text))
+		require.NoError(t, repo.Blobs().Push(t.Context(), layer, strings.NewReader(text)))
+		manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":`+
+			`"application/vnd.oci.empty.v1+json","digest":%q,"size":%d},"layers":[{"mediaType":%q,"digest":%q,"size":%d}],"subject":{"mediaType":%q,"digest":%q,`+
+			`"size":1}}`, ocispec.MediaTypeImageManifest, layer.Digest, layer.Size, kind, layer.Digest, layer.Size+one.size,
+			ocispec.MediaTypeImageManifest, one.subject)
+		d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, []byte(manifest))
+		require.NoError(t, repo.Manifests().PushReference(t.Context(), d, strings.NewReader(manifest), d.Digest.String()))
+		listed = append(listed, d)
+	}
+	list, err := c.Attached(t.Context(), at, kind)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "note for "+strings.TrimPrefix(at.Digest, "sha256:"), string(list[0]))
+}
+
+func TestTooMuchThatIsAttachedIsAnError(t *testing.T) {
+	host := listing(t, func() (list []ocispec.Descriptor) {
+		for i := range maxReferrers + 1 {
+			list = append(list, content.NewDescriptorFromBytes("text/plain", []byte(fmt.Sprint(i))))
+		}
+		return list
+	})
+	c := newClient(t)
+	_, err := c.Attached(t.Context(), pushed(t, c, host), kind)
+	require.ErrorContains(t, err, "more than 100 things are attached")
+	assert.Equal(t, abi.CodeTooLarge, abi.CodeOf(err))
+}
