@@ -66,7 +66,7 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$|KilledEvaluation|DocsEval|TheConversation' ./cmd/memhost)
-	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation|AFillThatIsKilled' ./cmd/memhost
+	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation|^TestAFill' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 	$(GO) -C tools test -count=1 ./vocabulary
@@ -126,9 +126,9 @@ cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch fold
 test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
 	$(MAKE) cluster HA=1 TIME=$(or $(TIME),20m)
 
-fill: ## local memories filled from an archive of EVENTS while the slot is killed with -9 again and again, each counted in the end (EVENTS=100000 KILLS=20 PEOPLE=100 MEMORY=bm25; MEMORY=mem0: the real one, killed too)
+fill: ## local memories filled from an archive of EVENTS while the slot is killed with -9 again and again, each counted in the end (EVENTS=100000 KILLS=20 PEOPLE=100 MEMORY=bm25; FROM=file: from a file; MEMORY=mem0: the real one, killed too)
 	MEMHOST_FILL_EVENTS=$(or $(EVENTS),100000) MEMHOST_FILL_KILLS=$(KILLS) MEMHOST_FILL_PEOPLE=$(PEOPLE) MEMHOST_FILL_MEMORY=$(MEMORY) \
-		$(GO) test $(if $(filter mem0,$(MEMORY)),-tags live -run '^TestLive_fill_mem0',-run '^TestAFillThatIsKilled') \
+		$(GO) test $(if $(filter mem0,$(MEMORY)),-tags live -run '^TestLive_fill_mem0',-run '^TestAFill$(if $(filter file,$(FROM)),FromAFile)ThatIsKilled') \
 		-count=1 -v -timeout 120m ./cmd/memhost | grep -E 'fill_test.go|^ *(---|ok|FAIL|PASS)'
 
 load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; writes bin/load, docs/cluster.md)

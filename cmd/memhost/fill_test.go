@@ -89,7 +89,10 @@ func fillSizeOf(t *testing.T) fillSize {
 // TestAFillThatIsKilledArrivesOnce fills each memory from an archive while another one serves and callers record. The
 // slot's process is killed with -9 again and again: while it starts, while it fills, before the turn and after it. In
 // the end each archived event and each event of a caller is in the memory once, by a look into its state.
-func TestAFillThatIsKilledArrivesOnce(t *testing.T) {
+func TestAFillThatIsKilledArrivesOnce(t *testing.T) { fillEach(t, false) }
+
+// fillEach fills each memory, from an archive or from a file.
+func fillEach(t *testing.T, fromFile bool) {
 	program, cache := plainProgram(t), cacheHome(t)
 	if os.Getenv("MEMHOST_FILL_EVENTS") != "" { // for the figures: the program alone
 		var err error
@@ -113,7 +116,7 @@ func TestAFillThatIsKilledArrivesOnce(t *testing.T) {
 				f.yaml = fmt.Sprintf(f.yaml, f.memory, stub.URL)
 			}
 			m := memhost{t, t.TempDir(), cache, program}
-			r := &fillRun{t: t, filling: f, size: fillSizeOf(t), m: m,
+			r := &fillRun{t: t, filling: f, size: fillSizeOf(t), m: m, fromFile: fromFile,
 				request: wire.BackfillRequest{Condition: f.memory}}
 			r.config(f.serving)
 			r.run()
@@ -140,6 +143,8 @@ type fillRun struct {
 	size    fillSize
 	m       memhost
 	request wire.BackfillRequest
+	// fromFile: it is filled by the command with a file, and no archive is kept.
+	fromFile bool
 	// killOther kills and restarts the backend, where there is one: every second time in the slot's place.
 	killOther func()
 
@@ -161,10 +166,11 @@ func (r *fillRun) config(serving string) {
 	if r.request.Backend == serving {
 		word = "backend"
 	}
-	yaml := fmt.Sprintf("memory:\n  %s: %s\n  archive: true\n%s", word, serving, r.yaml)
+	yaml := fmt.Sprintf("memory:\n  %s: %s\n  archive: %t\n", word, serving, !r.fromFile)
 	if r.yaml != "" && !strings.Contains(r.yaml, "backends:") {
-		yaml = fmt.Sprintf("memory:\n  %s: %s\n  archive: true\n  conditions:\n%s", word, serving, r.yaml)
+		yaml += "  conditions:\n"
 	}
+	yaml += r.yaml
 	require.NoError(r.t, os.WriteFile(filepath.Join(r.m.dir, "memhost.yaml"), []byte(yaml), 0o600))
 }
 
@@ -183,10 +189,12 @@ func fillEvent(mark, person string, n int) *abi.MemoryEvent {
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
-// archive writes the events and adds them to the archive.
+// file has the events.
+func (r *fillRun) file() string { return filepath.Join(r.m.dir, "events.jsonl") }
+
+// archive writes the events, and adds them to the archive if there is one.
 func (r *fillRun) archive() {
-	file := filepath.Join(r.m.dir, "events.jsonl")
-	out, err := os.Create(file)
+	out, err := os.Create(r.file())
 	require.NoError(r.t, err)
 	w := bufio.NewWriter(out)
 	for n := range r.size.events {
@@ -196,8 +204,10 @@ func (r *fillRun) archive() {
 	}
 	require.NoError(r.t, w.Flush())
 	require.NoError(r.t, out.Close())
-	said, code := r.m.run("archive", "import", file)
-	require.Zero(r.t, code, said)
+	if !r.fromFile {
+		said, code := r.m.run("archive", "import", r.file())
+		require.Zero(r.t, code, said)
+	}
 }
 
 // start starts the slot and lets the backfill go on.
@@ -247,6 +257,9 @@ func (r *fillRun) status() *abi.Backfill {
 	b, err := r.client.BackfillStatus(r.t.Context())
 	require.NoError(r.t, err)
 	if (b.State == abi.FollowerNone || b.State == abi.FollowerStopped) && !r.serves() {
+		if r.fromFile {
+			return r.beginFromFile()
+		}
 		r.request.EventsPerSecond = r.size.rate
 		b, err = r.client.Backfill(r.t.Context(), r.request)
 		require.NoError(r.t, err)
@@ -261,6 +274,9 @@ func (r *fillRun) run() {
 	r.archive()
 	wall := time.Now()
 	r.start()
+	if r.fromFile {
+		r.killGiving()
+	}
 	r.status() // begins it
 	live, stop := context.WithCancel(r.t.Context())
 	var callers sync.WaitGroup
@@ -282,7 +298,8 @@ func (r *fillRun) run() {
 			r.kill("at the start")
 		case k == r.size.kills-1:
 			r.awaitDone(r.size.events)
-			r.kill("at the turn")
+			r.killAtTheTurn()
+			continue
 		default:
 			r.awaitDone(r.size.events * (k + 1) / (r.size.kills + 1))
 			time.Sleep(rand.N(2 * r.pause()))
@@ -306,6 +323,18 @@ func (r *fillRun) run() {
 		r.size.events, r.size.people, r.said, r.killed, delivered.Seconds(),
 		float64(r.size.events)/delivered.Seconds(), ready.Seconds(), time.Since(wall).Seconds(), r.open,
 		float64(r.memory)/1e6)
+}
+
+// killAtTheTurn kills the slot about when the memory begins to serve. Where it has served, the configuration has the old
+// one, and the fill begins again. From a file the memory gets what is recorded since then: nobody records in between.
+func (r *fillRun) killAtTheTurn() {
+	if r.fromFile {
+		r.saying.Lock()
+		defer r.saying.Unlock()
+	}
+	r.kill("at the turn")
+	r.start()
+	r.status()
 }
 
 // awaitDone waits until so many events were dealt with, or the memory serves.
