@@ -183,6 +183,9 @@ func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events .
 	if err != nil {
 		return err
 	}
+	if h.options.Tracer != nil {
+		h.follow.NoteCause(entries[0].Seq, len(entries), h.traceparentOf(ctx))
+	}
 	err = o.keep(ctx, b)
 	done(err == nil)
 	o.slot.wakeFollowers()

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"net/http"
@@ -34,9 +33,9 @@ type Tracer interface {
 type SpanStart struct {
 	Name string
 	Kind SpanKind
-	// Cause is the header traceparent of a span that led to this one but is not around it, as an agent's question is for
-	// the same question to a shadow. "" for none.
-	Cause string
+	// Causes are the headers traceparent of spans that led to this one but are not around it, as an agent's question is
+	// for the same question to a shadow, and the records of some events for their delivery to a shadow.
+	Causes []string
 }
 
 // SpanKind says what a span is in its trace.
@@ -106,7 +105,9 @@ func (h *Host) traceparentOf(ctx context.Context) string {
 func (o *operation) beginSpan(ctx context.Context) context.Context {
 	start := SpanStart{Name: o.Op, Kind: SpanOperation}
 	if f := o.slot.following; f != nil && o.slot.host.traceparentOf(ctx) == "" {
-		start.Cause = cmp.Or(traceparent.CauseOf(ctx), f.cause)
+		if start.Causes = traceparent.CausesOf(ctx); start.Causes == nil && f.cause != "" {
+			start.Causes = []string{f.cause}
+		}
 	}
 	ctx, o.span = o.slot.host.span(ctx, start)
 	return ctx

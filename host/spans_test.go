@@ -151,7 +151,7 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 	for _, span := range tree.spans() {
 		switch {
 		case span.name != abi.OpRetrieve:
-		case span.texts["memhost.follower"] == string(abi.RoleShadow):
+		case span.texts["memhost.follower"] == abi.RoleShadow:
 			shadows = span
 		default:
 			agents = span
@@ -161,6 +161,48 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 	require.NotNil(t, agents)
 	assert.Equal(t, tree.named(t, "POST /v1/retrieve").id, agents.parent)
 	assert.Zero(t, shadows.parent)
-	assert.Equal(t, tree.Traceparent(within), shadows.start.Cause)
-	assert.Empty(t, agents.start.Cause)
+	assert.Equal(t, []string{tree.Traceparent(within)}, shadows.start.Causes)
+	assert.Empty(t, agents.start.Causes)
+}
+
+// TestADeliverysSpansAreLinked: what a follower is sent has a trace of its own, which names the spans of the records.
+func TestADeliverysSpansAreLinked(t *testing.T) {
+	for _, role := range []string{abi.RoleShadow, abi.RoleBackfill} {
+		t.Run(role, func(t *testing.T) {
+			tree := new(treeOfSpans)
+			ctx := context.Background()
+			s := openSlot(t, open(t, Options{Tracer: tree, Archive: true}), history(t, ""))
+			record(t, s, "ann", 0, 3)
+			require.Len(t, tree.headers(abi.OpRecordEvent, ""), 3)
+			if role == abi.RoleShadow {
+				require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
+				until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+				record(t, s, "ann", 3, 5)
+				until(t, "it has these too", func() bool { return shadowOf(t, s).Progress.Done == 5 })
+			} else {
+				_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+				require.NoError(t, err)
+				serves(t, s, "next")
+			}
+			recorded := tree.headers(abi.OpRecordEvent, "")
+			var causes []string
+			for _, span := range tree.spans() {
+				if span.texts["memhost.follower"] == role && strings.HasPrefix(span.name, abi.OpRecordEvent) {
+					assert.Zero(t, span.parent)
+					causes = append(causes, span.start.Causes...)
+				}
+			}
+			assert.ElementsMatch(t, recorded, causes)
+		})
+	}
+}
+
+// headers are those of an operation's spans, by follower; "" is for the agents' own.
+func (tree *treeOfSpans) headers(name, follower string) (list []string) {
+	for _, s := range tree.spans() {
+		if s.name == name && s.texts["memhost.follower"] == follower {
+			list = append(list, traceparent.Parent{Trace: [16]byte{1}, Span: [8]byte{s.id}, Sampled: true}.String())
+		}
+	}
+	return list
 }

@@ -247,8 +247,8 @@ func (s *span) wire() wireSpan {
 	if s.parent.Present() {
 		w.ParentSpanID = hex.EncodeToString(s.parent.Span[:])
 	}
-	if s.cause.Present() {
-		w.Links = []wireLink{{hex.EncodeToString(s.cause.Trace[:]), hex.EncodeToString(s.cause.Span[:])}}
+	for _, cause := range s.causes {
+		w.Links = append(w.Links, wireLink{hex.EncodeToString(cause.Trace[:]), hex.EncodeToString(cause.Span[:])})
 	}
 	if s.failure != "" {
 		w.Status = wireStatus{statusError, s.failure}

@@ -19,7 +19,10 @@ import (
 	"github.com/memhost/memhost/internal/testkit/collector"
 )
 
-const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+const (
+	caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	other  = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+)
 
 func tracer(c *collector.Collector, change func(*telemetry.Options)) *telemetry.Tracer {
 	o := telemetry.Options{Endpoint: c.URL, SamplePercent: 100, Host: "a", Instance: "a/1", Version: "v1",
@@ -46,7 +49,7 @@ func TestSpansComeAsTheyWere(t *testing.T) {
 	operation.End("")
 	request.SetName("POST /v1/events")
 	request.End("")
-	_, caused := tr.Begin(context.Background(), host.SpanStart{Name: "retrieve", Kind: host.SpanOperation, Cause: caller})
+	_, caused := tr.Begin(context.Background(), host.SpanStart{Name: "retrieve", Kind: host.SpanOperation, Causes: []string{caller, other, "no header"}})
 	caused.End("")
 	tr.Close(10 * time.Second)
 
@@ -76,7 +79,8 @@ func TestSpansComeAsTheyWere(t *testing.T) {
 	linked := collector.One(t, spans, "retrieve")
 	assert.Empty(t, linked.Parent)
 	assert.NotEqual(t, door.Trace, linked.Trace)
-	assert.Equal(t, []string{"4bf92f3577b34da6a3ce929d0e0e4736/00f067aa0ba902b7"}, linked.Links)
+	assert.Equal(t, []string{"4bf92f3577b34da6a3ce929d0e0e4736/00f067aa0ba902b7",
+		"0af7651916cd43dd8448eb211c80319c/b7ad6b7169203331"}, linked.Links)
 	assert.Equal(t, "Bearer s3cret", c.Headers()[0].Get("Authorization"))
 	sent, lost := tr.Counts()
 	assert.Equal(t, []int64{4, 0}, []int64{sent, lost})

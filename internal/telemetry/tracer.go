@@ -118,7 +118,11 @@ func (t *Tracer) Begin(ctx context.Context, start host.SpanStart) (context.Conte
 	if !s.own.Sampled {
 		return ctx, host.NoSpan{}
 	}
-	s.cause, _ = traceparent.Parse(start.Cause)
+	for _, header := range start.Causes {
+		if cause, ok := traceparent.Parse(header); ok {
+			s.causes = append(s.causes, cause)
+		}
+	}
 	return ctx, s
 }
 
@@ -147,8 +151,8 @@ func newID() uint64 {
 type span struct {
 	tracer     *Tracer
 	own        traceparent.Parent
-	parent     traceparent.Parent // none at the beginning of a trace
-	cause      traceparent.Parent // none: there is no link
+	parent     traceparent.Parent   // none at the beginning of a trace
+	causes     []traceparent.Parent // links
 	name       string
 	kind       host.SpanKind
 	began      time.Time

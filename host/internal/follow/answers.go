@@ -124,7 +124,7 @@ func (f *Follower) askOne(ctx context.Context, q *Question) error {
 		return err
 	}
 	began := time.Now()
-	result, err := f.memory.Retrieve(traceparent.WithCause(ctx, q.Cause), &q.request)
+	result, err := f.memory.Retrieve(traceparent.WithCauses(ctx, q.Cause), &q.request)
 	f.mu.Lock()
 	served := f.state == abi.FollowerServes
 	f.mu.Unlock()

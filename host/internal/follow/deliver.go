@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/base/pause"
+	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
 // PageEvents is how many events a follower takes at a time.
@@ -314,7 +315,8 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 		list.Events = append(list.Events, *e.event)
 	}
 	began := time.Now()
-	receipts, err := f.memory.RecordEvents(f.calls, list) // a delivery that began goes on to its end
+	calls := traceparent.WithCauses(f.calls, f.store.causesOf(batch)...)
+	receipts, err := f.memory.RecordEvents(calls, list) // a delivery that began goes on to its end
 	if err != nil {
 		return nil, err
 	}

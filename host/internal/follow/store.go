@@ -86,6 +86,8 @@ type Store struct {
 	// running are the followers that have been started.
 	runningMu sync.Mutex
 	running   map[Key]*Follower
+
+	causes causes
 }
 
 // NewStore makes a Store.

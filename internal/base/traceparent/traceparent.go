@@ -5,6 +5,7 @@ package traceparent
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 )
 
 // Header is the name of the header, and of the member of an MCP request's _meta. Variable is the environment variable
@@ -76,7 +77,7 @@ func (p Parent) String() string {
 
 type (
 	parentKey struct{}
-	causeKey  struct{}
+	causesKey struct{}
 )
 
 // With says of which span the work under ctx is a part.
@@ -98,16 +99,18 @@ func Accept(ctx context.Context, header string) context.Context {
 	return ctx
 }
 
-// WithCause says by its header which span caused the work under ctx without being around it. "" changes nothing.
-func WithCause(ctx context.Context, header string) context.Context {
-	if header == "" {
+// WithCauses says by their headers which spans caused the work under ctx without being around it. Empty ones are left
+// out.
+func WithCauses(ctx context.Context, headers ...string) context.Context {
+	headers = slices.DeleteFunc(slices.Clone(headers), func(header string) bool { return header == "" })
+	if len(headers) == 0 {
 		return ctx
 	}
-	return context.WithValue(ctx, causeKey{}, header)
+	return context.WithValue(ctx, causesKey{}, headers)
 }
 
-// CauseOf is what WithCause said; "" where nobody did.
-func CauseOf(ctx context.Context) string {
-	header, _ := ctx.Value(causeKey{}).(string)
-	return header
+// CausesOf is what WithCauses said; nil where nobody did.
+func CausesOf(ctx context.Context) []string {
+	headers, _ := ctx.Value(causesKey{}).([]string)
+	return headers
 }
