@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptrace"
 	"os"
 	"slices"
@@ -145,8 +146,8 @@ func (h *Host) Counts() Counts {
 // can hold back what has been sent. So it looks again when the request has been written, counts, and tells: the event's
 // receipt, the slot's mode, and the cluster's state name the call.
 
-// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes) and the scope's key -> abi.LateWrite,
-// as JSON.
+// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes), a drawn number (8 bytes), since not
+// every clock has another time for each, and the scope's key -> abi.LateWrite, as JSON.
 const tableLate state.Table = "late"
 
 // maxLateWrites bounds what an answer lists of the table, keptLateWrites the table.
@@ -184,7 +185,8 @@ func (o *operation) noteLate(route string) {
 	o.provider.logger.Error("a write left this host after its session had ended: another host may have acted for the "+
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
 		"events", strings.Join(w.EventIDs, " "))
-	key := append(binary.BigEndian.AppendUint64(nil, uint64(h.now().UnixNano())), o.scope.key[:]...)
+	key := binary.BigEndian.AppendUint64(nil, uint64(h.now().UnixNano()))
+	key = append(binary.BigEndian.AppendUint64(key, rand.Uint64()), o.scope.key[:]...)
 	h.fleet.Insist(func(ctx context.Context) error {
 		var b state.Batch
 		b.PutRecord(tableLate, key, abi.Marshal(w))

@@ -363,6 +363,30 @@ func TestALateWriteIsCountedAndNamed(t *testing.T) {
 	require.NotContains(t, strings.Join(m.Warnings, "\n"), "late_write", "it was before this wall")
 }
 
+// TestLateWritesOfOneMomentAreAllNamed: two of one scope, by a clock that does not go on between them.
+func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
+	server := httptest.NewServer(&scripted{})
+	t.Cleanup(server.Close)
+	paused := newShared(t).join()
+	host := paused.slot(t, server.URL, Options{Now: (&fakeClock{}).now, Intercept: func(ctx context.Context, call NativeCall,
+		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+		if call.Class != abi.ClassRead {
+			paused.die()
+			defer paused.rejoin()
+		}
+		return next(ctx)
+	}})
+	for _, id := range []string{"e", "f"} {
+		_, err := host.RecordEvent(t.Context(), event(id, "deliver a"))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 2, host.host.Counts().LateWrites)
+	require.Eventually(t, func() bool {
+		c, err := host.Cluster(t.Context())
+		return assert.NoError(t, err) && len(c.LateWrites) == 2
+	}, 30*time.Second, time.Millisecond)
+}
+
 // mortal is a host of the crash test: it can die at any step of a write.
 type mortal struct {
 	*member
