@@ -44,9 +44,9 @@ type arm struct {
 	stored func() int64
 	// database is the URL of its server, empty for a file.
 	database string
-	// filled is how long the first event of each persona took, in batches.
-	filled time.Duration
-	cells  []*cell
+	// filled is how long the first event of each persona took, in batches, and known the second one.
+	filled, known time.Duration
+	cells         []*cell
 }
 
 // cell is what one arm did at one rate. The first index is of the operation.
@@ -86,7 +86,8 @@ func TestLoad(t *testing.T) {
 	l.personas, err = strconv.Atoi(setting("LOAD_PERSONAS", "10000"))
 	require.NoError(t, err, "LOAD_PERSONAS")
 	l.build()
-	arms := []*arm{l.onFile(), l.onDatabase("one host, PostgreSQL", 1), l.onDatabase("three hosts, PostgreSQL", 3)}
+	arms := []*arm{l.onFile("one host, file", "power"), l.onDatabase("one host, PostgreSQL", 1),
+		l.onDatabase("three hosts, PostgreSQL", 3)}
 	l.each = whole / time.Duration(len(arms)*len(rates)*rounds)
 	require.GreaterOrEqual(t, l.each, time.Second, "LOAD_TIME: want %v at least", l.each*time.Duration(len(arms)*6))
 	for _, a := range arms {
@@ -133,10 +134,10 @@ func setting(name, otherwise string) string {
 }
 
 // onFile is one host with its state in a file.
-func (l *load) onFile() *arm {
+func (l *load) onFile(name, durability string) *arm {
 	dir := l.t.TempDir()
-	l.configure(dir, "")
-	a := l.open("one host, file", dir)
+	l.configure(dir, fmt.Sprintf("data: {durability: %s}\n", durability))
+	a := l.open(name, dir)
 	a.stored = func() int64 {
 		info, err := os.Stat(filepath.Join(dir, "data", "state.db"))
 		require.NoError(l.t, err)
@@ -149,19 +150,25 @@ func (l *load) onFile() *arm {
 // onDatabase are hosts over a PostgreSQL server of their own.
 func (l *load) onDatabase(name string, hosts int) *arm {
 	server := pgserver.Start(l.t)
+	a := l.onServer(name, server.URL, "memhost", hosts)
+	a.stored = func() int64 { return int64(askDatabase(l.t, server.URL).bytes) }
+	a.before = a.stored()
+	return a
+}
+
+// onServer are hosts over a schema of a PostgreSQL server.
+func (l *load) onServer(name, url, schema string, hosts int) *arm {
 	var dirs []string
 	for range hosts {
 		dir := l.t.TempDir()
-		l.configure(dir, fmt.Sprintf("store: {postgres: {url: %q}}\n", server.URL))
+		l.configure(dir, fmt.Sprintf("store: {postgres: {url: %q, schema: %s}}\n", url, schema))
 		dirs = append(dirs, dir)
 	}
 	migrate := exec.Command(l.program, "cluster", "migrate", "--config", filepath.Join(dirs[0], "memhost.yaml"))
 	said, err := migrate.CombinedOutput()
 	require.NoError(l.t, err, "%s", said)
 	a := l.open(name, dirs...)
-	a.database = server.URL
-	a.stored = func() int64 { return int64(askDatabase(l.t, server.URL).bytes) }
-	a.before = a.stored()
+	a.database = url
 	return a
 }
 
@@ -190,15 +197,22 @@ func (l *load) open(name string, dirs ...string) *arm {
 	return a
 }
 
-// fill records the first event of each persona, in batches.
+// fill records an event of each persona, and then another one, in batches.
 func (l *load) fill(a *arm) {
+	a.filled, a.known = l.record(a), l.record(a)
+	l.t.Logf("%s: %d personas in %.1f s, and again in %.1f s", a.name, l.personas, a.filled.Seconds(), a.known.Seconds())
+}
+
+// record records an event of each persona, in batches, and returns how long that took.
+func (l *load) record(a *arm) time.Duration {
 	c, err := client.New(a.hosts[0].url, "")
 	require.NoError(l.t, err)
+	defer c.Close()
 	began := time.Now()
 	for first := 0; first < l.personas; first += 1000 {
 		batch := &abi.EventBatch{}
-		for range min(1000, l.personas-first) {
-			batch.Events = append(batch.Events, *a.next(int(a.events.Load())))
+		for i := first; i < min(first+1000, l.personas); i++ {
+			batch.Events = append(batch.Events, *a.next(i))
 		}
 		receipts, err := c.RecordEvents(l.t.Context(), batch)
 		require.NoError(l.t, err)
@@ -206,8 +220,7 @@ func (l *load) fill(a *arm) {
 			require.Nil(l.t, r.Error)
 		}
 	}
-	a.filled = time.Since(began)
-	l.t.Logf("%s: %d personas in %.1f s", a.name, l.personas, a.filled.Seconds())
+	return time.Since(began)
 }
 
 // next is a new event of the i-th persona.

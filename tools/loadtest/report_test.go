@@ -44,6 +44,8 @@ type sizes struct {
 	Resident int64 `json:"resident"`
 	// Filled is how many events a second the first one of each persona took, in batches of 1000.
 	Filled float64 `json:"filled_per_s"`
+	// Known is the same for the second one, of personas that the slot knows.
+	Known float64 `json:"known_per_s"`
 }
 
 // report writes load.md, load.json, record.svg and retrieve.svg.
@@ -67,7 +69,8 @@ func (l *load) report(arms []*arm) error {
 	}
 	var stored []sizes
 	for _, a := range arms {
-		s := sizes{Arm: a.name, Events: a.events.Load(), Filled: float64(l.personas) / a.filled.Seconds()}
+		s := sizes{Arm: a.name, Events: a.events.Load(), Filled: float64(l.personas) / a.filled.Seconds(),
+			Known: float64(l.personas) / a.known.Seconds()}
 		s.BytesPerEvent = float64(a.stored()-a.before) / float64(s.Events)
 		for _, h := range a.hosts {
 			s.Resident = max(s.Resident, h.resident())
@@ -122,11 +125,11 @@ func (l *load) table(rows []row, stored []sizes) []byte {
 		fmt.Fprintf(&b, "| %s, %s | %d | %d | %.2f (%.2f) | %.2f (%.2f) | %d |\n", r.Arm, r.Operation, r.Rate, r.Requests,
 			r.P50MS, r.P50Ratio, r.P99MS, r.P99Ratio, r.Errors)
 	}
-	b.WriteString("\n| | events | bytes an event | memory of a host | first event of each persona, batches of 1000 |\n" +
-		"|---|---|---|---|---|\n")
+	b.WriteString("\n| | events | bytes an event | memory of a host | batches of 1000: first event of each persona | second |\n" +
+		"|---|---|---|---|---|---|\n")
 	for _, s := range stored {
-		fmt.Fprintf(&b, "| %s | %d | %.0f (%.2f) | %.0f MiB | %.0f/s |\n", s.Arm, s.Events, s.BytesPerEvent, s.Ratio,
-			float64(s.Resident)/(1<<20), s.Filled)
+		fmt.Fprintf(&b, "| %s | %d | %.0f (%.2f) | %.0f MiB | %.0f/s | %.0f/s |\n", s.Arm, s.Events, s.BytesPerEvent, s.Ratio,
+			float64(s.Resident)/(1<<20), s.Filled, s.Known)
 	}
 	for _, r := range rows {
 		if r.First != "" {
