@@ -68,16 +68,39 @@ func (h haDatabase) wait() {
 	}
 }
 
-// more: the leader's whole node dies, and another one leads.
+// more: the leader's whole node dies, and another one leads; one of three members of etcd dies, or sleeps. Two members are
+// enough, but each Patroni has to find them before what it told etcd runs out.
 func (h haDatabase) more() []fault {
-	return []fault{{"database's node killed", []string{"database"}, func(random *rand.Rand) {
-		n := h.leader()
-		if n == nil {
-			return
-		}
-		n.Kill()
-		time.Sleep(span(random, 25*time.Second, 40*time.Second)) // Patroni's ttl is 20 s
-		n.Start()
-		h.wait()
-	}}}
+	return []fault{
+		{"database's node killed", []string{"database"}, func(random *rand.Rand) {
+			n := h.leader()
+			if n == nil {
+				return
+			}
+			n.Kill()
+			time.Sleep(span(random, 25*time.Second, 40*time.Second)) // Patroni's ttl is 20 s
+			n.Start()
+			h.wait()
+		}},
+		{"etcd killed", []string{"etcd"}, func(random *rand.Rand) {
+			m := h.Members()[random.IntN(3)]
+			m.Kill()
+			time.Sleep(span(random, 5*time.Second, 40*time.Second))
+			m.Start()
+			h.join(m)
+		}},
+		{"etcd stopped", []string{"etcd"}, func(random *rand.Rand) {
+			m := h.Members()[random.IntN(3)]
+			m.Pause()
+			time.Sleep(span(random, 5*time.Second, 40*time.Second))
+			m.Continue()
+			h.join(m)
+		}}}
+}
+
+// join waits until a member of etcd is there again: without two of them there is no leader.
+func (h haDatabase) join(m *patroni.Member) {
+	if !m.Healthy() {
+		h.t.Error("a member of etcd is not there again after a minute")
+	}
 }

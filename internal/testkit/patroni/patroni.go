@@ -27,8 +27,7 @@ type Cluster struct {
 	dir   string
 	bin   string // of PostgreSQL
 	nodes []*Node
-	etcd  []string // addresses of its clients
-	ends  []*exec.Cmd
+	etcd  []*Member
 
 	mu   sync.Mutex
 	logs []*os.File
@@ -114,32 +113,6 @@ func (c *Cluster) command(log, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (c *Cluster) startEtcd() {
-	program := filepath.Join(c.home, "debian", "usr", "bin", "etcd")
-	if _, err := os.Stat(program); err != nil {
-		program = "etcd"
-	}
-	var peers []string
-	ports := make([]int, 3)
-	for i := range ports {
-		ports[i] = c.freePort()
-		peers = append(peers, fmt.Sprintf("etcd%d=http://127.0.0.1:%d", i, ports[i]))
-	}
-	for i, port := range ports {
-		client := fmt.Sprintf("127.0.0.1:%d", c.freePort())
-		peer := fmt.Sprintf("http://127.0.0.1:%d", port)
-		cmd := c.command(fmt.Sprintf("etcd%d.log", i), program, "--name", fmt.Sprint("etcd", i), "--data-dir",
-			filepath.Join(c.dir, fmt.Sprint("etcd", i)), "--listen-client-urls", "http://"+client,
-			"--advertise-client-urls", "http://"+client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", strings.Join(peers, ","), "--heartbeat-interval", "100", "--election-timeout", "1000")
-		if err := cmd.Start(); err != nil {
-			c.t.Fatal("etcd: ", err)
-		}
-		c.ends = append(c.ends, cmd)
-		c.etcd = append(c.etcd, client)
-	}
-}
-
 // configuration of a node: %[1]s its name, %[2]d the port of PostgreSQL, %[3]d that of Patroni, %[4]s the folder, %[5]s
 // the addresses of etcd, %[6]s the programs of PostgreSQL.
 const configuration = `scope: memhost
@@ -184,7 +157,11 @@ postgresql:
 `
 
 func (n *Node) configure() {
-	text := fmt.Sprintf(configuration, n.name, n.port, n.rest, n.c.dir, strings.Join(n.c.etcd, ","), n.c.bin)
+	var etcd []string
+	for _, m := range n.c.etcd {
+		etcd = append(etcd, m.client)
+	}
+	text := fmt.Sprintf(configuration, n.name, n.port, n.rest, n.c.dir, strings.Join(etcd, ","), n.c.bin)
 	if err := os.WriteFile(n.file(".yml"), []byte(text), 0o644); err != nil {
 		n.c.t.Fatal(err)
 	}
@@ -343,9 +320,8 @@ func (c *Cluster) end() {
 	for _, n := range c.nodes {
 		n.Kill()
 	}
-	for _, cmd := range c.ends {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	for _, m := range c.etcd {
+		m.Kill()
 	}
 	for _, file := range c.logs {
 		_ = file.Close()
