@@ -185,7 +185,7 @@ func (a *app) outboxDir(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	c, err := a.config()
+	c, err := a.settings()
 	if err != nil {
 		return "", err
 	}
@@ -212,9 +212,12 @@ const hookReachWithin = time.Minute
 
 // reachForHook is connect, except after a slot was found: then the hook never opens the data folder itself. It would
 // lock out that slot while it restarts.
+//
+// Whatever keeps it from the slot is unavailable, also a mistake in the configuration, which can be mended: turns wait
+// for that. The outbox would take another code for the slot's answer to a turn, and put the turn aside.
 func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 	served := false // a slot that runs was found once
-	return func(ctx context.Context) (*door, error) {
+	reach := func(ctx context.Context) (*door, error) {
 		ctx, cancel := context.WithTimeout(ctx, hookReachWithin)
 		defer cancel()
 		if !served || a.serverNamed() != "" {
@@ -232,6 +235,15 @@ func (a *app) reachForHook() func(ctx context.Context) (*door, error) {
 				WithReason(client.ReasonNoSlot).WithHint("start it again: memhost run")
 		}
 		return d, err
+	}
+	return func(ctx context.Context) (*door, error) {
+		d, err := reach(ctx)
+		if err != nil {
+			e := *abi.AsError(err)
+			e.Code, e.Retryable = abi.CodeUnavailable, true
+			return nil, &e
+		}
+		return d, nil
 	}
 }
 

@@ -88,9 +88,6 @@ func providersIn(m *module) []config.Provider {
 // providersOf lists the providers of the module that memory.plugin names.
 func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
 	m, err := a.openModule(plugin, file)
-	if err == nil {
-		err = a.lockModule(m)
-	}
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller names it
@@ -188,7 +185,8 @@ func fileError(path string, err error) error {
 	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
 }
 
-// resolve finds the module of the chosen provider, and holds it against modules.trust.
+// resolve finds the module of the chosen provider, and holds it against modules.trust. One that passes is pinned by the
+// lock file from then on.
 func (a *app) resolve(c *config.Config) (*module, error) {
 	m, err := a.find(c)
 	if err != nil {
@@ -197,7 +195,7 @@ func (a *app) resolve(c *config.Config) (*module, error) {
 	if err := a.checkTrust(c, m, false); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, a.lockModule(m)
 }
 
 func (a *app) find(c *config.Config) (*module, error) {

@@ -128,22 +128,32 @@ func (a *app) showReference(r registry.Reference, m *module) error {
 	return nil
 }
 
-// pullModule is openModule for a module in a registry. The lock file's digest is taken for a tag, if there is one.
-func (a *app) pullModule(name string) (*module, error) {
+// pinnedReference reads a reference. It has the digest that the lock file has for its tag, if there is one, or the one
+// that it had before in this process.
+func (a *app) pinnedReference(name string) (registry.Reference, error) {
 	r, err := registry.ParseReference(name)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if before, ok := a.pinned.Load(name); ok {
-		r = *before.(*registry.Reference)
-	} else if path := a.lockPath(); path != "" {
-		l, err := registry.ReadLock(path)
-		if err != nil {
-			return nil, err
-		}
-		if r, err = l.Pin(r); err != nil {
-			return nil, err
-		}
+		return *before.(*registry.Reference), nil
+	}
+	path := a.lockPath()
+	if path == "" {
+		return r, nil
+	}
+	l, err := registry.ReadLock(path)
+	if err != nil {
+		return r, err
+	}
+	return l.Pin(r)
+}
+
+// pullModule is openModule for a module in a registry.
+func (a *app) pullModule(name string) (*module, error) {
+	r, err := a.pinnedReference(name)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
 	defer cancel()

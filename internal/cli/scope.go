@@ -54,7 +54,7 @@ func (s *scopeFlags) complete(a *app) error {
 	if s.run != "" && s.user != "" && a.serverNamed() != "" {
 		return nil
 	}
-	c, err := a.config()
+	c, err := a.settings()
 	if err != nil {
 		return err
 	}
