@@ -131,8 +131,8 @@ fill: ## local memories filled from an archive of EVENTS while the slot is kille
 		$(GO) test $(if $(filter mem0,$(MEMORY)),-tags live -run '^TestLive_fill_mem0',-run '^TestAFill$(if $(filter file,$(FROM)),FromAFile)ThatIsKilled') \
 		-count=1 -v -timeout 120m ./cmd/memhost | grep -E 'fill_test.go|^ *(---|ok|FAIL|PASS)'
 
-load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; COMMIT=1: by synchronous_commit; writes bin/load, docs/cluster.md)
-	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^Test$(if $(COMMIT),SynchronousCommit,Load)$$' ./loadtest
+load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; COMMIT=1: by synchronous_commit, and NOTIFY; writes bin/load, docs/cluster.md)
+	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^Test$(if $(COMMIT),(SynchronousCommit|Notify),Load)$$' ./loadtest
 
 many: ## a million events of 10,000 people over PostgreSQL: tables, vacuum, a host's memory, times at the begin and at the end (EVENTS=1000000; writes bin/many, docs/cluster.md)
 	cd tools && MANY_EVENTS=$(or $(EVENTS),1000000) LOAD_OUT=$(CURDIR)/bin/many $(GO) test -tags load -count=1 -v -timeout 0 -run '^TestMany$$' ./loadtest

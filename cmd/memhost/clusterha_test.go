@@ -68,8 +68,8 @@ func (h haDatabase) wait() {
 	}
 }
 
-// more: the leader's whole node dies, and another one leads; one of three members of etcd dies, or sleeps. Two members are
-// enough, but each Patroni has to find them before what it told etcd runs out.
+// more: the leader's whole node dies, and another one leads; one of three members of etcd dies, or sleeps. Two members
+// are enough, but each Patroni has to find them before what it told etcd runs out.
 func (h haDatabase) more() []fault {
 	return []fault{
 		{"database's node killed", []string{"database"}, func(random *rand.Rand) {
