@@ -106,11 +106,19 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 		p, err = readPayload(text)
 	}
 	if err != nil {
-		o.Logger.Warn("no memory for this event", "error", err, "hint", abi.AsError(err).Hint)
+		e := abi.AsError(err)
+		o.Logger.Warn("no memory for this event", "error", err, "hint", e.Hint)
+		if p == nil || p.Event != eventPrompt && p.Event != eventSessionStart {
+			return
+		}
+		write(o, answer{Message: "memhost: no memory: " + e.Message + "; " + e.Hint}, p.Event, out)
 		return
 	}
-	line := (&hook{Options: o, payload: p}).run(ctx).line(p.Event)
-	if _, err := out.Write(line); err != nil {
+	write(o, (&hook{Options: o, payload: p}).run(ctx), p.Event, out)
+}
+
+func write(o Options, a answer, event string, out io.Writer) {
+	if _, err := out.Write(a.line(event)); err != nil {
 		o.Logger.Warn("the agent does not take the answer", "error", err)
 	}
 }

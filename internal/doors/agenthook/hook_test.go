@@ -155,7 +155,7 @@ func TestAPromptGetsContextAndItsTurnIsRecordedAtStop(t *testing.T) {
 
 func TestWhatNoPersonWroteIsNotRecordedAndGetsNoContext(t *testing.T) {
 	a := start(t)
-	for _, text := range []string{"/loop 5m check the build", "/loop", "  \n",
+	for _, text := range []string{"/loop 5m check the build", "/loop", "/loop\n5m check", "/proactive 5m check", "  \n",
 		"<task-notification>\n<task-id>b1</task-id>\n<result>done</result>\n</task-notification>\n",
 		"<teammate-message teammate_id=\"x\">hello</teammate-message>"} {
 		require.Empty(t, a.raw(prompt("s1", text)), text)
@@ -280,7 +280,12 @@ func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 		`{"session_id":"s1","hook_event_name":"Notification"}`: "does nothing at this event",
 	} {
 		a := start(t)
-		require.Empty(t, a.raw(payload))
+		shown := a.raw(payload)
+		if strings.Contains(payload, "UserPromptSubmit") {
+			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input lacks prompt; this version`)
+		} else {
+			require.Empty(t, shown, "a message at each event would be too many")
+		}
 		require.Contains(t, a.log.String(), want, payload)
 		require.Empty(t, a.words())
 	}

@@ -3,6 +3,7 @@ package agenthook
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -40,7 +41,8 @@ type payload struct {
 
 // readPayload reads one object and names the field that an event cannot do without.
 //
-// Errors: invalid_argument for text that is not an object, or that lacks hook_event_name, session_id or prompt.
+// Errors: invalid_argument for text that is not an object, or that lacks hook_event_name, session_id or prompt; the
+// payload is then as much as could be read, nil for the former.
 func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
 	if err := json.Unmarshal(text, p); err != nil {
@@ -57,7 +59,7 @@ func readPayload(text []byte) (*payload, error) {
 		missing = "prompt"
 	}
 	if missing != "" {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "the hook's input lacks "+missing).
+		return p, abi.NewError(abi.CodeInvalidArgument, "the hook's input lacks "+missing).
 			WithHint("this version of the agent may have other hooks; docs/agents.md names the versions that were " +
 				"checked")
 	}
@@ -68,11 +70,14 @@ func readPayload(text []byte) (*payload, error) {
 // messages of other sessions and agents.
 var envelopes = []string{"task-notification", "teammate-message", "cross-session-message"}
 
+// loops are the commands that submit a prompt again and again: /proactive is another name of /loop.
+var loops = []string{"/loop", "/proactive"}
+
 // ofPerson reports whether a person wrote a prompt. A prompt that only mentions an envelope, or has text around it, is
 // a person's.
 func ofPerson(prompt string) bool {
 	text := strings.TrimSpace(prompt)
-	if text == "" || text == "/loop" || strings.HasPrefix(text, "/loop ") {
+	if text == "" || slices.Contains(loops, strings.Fields(text)[0]) {
 		return false
 	}
 	for _, name := range envelopes {

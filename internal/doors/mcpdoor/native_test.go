@@ -1,6 +1,7 @@
 package mcpdoor_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 )
 
 // toolNames are the tools that a client is shown.
@@ -58,6 +60,28 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 	assert.Contains(t, r.Content[0].(*mcp.TextContent).Text, "name: missing")
 	r = call("ledger_memory_memory_search", map[string]any{"user_id": "bob"})
 	assert.Contains(t, r.Content[0].(*mcp.TextContent).Text, "denied")
+
+	// A connection that breaks is made again, and a search with it; a change could be made twice.
+	s.answers[abi.OpNativeQuery] = abi.NewError(abi.CodeUnavailable, "the connection broke")
+	s.answers[abi.OpNativeMutation] = s.answers[abi.OpNativeQuery]
+	once := o.Slot
+	o.Slot = func(ctx context.Context, do func(context.Context, host.Contract) error) error {
+		if err := once(ctx, do); err == nil {
+			return nil
+		}
+		return once(ctx, do)
+	}
+	again := connect(t, o)
+	for name, n := range map[string]int{"memory_branch": 2, "memory_branch_change": 1} {
+		s.asked = nil
+		arguments := map[string]any{"action": "create"}
+		if n == 1 {
+			arguments["name"] = "b"
+		}
+		_, err := again.CallTool(t.Context(), &mcp.CallToolParams{Name: "ledger_memory_" + name, Arguments: arguments})
+		require.NoError(t, err)
+		assert.Len(t, append(s.of(abi.OpNativeMutation), s.of(abi.OpNativeQuery)...), n, name)
+	}
 
 	// Another provider serves: the old one's tools are gone.
 	s.answers["capabilities"] = &abi.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}

@@ -180,3 +180,27 @@ func TestASearchIsGivenUpInTimeAndWithoutATokenTellsNoProgress(t *testing.T) {
 	require.ErrorIs(t, <-givenUp, context.DeadlineExceeded)
 	assert.Empty(t, progress)
 }
+
+func TestEachCallOfTheSlotHasADeadline(t *testing.T) {
+	s := newSlot()
+	s.answers[abi.OpRetrieve] = &abi.RetrieveResult{}
+	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{EventID: "e", Status: abi.StatusCommitted}
+	left := map[string]time.Duration{}
+	answer := s.Answer
+	s.Answer = func(ctx context.Context, op string, request any) (any, error) {
+		if at, ok := ctx.Deadline(); ok {
+			left[op] = time.Until(at)
+		}
+		return answer(ctx, op, request)
+	}
+	o := options(s)
+	o.SearchTimeout, o.CallTimeout = time.Hour, 3*time.Hour
+	c := connect(t, o)
+	require.False(t, call(t, c, "memory_search", map[string]any{"query": "x"}).IsError)
+	require.False(t, call(t, c, "memory_add", map[string]any{"text": "x"}).IsError)
+	assert.InDelta(t, time.Hour, left[abi.OpRetrieve], float64(30*time.Minute), "a search is waited for")
+	assert.InDelta(t, 3*time.Hour, left[abi.OpRecordEvent], float64(30*time.Minute))
+	_, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "memhost://context"})
+	require.NoError(t, err)
+	assert.InDelta(t, 3*time.Hour, left[abi.OpRetrieve], float64(30*time.Minute))
+}
