@@ -195,3 +195,30 @@ func TestThreeHostsSpansAreToldApart(t *testing.T) {
 	}
 	assert.Empty(t, sent, "the backend got %v", backend.list)
 }
+
+// TestAnEvaluationSendsSpansWhereTheCommandSaysSo, and not because of the memhost.yaml of the folder.
+func TestAnEvaluationSendsSpansWhereTheCommandSaysSo(t *testing.T) {
+	c := collector.New(t)
+	m := memhost{t, t.TempDir(), cacheHome(t), ""}
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"),
+		[]byte("telemetry: {otlp: {endpoint: "+c.URL+"}}\n"), 0o600))
+	_, code := m.run("eval", "pack", "build", "synth", "-o", "s.pack", "--option", "personas=1", "--option", "sessions=1",
+		"--option", "turns=1")
+	require.Zero(t, code)
+	evaluate := func(out string, more ...string) {
+		t.Helper()
+		args := []string{"eval", "run", "--pack", "s.pack", "--providers", "full_history", "--no-references", "--out", out}
+		_, code := m.run(append(args, more...)...)
+		require.Zero(t, code)
+	}
+	evaluate("silent")
+	require.Empty(t, c.Spans())
+	evaluate("told", "--config", "memhost.yaml")
+	spans := c.Spans()
+	run := collector.One(t, spans, "evaluation")
+	require.Equal(t, run.ID, collector.One(t, spans, "cell").Parent)
+	require.NotEmpty(t, collector.Named(spans, "probe"))
+	_, code = m.run("eval", "run", "--pack", "s.pack", "--providers", "full_history", "--out", "no", "--set",
+		"telemetry.otlp.endpoint=nowhere")
+	require.NotZero(t, code)
+}

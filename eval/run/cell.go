@@ -250,28 +250,43 @@ func (p *persona) walk(ctx context.Context) error {
 		return err
 	}
 	session := 0
-	var last *pack.Event
+	var events []*pack.Event // of the session
 	for e, err := range p.pack.Events(p.id) {
 		if err != nil {
 			return err
 		}
 		if e.SessionIndex != session && session > 0 {
-			if err := p.test(ctx, session, last, probes[session]); err != nil {
+			if err := p.session(ctx, session, events, probes[session]); err != nil {
 				return err
 			}
+			events = events[:0]
 		}
-		session, last = e.SessionIndex, e
-		if err := p.record(ctx, e); err != nil {
-			return err
-		}
+		session, events = e.SessionIndex, append(events, e)
 	}
 	if session == 0 {
 		return nil
 	}
-	if err := p.test(ctx, session, last, probes[session]); err != nil {
+	if err := p.session(ctx, session, events, probes[session]); err != nil {
 		return err
 	}
 	return p.lastCheck(ctx, session+1)
+}
+
+// session records a session's events and holds the test session after them.
+func (p *persona) session(ctx context.Context, number int, events []*pack.Event, probes []*pack.Probe) error {
+	work := func(ctx context.Context) error {
+		for _, e := range events {
+			if err := p.record(ctx, e); err != nil {
+				return err
+			}
+		}
+		return p.test(ctx, number, events[len(events)-1], probes)
+	}
+	recorded := !slices.ContainsFunc(events, func(e *pack.Event) bool { return !p.done.events[e.EventID] })
+	if recorded && (len(probes) == 0 || p.done.session(number).closed) {
+		return work(ctx) // an earlier process did it all
+	}
+	return p.spanned(ctx, spanSession, func(s host.Span) { s.Number("memhost.eval.session", int64(number)) }, work)
 }
 
 // probes reads the persona's probes by the session they follow.

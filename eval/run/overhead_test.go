@@ -52,7 +52,7 @@ func BenchmarkProbe(b *testing.B) {
 	t := &testSession{persona: p, number: 1, done: p.done.session(1)}
 	b.ResetTimer()
 	for i := range b.N {
-		require.NoError(b, t.ask(b.Context(), &pack.Probe{ProbeID: fmt.Sprint("probe-", i),
+		require.NoError(b, t.ask(b.Context(), 1, &pack.Probe{ProbeID: fmt.Sprint("probe-", i),
 			Query: "What does she drink?"}))
 	}
 }

@@ -115,6 +115,17 @@ func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Optio
 		o.Logger = hclog.NewNullLogger()
 	}
 	run := &runner{Run: r, folder: folder, pack: p, options: o}
+	about := func(s host.Span) {
+		s.Text("memhost.eval.name", r.Lab.Name)
+		s.Text("memhost.eval.lab_sha256", r.LabSHA256)
+		s.Text("memhost.eval.pack_sha256", r.Pack.ContentSHA256)
+	}
+	return run.spanned(ctx, spanRun, about, run.cells)
+}
+
+// cells runs every cell that is not complete.
+func (run *runner) cells(ctx context.Context) error {
+	r, o := run.Run, &run.options
 	var failures []error
 	var mu sync.Mutex
 	seats := make(chan struct{}, r.Lab.CellsAtOnce)
@@ -153,7 +164,15 @@ func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
 	if err := r.update(func() { c.State, c.Error, c.Alone = rundir.Running, nil, alone }); err != nil {
 		return err
 	}
-	head, err := r.walk(ctx, c)
+	about := func(s host.Span) {
+		s.Text("memhost.eval.label", c.Label)
+		s.Number("memhost.eval.replicate", int64(c.Replicate))
+	}
+	var head string
+	err := r.spanned(ctx, spanCell, about, func(ctx context.Context) (err error) {
+		head, err = r.walk(ctx, c)
+		return err
+	})
 	if err == nil {
 		return r.update(func() { c.State, c.Head = rundir.Complete, head })
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/host"
 )
 
 // testSession is one test session while it runs.
@@ -57,8 +58,8 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 	if err := t.wall(ctx, true); err != nil {
 		return err
 	}
-	for _, probe := range probes {
-		if err := t.ask(ctx, probe); err != nil {
+	for i, probe := range probes {
+		if err := t.ask(ctx, i+1, probe); err != nil {
 			return err
 		}
 	}
@@ -157,15 +158,15 @@ func (t *testSession) wall(ctx context.Context, up bool) error {
 	return t.journal.Write(line)
 }
 
-// ask asks a probe once for each budget, and again where its reads are to be compared.
-func (t *testSession) ask(ctx context.Context, probe *pack.Probe) error {
+// ask asks a probe, by its number in the session, once for each budget, and again where its reads are to be compared.
+func (t *testSession) ask(ctx context.Context, number int, probe *pack.Probe) error {
 	for _, budget := range t.budgets {
 		reads := 1
 		if t.sampled(probe.ProbeID) {
 			reads = 3
 		}
 		for read := 1; read <= reads; read++ {
-			if err := t.retrieve(ctx, probe, asked{probe.ProbeID, budget, read}); err != nil {
+			if err := t.retrieve(ctx, number, probe, asked{probe.ProbeID, budget, read}); err != nil {
 				return err
 			}
 		}
@@ -181,10 +182,19 @@ func (t *testSession) sampled(probe string) bool {
 
 // retrieve asks for one context and writes down what came, then lets the agent answer. An error is a result, and never
 // an empty one; but where the backend is gone, the cell ends, and a resumption asks again.
-func (t *testSession) retrieve(ctx context.Context, probe *pack.Probe, a asked) error {
+func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Probe, a asked) error {
 	stored, done := t.done.probes[a]
 	if !done {
-		p, err := t.read(ctx, probe, a)
+		about := func(s host.Span) {
+			s.Number("memhost.eval.probe", int64(number))
+			s.Number("memhost.eval.budget", a.budget)
+			s.Number("memhost.eval.read", int64(a.read))
+		}
+		var p *journal.Probe
+		err := t.spanned(ctx, spanProbe, about, func(ctx context.Context) (err error) {
+			p, err = t.read(ctx, probe, a)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -255,7 +265,11 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 // answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption
 // asks again, from the first turn.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
-	answers, err := t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
+	var answers []journal.Answer
+	err := t.spanned(ctx, spanAnswer, nil, func(ctx context.Context) (err error) {
+		answers, err = t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
+		return err
+	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

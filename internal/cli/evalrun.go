@@ -23,6 +23,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
 // evalRun are the flags of eval run.
@@ -213,10 +214,15 @@ func (a *app) evalGo(ctx context.Context, folder string, r *rundir.Run, p *pack.
 		defer agent.Close()
 		o.Agent = agent
 	}
+	spans, err := a.evalSpans(&o.Host)
+	if err != nil {
+		return err
+	}
+	defer a.endEvalSpans(spans)
 	began := a.Now()
 	show := &evalProgress{app: a, bars: map[string]*progress{}, done: map[string]int{}}
 	o.Progress = show.told
-	err := run.Go(ctx, folder, r, p, o)
+	err = run.Go(traceparent.Accept(ctx, a.getenv(traceparent.Variable)), folder, r, p, o)
 	show.finish()
 	if a.interrupted {
 		a.out.note("interrupted; `memhost eval resume %s` goes on", folder)

@@ -49,6 +49,36 @@ func (a *app) spansInto(o *host.Options, c *config.Config, log hclog.Logger) (*s
 	return &spans{Tracer: t}, nil
 }
 
+// evalSpans begins to send the spans of an evaluation, where a configuration that the command line names wants that. A
+// run is what its lab file says: of the configuration, nothing else counts.
+//
+// Errors: those of the configuration, and of spansInto.
+func (a *app) evalSpans(o *host.Options) (*spans, error) {
+	if a.flags.config == "" && len(a.flags.set) == 0 {
+		return nil, nil
+	}
+	from, err := a.configOptions()
+	if err != nil {
+		return nil, err
+	}
+	from.NamedFileOnly = true
+	c, err := config.Load(from)
+	if err != nil {
+		return nil, err
+	}
+	return a.spansInto(o, c, a.logger(hclog.Warn))
+}
+
+// endEvalSpans closes them, and says how many came: nothing else of an evaluation would.
+func (a *app) endEvalSpans(s *spans) {
+	if s == nil {
+		return
+	}
+	s.close()
+	sent, lost := s.Counts()
+	a.out.note("spans: %d sent to %s; %d lost", sent, s.Tracer, lost)
+}
+
 // close sends what waits and ends sending.
 func (s *spans) close() {
 	if s != nil && !s.borrowed {
