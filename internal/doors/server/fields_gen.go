@@ -2,614 +2,413 @@
 
 package server
 
-// typeComments says what each type is.
-func typeComments() map[string]string {
-	return map[string]string{
-		"AdapterMode":          "AdapterMode turns the read-only mode on or off.",
-		"ArchiveCheck":         "ArchiveCheck is what a check of the whole archive found. An archive without problems is sound.",
-		"ArchivePage":          "ArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with two providers may occur twice.",
-		"ArchiveReceipt":       "ArchiveReceipt answers an EventBatch that is added to the archive. Present counts the events that it had.",
-		"ArchiveRequest":       "ArchiveRequest asks for a page of archived events.",
-		"ArchiveStats":         "ArchiveStats says what the archive holds. All sizes are in bytes.",
-		"BackendHealth":        "BackendHealth answers health.",
-		"BackendReadiness":     "BackendReadiness answers readiness and wait_until_ready.",
-		"Backfill":             "Backfill is how far the filling of another provider has come.",
-		"BackfillEvents":       "BackfillEvents brings events of a file to fill another provider from, instead of the archive, in the order in which they are to be remembered.",
-		"BackfillPlan":         "BackfillPlan is what a backfill would send: the answer to a dry run. Nothing was sent.",
-		"BackfillRequest":      "BackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond and Given is as in SwapRequest.",
-		"BackfillStop":         "BackfillStop ends a backfill. What it did is kept, and starting it again goes on.",
-		"BackfillTurn":         "BackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.",
-		"BackgroundDecl":       "BackgroundDecl asks the host to call an export at an interval, in ms.",
-		"BatchReceipts":        "BatchReceipts answers an EventBatch, item by item in its order.",
-		"BoltRequest":          "BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.",
-		"BoltResult":           "BoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended by a newline. ABI.md says how Cypher's types are written there.",
-		"BudgetUse":            "BudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of max_tokens and min_tokens. Nil: not known, or there is no such number.",
-		"Capabilities":         "Capabilities lists what the provider behind the slot can do.",
-		"Cluster":              "Cluster is what the hosts of a slot agree on at a moment. A slot that one process owns has one host.",
-		"ClusterHost":          "ClusterHost is one host of a slot.",
-		"ConformanceDecl":      "ConformanceDecl says which clauses of the conformance kit do not apply, and why.",
-		"ContextBudget":        "ContextBudget bounds what a retrieval may put into a prompt. A nil field means no limit.",
-		"Empty":                "Empty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.",
-		"EmptyDecl":            "EmptyDecl declares an answer that means \"nothing there\" instead of an error. Body is a regular expression (RE2).",
-		"Envelope":             "Envelope wraps every request that the host makes to a guest.",
-		"EnvelopeMode":         "EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.",
-		"ErasedScope":          "ErasedScope is a scope of the person, with the outcome of its reset.",
-		"Error":                "Error is the contract's AdapterError, the only kind of error that crosses the slot.",
-		"EventBatch":           "EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.",
-		"EventList":            "EventList is a page of a scope's events, in the byte order of their ids.",
-		"EventListRequest":     "EventListRequest asks for a page of a scope's events.",
-		"Evidence":             "Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is absent.",
-		"FeedbackReceipt":      "FeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.",
-		"FindEventAnswer":      "FindEventAnswer says what the backend has of an event.",
-		"FindEventRequest":     "FindEventRequest asks a provider whether an event reached its backend.",
-		"FollowerProgress":     "FollowerProgress is how far a follower has come.",
-		"ForgetReceipt":        "ForgetReceipt answers a ForgetRequest.",
-		"ForgetRequest":        "ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and NativeIDs says what.",
-		"FormatRequest":        "FormatRequest asks to format an earlier result again, perhaps for another budget.",
-		"FormatResult":         "FormatResult is the formatted context with its size.",
-		"GuestConfig":          "GuestConfig is the answer of the config import.",
-		"HTTPRequest":          "HTTPRequest is the head of an http_send call. Its body travels beside it as raw bytes.",
-		"HTTPResponse":         "HTTPResponse is the head of an http_send result. The body follows it as raw bytes.",
-		"IO":                   "IO is one native call as the host saw it.",
-		"Inventory":            "Inventory counts what a scope holds, so that two moments can be compared.",
-		"InventoryKind":        "InventoryKind is one native type's count.",
-		"InventoryRequest":     "InventoryRequest asks what a scope holds.",
-		"KindRule":             "KindRule says what a provider is if its effective config block has a certain value. The word by which a configuration chooses the provider does not change with it.",
-		"LateWrite":            "LateWrite is a native call that changes a backend and left a host after its session had ended: the host was paused between the check of its session and the sending. Another host may have acted for the scope by then, and the call may have come after the slot became read-only. The outcome of its events is uncertain until they are looked up.",
-		"ListedEvent":          "ListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.",
-		"ListedScope":          "ListedScope is a scope with what its delivery ledger leaves open.",
-		"Liveness":             "Liveness answers GET /healthz and /readyz.",
-		"MemoryEvent":          "MemoryEvent is a turn of conversation: the unit that every provider records.",
-		"MemoryFeedback":       "MemoryFeedback is a user's correction of what memory holds.",
-		"MemoryScope":          "MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.",
-		"Message":              "Message is one utterance of a turn.",
-		"ModeReceipt":          "ModeReceipt is the mode that holds now.",
-		"ModelCallDecl":        "ModelCallDecl says that an operation makes the module or its backend call a model.",
-		"Module":               "Module is what can be told of a module without running it.",
-		"ModuleList":           "ModuleList is what modules the program has.",
-		"ModuleManifest":       "ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.",
-		"MutationReceipt":      "MutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.",
-		"NativeDecl":           "NativeDecl is a native query or mutation.",
-		"NativeError":          "NativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.",
-		"NativeLimit":          "NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0. With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.",
-		"NativeMutation":       "NativeMutation asks for one of the provider's own changes.",
-		"NativeQuery":          "NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.",
-		"NativeQueryResult":    "NativeQueryResult is the backend's answer, verbatim.",
-		"NotApplicable":        "NotApplicable is one clause, or a part of it, that a provider cannot meet.",
-		"OpenEvent":            "OpenEvent is an event that a follower was sent and may not have.",
-		"OperationLine":        "OperationLine is one line of the stream of operations. It has no text of a user or of memory.",
-		"OriginDecl":           "OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.",
-		"PersonaReceipt":       "PersonaReceipt answers a PersonaRequest.",
-		"PersonaRequest":       "PersonaRequest asks to erase all that is held of a person: by the provider that serves, by those that served before, and in the archive.",
-		"Problem":              "Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.",
-		"Provenance":           "Provenance answers a ProvenanceRequest.",
-		"ProvenanceItem":       "ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.",
-		"ProvenanceRequest":    "ProvenanceRequest asks where memory came from: by native id, by event id, or by a range of time.",
-		"ProviderDecl":         "ProviderDecl is one name that a module serves.",
-		"QueryParam":           "QueryParam is one key and value of a URL's query; a key may recur.",
-		"RawBatch":             "RawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.",
-		"RawCall":              "RawCall is the answer to one native call.",
-		"RawResult":            "RawResult keeps the backend's answers as they came.",
-		"ReadinessEventIDs":    "ReadinessEventIDs sorts event ids by what is known of them.",
-		"ReadinessMarkers":     "ReadinessMarkers is the body of a guest's readiness operation.",
-		"ReadinessRequest":     "ReadinessRequest asks whether a scope's writes have arrived.",
-		"ReceiptOrError":       "ReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set. On the wire a receipt stands in the list itself, an error as {\"event_id\": ..., \"error\": {...}}.",
-		"RequireDecl":          "RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.",
-		"ResetReceipt":         "ResetReceipt answers reset_scope.",
-		"Resume":               "Resume asks to finish a write that was partial.",
-		"RetrieveRequest":      "RetrieveRequest asks for the memory that helps with Query.",
-		"RetrieveResult":       "RetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.",
-		"RouteDecl":            "RouteDecl is one native call that a module may make.",
-		"Run":                  "Run is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.",
-		"RunArchive":           "RunArchive says in a run manifest that the slot keeps an archive.",
-		"RunFollower":          "RunFollower says in a run manifest which other provider gets what the slot records.",
-		"RunList":              "RunList is the evaluation runs in the operator's folder, the newest first.",
-		"RunManifest":          "RunManifest records what served a run: which module, which configuration, since when.",
-		"RunModule":            "RunModule identifies a module's bytes.",
-		"RunReport":            "RunReport says where a report is.",
-		"RunReportRequest":     "RunReportRequest names a run whose report is to be opened.",
-		"RunStep":              "RunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.",
-		"RunVerdict":           "RunVerdict is a check with its outcome.",
-		"ScopeList":            "ScopeList is a page of the scopes that the slot knows.",
-		"ScopeMapping":         "ScopeMapping is how the backend addresses a scope's memory.",
-		"SecretDecl":           "SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.",
-		"SetupReceipt":         "SetupReceipt answers setup_scope.",
-		"Shadow":               "Shadow is a provider that gets every write and is asked a share of the retrievals. No agent sees its answers.",
-		"ShadowAnswer":         "ShadowAnswer is what a shadow would have answered to a retrieval, beside what the agent got.",
-		"ShadowAnswers":        "ShadowAnswers is a page of stored answers.",
-		"ShadowAnswersRequest": "ShadowAnswersRequest asks for stored answers of shadows, newest first.",
-		"ShadowList":           "ShadowList lists the slot's shadows.",
-		"ShadowReport":         "ShadowReport compares the stored answers of a shadow with those of the serving provider. Each figure is over the answers that have it; null where none has.",
-		"Shown":                "Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before them. Whole is false where the text was cut.",
-		"SmokeVerdict":         "SmokeVerdict is the outcome of one smoke test: pass, fail, pending, inconclusive or skipped.",
-		"Span":                 "Span is a half-open range of bytes in the text at an Evidence's pointer.",
-		"StateDeleted":         "StateDeleted is the head of state_delete.",
-		"StateEntries":         "StateEntries is the head of state_read; the entries' bytes follow one after another.",
-		"StateEntry":           "StateEntry is one entry of a log.",
-		"StateKey":             "StateKey is one key of a StateList.",
-		"StateList":            "StateList is the head of state_list.",
-		"StateListRequest":     "StateListRequest asks state_list for the keys that begin with Prefix, in byte order.",
-		"StateReadRequest":     "StateReadRequest asks state_read for entries of a log.",
-		"StateSeq":             "StateSeq is the head of state_append: the entry's sequence number, from 1.",
-		"StateVersion":         "StateVersion is the head of state_get (the value follows) and state_put. Version 0 means that the key is absent.",
-		"SwapRequest":          "SwapRequest asks a running slot to exchange its provider.",
-		"ToolCall":             "ToolCall is one call that an assistant message makes.",
-		"Trace":                "Trace tells how an answer came about. It never goes into a prompt. The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and tokenizer; what a plugin says there is overwritten, and a guest does not write it.",
-		"WaitRequest":          "WaitRequest is the body of a guest's wait_until_ready operation.",
-		"WriteReceipt":         "WriteReceipt answers a recorded event.",
-	}
-}
-
-// fieldComments says what the fields of each type are, by their JSON names.
-func fieldComments() map[string]map[string]string {
-	return map[string]map[string]string{
-		"AdapterMode": {
-			"scope": "scope limits the mode to one scope. Nil means the whole slot.",
-		},
-		"ArchivePage": {
-			"last": "last is the number of the last event of the page.",
-			"more": "more is false where the archive ends.",
-		},
-		"ArchiveRequest": {
-			"after": "after is the Last of the page before; 0 begins at the oldest event.",
-			"limit": "limit is a number of events; 0 means 1000, which is also the most.",
-			"scope": "scope and EventID, both or neither, ask for the entries of one event alone.",
-		},
-		"ArchiveStats": {
-			"oldest":      "oldest and Newest are when the first and the last event were archived. Absent in an empty archive.",
-			"on":          "on reports whether the slot keeps what is recorded from now on.",
-			"open_events": "open_events are not sealed yet; OpenBytes is what they take.",
-			"segments":    "segments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.",
-		},
-		"BackendHealth": {
-			"consistency_model":  "consistency_model is immediate, eventual or async_derived.",
-			"isolation":          "isolation is hard, filtered or unverified.",
-			"native_query_modes": "native_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of native queries are in Capabilities.",
-			"pet_observability":  "pet_observability is strong, partial or weak: how well preference changes can be seen from outside.",
-		},
-		"BackendReadiness": {
-			"method": "method names the signal that said so.",
-		},
-		"Backfill": {
-			"events_per_second": "events_per_second is the limit that was asked for; 0 means none.",
-			"provider":          "provider and what follows are absent in state none.",
-			"remains":           "remains says after a backfill was thrown away what of it is still in the backend, and why.",
-		},
-		"BackfillEvents": {
-			"first": "First: what was brought before and not used is dropped.",
-		},
-		"BackfillPlan": {
-			"events":       "events are to be delivered, of so many scopes; LeftOut are not, see FollowerProgress.",
-			"native_calls": "native_calls is how many native writes it takes at least: 0 where the module has no backend.",
-			"notes":        "notes say what is not known: model calls that the backend makes by itself.",
-			"oldest":       "oldest and Newest are the times of the first and the last event. Absent where there is none.",
-			"tokens":       "tokens are those of the messages' text, counted by Tokenizer.",
-		},
-		"BackfillRequest": {
-			"backend":           "backend or Condition names the provider: exactly one of them.",
-			"config":            "config is the provider's own config block, a JSON object without credentials: it is kept in the data folder, so that the backfill goes on after a restart. Absent means the block of the slot's configuration.",
-			"events_per_second": "events_per_second is the most events a second; 0 means no limit.",
-			"given":             "Given: it is filled from the events that POST /v1/backfill/events brought, not from the archive.",
-			"plugin":            "plugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.",
-		},
-		"BackfillStop": {
-			"discard": "discard throws away what it did: the scopes that it filled are reset.",
-		},
-		"BackfillTurn": {
-			"accept_open": "accept_open lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not have these.",
-		},
-		"BoltRequest": {
-			"params": "params is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.",
-		},
-		"BoltResult": {
-			"counters": "counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.",
-			"more":     "more is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.",
-			"server":   "server is what the database calls itself, such as Neo4j/5.26.2.",
-		},
-		"BudgetUse": {
-			"asked":    "asked is the request's value. The host fills it.",
-			"ceiling":  "ceiling is the most that the routes used can give, by the manifest's limits. The host fills it.",
-			"how":      "how is native (the backend applied it), fixed (the backend has a limit of its own), advisory or formatter.",
-			"received": "received is how much the backend's answer held, before the formatter.",
-			"sent":     "sent is the value that the backend got.",
-			"shown":    "shown is how much of it is in the formatted context, the frame not counted.",
-		},
-		"Capabilities": {
-			"native_queries":     "native_queries and NativeMutations are what native_query and native_mutation take with this configuration.",
-			"native_query_modes": "native_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.",
-			"operations":         "operations are exports that every provider has; Capabilities those it may have.",
-		},
-		"Cluster": {
-			"hosts":       "hosts are those whose sessions have not ended, in the order in which they came.",
-			"identity":    "identity names the tables of a database for as long as they exist. Incarnation counts, from 1, how often an operator accepted that the database had lost commits. Commits is the number of its latest commit. Empty for a file.",
-			"late_writes": "late_writes are the latest writes that a host sent after its session had ended, the newest first, at most 100.",
-			"provider":    "provider serves since ServingSince; Generation counts the loads of all hosts. Empty while nothing has served yet.",
-			"read_only":   "read_only is the slot's mode.",
-			"store":       "store is file or postgres.",
-			"turns":       "turns is how many scopes are being written.",
-		},
-		"ClusterHost": {
-			"left_ms": "left_ms is how long its session lasts if it is not renewed, in milliseconds. Absent for a file.",
-			"name":    "name is the machine's name and the process's id: \"a/12\". Traces have it as host.",
-			"self":    "self marks the host that answers; none when the database was asked.",
-		},
-		"ContextBudget": {
-			"max_items":  "max_items bounds the number of the backend's items.",
-			"max_tokens": "max_tokens bounds the formatted context, counted by the configured tokenizer.",
-			"min_tokens": "min_tokens is wished for, never padded to: a shortfall is reported in the trace.",
-		},
-		"Envelope": {
-			"body":        "body is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.",
-			"deadline_ms": "deadline_ms is what is left of the call's time when it enters the guest.",
-			"items":       "items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.",
-			"now":         "now is RFC 3339, in UTC: the host's clock, virtual under replay.",
-		},
-		"ErasedScope": {
-			"remains": "remains says what is left and why; of a provider that could not be opened or asked, why not.",
-			"removed": "removed counts removed items by native type; a nil count means that the backend does not say.",
-			"serving": "Serving: the provider serves now. Others are opened for the reset, with the configuration that they had last.",
-		},
-		"Error": {
-			"hint":           "hint tells the reader what to do next.",
-			"nothing_stored": "nothing_stored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so the event may be sent again at once.",
-			"reason":         "reason is the provider's finer word.",
-		},
-		"EventList": {
-			"generation": "generation counts the scope's resets, from 1. Events of earlier generations are not listed.",
-			"next":       "next goes into after of the following page. Absent on the last page; a page before it may have fewer events than asked for.",
-		},
-		"EventListRequest": {
-			"after":      "after is next of the page before; absent for the first page.",
-			"limit":      "limit is how many events the page has at most; 0 means 100. At most 500.",
-			"session_id": "session_id is the session wanted; absent means all.",
-			"states":     "states are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.",
-		},
-		"Evidence": {
-			"pointer":    "pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.",
-			"rank":       "rank counts from 1 in the backend's order.",
-			"shown":      "shown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.",
-			"span":       "span is where in prose the item stands.",
-			"time_basis": "time_basis says what the times mean.",
-		},
-		"FindEventAnswer": {
-			"found":   "found is present, partial, absent or unknown.",
-			"markers": "markers are those that the write's lost receipt would have had, for readiness.",
-		},
-		"FindEventRequest": {
-			"sent_at":    "sent_at is RFC 3339: when the write was sent.",
-			"session_id": "session_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.",
-		},
-		"FollowerProgress": {
-			"dropped":    "dropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the archive's retention ended before it had them.",
-			"error":      "error is why it waits or was stopped, RetryAfterMS when it tries again.",
-			"events":     "events is how many events it is to get in all, as far as is known; Done of them it has, LeftOut of them it does not get: they were forgotten, their scope was reset, or their session is a test.",
-			"held":       "held counts events of scopes that are read-only: it gets them once these may be written.",
-			"open":       "open counts the events of OpenEvents, which lists the first 100.",
-			"per_second": "per_second is the present speed in events a second; 0 while it is not known. RemainingMS is how long the rest takes at that speed, in ms.",
-			"unseen":     "unseen counts delivered events that the provider still works on.",
-		},
-		"ForgetReceipt": {
-			"derived_may_remain": "derived_may_remain says what the backend made of the removed items and may still hold, and why.",
-			"removed":            "removed lists native ids by native type.",
-		},
-		"ForgetRequest": {
-			"from": "from and To are RFC 3339: events with From <= timestamp <= To.",
-		},
-		"FormatResult": {
-			"evidence":    "evidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.",
-			"token_count": "token_count is counted by the configured tokenizer.",
-		},
-		"GuestConfig": {
-			"config":  "config is the validated block, preset and defaults laid under it. A secret stands as {\"secret\": NAME}.",
-			"frame":   "frame is the operator's wish for formatted_context. Absent: FrameFull.",
-			"profile": "profile is ProfileSourceDesign. Absent: ProfileBest.",
-			"secrets": "secrets lists the manifest's secrets for which the operator gave a value.",
-		},
-		"HTTPRequest": {
-			"params":     "params fill the {name} parts of the route's path; the host escapes them.",
-			"timeout_ms": "timeout_ms bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call returns the error timeout, and the guest continues.",
-		},
-		"HTTPResponse": {
-			"empty":   "empty is true where the manifest declares that this answer means \"nothing there\".",
-			"headers": "headers have lower-case names; several values are joined by \", \".",
-		},
-		"IO": {
-			"start_ms": "start_ms is when the call was sent, in ms after the operation began. Absent in a cassette from before it was noted.",
-			"status":   "status is the backend's own; 0 when there was no answer.",
-		},
-		"Inventory": {
-			"complete":  "complete is false where the backend cannot list everything.",
-			"quiescent": "quiescent is false while the backend still works on earlier writes.",
-		},
-		"InventoryKind": {
-			"digest": "digest is the SHA-256 (hex) over the sorted native ids with their versions.",
-		},
-		"KindRule": {
-			"pointer": "pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.",
-		},
-		"ListedEvent": {
-			"receipt":    "receipt is the provider's, without its trace. Absent in the state sent.",
-			"sent_at":    "sent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.",
-			"session_id": "session_id is the event's session. Absent for an event that was recorded before the ledger kept it.",
-			"state":      "state is the outcome so far: a status of WriteReceipt, or sent, lost or failed.",
-		},
-		"ListedScope": {
-			"generation":   "generation counts the scope's resets, from 1.",
-			"lost":         "lost counts the events that are known not to have arrived. Record them again.",
-			"native_scope": "native_scope is from setup_scope: name of the concept (workspace, group_id, ...) to the backend's id. Absent where the backend has no names of its own, and until the generation has been set up.",
-			"pending":      "pending counts the events of which it is not known whether, or how much of them, arrived.",
-			"queued":       "queued counts the events that the backend still works on.",
-			"since":        "since is when the scope was set up, RFC 3339.",
-		},
-		"Liveness": {
-			"status": "status is ok at /healthz and ready at /readyz.",
-		},
-		"MemoryEvent": {
-			"event_id":  "event_id identifies the turn within its scope: the same id with the same content is delivered once, with other content it is a conflict.",
-			"timestamp": "timestamp is RFC 3339 with a zone, compared in UTC and kept as given.",
-		},
-		"MemoryScope": {
-			"agent_id":          "agent_id is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is invalid_argument.",
-			"backend_namespace": "backend_namespace separates installations that share one backend. Empty means the namespace of the configuration; another one is refused.",
-		},
-		"Message": {
-			"content": "content is the text, kept byte for byte. Nil (JSON null or absent) where the message only calls tools.",
-		},
-		"ModeReceipt": {
-			"in_flight": "in_flight counts writes that were still under way when the mode was set.",
-			"not_ready": "not_ready lists scopes with writes that the backend has not yet shown.",
-			"warnings":  "warnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".",
-		},
-		"ModelCallDecl": {
-			"about":   "about is a few words for the person who pays: what is asked of the model, and how often.",
-			"model":   "model is embedding or language.",
-			"pointer": "pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met. Absent: always.",
-		},
-		"Module": {
-			"engine":     "engine is what runs it.",
-			"manifest":   "manifest is the module's own: its providers, origins, routes and config_schema.",
-			"operations": "operations and Capabilities are those that it implements.",
-			"powers":     "powers are what it may do beyond computing.",
-			"warnings":   "warnings are for the operator.",
-		},
-		"ModuleManifest": {
-			"config_schema":  "config_schema is the JSON Schema (2020-12) of the native config block.",
-			"deadlines_ms":   "deadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.",
-			"model_calls":    "model_calls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete for retrieve, so that an empty one means that a question costs none.",
-			"native_queries": "native_queries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.",
-			"providers":      "providers are the names under which a configuration can choose this module.",
-			"requires":       "requires names capabilities that the module has in some configurations only.",
-			"settle_ms":      "settle_ms is how long after it was sent a request can still take effect in the backend, in ms.",
-		},
-		"NativeDecl": {
-			"about":   "about is a sentence for whoever chooses among them, a model perhaps.",
-			"params":  "params are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means that it has none.",
-			"pointer": "pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.",
-		},
-		"NativeLimit": {
-			"ceiling":         "ceiling is the most items that one answer of the route can have.",
-			"configured":      "configured is a JSON Pointer into the effective block: where something other than null stands there, the operator has limited the items, and max_tokens does not. The schema gives that key no default.",
-			"field":           "field is the backend's own name for the limit.",
-			"native":          "native is how many items the route fetches even where the budget asks for fewer.",
-			"pointer":         "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
-			"tokens_per_item": "tokens_per_item is about how many tokens one item has: what turns a budget of tokens into a number of items.",
-		},
-		"NotApplicable": {
-			"pointer": "pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.",
-			"unless":  "unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.",
-		},
-		"OpenEvent": {
-			"outcome": "outcome is uncertain (it may have it), lost (it was accepted and never arrived) or refused.",
-		},
-		"OperationLine": {
-			"at":         "at is when the door wrote it, RFC 3339.",
-			"code":       "code is that of its error; absent for success.",
-			"io":         "io are its native calls.",
-			"kind":       "kind is operation (one ended), step (of a start or a swap), missed (the reader was too slow) or alive (nothing happened for 15 s; the first line, too).",
-			"latency_ms": "latency_ms is how long it took, of which BackendMS in the backend and PluginMS in the plugin.",
-			"missed":     "missed counts the lines that were left out here.",
-			"operation":  "operation is the contract's name of the operation that ended.",
-			"origin":     "origin is page for what a person asked from the slot's page.",
-			"step":       "step is the step that ended.",
-		},
-		"OriginDecl": {
-			"database_from": "database_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.",
-			"protocol":      "protocol is http or bolt.",
-		},
-		"PersonaReceipt": {
-			"archived_events": "archived_events counts the events that the archive has lost.",
-			"may_remain":      "may_remain says what is left besides, and why.",
-			"status":          "status is done, in_progress or partial.",
-		},
-		"PersonaRequest": {
-			"run_id": "run_id names one run; \"\" means all.",
-		},
-		"Problem": {
-			"detail": "detail is the message.",
-			"status": "status repeats the HTTP status.",
-			"title":  "title is the code in words. It never varies with the occasion.",
-			"type":   "type is urn:memhost:error: and the code.",
-		},
-		"ProviderDecl": {
-			"kind_when": "kind_when makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and Note.",
-			"preset":    "preset is laid under the operator's config block.",
-		},
-		"RawCall": {
-			"body": "body equals the JSON value that the host saw from the backend.",
-		},
-		"RawResult": {
-			"notes": "notes is what the plugin adds to them.",
-		},
-		"ReadinessRequest": {
-			"timeout_ms": "timeout_ms is how long to wait for ready; 0 means one look.",
-		},
-		"RequireDecl": {
-			"because": "because is shown to a caller who asks for the capability: what to configure.",
-			"export":  "export is the capability: without what it needs the provider does not have it, although the module exports it.",
-			"pointer": "pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.",
-		},
-		"ResetReceipt": {
-			"remains": "remains says what is left and why.",
-			"removed": "removed counts removed items by native type; a nil count means that the backend does not say.",
-		},
-		"RetrieveRequest": {
-			"as_of":   "as_of is RFC 3339: answer as memory stood then. trace.as_of_mode says whether the provider could.",
-			"filters": "filters are further conditions by name. cross_context: true asks that Context is deliberately not used as a filter.",
-		},
-		"RetrieveResult": {
-			"formatted_context": "formatted_context is one memory-context element, or the empty string when there is no memory.",
-		},
-		"RouteDecl": {
-			"headers":      "headers and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is declared need not be listed.",
-			"match":        "match holds JSON Pointers into the request body with the values they must have.",
-			"method":       "method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.",
-			"side_effects": "side_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.",
-			"statement":    "statement is of Bolt routes: the whole text, parameters by $name.",
-		},
-		"Run": {
-			"complete": "complete is false where a part of the run failed or is still to run.",
-			"name":     "name is that of its folder.",
-			"problem":  "problem is why the run cannot be told. Absent where it can.",
-			"report":   "report is true where there is a report to open.",
-			"title":    "title is the lab's name. Absent in a run that has not been scored.",
-			"verdicts": "verdicts are the checks of the run and its sealed comparisons.",
-		},
-		"RunArchive": {
-			"retention_ms": "retention_ms is how long an event is kept, in ms; 0 means for ever.",
-		},
-		"RunFollower": {
-			"role":           "role is backfill or shadow.",
-			"sample_percent": "sample_percent is the share of retrievals that a shadow is asked.",
-		},
-		"RunList": {
-			"left_out": "left_out counts the runs that are not listed.",
-		},
-		"RunManifest": {
-			"archive":          "archive is absent where the slot keeps none.",
-			"backend":          "Exactly one of Backend and Condition is set: the word by which the configuration chose the provider.",
-			"capabilities":     "capabilities hold the native memory types, ingest modes and query modes, too.",
-			"clock":            "clock is real, or virtual while a cassette is recorded or replayed.",
-			"config":           "config is the effective config block; a secret stands as its name only.",
-			"config_hash":      "config_hash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best, it is that of {\"config\": Config, \"frame\": \"compact\", \"profile\": \"source-design\"}, with those that differ.",
-			"feedback_enabled": "feedback_enabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.",
-			"followers":        "followers are the other providers that get what is recorded: shadows, and one that is being filled. None of them answers an agent.",
-			"frame":            "frame is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests from before there were frames, which means full.",
-			"load_generation":  "load_generation counts the providers that this slot has served, from 1.",
-			"manifest":         "manifest is RunManifestVersion.",
-			"profile":          "profile is source-design or best. Absent in manifests from before there were profiles.",
-			"scopes":           "scopes lists scopes that have been set up, with the backend's names for them: at most 100. ScopesLeftOut counts the others: GET /v1/scopes lists all in pages.",
-			"seed":             "Seed, Replicate and Labels are as the harness gave them; the host does not use them.",
-			"smoke":            "smoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.",
-			"warnings":         "warnings are of the configuration. Each begins with a stable code and a colon: \"test_sessions_empty: ...\".",
-		},
-		"RunModule": {
-			"sha256": "sha256 is of the file as given, in hex.",
-			"signer": "signer is whose signature let the module serve: sha256:<hex> of a public key, or an identity, \"NAME issued by URL\". Absent where no signature was asked for.",
-			"source": "source is builtin, the path as the operator gave it, or the name in a registry with its digest.",
-		},
-		"RunReport": {
-			"path": "path works once, within a minute.",
-		},
-		"RunReportRequest": {
-			"name": "name is that of the list.",
-		},
-		"RunVerdict": {
-			"outcome": "outcome is good, bad or open.",
-		},
-		"ScopeList": {
-			"next": "next goes into the query parameter after of the following page. Absent on the last page; a page before it may have fewer scopes than asked for.",
-		},
-		"ScopeMapping": {
-			"native_scope": "native_scope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.",
-		},
-		"SecretDecl": {
-			"user_from": "user_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.",
-		},
-		"SetupReceipt": {
-			"existed":      "existed reports whether the backend already knew the scope; nil when it does not say.",
-			"native_scope": "native_scope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.",
-		},
-		"Shadow": {
-			"missed":         "missed counts retrievals that were to be asked and were not, because the shadow was too slow, since the slot started.",
-			"sample_percent": "sample_percent is the share of retrievals that it is asked, RetentionMS how long its answers are kept, in ms.",
-		},
-		"ShadowAnswer": {
-			"at":                "at is when the agent had its answer, RFC 3339.",
-			"behind":            "behind counts the events that the shadow had not got when it was asked.",
-			"both":              "Both, OnlyServing and OnlyShadow count the source events of the evidence. Overlap is both divided by all three; absent where one of the two names no source events.",
-			"formatted_context": "formatted_context is what the shadow answered. Absent together with its figures where Error is set.",
-			"query":             "Query, Scope and SessionID are the request's.",
-			"serving_context":   "serving_context is what the agent got, with its tokens and how long it took, in ms.",
-		},
-		"ShadowAnswers": {
-			"next": "next goes into before of the following page. Absent on the last page.",
-		},
-		"ShadowAnswersRequest": {
-			"before":   "before is next of the page before; absent for the first page.",
-			"limit":    "limit is how many answers the page has at most; 0 means 50. At most 500.",
-			"provider": "provider is one of the shadows; absent means all.",
-			"scope":    "scope limits them to one person's; absent means all.",
-		},
-		"ShadowList": {
-			"serving": "serving is the provider whose answers agents get.",
-		},
-		"ShadowReport": {
-			"answers":      "answers are stored; Failed of them are errors, Empty of them have no context.",
-			"errors":       "errors counts the errors by code.",
-			"overlap_mean": "overlap_mean is the mean of ShadowAnswer.Overlap, over so many answers that have one.",
-			"tokens_mean":  "tokens_mean and the others are means over the answers without an error.",
-		},
-		"StateEntries": {
-			"last": "last is the log's last sequence number, 0 when it is empty.",
-		},
-		"StateEntry": {
-			"size": "size is the entry's length in bytes.",
-		},
-		"StateKey": {
-			"size": "size is the value's length in bytes.",
-		},
-		"StateList": {
-			"more": "more is true when the page ended before the keys did.",
-		},
-		"StateListRequest": {
-			"after":  "after continues behind a key (exclusive); empty starts at the first.",
-			"limit":  "limit is a number of keys; 0 means the most the host gives, 1000.",
-			"values": "values asks for the values too: they follow the head one after another.",
-		},
-		"StateReadRequest": {
-			"from":  "from is the first sequence number wanted; 0 means the first entry, or with Reverse the last.",
-			"limit": "limit is a number of entries; 0 means the most the host gives, 1000.",
-		},
-		"SwapRequest": {
-			"backend": "backend or Condition names the provider: exactly one of them.",
-			"config":  "config is the provider's own config block, a JSON object. Absent means the block of the slot's configuration.",
-			"plugin":  "plugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.",
-		},
-		"ToolCall": {
-			"arguments": "arguments is the JSON text of the arguments as the model wrote it, not parsed.",
-		},
-		"Trace": {
-			"as_of_mode":        "as_of_mode is native or ignored.",
-			"budget_applied":    "budget_applied tells for each budget field how it took effect.",
-			"consistency":       "consistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no write of the scope is outstanding.",
-			"consistency_as_of": "consistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.",
-			"effective":         "effective names search mode and limits as used.",
-			"frame_tokens":      "frame_tokens counts the tokens of the formatted context that are not the items' own words: the element, headings, labels, dates.",
-			"host":              "host names the host that ran the operation, as ClusterHost.Name, where several serve the slot.",
-			"native_operation":  "native_operation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes that were used, each once: \"episodes delete_group\". Empty means that the backend was not asked.",
-		},
-		"WaitRequest": {
-			"background":  "background is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to be ready.",
-			"deadline_ms": "deadline_ms is how long the guest may work, in ms.",
-		},
-		"WriteReceipt": {
-			"markers":        "markers are opaque: the provider gets them back in readiness and find_event.",
-			"retry_after_ms": "retry_after_ms is filled by the host for an uncertain write: after so many ms recording the event again can settle it.",
-			"stored_count":   "stored_count is how many items the backend says it stored; nil when it does not say.",
-			"warnings":       "warnings start with a stable code and a colon.",
-		},
-	}
-}
+// comments says what each type is, and below it what its fields are, by their JSON names.
+const comments = "" +
+	"AdapterMode\tAdapterMode turns the read-only mode on or off.\n" +
+	"\tscope\tscope limits the mode to one scope. Nil means the whole slot.\n" +
+	"ArchiveCheck\tArchiveCheck is what a check of the whole archive found. An archive without problems is sound.\n" +
+	"ArchivePage\tArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with two providers may occur twice.\n" +
+	"\tlast\tlast is the number of the last event of the page.\n" +
+	"\tmore\tmore is false where the archive ends.\n" +
+	"ArchiveReceipt\tArchiveReceipt answers an EventBatch that is added to the archive. Present counts the events that it had.\n" +
+	"ArchiveRequest\tArchiveRequest asks for a page of archived events.\n" +
+	"\tafter\tafter is the Last of the page before; 0 begins at the oldest event.\n" +
+	"\tlimit\tlimit is a number of events; 0 means 1000, which is also the most.\n" +
+	"\tscope\tscope and EventID, both or neither, ask for the entries of one event alone.\n" +
+	"ArchiveStats\tArchiveStats says what the archive holds. All sizes are in bytes.\n" +
+	"\toldest\toldest and Newest are when the first and the last event were archived. Absent in an empty archive.\n" +
+	"\ton\ton reports whether the slot keeps what is recorded from now on.\n" +
+	"\topen_events\topen_events are not sealed yet; OpenBytes is what they take.\n" +
+	"\tsegments\tsegments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.\n" +
+	"BackendHealth\tBackendHealth answers health.\n" +
+	"\tconsistency_model\tconsistency_model is immediate, eventual or async_derived.\n" +
+	"\tisolation\tisolation is hard, filtered or unverified.\n" +
+	"\tnative_query_modes\tnative_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of native queries are in Capabilities.\n" +
+	"\tpet_observability\tpet_observability is strong, partial or weak: how well preference changes can be seen from outside.\n" +
+	"BackendReadiness\tBackendReadiness answers readiness and wait_until_ready.\n" +
+	"\tmethod\tmethod names the signal that said so.\n" +
+	"Backfill\tBackfill is how far the filling of another provider has come.\n" +
+	"\tevents_per_second\tevents_per_second is the limit that was asked for; 0 means none.\n" +
+	"\tprovider\tprovider and what follows are absent in state none.\n" +
+	"\tremains\tremains says after a backfill was thrown away what of it is still in the backend, and why.\n" +
+	"BackfillEvents\tBackfillEvents brings events of a file to fill another provider from, instead of the archive, in the order in which they are to be remembered.\n" +
+	"\tfirst\tFirst: what was brought before and not used is dropped.\n" +
+	"BackfillPlan\tBackfillPlan is what a backfill would send: the answer to a dry run. Nothing was sent.\n" +
+	"\tevents\tevents are to be delivered, of so many scopes; LeftOut are not, see FollowerProgress.\n" +
+	"\tnative_calls\tnative_calls is how many native writes it takes at least: 0 where the module has no backend.\n" +
+	"\tnotes\tnotes say what is not known: model calls that the backend makes by itself.\n" +
+	"\toldest\toldest and Newest are the times of the first and the last event. Absent where there is none.\n" +
+	"\ttokens\ttokens are those of the messages' text, counted by Tokenizer.\n" +
+	"BackfillRequest\tBackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond and Given is as in SwapRequest.\n" +
+	"\tbackend\tbackend or Condition names the provider: exactly one of them.\n" +
+	"\tconfig\tconfig is the provider's own config block, a JSON object without credentials: it is kept in the data folder, so that the backfill goes on after a restart. Absent means the block of the slot's configuration.\n" +
+	"\tevents_per_second\tevents_per_second is the most events a second; 0 means no limit.\n" +
+	"\tgiven\tGiven: it is filled from the events that POST /v1/backfill/events brought, not from the archive.\n" +
+	"\tplugin\tplugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.\n" +
+	"BackfillStop\tBackfillStop ends a backfill. What it did is kept, and starting it again goes on.\n" +
+	"\tdiscard\tdiscard throws away what it did: the scopes that it filled are reset.\n" +
+	"BackfillTurn\tBackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.\n" +
+	"\taccept_open\taccept_open lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not have these.\n" +
+	"BackgroundDecl\tBackgroundDecl asks the host to call an export at an interval, in ms.\n" +
+	"BatchReceipts\tBatchReceipts answers an EventBatch, item by item in its order.\n" +
+	"BoltRequest\tBoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.\n" +
+	"\tparams\tparams is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.\n" +
+	"BoltResult\tBoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended by a newline. ABI.md says how Cypher's types are written there.\n" +
+	"\tcounters\tcounters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.\n" +
+	"\tmore\tmore is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.\n" +
+	"\tserver\tserver is what the database calls itself, such as Neo4j/5.26.2.\n" +
+	"BudgetUse\tBudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of max_tokens and min_tokens. Nil: not known, or there is no such number.\n" +
+	"\tasked\tasked is the request's value. The host fills it.\n" +
+	"\tceiling\tceiling is the most that the routes used can give, by the manifest's limits. The host fills it.\n" +
+	"\thow\thow is native (the backend applied it), fixed (the backend has a limit of its own), advisory or formatter.\n" +
+	"\treceived\treceived is how much the backend's answer held, before the formatter.\n" +
+	"\tsent\tsent is the value that the backend got.\n" +
+	"\tshown\tshown is how much of it is in the formatted context, the frame not counted.\n" +
+	"Capabilities\tCapabilities lists what the provider behind the slot can do.\n" +
+	"\tnative_queries\tnative_queries and NativeMutations are what native_query and native_mutation take with this configuration.\n" +
+	"\tnative_query_modes\tnative_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.\n" +
+	"\toperations\toperations are exports that every provider has; Capabilities those it may have.\n" +
+	"Cluster\tCluster is what the hosts of a slot agree on at a moment. A slot that one process owns has one host.\n" +
+	"\thosts\thosts are those whose sessions have not ended, in the order in which they came.\n" +
+	"\tidentity\tidentity names the tables of a database for as long as they exist. Incarnation counts, from 1, how often an operator accepted that the database had lost commits. Commits is the number of its latest commit. Empty for a file.\n" +
+	"\tlate_writes\tlate_writes are the latest writes that a host sent after its session had ended, the newest first, at most 100.\n" +
+	"\tprovider\tprovider serves since ServingSince; Generation counts the loads of all hosts. Empty while nothing has served yet.\n" +
+	"\tread_only\tread_only is the slot's mode.\n" +
+	"\tstore\tstore is file or postgres.\n" +
+	"\tturns\tturns is how many scopes are being written.\n" +
+	"ClusterHost\tClusterHost is one host of a slot.\n" +
+	"\tleft_ms\tleft_ms is how long its session lasts if it is not renewed, in milliseconds. Absent for a file.\n" +
+	"\tname\tname is the machine's name and the process's id: \"a/12\". Traces have it as host.\n" +
+	"\tself\tself marks the host that answers; none when the database was asked.\n" +
+	"ConformanceDecl\tConformanceDecl says which clauses of the conformance kit do not apply, and why.\n" +
+	"ContextBudget\tContextBudget bounds what a retrieval may put into a prompt. A nil field means no limit.\n" +
+	"\tmax_items\tmax_items bounds the number of the backend's items.\n" +
+	"\tmax_tokens\tmax_tokens bounds the formatted context, counted by the configured tokenizer.\n" +
+	"\tmin_tokens\tmin_tokens is wished for, never padded to: a shortfall is reported in the trace.\n" +
+	"Empty\tEmpty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.\n" +
+	"EmptyDecl\tEmptyDecl declares an answer that means \"nothing there\" instead of an error. Body is a regular expression (RE2).\n" +
+	"Envelope\tEnvelope wraps every request that the host makes to a guest.\n" +
+	"\tbody\tbody is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.\n" +
+	"\tdeadline_ms\tdeadline_ms is what is left of the call's time when it enters the guest.\n" +
+	"\titems\titems is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.\n" +
+	"\tnow\tnow is RFC 3339, in UTC: the host's clock, virtual under replay.\n" +
+	"EnvelopeMode\tEnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.\n" +
+	"ErasedScope\tErasedScope is a scope of the person, with the outcome of its reset.\n" +
+	"\tremains\tremains says what is left and why; of a provider that could not be opened or asked, why not.\n" +
+	"\tremoved\tremoved counts removed items by native type; a nil count means that the backend does not say.\n" +
+	"\tserving\tServing: the provider serves now. Others are opened for the reset, with the configuration that they had last.\n" +
+	"Error\tError is the contract's AdapterError, the only kind of error that crosses the slot.\n" +
+	"\thint\thint tells the reader what to do next.\n" +
+	"\tnothing_stored\tnothing_stored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so the event may be sent again at once.\n" +
+	"\treason\treason is the provider's finer word.\n" +
+	"EventBatch\tEventBatch is several events for one call. They may be of several scopes; order within a scope is kept.\n" +
+	"EventList\tEventList is a page of a scope's events, in the byte order of their ids.\n" +
+	"\tgeneration\tgeneration counts the scope's resets, from 1. Events of earlier generations are not listed.\n" +
+	"\tnext\tnext goes into after of the following page. Absent on the last page; a page before it may have fewer events than asked for.\n" +
+	"EventListRequest\tEventListRequest asks for a page of a scope's events.\n" +
+	"\tafter\tafter is next of the page before; absent for the first page.\n" +
+	"\tlimit\tlimit is how many events the page has at most; 0 means 100. At most 500.\n" +
+	"\tsession_id\tsession_id is the session wanted; absent means all.\n" +
+	"\tstates\tstates are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.\n" +
+	"Evidence\tEvidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is absent.\n" +
+	"\tpointer\tpointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.\n" +
+	"\trank\trank counts from 1 in the backend's order.\n" +
+	"\tshown\tshown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.\n" +
+	"\tspan\tspan is where in prose the item stands.\n" +
+	"\ttime_basis\ttime_basis says what the times mean.\n" +
+	"FeedbackReceipt\tFeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.\n" +
+	"FindEventAnswer\tFindEventAnswer says what the backend has of an event.\n" +
+	"\tfound\tfound is present, partial, absent or unknown.\n" +
+	"\tmarkers\tmarkers are those that the write's lost receipt would have had, for readiness.\n" +
+	"FindEventRequest\tFindEventRequest asks a provider whether an event reached its backend.\n" +
+	"\tsent_at\tsent_at is RFC 3339: when the write was sent.\n" +
+	"\tsession_id\tsession_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.\n" +
+	"FollowerProgress\tFollowerProgress is how far a follower has come.\n" +
+	"\tdropped\tdropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the archive's retention ended before it had them.\n" +
+	"\terror\terror is why it waits or was stopped, RetryAfterMS when it tries again.\n" +
+	"\tevents\tevents is how many events it is to get in all, as far as is known; Done of them it has, LeftOut of them it does not get: they were forgotten, their scope was reset, or their session is a test.\n" +
+	"\theld\theld counts events of scopes that are read-only: it gets them once these may be written.\n" +
+	"\topen\topen counts the events of OpenEvents, which lists the first 100.\n" +
+	"\tper_second\tper_second is the present speed in events a second; 0 while it is not known. RemainingMS is how long the rest takes at that speed, in ms.\n" +
+	"\tunseen\tunseen counts delivered events that the provider still works on.\n" +
+	"ForgetReceipt\tForgetReceipt answers a ForgetRequest.\n" +
+	"\tderived_may_remain\tderived_may_remain says what the backend made of the removed items and may still hold, and why.\n" +
+	"\tremoved\tremoved lists native ids by native type.\n" +
+	"ForgetRequest\tForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and NativeIDs says what.\n" +
+	"\tfrom\tfrom and To are RFC 3339: events with From <= timestamp <= To.\n" +
+	"FormatRequest\tFormatRequest asks to format an earlier result again, perhaps for another budget.\n" +
+	"FormatResult\tFormatResult is the formatted context with its size.\n" +
+	"\tevidence\tevidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.\n" +
+	"\ttoken_count\ttoken_count is counted by the configured tokenizer.\n" +
+	"GuestConfig\tGuestConfig is the answer of the config import.\n" +
+	"\tconfig\tconfig is the validated block, preset and defaults laid under it. A secret stands as {\"secret\": NAME}.\n" +
+	"\tframe\tframe is the operator's wish for formatted_context. Absent: FrameFull.\n" +
+	"\tprofile\tprofile is ProfileSourceDesign. Absent: ProfileBest.\n" +
+	"\tsecrets\tsecrets lists the manifest's secrets for which the operator gave a value.\n" +
+	"HTTPRequest\tHTTPRequest is the head of an http_send call. Its body travels beside it as raw bytes.\n" +
+	"\tparams\tparams fill the {name} parts of the route's path; the host escapes them.\n" +
+	"\ttimeout_ms\ttimeout_ms bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call returns the error timeout, and the guest continues.\n" +
+	"HTTPResponse\tHTTPResponse is the head of an http_send result. The body follows it as raw bytes.\n" +
+	"\tempty\tempty is true where the manifest declares that this answer means \"nothing there\".\n" +
+	"\theaders\theaders have lower-case names; several values are joined by \", \".\n" +
+	"IO\tIO is one native call as the host saw it.\n" +
+	"\tstart_ms\tstart_ms is when the call was sent, in ms after the operation began. Absent in a cassette from before it was noted.\n" +
+	"\tstatus\tstatus is the backend's own; 0 when there was no answer.\n" +
+	"Inventory\tInventory counts what a scope holds, so that two moments can be compared.\n" +
+	"\tcomplete\tcomplete is false where the backend cannot list everything.\n" +
+	"\tquiescent\tquiescent is false while the backend still works on earlier writes.\n" +
+	"InventoryKind\tInventoryKind is one native type's count.\n" +
+	"\tdigest\tdigest is the SHA-256 (hex) over the sorted native ids with their versions.\n" +
+	"InventoryRequest\tInventoryRequest asks what a scope holds.\n" +
+	"KindRule\tKindRule says what a provider is if its effective config block has a certain value. The word by which a configuration chooses the provider does not change with it.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.\n" +
+	"LateWrite\tLateWrite is a native call that changes a backend and left a host after its session had ended: the host was paused between the check of its session and the sending. Another host may have acted for the scope by then, and the call may have come after the slot became read-only. The outcome of its events is uncertain until they are looked up.\n" +
+	"ListedEvent\tListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.\n" +
+	"\treceipt\treceipt is the provider's, without its trace. Absent in the state sent.\n" +
+	"\tsent_at\tsent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.\n" +
+	"\tsession_id\tsession_id is the event's session. Absent for an event that was recorded before the ledger kept it.\n" +
+	"\tstate\tstate is the outcome so far: a status of WriteReceipt, or sent, lost or failed.\n" +
+	"ListedScope\tListedScope is a scope with what its delivery ledger leaves open.\n" +
+	"\tgeneration\tgeneration counts the scope's resets, from 1.\n" +
+	"\tlost\tlost counts the events that are known not to have arrived. Record them again.\n" +
+	"\tnative_scope\tnative_scope is from setup_scope: name of the concept (workspace, group_id, ...) to the backend's id. Absent where the backend has no names of its own, and until the generation has been set up.\n" +
+	"\tpending\tpending counts the events of which it is not known whether, or how much of them, arrived.\n" +
+	"\tqueued\tqueued counts the events that the backend still works on.\n" +
+	"\tsince\tsince is when the scope was set up, RFC 3339.\n" +
+	"Liveness\tLiveness answers GET /healthz and /readyz.\n" +
+	"\tstatus\tstatus is ok at /healthz and ready at /readyz.\n" +
+	"MemoryEvent\tMemoryEvent is a turn of conversation: the unit that every provider records.\n" +
+	"\tevent_id\tevent_id identifies the turn within its scope: the same id with the same content is delivered once, with other content it is a conflict.\n" +
+	"\ttimestamp\ttimestamp is RFC 3339 with a zone, compared in UTC and kept as given.\n" +
+	"MemoryFeedback\tMemoryFeedback is a user's correction of what memory holds.\n" +
+	"MemoryScope\tMemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.\n" +
+	"\tagent_id\tagent_id is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is invalid_argument.\n" +
+	"\tbackend_namespace\tbackend_namespace separates installations that share one backend. Empty means the namespace of the configuration; another one is refused.\n" +
+	"Message\tMessage is one utterance of a turn.\n" +
+	"\tcontent\tcontent is the text, kept byte for byte. Nil (JSON null or absent) where the message only calls tools.\n" +
+	"ModeReceipt\tModeReceipt is the mode that holds now.\n" +
+	"\tin_flight\tin_flight counts writes that were still under way when the mode was set.\n" +
+	"\tnot_ready\tnot_ready lists scopes with writes that the backend has not yet shown.\n" +
+	"\twarnings\twarnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".\n" +
+	"ModelCallDecl\tModelCallDecl says that an operation makes the module or its backend call a model.\n" +
+	"\tabout\tabout is a few words for the person who pays: what is asked of the model, and how often.\n" +
+	"\tmodel\tmodel is embedding or language.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met. Absent: always.\n" +
+	"Module\tModule is what can be told of a module without running it.\n" +
+	"\tengine\tengine is what runs it.\n" +
+	"\tmanifest\tmanifest is the module's own: its providers, origins, routes and config_schema.\n" +
+	"\toperations\toperations and Capabilities are those that it implements.\n" +
+	"\tpowers\tpowers are what it may do beyond computing.\n" +
+	"\twarnings\twarnings are for the operator.\n" +
+	"ModuleList\tModuleList is what modules the program has.\n" +
+	"ModuleManifest\tModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.\n" +
+	"\tconfig_schema\tconfig_schema is the JSON Schema (2020-12) of the native config block.\n" +
+	"\tdeadlines_ms\tdeadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.\n" +
+	"\tmodel_calls\tmodel_calls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete for retrieve, so that an empty one means that a question costs none.\n" +
+	"\tnative_queries\tnative_queries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.\n" +
+	"\tproviders\tproviders are the names under which a configuration can choose this module.\n" +
+	"\trequires\trequires names capabilities that the module has in some configurations only.\n" +
+	"\tsettle_ms\tsettle_ms is how long after it was sent a request can still take effect in the backend, in ms.\n" +
+	"MutationReceipt\tMutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.\n" +
+	"NativeDecl\tNativeDecl is a native query or mutation.\n" +
+	"\tabout\tabout is a sentence for whoever chooses among them, a model perhaps.\n" +
+	"\tparams\tparams are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means that it has none.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.\n" +
+	"NativeError\tNativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.\n" +
+	"NativeLimit\tNativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0. With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.\n" +
+	"\tceiling\tceiling is the most items that one answer of the route can have.\n" +
+	"\tconfigured\tconfigured is a JSON Pointer into the effective block: where something other than null stands there, the operator has limited the items, and max_tokens does not. The schema gives that key no default.\n" +
+	"\tfield\tfield is the backend's own name for the limit.\n" +
+	"\tnative\tnative is how many items the route fetches even where the budget asks for fewer.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.\n" +
+	"\ttokens_per_item\ttokens_per_item is about how many tokens one item has: what turns a budget of tokens into a number of items.\n" +
+	"NativeMutation\tNativeMutation asks for one of the provider's own changes.\n" +
+	"NativeQuery\tNativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.\n" +
+	"NativeQueryResult\tNativeQueryResult is the backend's answer, verbatim.\n" +
+	"NotApplicable\tNotApplicable is one clause, or a part of it, that a provider cannot meet.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.\n" +
+	"\tunless\tunless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.\n" +
+	"OpenEvent\tOpenEvent is an event that a follower was sent and may not have.\n" +
+	"\toutcome\toutcome is uncertain (it may have it), lost (it was accepted and never arrived) or refused.\n" +
+	"OperationLine\tOperationLine is one line of the stream of operations. It has no text of a user or of memory.\n" +
+	"\tat\tat is when the door wrote it, RFC 3339.\n" +
+	"\tcode\tcode is that of its error; absent for success.\n" +
+	"\tio\tio are its native calls.\n" +
+	"\tkind\tkind is operation (one ended), step (of a start or a swap), missed (the reader was too slow) or alive (nothing happened for 15 s; the first line, too).\n" +
+	"\tlatency_ms\tlatency_ms is how long it took, of which BackendMS in the backend and PluginMS in the plugin.\n" +
+	"\tmissed\tmissed counts the lines that were left out here.\n" +
+	"\toperation\toperation is the contract's name of the operation that ended.\n" +
+	"\torigin\torigin is page for what a person asked from the slot's page.\n" +
+	"\tstep\tstep is the step that ended.\n" +
+	"OriginDecl\tOriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.\n" +
+	"\tdatabase_from\tdatabase_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.\n" +
+	"\tprotocol\tprotocol is http or bolt.\n" +
+	"PersonaReceipt\tPersonaReceipt answers a PersonaRequest.\n" +
+	"\tarchived_events\tarchived_events counts the events that the archive has lost.\n" +
+	"\tmay_remain\tmay_remain says what is left besides, and why.\n" +
+	"\tstatus\tstatus is done, in_progress or partial.\n" +
+	"PersonaRequest\tPersonaRequest asks to erase all that is held of a person: by the provider that serves, by those that served before, and in the archive.\n" +
+	"\trun_id\trun_id names one run; \"\" means all.\n" +
+	"Problem\tProblem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.\n" +
+	"\tdetail\tdetail is the message.\n" +
+	"\tstatus\tstatus repeats the HTTP status.\n" +
+	"\ttitle\ttitle is the code in words. It never varies with the occasion.\n" +
+	"\ttype\ttype is urn:memhost:error: and the code.\n" +
+	"Provenance\tProvenance answers a ProvenanceRequest.\n" +
+	"ProvenanceItem\tProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.\n" +
+	"ProvenanceRequest\tProvenanceRequest asks where memory came from: by native id, by event id, or by a range of time.\n" +
+	"ProviderDecl\tProviderDecl is one name that a module serves.\n" +
+	"\tkind_when\tkind_when makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and Note.\n" +
+	"\tpreset\tpreset is laid under the operator's config block.\n" +
+	"QueryParam\tQueryParam is one key and value of a URL's query; a key may recur.\n" +
+	"RawBatch\tRawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.\n" +
+	"RawCall\tRawCall is the answer to one native call.\n" +
+	"\tbody\tbody equals the JSON value that the host saw from the backend.\n" +
+	"RawResult\tRawResult keeps the backend's answers as they came.\n" +
+	"\tnotes\tnotes is what the plugin adds to them.\n" +
+	"ReadinessEventIDs\tReadinessEventIDs sorts event ids by what is known of them.\n" +
+	"ReadinessMarkers\tReadinessMarkers is the body of a guest's readiness operation.\n" +
+	"ReadinessRequest\tReadinessRequest asks whether a scope's writes have arrived.\n" +
+	"\ttimeout_ms\ttimeout_ms is how long to wait for ready; 0 means one look.\n" +
+	"ReceiptOrError\tReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set. On the wire a receipt stands in the list itself, an error as {\"event_id\": ..., \"error\": {...}}.\n" +
+	"RequireDecl\tRequireDecl says what a capability needs of the configuration. A capability with several of them needs one.\n" +
+	"\tbecause\tbecause is shown to a caller who asks for the capability: what to configure.\n" +
+	"\texport\texport is the capability: without what it needs the provider does not have it, although the module exports it.\n" +
+	"\tpointer\tpointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.\n" +
+	"ResetReceipt\tResetReceipt answers reset_scope.\n" +
+	"\tremains\tremains says what is left and why.\n" +
+	"\tremoved\tremoved counts removed items by native type; a nil count means that the backend does not say.\n" +
+	"Resume\tResume asks to finish a write that was partial.\n" +
+	"RetrieveRequest\tRetrieveRequest asks for the memory that helps with Query.\n" +
+	"\tas_of\tas_of is RFC 3339: answer as memory stood then. trace.as_of_mode says whether the provider could.\n" +
+	"\tfilters\tfilters are further conditions by name. cross_context: true asks that Context is deliberately not used as a filter.\n" +
+	"RetrieveResult\tRetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.\n" +
+	"\tformatted_context\tformatted_context is one memory-context element, or the empty string when there is no memory.\n" +
+	"RouteDecl\tRouteDecl is one native call that a module may make.\n" +
+	"\theaders\theaders and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is declared need not be listed.\n" +
+	"\tmatch\tmatch holds JSON Pointers into the request body with the values they must have.\n" +
+	"\tmethod\tmethod and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.\n" +
+	"\tside_effects\tside_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.\n" +
+	"\tstatement\tstatement is of Bolt routes: the whole text, parameters by $name.\n" +
+	"Run\tRun is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.\n" +
+	"\tcomplete\tcomplete is false where a part of the run failed or is still to run.\n" +
+	"\tname\tname is that of its folder.\n" +
+	"\tproblem\tproblem is why the run cannot be told. Absent where it can.\n" +
+	"\treport\treport is true where there is a report to open.\n" +
+	"\ttitle\ttitle is the lab's name. Absent in a run that has not been scored.\n" +
+	"\tverdicts\tverdicts are the checks of the run and its sealed comparisons.\n" +
+	"RunArchive\tRunArchive says in a run manifest that the slot keeps an archive.\n" +
+	"\tretention_ms\tretention_ms is how long an event is kept, in ms; 0 means for ever.\n" +
+	"RunFollower\tRunFollower says in a run manifest which other provider gets what the slot records.\n" +
+	"\trole\trole is backfill or shadow.\n" +
+	"\tsample_percent\tsample_percent is the share of retrievals that a shadow is asked.\n" +
+	"RunList\tRunList is the evaluation runs in the operator's folder, the newest first.\n" +
+	"\tleft_out\tleft_out counts the runs that are not listed.\n" +
+	"RunManifest\tRunManifest records what served a run: which module, which configuration, since when.\n" +
+	"\tarchive\tarchive is absent where the slot keeps none.\n" +
+	"\tbackend\tExactly one of Backend and Condition is set: the word by which the configuration chose the provider.\n" +
+	"\tcapabilities\tcapabilities hold the native memory types, ingest modes and query modes, too.\n" +
+	"\tclock\tclock is real, or virtual while a cassette is recorded or replayed.\n" +
+	"\tconfig\tconfig is the effective config block; a secret stands as its name only.\n" +
+	"\tconfig_hash\tconfig_hash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best, it is that of {\"config\": Config, \"frame\": \"compact\", \"profile\": \"source-design\"}, with those that differ.\n" +
+	"\tfeedback_enabled\tfeedback_enabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.\n" +
+	"\tfollowers\tfollowers are the other providers that get what is recorded: shadows, and one that is being filled. None of them answers an agent.\n" +
+	"\tframe\tframe is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests from before there were frames, which means full.\n" +
+	"\tload_generation\tload_generation counts the providers that this slot has served, from 1.\n" +
+	"\tmanifest\tmanifest is RunManifestVersion.\n" +
+	"\tprofile\tprofile is source-design or best. Absent in manifests from before there were profiles.\n" +
+	"\tscopes\tscopes lists scopes that have been set up, with the backend's names for them: at most 100. ScopesLeftOut counts the others: GET /v1/scopes lists all in pages.\n" +
+	"\tseed\tSeed, Replicate and Labels are as the harness gave them; the host does not use them.\n" +
+	"\tsmoke\tsmoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.\n" +
+	"\twarnings\twarnings are of the configuration. Each begins with a stable code and a colon: \"test_sessions_empty: ...\".\n" +
+	"RunModule\tRunModule identifies a module's bytes.\n" +
+	"\tsha256\tsha256 is of the file as given, in hex.\n" +
+	"\tsigner\tsigner is whose signature let the module serve: sha256:<hex> of a public key, or an identity, \"NAME issued by URL\". Absent where no signature was asked for.\n" +
+	"\tsource\tsource is builtin, the path as the operator gave it, or the name in a registry with its digest.\n" +
+	"RunReport\tRunReport says where a report is.\n" +
+	"\tpath\tpath works once, within a minute.\n" +
+	"RunReportRequest\tRunReportRequest names a run whose report is to be opened.\n" +
+	"\tname\tname is that of the list.\n" +
+	"RunStep\tRunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.\n" +
+	"RunVerdict\tRunVerdict is a check with its outcome.\n" +
+	"\toutcome\toutcome is good, bad or open.\n" +
+	"ScopeList\tScopeList is a page of the scopes that the slot knows.\n" +
+	"\tnext\tnext goes into the query parameter after of the following page. Absent on the last page; a page before it may have fewer scopes than asked for.\n" +
+	"ScopeMapping\tScopeMapping is how the backend addresses a scope's memory.\n" +
+	"\tnative_scope\tnative_scope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.\n" +
+	"SecretDecl\tSecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.\n" +
+	"\tuser_from\tuser_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.\n" +
+	"SetupReceipt\tSetupReceipt answers setup_scope.\n" +
+	"\texisted\texisted reports whether the backend already knew the scope; nil when it does not say.\n" +
+	"\tnative_scope\tnative_scope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.\n" +
+	"Shadow\tShadow is a provider that gets every write and is asked a share of the retrievals. No agent sees its answers.\n" +
+	"\tmissed\tmissed counts retrievals that were to be asked and were not, because the shadow was too slow, since the slot started.\n" +
+	"\tsample_percent\tsample_percent is the share of retrievals that it is asked, RetentionMS how long its answers are kept, in ms.\n" +
+	"ShadowAnswer\tShadowAnswer is what a shadow would have answered to a retrieval, beside what the agent got.\n" +
+	"\tat\tat is when the agent had its answer, RFC 3339.\n" +
+	"\tbehind\tbehind counts the events that the shadow had not got when it was asked.\n" +
+	"\tboth\tBoth, OnlyServing and OnlyShadow count the source events of the evidence. Overlap is both divided by all three; absent where one of the two names no source events.\n" +
+	"\tformatted_context\tformatted_context is what the shadow answered. Absent together with its figures where Error is set.\n" +
+	"\tquery\tQuery, Scope and SessionID are the request's.\n" +
+	"\tserving_context\tserving_context is what the agent got, with its tokens and how long it took, in ms.\n" +
+	"ShadowAnswers\tShadowAnswers is a page of stored answers.\n" +
+	"\tnext\tnext goes into before of the following page. Absent on the last page.\n" +
+	"ShadowAnswersRequest\tShadowAnswersRequest asks for stored answers of shadows, newest first.\n" +
+	"\tbefore\tbefore is next of the page before; absent for the first page.\n" +
+	"\tlimit\tlimit is how many answers the page has at most; 0 means 50. At most 500.\n" +
+	"\tprovider\tprovider is one of the shadows; absent means all.\n" +
+	"\tscope\tscope limits them to one person's; absent means all.\n" +
+	"ShadowList\tShadowList lists the slot's shadows.\n" +
+	"\tserving\tserving is the provider whose answers agents get.\n" +
+	"ShadowReport\tShadowReport compares the stored answers of a shadow with those of the serving provider. Each figure is over the answers that have it; null where none has.\n" +
+	"\tanswers\tanswers are stored; Failed of them are errors, Empty of them have no context.\n" +
+	"\terrors\terrors counts the errors by code.\n" +
+	"\toverlap_mean\toverlap_mean is the mean of ShadowAnswer.Overlap, over so many answers that have one.\n" +
+	"\ttokens_mean\ttokens_mean and the others are means over the answers without an error.\n" +
+	"Shown\tShown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before them. Whole is false where the text was cut.\n" +
+	"SmokeVerdict\tSmokeVerdict is the outcome of one smoke test: pass, fail, pending, inconclusive or skipped.\n" +
+	"Span\tSpan is a half-open range of bytes in the text at an Evidence's pointer.\n" +
+	"StateDeleted\tStateDeleted is the head of state_delete.\n" +
+	"StateEntries\tStateEntries is the head of state_read; the entries' bytes follow one after another.\n" +
+	"\tlast\tlast is the log's last sequence number, 0 when it is empty.\n" +
+	"StateEntry\tStateEntry is one entry of a log.\n" +
+	"\tsize\tsize is the entry's length in bytes.\n" +
+	"StateKey\tStateKey is one key of a StateList.\n" +
+	"\tsize\tsize is the value's length in bytes.\n" +
+	"StateList\tStateList is the head of state_list.\n" +
+	"\tmore\tmore is true when the page ended before the keys did.\n" +
+	"StateListRequest\tStateListRequest asks state_list for the keys that begin with Prefix, in byte order.\n" +
+	"\tafter\tafter continues behind a key (exclusive); empty starts at the first.\n" +
+	"\tlimit\tlimit is a number of keys; 0 means the most the host gives, 1000.\n" +
+	"\tvalues\tvalues asks for the values too: they follow the head one after another.\n" +
+	"StateReadRequest\tStateReadRequest asks state_read for entries of a log.\n" +
+	"\tfrom\tfrom is the first sequence number wanted; 0 means the first entry, or with Reverse the last.\n" +
+	"\tlimit\tlimit is a number of entries; 0 means the most the host gives, 1000.\n" +
+	"StateSeq\tStateSeq is the head of state_append: the entry's sequence number, from 1.\n" +
+	"StateVersion\tStateVersion is the head of state_get (the value follows) and state_put. Version 0 means that the key is absent.\n" +
+	"SwapRequest\tSwapRequest asks a running slot to exchange its provider.\n" +
+	"\tbackend\tbackend or Condition names the provider: exactly one of them.\n" +
+	"\tconfig\tconfig is the provider's own config block, a JSON object. Absent means the block of the slot's configuration.\n" +
+	"\tplugin\tplugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.\n" +
+	"ToolCall\tToolCall is one call that an assistant message makes.\n" +
+	"\targuments\targuments is the JSON text of the arguments as the model wrote it, not parsed.\n" +
+	"Trace\tTrace tells how an answer came about. It never goes into a prompt. The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and tokenizer; what a plugin says there is overwritten, and a guest does not write it.\n" +
+	"\tas_of_mode\tas_of_mode is native or ignored.\n" +
+	"\tbudget_applied\tbudget_applied tells for each budget field how it took effect.\n" +
+	"\tconsistency\tconsistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no write of the scope is outstanding.\n" +
+	"\tconsistency_as_of\tconsistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.\n" +
+	"\teffective\teffective names search mode and limits as used.\n" +
+	"\tframe_tokens\tframe_tokens counts the tokens of the formatted context that are not the items' own words: the element, headings, labels, dates.\n" +
+	"\thost\thost names the host that ran the operation, as ClusterHost.Name, where several serve the slot.\n" +
+	"\tnative_operation\tnative_operation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes that were used, each once: \"episodes delete_group\". Empty means that the backend was not asked.\n" +
+	"WaitRequest\tWaitRequest is the body of a guest's wait_until_ready operation.\n" +
+	"\tbackground\tbackground is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to be ready.\n" +
+	"\tdeadline_ms\tdeadline_ms is how long the guest may work, in ms.\n" +
+	"WriteReceipt\tWriteReceipt answers a recorded event.\n" +
+	"\tmarkers\tmarkers are opaque: the provider gets them back in readiness and find_event.\n" +
+	"\tretry_after_ms\tretry_after_ms is filled by the host for an uncertain write: after so many ms recording the event again can settle it.\n" +
+	"\tstored_count\tstored_count is how many items the backend says it stored; nil when it does not say.\n" +
+	"\twarnings\twarnings start with a stable code and a colon.\n"
 
 // enums lists the words of each string type.
 func enums() map[string][]string {

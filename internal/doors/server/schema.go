@@ -88,8 +88,8 @@ func times() []string {
 // finish says in the schemas what reflection could not: words, comments, times, and which objects may grow.
 func finish(r huma.Registry, requests []reflect.Type) {
 	strict := reachable(requests)
-	f := finisher{words: words(), enums: enums(), comments: fieldComments(), times: times()}
-	types := typeComments()
+	types, fields := readComments()
+	f := finisher{words: words(), enums: enums(), comments: fields, times: times()}
 	for name, s := range r.Map() {
 		t := r.TypeFromRef(schemaPrefix + name)
 		if s.Description == "" {
@@ -102,6 +102,22 @@ func finish(r huma.Registry, requests []reflect.Type) {
 		}
 		f.fields(t, s)
 	}
+}
+
+// readComments reads comments: of types, and of fields by type and JSON name.
+func readComments() (types map[string]string, fields map[string]map[string]string) {
+	types, fields = map[string]string{}, map[string]map[string]string{}
+	of := ""
+	for line := range strings.Lines(comments) {
+		name, about, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if name != "" {
+			of, types[name], fields[name] = name, about, map[string]string{}
+			continue
+		}
+		name, about, _ = strings.Cut(about, "\t")
+		fields[of][name] = about
+	}
+	return types, fields
 }
 
 type finisher struct {
