@@ -42,6 +42,7 @@ func (a *app) archiveExport() *cobra.Command {
 					n, err := exportArchive(ctx, archive, a.out.stdout, keys, wanted)
 					if err == nil {
 						a.out.note("%s", count(n, "event"))
+						err = a.noteNoArchive(ctx, archive, n)
 					}
 					return err
 				}
@@ -53,7 +54,7 @@ func (a *app) archiveExport() *cobra.Command {
 					return a.out.object(map[string]int{"events": n})
 				}
 				a.out.print("%s written to %s\n", count(n, "event"), args[0])
-				return nil
+				return a.noteNoArchive(ctx, archive, n)
 			})
 		}}
 	cmd.Flags().Var((*idFlag)(&run), "run", "only events of this run")
@@ -61,6 +62,18 @@ func (a *app) archiveExport() *cobra.Command {
 	personaIsUser(cmd.Flags())
 	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt for this age key (age1...)")
 	return cmd
+}
+
+// noteNoArchive says why there was nothing to export, where that is because no archive is kept.
+func (a *app) noteNoArchive(ctx context.Context, archive host.Archive, exported int) error {
+	if exported > 0 {
+		return nil
+	}
+	stats, err := archive.ArchiveStats(ctx)
+	if err == nil && !stats.On {
+		a.out.note("  %s", firstLine(archiveText(stats)))
+	}
+	return err
 }
 
 func ageRecipients(texts []string) ([]age.Recipient, error) {

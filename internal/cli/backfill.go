@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -329,7 +330,9 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 	}
 	b, err := running.Backfill(ctx, r)
 	if err != nil {
-		return err
+		e := *abi.AsError(err)
+		e.Hint = strings.TrimPrefix(e.Hint+"; the slot still serves "+before.Provider, "; ")
+		return &e
 	}
 	if !a.out.json {
 		a.out.note("filling %s while %s serves; Ctrl-C ends this command and not the backfill", b.Provider, before.Provider)
@@ -354,12 +357,24 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 		}
 	}
 	a.out.print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.where())
+	a.tellRestart(m)
+	return nil
+}
+
+// tellRestart says that a restart of the slot ends what a swap has begun, where the configuration may choose another
+// provider. One that chooses none goes on with the last.
+func (a *app) tellRestart(m *abi.RunManifest) {
+	if c, err := a.config(); err == nil && a.serverNamed() == "" {
+		name, word, _ := c.Block()
+		if c.Source("memory."+word).Kind == config.KindDefault || name == m.Provider {
+			return
+		}
+	}
 	word := config.WordBackend
 	if m.Condition != "" {
 		word = config.WordCondition
 	}
 	a.out.note("  after a restart the configuration decides: set memory.%s: %s there", word, m.Provider)
-	return nil
 }
 
 // give sends the events of files to the slot, to fill another memory from. All files are read through before.

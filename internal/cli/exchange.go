@@ -154,6 +154,7 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 		s.tell(step.Verdict, step.Name, step.Detail)
 	}
 	a.out.print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.where())
+	a.tellRestart(m)
 	if before.Provider == m.Provider || unlisted != nil {
 		return nil
 	}
@@ -168,8 +169,11 @@ func (a *app) swap(ctx context.Context, d *door, r *wire.SwapRequest) error {
 		}
 		scope := "run " + quote(left[0].RunID) + ", user " + quote(left[0].PersonaID) + more
 		fill := "`memhost record FILE` with the same conversations fills it, and "
-		if len(m.Capabilities.NativeIngestModes) == 0 {
+		switch {
+		case len(m.Capabilities.NativeIngestModes) == 0:
 			fill = "it takes nothing in; "
+		case m.Archive != nil:
+			fill = "`memhost archive export FILE` and `memhost record FILE` fill it, and "
 		}
 		a.out.note("  %s holds nothing of %s, which %s remembers: %s`memhost swap %s` goes back", m.Provider, scope,
 			before.Provider, fill, before.Provider)

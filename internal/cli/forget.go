@@ -47,13 +47,17 @@ func (a *app) forgetCommand() *cobra.Command {
 			if f.persona != "" {
 				return a.forgetPersonaCommand(cmd, &s, &f, yes)
 			}
+			if f.choices() != 1 {
+				return usageError("forget: want exactly one of --event, --session, --from with --to, and --native-id",
+					"--persona NAME erases all that is held of a user")
+			}
 			if err := s.complete(a); err != nil {
 				return err
 			}
 			r := &abi.ForgetRequest{Scope: s.scope(), EventIDs: f.events, SessionID: f.session, From: f.from, To: f.to,
 				NativeIDs: f.native, Reason: f.because}
 			if err := r.Validate(); err != nil {
-				return usageError(abi.AsError(err).Message, "say --event, --session, --from with --to, or --native-id")
+				return usageError(abi.AsError(err).Message, "")
 			}
 			if !yes && !isTerminal(a.Stdin) {
 				return usageError("forget removes "+forgotten(r)+" of run "+quote(s.run)+", user "+quote(s.user)+
@@ -78,6 +82,16 @@ func (a *app) forgetCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.because, "reason", "", "why, for the provider's records")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// choices counts the ways in which flags say what is to be forgotten.
+func (f *forgetFlags) choices() (n int) {
+	for _, is := range []bool{len(f.events) > 0, f.session != "", f.from+f.to != "", len(f.native) > 0} {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // forgotten says in words what a request is about.
@@ -114,7 +128,7 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 			return err
 		}
 	} else {
-		a.showForgotten(receipt)
+		a.showForgotten(r.Scope, receipt)
 	}
 	return forgetExit(receipt.Status)
 }
@@ -159,12 +173,18 @@ func (a *app) forgetPersonaCommand(cmd *cobra.Command, s *scopeFlags, f *forgetF
 	})
 }
 
-func (a *app) showForgotten(r *abi.ForgetReceipt) {
+func (a *app) showForgotten(scope abi.MemoryScope, r *abi.ForgetReceipt) {
 	a.out.print("%s\n", r.Status)
+	nothing := len(r.DerivedMayRemain) == 0
 	for _, kind := range slices.Sorted(maps.Keys(r.Removed)) {
 		if ids := r.Removed[kind]; len(ids) > 0 {
 			a.out.print("  removed: %s: %s\n", printable(kind), printable(strings.Join(ids, " ")))
+			nothing = false
 		}
+	}
+	if nothing && r.Status == abi.ForgetDone {
+		a.out.note("  nothing of that was there, in run %s, user %s; --run and --user name another scope",
+			quote(scope.RunID), quote(scope.PersonaID))
 	}
 	for _, what := range r.DerivedMayRemain {
 		a.out.print("  may remain: %s\n", printable(what))

@@ -65,13 +65,20 @@ func (a *app) forgetPersona(ctx context.Context, d *door, r *abi.PersonaRequest,
 			return err
 		}
 	} else {
-		a.showErased(receipt)
+		a.showErased(r, receipt)
 	}
 	return forgetExit(receipt.Status)
 }
 
-func (a *app) showErased(r *abi.PersonaReceipt) {
+func (a *app) showErased(asked *abi.PersonaRequest, r *abi.PersonaReceipt) {
 	a.out.print("%s\n", r.Status)
+	if len(r.Scopes) == 0 && r.ArchivedEvents == 0 {
+		where := ""
+		if asked.RunID != "" {
+			where = " in run " + quote(asked.RunID)
+		}
+		a.out.note("  no memory of user %s is known here%s: is the name right?", quote(asked.PersonaID), where)
+	}
 	for i := range r.Scopes {
 		s := &r.Scopes[i]
 		where := "provider " + s.Provider + ", run " + quote(s.RunID)

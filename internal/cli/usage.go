@@ -74,7 +74,14 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error 
 	}
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
+	user := cmd.Flags().Lookup("persona")
+	if user != nil && user.Name == "user" { // another name of it
+		known = append(known, "persona")
+	}
 	if near := abi.Nearest(name, known); near != "" && len(name) > 1 {
+		if near == "persona" {
+			near = user.Name
+		}
 		hint = "did you mean --" + near + "? " + hint
 	}
 	return usageError("no flag is called "+written, hint)

@@ -187,7 +187,11 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 func toMetadata(err error) error {
 	e := *abi.AsError(err)
 	field, _, found := strings.Cut(e.Message, ": unknown field, want one of ")
-	if found && !strings.Contains(field, ".") && e.Hint == "" {
+	switch {
+	case !found || strings.Contains(field, ".") || e.Hint != "":
+	case field == "events":
+		e.Hint = "these are several events: jq -c '.events[]' FILE > events.jsonl"
+	default:
 		e.Hint = "anything else goes into metadata"
 	}
 	return &e

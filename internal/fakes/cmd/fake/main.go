@@ -37,6 +37,10 @@ var backends = map[string]func() http.Handler{
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address; port 0 takes a free one")
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: fake [-listen ADDRESS] %s\n", strings.Join(names(), "|"))
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	if err := serve(*listen, flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "fake:", err)
@@ -44,11 +48,12 @@ func main() {
 	}
 }
 
+func names() []string { return slices.Sorted(maps.Keys(backends)) }
+
 func serve(listen, name string) error {
 	backend, ok := backends[name]
 	if !ok {
-		return fmt.Errorf("no fake is called %q; there are %s", name,
-			strings.Join(slices.Sorted(maps.Keys(backends)), ", "))
+		return fmt.Errorf("no fake is called %q; there are %s", name, strings.Join(names(), ", "))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
