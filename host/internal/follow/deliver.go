@@ -30,6 +30,8 @@ const (
 	mostTries = 4
 	// idlePause is how often a follower that has everything looks at what is open.
 	idlePause = 30 * time.Second
+	// readyPause is the least time between two looks whether a memory is ready, readyPauseMax the longest one.
+	readyPause, readyPauseMax = 500 * time.Millisecond, 10 * time.Second
 )
 
 // archivedEvent is an event with its number in the archive.
@@ -428,6 +430,14 @@ func (f *Follower) waits(why error, wait time.Duration) {
 // caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,
 // and a backfill takes its turn. idle is how long it may then rest.
 func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duration) {
+	f.mu.Lock()
+	early := time.Until(f.nextLook)
+	f.mu.Unlock()
+	if early > 0 {
+		f.sets(abi.FollowerNotReady)
+		return false, early
+	}
+	began := time.Now()
 	look, err := f.look(ctx)
 	if err == nil && len(look.again) > 0 {
 		if err = f.again(ctx, look.again); err == nil {
@@ -454,7 +464,7 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	switch {
 	case notReady > 0:
 		f.sets(abi.FollowerNotReady)
-		return false, 500 * time.Millisecond
+		return false, f.looksLater(time.Since(began))
 	case held > 0 && !accept:
 		f.sets(abi.FollowerReadOnly)
 		return false, 500 * time.Millisecond
@@ -471,4 +481,14 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 		f.waits(err, deliverPause)
 	}
 	return served, deliverPause
+}
+
+// looksLater puts the next look off by twenty times what the last one took: it reads the name of every event that is not
+// ready, of which there may be a hundred thousand, and what is recorded meanwhile wakes the follower.
+func (f *Follower) looksLater(took time.Duration) time.Duration {
+	wait := min(max(20*took, readyPause), readyPauseMax)
+	f.mu.Lock()
+	f.nextLook = time.Now().Add(wait)
+	f.mu.Unlock()
+	return wait
 }

@@ -35,6 +35,9 @@ type notebook struct {
 	sent   int // events, in all deliveries
 	// unseen events of it are not ready, of which awaited were not when it had everything.
 	unseen, awaited int64
+	// looks counts how often it was asked what is not ready, each of which takes slow.
+	looks int
+	slow  time.Duration
 	// notReady is why it cannot be opened.
 	notReady error
 	turn     func(ctx context.Context) (bool, error)
@@ -90,6 +93,10 @@ func (m *notebook) Reset(_ context.Context, scope abi.MemoryScope) error {
 }
 
 func (m *notebook) Outstanding(_ context.Context, listed []abi.OpenEvent) ([]abi.OpenEvent, int64, error) {
+	m.looks++
+	if m.slow > 0 {
+		<-time.After(m.slow)
+	}
 	return listed, m.unseen, nil
 }
 
@@ -387,8 +394,31 @@ func TestATurnDoesNotWaitForEventsThatAreStillComing(t *testing.T) {
 	require.EqualValues(t, 3, p.Unseen)
 	require.Zero(t, served)
 	r.memory.awaited = 0
+	f.nextLook = time.Time{}
 	f.caughtUp(t.Context())
 	require.Equal(t, 1, served, "what is not ready was recorded since")
+}
+
+// A look at a hundred thousand events that are not ready takes a while, and each record wakes the follower.
+func TestAMemoryThatIsNotReadyIsNotLookedAtByEachRecord(t *testing.T) {
+	r := newRoom(t, true)
+	r.memory.unseen, r.memory.awaited, r.memory.slow = 3, 3, 500*time.Millisecond
+	r.memory.turn = func(context.Context) (bool, error) { return true, nil }
+	f := r.follower(t, abi.RoleBackfill)
+	var idle time.Duration
+	for n := range 20 {
+		r.accept(t, "ann", n, n+1)
+		fill(t, f)
+		_, idle = f.caughtUp(t.Context())
+	}
+	require.Equal(t, 1, r.memory.looks)
+	require.Greater(t, idle, time.Second, "twenty times what the look took, less what has gone by since")
+	require.Equal(t, ids("ann", 0, 20), r.memory.pages["ann"])
+	f.nextLook = time.Time{}
+	r.memory.slow = 0
+	_, idle = f.caughtUp(t.Context())
+	require.Equal(t, 2, r.memory.looks)
+	require.LessOrEqual(t, idle, time.Second)
 }
 
 // A backend that is restarted cannot say whether it has what it was just sent.

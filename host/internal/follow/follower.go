@@ -53,8 +53,9 @@ type Follower struct {
 	lastPage int
 	speed    speed
 	tally    tally
-	// nextSend is when the limit on events a second lets the next one go.
-	nextSend time.Time
+	// nextSend is when the limit on events a second lets the next one go, nextLook when the memory is asked again whether
+	// all is ready.
+	nextSend, nextLook time.Time
 
 	wake chan struct{}
 	// calls is the context of its deliveries. stop ends its work, abort ends a delivery under way too.
