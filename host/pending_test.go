@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -157,4 +159,50 @@ func TestPollsAreDoneByTheHost(t *testing.T) {
 			t.Fatal("nobody looked")
 		}
 	}
+}
+
+// countingStore counts the commits of a store. The first one that changes several records of the ledger finds that a
+// writer was there, where overtaken is set.
+type countingStore struct {
+	state.Store
+	commits   int
+	overtaken bool
+}
+
+func (s *countingStore) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+	s.commits++
+	if s.overtaken && b.Len() > 2 {
+		s.overtaken = false
+		return state.CommitResult{}, state.ErrConflict
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A memory that works later may have thousands of events that become ready at once.
+func TestALookAtManyEventsCommitsSomeTimes(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{NoReadinessPolls: true})
+	h, events := s.host, 0
+	store := &countingStore{Store: h.store}
+	look := func(more int) (commits int) {
+		for range more {
+			told(t, s, fmt.Sprintf("e%03d", events), fmt.Sprintf("echo ask-%d; status queued", events))
+			events++
+		}
+		h.store, h.fleet = store, fleet.Of(store)
+		defer func() { h.store, h.fleet = store.Store, fleet.Of(store.Store) }()
+		before := store.commits
+		_, err := s.lookReady(t.Context(), &abi.ReadinessRequest{Scope: testScope})
+		require.NoError(t, err)
+		return store.commits - before
+	}
+	b.set(func() { b.ready = `{"status":"ready","event_ids":{"pending":["e007"]},"method":"script"}` })
+	require.LessOrEqual(t, look(230), 3)
+	_, warnings := consistencyTold(t, s)
+	require.Equal(t, []string{"memory_pending: 1 events"}, warnings)
+
+	store.overtaken = true
+	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	require.Equal(t, 4, look(2), "where a writer was faster each is tried alone")
+	consistency, _ := consistencyTold(t, s)
+	require.Equal(t, "committed", consistency)
 }

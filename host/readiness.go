@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -223,7 +224,7 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 		}
 		switch {
 		case answer.Found == answercheck.FoundPresent:
-			o.amend(ctx, u, id, o.provider.found(id, known, answer))
+			o.amend(ctx, u, amendment{id, o.provider.found(id, known, answer)})
 		case answer.Found == answercheck.FoundAbsent && settled:
 			lost := *known
 			lost.state = deliveryLost
@@ -231,7 +232,7 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 				lost.receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusUncertain, NativeIDs: []string{},
 					NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
 			}
-			o.amend(ctx, u, id, &lost)
+			o.amend(ctx, u, amendment{id, &lost})
 		}
 	}
 }
@@ -246,6 +247,7 @@ func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendRead
 			named[id] = true
 		}
 	}
+	var changed []amendment
 	for _, id := range u.ids {
 		known := u.entries[id]
 		if known.state != deliveryReceived {
@@ -269,7 +271,10 @@ func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendRead
 		default:
 			continue
 		}
-		o.amend(ctx, u, id, &next)
+		changed = append(changed, amendment{id, &next})
+	}
+	for some := range slices.Chunk(changed, amendMost) {
+		o.amend(ctx, u, some...)
 	}
 }
 
@@ -285,19 +290,40 @@ func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 	return &seen
 }
 
-// amend changes one record of the ledger, unless a writer of the scope changed it meanwhile: a look does not take the
-// scope's turn.
-func (o *operation) amend(ctx context.Context, u *unseen, id string, next *ledgerEntry) {
+// amendment is a new record of the ledger for an event.
+type amendment struct {
+	id   string
+	next *ledgerEntry
+}
+
+// amendMost is how many records are changed at a time: a commit that is synced takes as long for one. More of them
+// would let a writer of the scope wait.
+const amendMost = 100
+
+// amend changes records of the ledger, unless a writer of the scope changed them meanwhile: a look does not take the
+// scope's turn. Where one of several was changed, each is tried alone.
+func (o *operation) amend(ctx context.Context, u *unseen, list ...amendment) {
 	var b state.Batch
 	space := o.state.Space()
-	b.ExpectRecord(tableLedger, ledgerKey(space, id), u.entries[id].stored)
-	putLedger(&b, o.scope, space, id, next)
-	if err := o.slot.host.commit(ctx, &b); err != nil {
-		o.provider.logger.Debug("the ledger was changed by a write meanwhile", "event_id", id, "error", err)
-		return
+	for _, a := range list {
+		b.ExpectRecord(tableLedger, ledgerKey(space, a.id), u.entries[a.id].stored)
+		putLedger(&b, o.scope, space, a.id, a.next)
 	}
-	next.stored = next.encode()
-	u.entries[id] = next
+	err := o.slot.host.commit(ctx, &b)
+	switch {
+	case err == nil:
+		for _, a := range list {
+			a.next.stored = a.next.encode()
+			u.entries[a.id] = a.next
+		}
+	case errors.Is(err, state.ErrConflict) && len(list) > 1:
+		for _, a := range list {
+			o.amend(ctx, u, a)
+		}
+	default:
+		o.provider.logger.Debug("the ledger was changed by a write meanwhile", "event_id", list[0].id, "events",
+			len(list), "error", err)
+	}
 }
 
 // report completes a guest's answer with what the ledger knows: what was lost or failed stays so until it is recorded
