@@ -465,7 +465,7 @@ func (p *Provider) costNotes() []string {
 		return []string{"the module works by itself: no native call, and no call to a model"}
 	case p.writesNatively():
 		return []string{"native_calls counts one native write for each event, which is the least; what the backend does " +
-			"with it, calls to models included, is not known here"}
+			"with it, calls to models included, is not in it"}
 	}
 	var names []string
 	for _, r := range p.module.Manifest.Routes {
