@@ -201,8 +201,8 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 		g, s.record.NativeScope, s.record.Since, s.record.Erasing = stored.Generation, stored.NativeScope,
 			stored.Since, stored.Erasing
 	}
-	s.generation.Store(g)
-	return g, nil
+	s.raise(g)
+	return s.generation.Load(), nil
 }
 
 // acquire waits for a turn or for work of this process, or until ctx ends.

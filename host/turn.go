@@ -134,6 +134,8 @@ const (
 	atOnce
 	// toRead: in a commit of its own, by an operation that only keeps writes out.
 	toRead
+	// toWork: in a commit of its own, beside whoever has the scope's turn: the scope's record is theirs.
+	toWork
 )
 
 // takeTurn waits until no other write of a scope runs, at this host or another one, and learns how the scope is now.
@@ -167,7 +169,7 @@ func (s *Slot) takeWork(ctx context.Context, p *Provider, sc *scopeState, op str
 	if err := acquire(ctx, sc.work, op); err != nil {
 		return nil, err
 	}
-	turn, err := s.takeFleetTurn(ctx, p, sc, append(bytes.Clone(sc.key[:]), workTurn), op, atOnce)
+	turn, err := s.takeFleetTurn(ctx, p, sc, append(bytes.Clone(sc.key[:]), workTurn), op, toWork)
 	if err != nil {
 		<-sc.work
 		return nil, err
@@ -196,12 +198,16 @@ func (o *operation) endTurn(ctx context.Context, sc *scopeState) {
 
 func (s *Slot) takeFleetTurn(ctx context.Context, p *Provider, sc *scopeState, key []byte, op string,
 	when taking) (*fleet.Turn, error) {
+	learn := s.learnInTurn
+	if when == toWork {
+		learn = s.learn
+	}
 	for {
 		turn, err := s.host.fleet.Begin(ctx, key, factsOf(sc)...)
 		if err != nil {
 			return nil, busy(op, err)
 		}
-		readOnly, err := s.learnInTurn(p, sc, turn.Facts)
+		readOnly, err := learn(p, sc, turn.Facts)
 		switch {
 		case err != nil:
 			return nil, err
