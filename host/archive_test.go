@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -120,7 +121,7 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	const events = 1_000 // about 5 MiB, over 20 segments before they are merged
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, err := New(ctx, Options{DataDir: dir, Archive: true})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
 	fill(t, h, 0, events)
 	require.NoError(t, h.archive.Tend(ctx))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -16,7 +17,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	const events = 200 // about 1 MiB: four segments, and what is not sealed
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, err := New(ctx, Options{DataDir: dir, Archive: true})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
 	fill(t, h, 0, events)
 	require.NoError(t, h.archive.Tend(ctx))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -195,7 +196,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 func life(t *testing.T, dir string, within func(h *Host, s *Slot)) {
 	t.Helper()
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, Archive: true, Durability: "process"})
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Durability: "process"})
 	require.NoError(t, err)
 	s, err := h.Open(ctx, history(t, ""))
 	require.NoError(t, err)

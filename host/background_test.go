@@ -102,8 +102,10 @@ func TestWorkThatYieldsDoesNotReachIntoTheNextGeneration(t *testing.T) {
 }
 
 func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
-	s, b, _ := scriptedSlot(t, Options{})
-	b.ready = `{"status":"pending","event_ids":{},"method":"script"}`
+	b, c := &scripted{ready: `{"status":"pending","event_ids":{},"method":"script"}`}, &fakeClock{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	s := netSlotOn(t, impatient(open(t, Options{Now: c.now})), server.URL)
 	told(t, s, "e1", "echo ask; put work append,did,it")
 	look := func(ms int64) {
 		t.Helper()

@@ -74,7 +74,7 @@ func graphSlot(t testing.TB, s *bolt.Server, o Options) *Slot {
 
 func TestStatementIsRunAndAccountedFor(t *testing.T) {
 	s := graph(t, bolt.Options{Password: testSecret})
-	slot := graphSlot(t, s, Options{})
+	slot := openSlot(t, impatient(open(t, Options{})), graphConfig(s.URL("bolt")))
 	r, err := slot.Retrieve(context.Background(), ask(`bolt rows {"n":2}`))
 	require.NoError(t, err)
 	var said string

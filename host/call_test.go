@@ -19,7 +19,9 @@ import (
 
 func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
 	// A small memory, so that a guest that allocates without end meets it before its deadline.
-	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: 8 << 20}}), probeConfig(`{}`))
+	limits := Limits{MemoryBytes: 8 << 20}
+	patient := openSlot(t, open(t, Options{Limits: limits}), probeConfig(`{}`))
+	soon := openSlot(t, impatient(open(t, Options{Limits: limits})), probeConfig(`{}`))
 	for _, c := range []struct {
 		command string
 		code    abi.Code
@@ -40,6 +42,10 @@ func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
 		{"fail nosuchcode hm", abi.CodeInternal, `unknown code "nosuchcode"`},
 	} {
 		name, _, _ := strings.Cut(c.command, " ")
+		s := patient
+		if c.code == abi.CodeTimeout {
+			s = soon
+		}
 		t.Run("retrieve "+name, func(t *testing.T) {
 			_, err := s.Retrieve(context.Background(), ask(c.command))
 			e := requireCode(t, err, c.code, c.says)
@@ -74,18 +80,18 @@ func TestAnOperationThatNeedsTooMuchMemoryIsToldWhatToDo(t *testing.T) {
 
 func TestSpinningGuestLeavesOtherCallersAlone(t *testing.T) {
 	s := probeSlot(t, `{}`)
+	ctx, stop := context.WithCancel(context.Background())
 	var spinning sync.WaitGroup
 	for range 2 {
-		spinning.Add(1)
-		go func() {
-			defer spinning.Done()
-			_, err := s.Retrieve(context.Background(), ask("spin"))
+		spinning.Go(func() {
+			_, err := s.Retrieve(ctx, ask("spin"))
 			assert.Equal(t, abi.CodeTimeout, abi.CodeOf(err))
-		}()
+		})
 	}
 	for range 50 {
 		assert.Equal(t, []string{"fine"}, retrieved(t, s, "echo fine"))
 	}
+	stop()
 	spinning.Wait()
 }
 

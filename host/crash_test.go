@@ -180,6 +180,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process",
 		Limits: Limits{Pool: 1}})
 	require.NoError(t, err)
+	patient(h)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
 	h.fleet = fleet.Of(h.store)

@@ -97,7 +97,7 @@ func TestInspectTellsWhichEngineAModuleIsFor(t *testing.T) {
 func TestAnExtismModuleThatCannotBeMeteredIsStoppedAllTheSame(t *testing.T) {
 	c := probeConfig(`{}`)
 	c.Module = beyondTheMeter(t, testguest.ProbeExtism())
-	s := openSlot(t, open(t, Options{}), c)
+	s := openSlot(t, impatient(open(t, Options{})), c)
 	_, err := s.Retrieve(t.Context(), ask("spin"))
 	requireCode(t, err, abi.CodeTimeout, "stopped in")
 	requireUsable(t, s, "after the spin")
@@ -196,7 +196,7 @@ const (
 // askHealth opens a slot with a hand-made module, whose health is what it is tried by.
 func askHealth(t *testing.T, m *handMade, o Options) error {
 	t.Helper()
-	_, err := open(t, o).Open(t.Context(), ProviderConfig{Name: "hand", Module: m.bytes(t)})
+	_, err := impatient(open(t, o)).Open(t.Context(), ProviderConfig{Name: "hand", Module: m.bytes(t)})
 	return err
 }
 

@@ -451,6 +451,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 				Limits: Limits{Pool: 1}, Intercept: intercept,
 				OpenStore: func(context.Context, string) (state.Store, error) { return m, nil }})
 			require.NoError(t, err)
+			patient(h)
 			slot, err := h.Open(t.Context(), ProviderConfig{Name: "probe", Module: probeModule,
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
 			require.NoError(t, err)

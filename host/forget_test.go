@@ -24,6 +24,7 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
 		Engines: []Engine{extism.Engine()}})
 	require.NoError(t, err)
+	patient(h)
 	s, err := h.Open(ctx, probeConfig(`{}`))
 	require.NoError(t, err)
 	text, first := "zorvex", event("e1", "echo one")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
@@ -60,7 +61,12 @@ func backend(t testing.TB) (*httptest.Server, *atomic.Int64) {
 // netSlot is a probe with an origin and a secret.
 func netSlot(t testing.TB, url string, o Options) *Slot {
 	t.Helper()
-	return openSlot(t, open(t, o), ProviderConfig{Name: "probe", Module: probeModule,
+	return netSlotOn(t, open(t, o), url)
+}
+
+func netSlotOn(t testing.TB, h *Host, url string) *Slot {
+	t.Helper()
+	return openSlot(t, h, ProviderConfig{Name: "probe", Module: probeModule,
 		Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, url)),
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: url}}})
 }
@@ -134,7 +140,12 @@ func TestNativeErrorsComeBackAsTheyAre(t *testing.T) {
 	assert.Contains(t, said[2], `"status":307`, "a redirect is returned, never followed")
 	for do, code := range map[string]abi.Code{"big": abi.CodeTooLarge, "drop": abi.CodeUnavailable,
 		"hang": abi.CodeTimeout} {
-		_, err := s.Retrieve(context.Background(), ask("http get q:do="+do))
+		ctx, cancel := context.WithCancel(context.Background())
+		if do == "hang" {
+			ctx, cancel = context.WithTimeout(ctx, time.Second)
+		}
+		_, err := s.Retrieve(ctx, ask("http get q:do="+do))
+		cancel()
 		e := requireCode(t, err, code)
 		assert.Equal(t, "get", e.Route, do)
 		if do == "hang" {

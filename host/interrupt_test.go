@@ -51,7 +51,7 @@ func TestGuestsAreMetered(t *testing.T) {
 
 func TestModuleThatCannotBeMeteredFallsBackAndSaysSo(t *testing.T) {
 	wasm := beyondTheMeter(t, probeModule)
-	h := open(t, Options{})
+	h := impatient(open(t, Options{}))
 	s := openSlot(t, h, ProviderConfig{Name: "probe", Module: wasm, Source: "builtin", Block: abi.Raw(`{}`)})
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)

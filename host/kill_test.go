@@ -39,6 +39,7 @@ func writer(work string) error {
 	if err != nil {
 		return err
 	}
+	patient(h)
 	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
 		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	if err != nil {

@@ -36,6 +36,7 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 	o.Engines = []Engine{extism.Engine()}
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)
+	patient(h)
 	s, err := h.Open(context.Background(), config)
 	require.NoError(t, err)
 	script(s)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -133,7 +134,7 @@ func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
 		"its module does not answer": `{"health":"spin"}`, "its backend is not there": `{"health":"unavailable"}`} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			s := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+			s := openSlot(t, impatient(open(t, Options{Durability: "process"})), history(t, ""))
 			bad := probeConfig(block)
 			require.NoError(t, s.Shadow(ctx, bad, ShadowOptions{SamplePercent: 100}))
 			for n := range calls {
@@ -283,7 +284,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 		if lives > 20 {
 			w.dieAt = 0
 		}
-		h, err := New(ctx, Options{DataDir: dir, Archive: true, Durability: "process"})
+		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Durability: "process"})
 		require.NoError(t, err)
 		whole := h.store
 		s, err := h.Open(ctx, history(t, ""))

@@ -96,9 +96,9 @@ func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
 
 func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
 	var steps []abi.RunStep
-	s := openSlot(t, open(t, Options{OnStep: func(step abi.RunStep) {
+	s := openSlot(t, impatient(open(t, Options{OnStep: func(step abi.RunStep) {
 		steps = append(steps, step)
-	}}), probeConfig(`{}`))
+	}})), probeConfig(`{}`))
 	for _, c := range []struct {
 		block string
 		code  abi.Code

@@ -54,6 +54,7 @@ func TestEventsSurviveAReopenedFolder(t *testing.T) {
 	ctx := context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
+	patient(h)
 	s, err := h.Open(ctx, probeConfig(`{}`))
 	require.NoError(t, err)
 	told(t, s, "e1", "append turns one")
