@@ -276,10 +276,14 @@ func (h *hook) stopped() answer {
 	if err := h.session.note(h.notes); err != nil {
 		h.Logger.Warn("the session's notes could not be written", "error", err)
 	}
-	if h.payload.Answer == nil {
+	if h.payload.Answer == nil && !h.NoRecord {
 		h.Logger.Warn("the turn is recorded without its answer: the Stop hook's input has no last_assistant_message")
 	}
-	a := h.record(h.session, h.payload)
+	stop := h.payload
+	if h.NoRecord { // what waits was said before that, and this is not its answer
+		stop = nil
+	}
+	a := h.record(h.session, stop)
 	h.deliver()
 	return a
 }
@@ -294,13 +298,14 @@ func (n *notes) learnCrons(p *payload) {
 	}
 }
 
-// record puts the prompts of a session into the box as one event, with the answer where stop has one.
+// record puts the prompts of a session into the box as one event, with the answer where stop has one. With NoRecord there
+// are those alone that were kept before, by this session or by one that was killed.
 func (h *hook) record(s *session, stop *payload) answer {
 	prompts, files, err := s.pending()
 	if stop != nil {
 		prompts, files = upTo(prompts, files, stop.TurnID)
 	}
-	if err == nil && len(prompts) > 0 && !h.NoRecord {
+	if err == nil && len(prompts) > 0 {
 		err = h.Box.Add(h.event(prompts, stop))
 	}
 	if err == nil {

@@ -22,20 +22,26 @@ import (
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/ann\">\n- likes oolong tea\n</memory-context>"
 
-// slot answers every question with text, and keeps what it was asked and sent. fail, where it is set, comes first.
+// slot answers every question with text, and keeps what it was asked and sent. fail, where it is set, comes first. One
+// that hangs answers no question.
 type slot struct {
 	mu        sync.Mutex
 	text      string
 	fail      error
+	hangs     bool
 	asked     []abi.RetrieveRequest
 	formatted []int64
 	told      []abi.MemoryEvent
 }
 
-func (s *slot) Retrieve(_ context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (s *slot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, *q)
+	if s.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if s.fail != nil {
 		return nil, s.fail
 	}
@@ -227,6 +233,12 @@ func TestTwoHooksOfOneEventRecordItOnce(t *testing.T) {
 	a.tell(stop("s1", "Done."))
 	a.raw(stop("s1", "Done."))
 	require.Equal(t, []string{"user: yes\nassistant: Done."}, a.words())
+
+	a.tell(prompt("s1", "go on"))
+	a.now = a.now.Add(10 * time.Second)
+	a.tell(prompt("s1", "go on"))
+	a.tell(stop("s1", "Done."))
+	require.Equal(t, "user: go on\nuser: go on\nassistant: Done.", a.words()[1], "said twice")
 }
 
 func TestCodexTurnsAreKeptApartByTheirIds(t *testing.T) {

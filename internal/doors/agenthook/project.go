@@ -63,8 +63,11 @@ func mainWorkTree(file, tree string) string {
 	if err != nil {
 		return tree
 	}
-	dir := filepath.ToSlash(strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:")))
-	if root, _, found := strings.Cut(dir, "/.git/worktrees/"); found && filepath.IsAbs(root) {
+	dir := filepath.FromSlash(strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:")))
+	if !filepath.IsAbs(dir) { // worktree.useRelativePaths
+		dir = filepath.Join(tree, dir)
+	}
+	if root, _, found := strings.Cut(filepath.ToSlash(dir), "/.git/worktrees/"); found {
 		return filepath.FromSlash(root)
 	}
 	return tree

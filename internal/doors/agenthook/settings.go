@@ -87,11 +87,11 @@ func edit(settings []byte, change func(event string, groups []json.RawMessage) [
 	}
 	var left []member
 	for _, event := range events {
-		groups, err := withoutOurs(event)
+		groups, taken, err := withoutOurs(event)
 		if err != nil {
 			return nil, err
 		}
-		if groups = change(event.name, groups); len(groups) == 0 {
+		if groups = change(event.name, groups); len(groups) == 0 && taken {
 			continue
 		}
 		left = append(left, member{event.name, array(groups)})
@@ -107,17 +107,17 @@ func edit(settings []byte, change func(event string, groups []json.RawMessage) [
 	return out.Bytes(), nil
 }
 
-// withoutOurs lists the groups of an event, without memhost's hooks and without groups that held nothing else.
-func withoutOurs(event member) ([]json.RawMessage, error) {
+// withoutOurs lists the groups of an event, without memhost's hooks and without groups that held nothing else. taken
+// reports whether there were such.
+func withoutOurs(event member) (kept []json.RawMessage, taken bool, err error) {
 	var groups []json.RawMessage
 	if err := json.Unmarshal(event.value, &groups); err != nil {
-		return nil, notSettings("hooks."+event.name, "an array", err)
+		return nil, false, notSettings("hooks."+event.name, "an array", err)
 	}
-	var kept []json.RawMessage
 	for i, group := range groups {
 		fields, err := members(group, fmt.Sprintf("hooks.%s[%d]", event.name, i))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		at := slices.IndexFunc(fields, func(m member) bool { return m.name == "hooks" })
 		if at < 0 {
@@ -126,9 +126,10 @@ func withoutOurs(event member) ([]json.RawMessage, error) {
 		}
 		var hooks []json.RawMessage
 		if err := json.Unmarshal(fields[at].value, &hooks); err != nil {
-			return nil, notSettings(fmt.Sprintf("hooks.%s[%d].hooks", event.name, i), "an array", err)
+			return nil, false, notSettings(fmt.Sprintf("hooks.%s[%d].hooks", event.name, i), "an array", err)
 		}
 		others := slices.DeleteFunc(slices.Clone(hooks), isOurs)
+		taken = taken || len(others) < len(hooks)
 		switch {
 		case len(others) == len(hooks):
 			kept = append(kept, group)
@@ -137,7 +138,7 @@ func withoutOurs(event member) ([]json.RawMessage, error) {
 			kept = append(kept, object(fields))
 		}
 	}
-	return kept, nil
+	return kept, taken, nil
 }
 
 func isOurs(hook json.RawMessage) bool {

@@ -448,6 +448,12 @@ func TestOnlyTheToolsOfTheScopeChangeIt(t *testing.T) {
 	r = call(t, c, "memory_set_mode", map[string]any{"read_only": false})
 	assert.Equal(t, "The whole slot is read-only, which this tool cannot end: nothing is recorded.", textOf(t, r))
 	assert.Equal(t, &abi.AdapterMode{Reason: "asked for by an MCP client", Scope: &scope}, s.of(abi.OpSetMode)[0])
+
+	const closed = "READ-ONLY WHEN LAST TRIED"
+	assert.Contains(t, tools(t, c)["memory_add"].Description, closed)
+	s.answers[abi.OpSetMode] = &abi.ModeReceipt{}
+	call(t, c, "memory_set_mode", map[string]any{"read_only": false})
+	assert.NotContains(t, tools(t, c)["memory_add"].Description, closed)
 }
 
 func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {

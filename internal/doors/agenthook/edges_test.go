@@ -1,0 +1,145 @@
+package agenthook_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/doors/agenthook"
+)
+
+// untouched lets the folders of all sessions be as old as the tests' clock says, not the computer's.
+func (a *agent) untouched() {
+	a.t.Helper()
+	folders, err := os.ReadDir(filepath.Join(a.folder, "prompts"))
+	require.NoError(a.t, err)
+	for _, f := range folders {
+		require.NoError(a.t, os.Chtimes(filepath.Join(a.folder, "prompts", f.Name()), a.now, a.now))
+	}
+}
+
+// TestASessionThatOnlyReadsRecordsWhatWasSaidBefore: by a session that was killed, and by this one before it was resumed
+// so.
+func TestASessionThatOnlyReadsRecordsWhatWasSaidBefore(t *testing.T) {
+	a := start(t)
+	a.tell(prompt("s1", "I moved to Lyon."))
+	a.untouched()
+	a.now = a.now.Add(25 * time.Hour)
+	a.tell(prompt("s2", "I like oolong."))
+	a.change = func(o *agenthook.Options) { o.NoRecord = true }
+	a.tell(`{"session_id":"s2","cwd":"/","hook_event_name":"SessionStart","source":"resume"}`)
+	require.Equal(t, []string{"user: I moved to Lyon."}, a.words())
+	a.tell(prompt("s2", "A secret."))
+	a.tell(stop("s2", "About the secret."))
+	require.Equal(t, []string{"user: I moved to Lyon.", "user: I like oolong."}, a.words())
+}
+
+func TestASessionThatIsResumedAfterDaysGoesOn(t *testing.T) {
+	a := start(t)
+	a.tell(prompt("s1", "Monday."))
+	a.tell(stop("s1", "Noted."))
+	a.untouched()
+	a.now = a.now.Add(72 * time.Hour)
+	a.tell(`{"session_id":"s1","cwd":"/","hook_event_name":"SessionStart","source":"resume"}`)
+	require.Equal(t, "Monday.", a.slot.asked[len(a.slot.asked)-1].Query)
+	a.tell(prompt("s1", "Thursday."))
+	a.tell(stop("s1", "Noted."))
+	require.Equal(t, []string{"user: Monday.\nassistant: Noted.", "user: Thursday.\nassistant: Noted."}, a.words())
+	require.NotContains(t, a.log.String(), "could not be written")
+}
+
+func TestASessionThatBeginsLeavesOthersAlone(t *testing.T) {
+	a := start(t)
+	a.tell(prompt("s1", "Plan a trip."))
+	a.untouched()
+	a.now = a.now.Add(23 * time.Hour)
+	a.tell(`{"session_id":"s2","cwd":"/","hook_event_name":"SessionStart","source":"startup"}`)
+	require.Empty(t, a.words(), "its agent may still be at work")
+	a.tell(stop("s1", "To Kyoto."))
+	require.Equal(t, []string{"user: Plan a trip.\nassistant: To Kyoto."}, a.words())
+}
+
+func TestAPromptWaitsForItsContextNoLongerThanItMay(t *testing.T) {
+	a := start(t)
+	a.slot.hangs = true
+	a.change = func(o *agenthook.Options) { o.Timeout = 50 * time.Millisecond }
+	began := time.Now()
+	require.Contains(t, a.tell(prompt("s1", "I like oolong.")).Message, "no memory for now")
+	require.Less(t, time.Since(began), 25*time.Second)
+	a.tell(stop("s1", "Noted."))
+	require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+}
+
+func TestASessionStaysWithTheProjectThatItBeganIn(t *testing.T) {
+	a := start(t)
+	tea, coffee := filepath.Join(a.folder, "tea"), filepath.Join(a.folder, "coffee")
+	in := ""
+	a.change = func(o *agenthook.Options) { o.Scope.RunID, o.Dir = agenthook.PlaceProject, in }
+	for _, in = range []string{tea, coffee} {
+		a.tell(prompt("s1", "Which one?"))
+	}
+	in = coffee
+	a.tell(stop("s1", "This one."))
+	a.tell(prompt("s2", "Which one?"))
+	projects := make([]string, 0, 3)
+	for _, q := range a.slot.asked {
+		projects = append(projects, q.Scope.RunID)
+	}
+	of := agenthook.Project(tea)
+	require.Equal(t, []string{of, of, agenthook.Project(coffee)}, projects)
+	require.Equal(t, of, a.slot.told[0].RunID)
+}
+
+func TestTurnsOfTheSameWordsAreSeveral(t *testing.T) {
+	a := start(t)
+	for range 3 {
+		a.tell(prompt("s1", "go on"))
+		a.tell(stop("s1", "ok"))
+	}
+	a.tell(prompt("s1", "go on"))
+	a.tell(stop("s1", ""))
+	turn := "user: go on\nassistant: ok"
+	require.Equal(t, []string{turn, turn, turn, "user: go on"}, a.words())
+}
+
+func TestWordsAroundAnEnvelopeAreAPersons(t *testing.T) {
+	a := start(t)
+	a.tell(prompt("s1", "Why did I get <task-notification>done</task-notification>"))
+	a.tell(stop("s1", "A task ended."))
+	require.Len(t, a.words(), 1)
+}
+
+// TestAWorkTreeWithARelativePathIsOfItsRepository: git writes such paths with worktree.useRelativePaths.
+func TestAWorkTreeWithARelativePathIsOfItsRepository(t *testing.T) {
+	dir := t.TempDir()
+	main, tree := filepath.Join(dir, "tea"), filepath.Join(dir, "trees", "fix")
+	require.NoError(t, os.MkdirAll(filepath.Join(main, ".git", "worktrees", "fix"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(tree, "docs"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: ../../tea/.git/worktrees/fix\n"), 0o600))
+	require.Equal(t, agenthook.Project(main), agenthook.Project(filepath.Join(tree, "docs")))
+}
+
+func TestUndoLeavesEmptyListsOfTheUsers(t *testing.T) {
+	before := []byte(`{
+  "hooks": {
+    "Notification": [],
+    "Stop": [
+      {
+        "matcher": "*",
+        "hooks": []
+      }
+    ]
+  }
+}
+`)
+	installed, err := agenthook.Install(before, "claude-code", "/usr/bin/memhost hook claude-code")
+	require.NoError(t, err)
+	require.NotEqual(t, string(before), string(installed))
+	after, err := agenthook.Uninstall(installed)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	require.Empty(t, agenthook.Diff(before, after))
+}
