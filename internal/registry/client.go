@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -210,8 +211,17 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	return repo, nil
 }
 
-var retries = &retry.GenericPolicy{Retryable: retry.DefaultPredicate, Backoff: retry.DefaultBackoff,
+var retries = &retry.GenericPolicy{Retryable: worthAnother, Backoff: retry.DefaultBackoff,
 	MinWait: 200 * time.Millisecond, MaxWait: 2 * time.Second, MaxRetry: 3}
+
+// worthAnother leaves out what has been waited for already: a registry that hangs would be waited for four times.
+func worthAnother(answer *http.Response, err error) (bool, error) {
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		return false, nil
+	}
+	return retry.DefaultPredicate(answer, err)
+}
 
 const maxRedirects = 5
 

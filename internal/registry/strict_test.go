@@ -7,7 +7,9 @@ import (
 	"log"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	served "github.com/google/go-containerregistry/pkg/registry"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -42,6 +44,20 @@ func TestAConnectionThatBreaksIsNoLie(t *testing.T) {
 	wasm, _, err := c.Pull(t.Context(), at)
 	require.NoError(t, err, "nothing of the half is kept")
 	assert.Equal(t, tiny, wasm)
+}
+
+func TestARegistryThatHangsIsWaitedForOnce(t *testing.T) {
+	var asked atomic.Int32
+	hangs := hostOf(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	c := newClient(t)
+	c.transport = &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond}
+	_, _, err := c.Pull(t.Context(), parsed(t, "oci://"+hangs+"/team/mem:v1"))
+	require.ErrorContains(t, err, "timeout awaiting response headers")
+	assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
+	assert.EqualValues(t, 1, asked.Load())
 }
 
 func TestAnotherHostGetsOnlyReadersOfBlobs(t *testing.T) {
