@@ -235,15 +235,15 @@ type database interface {
 	crash()
 	// stop stops it for a while.
 	stop(d time.Duration)
-	// more are kinds of faults that only this database has.
-	more() []fault
+	// more are kinds of faults that only this database has. Only those that need to last longer than most.
+	more(most time.Duration) []fault
 }
 
 // plainDatabase is one server.
 type plainDatabase struct{ *pgserver.Server }
 
-func (p plainDatabase) addresses() []string { return []string{fmt.Sprintf("127.0.0.1:%d", p.Port())} }
-func (p plainDatabase) more() []fault       { return nil }
+func (p plainDatabase) addresses() []string        { return []string{fmt.Sprintf("127.0.0.1:%d", p.Port())} }
+func (p plainDatabase) more(time.Duration) []fault { return nil }
 func (p plainDatabase) url(addresses []string) string {
 	return "postgres://memhost@" + addresses[0] + "/postgres?sslmode=disable"
 }

@@ -222,7 +222,7 @@ func (c *clusterHosts) faults(short bool) []fault {
 			c.toBackend.heal()
 		}
 	}
-	return append(append(kinds, c.database.more()...),
+	return append(append(kinds, c.database.more(most)...),
 		fault{"database killed", []string{"database"}, func(*rand.Rand) { c.database.crash() }},
 		fault{"database stopped", []string{"database"}, func(random *rand.Rand) {
 			c.database.stop(span(random, min(5*time.Second, most/2), most))

@@ -70,7 +70,7 @@ func (h haDatabase) wait() {
 
 // more: the leader's whole node dies, and another one leads; one of three members of etcd dies, or sleeps. Two members
 // are enough, but each Patroni has to find them before what it told etcd runs out.
-func (h haDatabase) more() []fault {
+func (h haDatabase) more(most time.Duration) []fault {
 	return []fault{
 		{"database's node killed", []string{"database"}, func(random *rand.Rand) {
 			n := h.leader()
@@ -85,14 +85,14 @@ func (h haDatabase) more() []fault {
 		{"etcd killed", []string{"etcd"}, func(random *rand.Rand) {
 			m := h.Members()[random.IntN(3)]
 			m.Kill()
-			time.Sleep(span(random, 5*time.Second, 40*time.Second))
+			time.Sleep(span(random, 5*time.Second, most))
 			m.Start()
 			h.join(m)
 		}},
 		{"etcd stopped", []string{"etcd"}, func(random *rand.Rand) {
 			m := h.Members()[random.IntN(3)]
 			m.Pause()
-			time.Sleep(span(random, 5*time.Second, 40*time.Second))
+			time.Sleep(span(random, 5*time.Second, most))
 			m.Continue()
 			h.join(m)
 		}}}
