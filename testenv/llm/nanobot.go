@@ -139,14 +139,21 @@ var named = regexp.MustCompile(`^\p{Lu}\p{Ll}+: `)
 
 var dayMark = regexp.MustCompile(` \(\d{4}-\d\d-\d\d\)$`)
 
-// mergeLines drops the old lines that a new statement replaces or repeats, and appends the new ones.
+// mergeLines drops the old lines that a new statement replaces or repeats, and appends the new ones. Only a statement
+// that changes something replaces one, so that the others need not be compared with what each old line says.
 func mergeLines(old []string, added []memoryLineOf) []string {
 	lines := append([]string{}, old...)
 	for _, a := range added {
 		var kept []string
 		for _, line := range lines {
-			said := dayMark.ReplaceAllString(strings.TrimPrefix(line, "- "), "")
-			older, _ := Read("The user", said)
+			said := strings.TrimPrefix(line, "- ")
+			if strings.HasSuffix(said, ")") {
+				said = dayMark.ReplaceAllString(said, "")
+			}
+			var older Statement
+			if a.Change {
+				older, _ = Read("The user", said)
+			}
 			if said == a.Text || a.Replaces(older) {
 				continue
 			}
