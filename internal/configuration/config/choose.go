@@ -54,6 +54,7 @@ func (l *loader) choose() {
 			var err error
 			if known, err = l.Module(name, isFile); err != nil {
 				e := abi.AsError(err)
+				l.later = e.Code == abi.CodeUnavailable
 				l.problems.add(l.origin(at...), at, "cannot use %s: %s", plugin,
 					strings.TrimSuffix(e.Message+"; "+e.Hint, "; "))
 				return

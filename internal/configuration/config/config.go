@@ -247,7 +247,8 @@ type Options struct {
 //
 // Errors: invalid_argument with one line for each mistake: where (file and line, variable or flag), the key, what was
 // found, what is wanted and the next step. Values that may be credentials are not repeated. A file that cannot be read
-// is an error, too; a missing ./memhost.yaml is not.
+// is an error, too; a missing ./memhost.yaml is not. unavailable, where the one thing that is wrong is that
+// Options.Module says so.
 func Load(o Options) (*Config, error) {
 	l := &loader{Options: o, keys: keyTree(), config: &Config{}}
 	if l.Environ == nil {
@@ -257,6 +258,11 @@ func Load(o Options) (*Config, error) {
 	for _, step := range []func(){l.readLayers, l.merge, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
 		step()
 		if err := l.problems.err(l.config.File); err != nil {
+			if l.later {
+				e := *abi.AsError(err)
+				e.Code, e.Retryable = abi.CodeUnavailable, true
+				err = &e
+			}
 			return nil, err
 		}
 	}
@@ -271,7 +277,9 @@ type loader struct {
 	// processEnv is true where the environment is that of the process.
 	processEnv bool
 	problems   problems
-	config     *Config
+	// later: the one problem is that the module cannot be had now, as when its registry is down.
+	later  bool
+	config *Config
 }
 
 // layer is one source of values: a part of the configuration's tree, and where each value came from.

@@ -302,3 +302,16 @@ func TestStarterWithoutAManifest(t *testing.T) {
 		assert.Equal(t, []string{"zep", config.WordBackend, "{}"}, []string{name, word, string(block)})
 	}
 }
+
+// TestAModuleThatCannotBeHadNowIsNoMistake: a service is started again after the one, and not after the other.
+func TestAModuleThatCannotBeHadNowIsNoMistake(t *testing.T) {
+	for code, want := range map[abi.Code]abi.Code{abi.CodeUnavailable: abi.CodeUnavailable,
+		abi.CodeNotFound: abi.CodeInvalidArgument} {
+		named := []string{"MEMHOST_MEMORY__PLUGIN=oci://127.0.0.1:1/mem"}
+		_, err := config.Load(config.Options{Environ: named, Dir: t.TempDir(),
+			Module: func(string, bool) ([]config.Provider, error) { return nil, abi.NewError(code, "no answer") }})
+		require.ErrorContains(t, err, "memory.plugin: cannot use oci://127.0.0.1:1/mem: no answer")
+		assert.Equal(t, want, abi.CodeOf(err))
+		assert.Equal(t, want == abi.CodeUnavailable, abi.AsError(err).Retryable)
+	}
+}

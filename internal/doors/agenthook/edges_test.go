@@ -21,8 +21,8 @@ func (a *agent) untouched() {
 	}
 }
 
-// TestASessionThatOnlyReadsRecordsWhatWasSaidBefore: by a session that was killed, and by this one before it was resumed
-// so.
+// TestASessionThatOnlyReadsRecordsWhatWasSaidBefore: by a session that was killed, and by this one before it was
+// resumed so.
 func TestASessionThatOnlyReadsRecordsWhatWasSaidBefore(t *testing.T) {
 	a := start(t)
 	a.tell(prompt("s1", "I moved to Lyon."))
@@ -118,7 +118,8 @@ func TestAWorkTreeWithARelativePathIsOfItsRepository(t *testing.T) {
 	main, tree := filepath.Join(dir, "tea"), filepath.Join(dir, "trees", "fix")
 	require.NoError(t, os.MkdirAll(filepath.Join(main, ".git", "worktrees", "fix"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, "docs"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: ../../tea/.git/worktrees/fix\n"), 0o600))
+	relative := []byte("gitdir: ../../tea/.git/worktrees/fix\n")
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), relative, 0o600))
 	require.Equal(t, agenthook.Project(main), agenthook.Project(filepath.Join(tree, "docs")))
 }
 

@@ -298,8 +298,8 @@ func (n *notes) learnCrons(p *payload) {
 	}
 }
 
-// record puts the prompts of a session into the box as one event, with the answer where stop has one. With NoRecord there
-// are those alone that were kept before, by this session or by one that was killed.
+// record puts the prompts of a session into the box as one event, with the answer where stop has one. With NoRecord
+// there are those alone that were kept before, by this session or by one that was killed.
 func (h *hook) record(s *session, stop *payload) answer {
 	prompts, files, err := s.pending()
 	if stop != nil {
