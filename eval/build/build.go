@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -165,6 +166,9 @@ func sourceOf(paths []string) (*pack.Source, int64, error) {
 	var names []string
 	for _, path := range paths {
 		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, wrong("%s: does not exist", path)
+		}
 		if err != nil {
 			return nil, 0, unreadable(err)
 		}

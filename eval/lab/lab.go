@@ -205,7 +205,8 @@ func unknownKey(err error) error {
 		return wrong("%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	e := wrong("%s: is not a key of a lab file", m[1])
-	if near := abi.Nearest(m[1], keys); near != "" {
+	others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == m[1] }) // one of another place
+	if near := abi.Nearest(m[1], others); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return e

@@ -43,6 +43,7 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 		{"no pack", "lab: 1\nproviders: [x]", "pack: required", "eval pack build"},
 		{"no provider", "lab: 1\npack: p", "providers: want at least one", ""},
 		{"a key mistyped", small + "budgtes: [1]", "budgtes: is not a key", "budgets"},
+		{"a key of another place", small + "budget: [1]", "budget: is not a key", "budgets"},
 		{"a provider's key mistyped", "lab: 1\npack: p\nproviders: [{lable: x}]", "lable: is not a key", "label"},
 		{"a provider without a name", "lab: 1\npack: p\nproviders: [{label: x, memory: {}}]", "providers[0].memory",
 			""},

@@ -259,4 +259,9 @@ func wrong(format string, args ...any) *abi.Error {
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf(format, args...))
 }
 
-func unreadable(err error) *abi.Error { return abi.WrapError(abi.CodeUnavailable, err.Error(), err) }
+func unreadable(err error) *abi.Error {
+	if said := (*abi.Error)(nil); errors.As(err, &said) {
+		return said
+	}
+	return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+}

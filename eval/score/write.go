@@ -3,7 +3,9 @@ package score
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
@@ -43,6 +46,12 @@ func Write(folder string, m *Metrics, t *Timings) error {
 func Read(folder string) (*Metrics, error) {
 	path := filepath.Join(folder, MetricsFile)
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := rundir.Open(folder); err != nil {
+			return nil, err
+		}
+		return nil, wrong("%s has no %s", folder, MetricsFile).WithHint("`memhost eval score " + folder + "` makes it")
+	}
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err).WithHint("`memhost eval score " + folder +
 			"` makes it")
