@@ -212,9 +212,11 @@ func (c *clusterHosts) retrieve(who int, scope string) bool {
 	return true
 }
 
-// reset begins a new generation of a scope whose clients rest.
+// reset begins a new generation of a scope whose clients rest. It is as patient as record: a failover takes longer than
+// many refusals. It asks seldom, as each call without an answer is one that the checker has to place.
 func (c *clusterHosts) reset(who int, scope string) {
-	for range 100 {
+	last := ""
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
 		op := history.Op{Kind: history.Reset, Client: who, Scope: scope, Call: c.history.Now()}
 		err := c.at(func(ctx context.Context, slot *client.Client) error {
 			receipt, err := slot.ResetScope(ctx, abi.MemoryScope{RunID: "r", PersonaID: scope})
@@ -228,9 +230,10 @@ func (c *clusterHosts) reset(who int, scope string) {
 		if err == nil {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		last = err.Error()
+		time.Sleep(2 * time.Second)
 	}
-	c.t.Errorf("scope %s could not be reset", scope)
+	c.t.Errorf("scope %s could not be reset: %s", scope, last)
 }
 
 // slotWide are the kinds of what concerns all scopes.
