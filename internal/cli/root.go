@@ -59,6 +59,9 @@ func (a *app) root() *cobra.Command {
 		a.flags.more = changedConfigFlags(cmd)
 		f := cmd.Flags().Lookup("persona")
 		renamed := f != nil && f.Name == "user" && slices.ContainsFunc(a.Args, isPersona)
+		if renamed && slices.ContainsFunc(a.Args, isUser) {
+			return usageError("--persona and --user are one flag: give one", "")
+		}
 		if renamed && !a.out.json && a.mcp != mcpStdio {
 			a.out.note("  --persona is --user: commands have one name for it")
 		}
@@ -103,6 +106,9 @@ func (a *app) root() *cobra.Command {
 }
 
 func isPersona(arg string) bool { return arg == "--persona" || strings.HasPrefix(arg, "--persona=") }
+
+// isUser reports whether an argument is --user.
+func isUser(arg string) bool { return arg == "--user" || strings.HasPrefix(arg, "--user=") }
 
 // wrapArgs makes the errors of a command's own check of its arguments usage errors, and those of its subcommands.
 func wrapArgs(cmd *cobra.Command) {

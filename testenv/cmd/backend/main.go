@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	keep := flags.Bool("keep", false, "leave the temporary folder with data and logs in place")
 	data := flags.String("data", "", "folder for data that survive: the next start with it finds them; none: a "+
 		"temporary one")
-	port := flags.Int("port", 0, "the backend's port on 127.0.0.1, and the next one for a second server; 0: free ones")
+	port := flags.Int("port", 0, "the backend's port on 127.0.0.1, and the next two for further servers; 0: free ones")
 	patience := flags.Duration("start-timeout", 0,
 		"how long each server may take to start, such as 10m; 0: 1 to 5 minutes")
 	embedder := flags.String("embedder", "wordllama", "without an endpoint, the embeddings: wordllama (a small model) "+
