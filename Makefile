@@ -141,14 +141,21 @@ soak: ## three hosts over PostgreSQL under a steady load: fails when memory, gor
 	cd tools && SOAK_TIME=$(or $(TIME),60m) SOAK_OUT=$(CURDIR)/bin/soak $(GO) test -tags load -count=1 -v -timeout 0 -run '^TestSoak$$' ./loadtest
 
 HELM        := helm.sh/helm/v3/cmd/helm@v3.19.0
-KUBECONFORM := github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0
+# kubernetes-validate carries the schemas of Kubernetes 1.25 to 1.37: the oldest that the chart is for, and the newest.
+KUBERNETES  := 1.30 1.37
 COMPOSE     := github.com/compose-spec/compose-go/v2/cmd@v2.9.0
 CHART       := examples/operate/helm/memhost --kube-version 1.30.0 --set image.repository=registry.example.com/memhost,existingSecret=memhost
-check-deploy: ## the Helm chart and the compose file: lint, template, schemas (builds Helm: minutes the first time; the schemas need a network)
+bin/kubernetes-validate: testenv/requirements/kubernetes.txt
+	@rm -rf $@ && python3 -m venv $@ && $@/bin/pip install -q --no-deps --disable-pip-version-check -r $< && touch $@
+
+check-deploy: bin/kubernetes-validate ## the Helm chart and the compose file: lint, template, schemas of Kubernetes (wants python3-venv; builds Helm: minutes the first time)
 	$(GO) run $(HELM) lint $(CHART)
 	@mkdir -p bin && $(GO) run $(HELM) template memory $(CHART) --set ingress.enabled=true,ingress.tlsSecret=tls,databaseCA=ca >bin/chart.yaml
 	$(GO) run $(COMPOSE) -no-interpolation examples/operate/compose/compose.yaml >/dev/null
-	$(GO) run $(KUBECONFORM) -strict -summary bin/chart.yaml
+	@for version in $(KUBERNETES); do bin/kubernetes-validate/bin/kubernetes-validate --strict -k $$version bin/chart.yaml || exit 1; done
+	@sed 's/^  replicas:/  replicaz:/' bin/chart.yaml >bin/chart-wrong.yaml
+	@! bin/kubernetes-validate/bin/kubernetes-validate --strict --quiet -k $(lastword $(KUBERNETES)) bin/chart-wrong.yaml >bin/chart-wrong.txt 2>&1 && \
+		grep -q replicaz bin/chart-wrong.txt || { echo "a field that Kubernetes does not know is not noticed"; exit 1; }
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
 	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)

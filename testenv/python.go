@@ -11,6 +11,8 @@ import (
 	"strings"
 )
 
+// requirements are pinned packages, by what they are for. kubernetes.txt is for `make check-deploy` alone.
+//
 //go:embed requirements/*.txt
 var requirements embed.FS
 
