@@ -203,7 +203,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	faults.Wait()
 	stop()
 	clients.Wait()
-	require.False(t, t.Failed())
+	// Where a fault or a client gave up the test has failed, and is still to tell what the backend has.
 	t.Logf("%s; the clients have ended after %s", d, time.Since(began).Round(time.Second))
 	c.verify()
 }

@@ -306,12 +306,18 @@ func (c *Cluster) whole() bool {
 	return leader == 1 && synchronous == 1 && replicas == 1
 }
 
-// Whole waits until all nodes are there again. False when they are not for two minutes.
+// Whole waits until all nodes are there again. False when they are not for two minutes; then each node's state and the
+// end of its log are in the test's.
 func (c *Cluster) Whole() bool {
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		if c.whole() {
 			return true
 		}
+	}
+	for _, n := range c.nodes {
+		log, _ := os.ReadFile(n.file(".log"))
+		c.t.Logf("%s: primary %t, synchronous %t, replica %t; its log ends:\n%s", n.name, n.says("primary"),
+			n.says("synchronous"), n.says("replica"), tail(string(log)))
 	}
 	return false
 }
