@@ -89,7 +89,7 @@ func (m memhost) everything() (result abi.RetrieveResult) {
 
 // probe makes the slot's provider one that asks a backend.
 func (m memhost) probe(url string) {
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Probe(), 0o600))
+	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Unhurried(), 0o600))
 	yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
 		"probe: {url: %s}\n", url)
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))

@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/testguest"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
@@ -27,7 +28,7 @@ func boltTask() task {
 		By: []string{byMemhost, driver}}
 	p := pace{stretch: time.Microsecond, round: 200 * time.Millisecond, stretches: 15}
 	return inTurns(id, p, []Row{pulled, read}, func(ctx context.Context, e *env) ([]contestant, error) {
-		module, err := host.Inspect(probe(), host.Limits{})
+		module, err := host.Inspect(testguest.Unhurried(), host.Limits{})
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ const (
 )
 
 func boltProvider(url string) host.ProviderConfig {
-	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin",
+	return host.ProviderConfig{Name: "probe", Module: testguest.Unhurried(), Source: "builtin",
 		Block:   abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
 		Secrets: map[string]host.Secret{"P": {Value: func() (string, error) { return boltPassword, nil }, Origin: url}}}
 }

@@ -9,13 +9,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/engine/meter"
-	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/testguest"
 	"github.com/memhost/memhost/plugins"
 )
@@ -99,7 +97,7 @@ func loadTask() task {
 				}
 				runtime.GC() // of what was opened before
 				began := time.Now()
-				if _, err := h.Load(ctx, probe()); err != nil {
+				if _, err := h.Load(ctx, testguest.Unhurried()); err != nil {
 					return f, err
 				}
 				if i > 0 || who == cold || e.short { // the first of all fills the cache
@@ -138,30 +136,8 @@ func startTask() task {
 }
 
 func probeProvider() host.ProviderConfig {
-	return host.ProviderConfig{Name: "probe", Module: probe(), Source: "builtin", Block: abi.Raw(`{}`)}
+	return host.ProviderConfig{Name: "probe", Module: testguest.Unhurried(), Source: "builtin", Block: abi.Raw(`{}`)}
 }
-
-// probe is the probe without the deadlines of its manifest: on a machine that is very busy a second is soon over, and a
-// run is not to end by that.
-var probe = sync.OnceValue(func() []byte {
-	wasm := testguest.Probe()
-	text, _, err := wasmbin.Custom(wasm, abi.ManifestSection)
-	manifest := map[string]json.RawMessage{}
-	if err == nil {
-		err = json.Unmarshal(text, &manifest)
-	}
-	delete(manifest, "deadlines_ms")
-	if err == nil {
-		text, err = json.Marshal(manifest)
-	}
-	if err == nil {
-		wasm, err = wasmbin.SetCustom(wasm, abi.ManifestSection, text)
-	}
-	if err != nil {
-		panic("the probe's manifest: " + err.Error()) // it is embedded
-	}
-	return wasm
-})
 
 // moduleTask weighs the modules that the program carries.
 func moduleTask() task {

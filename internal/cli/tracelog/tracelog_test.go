@@ -43,7 +43,7 @@ func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[stri
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
 		OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
 	require.NoError(t, err)
-	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe(),
+	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Unhurried(),
 		TestSessions: []string{"test-*"},
 		Block:        abi.Raw(`{"url": "http://127.0.0.1:9", "api_key": {"secret": "key"}}`),
 		Secrets: map[string]host.Secret{"key": {Origin: "http://127.0.0.1:9", Value: func() (string, error) {
@@ -169,7 +169,7 @@ func TestRotation(t *testing.T) {
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
 		OnExchange: l.OnExchange})
 	require.NoError(t, err)
-	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe()})
+	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Unhurried()})
 	require.NoError(t, err)
 	for i := range 40 {
 		_, err := s.RecordEvent(ctx, event(fmt.Sprint("e", i), "echo x"))
@@ -208,7 +208,7 @@ func TestALogThatCannotBeWrittenFailsNoOperation(t *testing.T) {
 	h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
 		OnExchange: l.OnExchange, HealthWarnings: l.Warnings})
 	require.NoError(t, err)
-	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Probe()})
+	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Unhurried()})
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(dir)) // the next line has to put the file aside, which is not there
 	for i := range 10 {
