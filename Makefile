@@ -129,7 +129,7 @@ test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
 fill: ## local memories filled from an archive of EVENTS while the slot is killed with -9 again and again, each counted in the end (EVENTS=100000 KILLS=20 PEOPLE=100 MEMORY=bm25; FROM=file: from a file; MEMORY=mem0: the real one, killed too)
 	MEMHOST_FILL_EVENTS=$(or $(EVENTS),100000) MEMHOST_FILL_KILLS=$(KILLS) MEMHOST_FILL_PEOPLE=$(PEOPLE) MEMHOST_FILL_MEMORY=$(MEMORY) \
 		$(GO) test $(if $(filter mem0,$(MEMORY)),-tags live -run '^TestLive_fill_mem0',-run '^TestAFill$(if $(filter file,$(FROM)),FromAFile)ThatIsKilled') \
-		-count=1 -v -timeout 120m ./cmd/memhost | grep -E 'fill_test.go|^ *(---|ok|FAIL|PASS)'
+		-count=1 -v -timeout 120m ./cmd/memhost | grep -E 'fill(file)?_test.go|^ *(---|ok|FAIL|PASS)'
 
 load: ## record and retrieve for 10,000 people at given rates: one host on a file, one and three over PostgreSQL, as ratios (TIME=4m; COMMIT=1: by synchronous_commit, and NOTIFY; writes bin/load, docs/cluster.md)
 	cd tools && LOAD_TIME=$(or $(TIME),4m) LOAD_OUT=$(CURDIR)/bin/load $(GO) test -tags load -count=1 -v -timeout 120m -run '^Test$(if $(COMMIT),(SynchronousCommit|Notify),Load)$$' ./loadtest

@@ -239,3 +239,14 @@ func schemaRule(name string) bool {
 	}
 	return false
 }
+
+func TestAnOldLineIsReplacedOrRepeated(t *testing.T) {
+	line := func(text string) memoryLineOf {
+		s, ok := Read("The user", text)
+		require.True(t, ok)
+		return memoryLineOf{"- " + text + " (2026-02-02)", s}
+	}
+	old := []string{"- I live in Oslo. (2026-01-01)", "- I drink tea. (2026-01-01)", "- My cat is called Tom. (2026-01-01)"}
+	require.Equal(t, []string{old[2], "- I drink tea. (2026-02-02)", "- I moved to Bergen. (2026-02-02)"},
+		mergeLines(old, []memoryLineOf{line("I drink tea."), line("I moved to Bergen.")}))
+}
