@@ -91,13 +91,16 @@ func (m *Member) signal(signal syscall.Signal) {
 	}
 }
 
-// Healthy waits until the member is one of a cluster that has a leader. False when it is not for a minute.
+// Healthy waits until the member is one of a cluster that has a leader. False when it is not for a minute; then the end
+// of its log is in the test's.
 func (m *Member) Healthy() bool {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if m.healthy() {
 			return true
 		}
 	}
+	log, _ := os.ReadFile(filepath.Join(m.c.dir, m.name+".log"))
+	m.c.t.Logf("the log of %s ends:\n%s", m.name, tail(string(log)))
 	return false
 }
 
