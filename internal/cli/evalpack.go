@@ -91,8 +91,8 @@ func (a *app) evalPackBuild(b *build.Builder, r build.Request, out string) error
 
 func packLine(m *pack.Manifest) string {
 	c := m.Counts
-	return fmt.Sprintf("%d personas in %d clusters, %d sessions, %d events, %d probes, content %.12s", c.Personas,
-		c.Clusters, c.Sessions, c.Events, c.Probes, m.ContentSHA256)
+	return fmt.Sprintf("%s in %s, %s, %s, %s, content %.12s", count(c.Personas, "persona"), count(c.Clusters, "cluster"),
+		count(c.Sessions, "session"), count(c.Events, "event"), count(c.Probes, "probe"), m.ContentSHA256)
 }
 
 func (a *app) evalPackLintCommand() *cobra.Command {

@@ -332,7 +332,7 @@ func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
 	require.NoError(t, err)
 	require.Equal(t, "recorded 3 events, 2 of them queued in the backend, 1 already there, 1 not retained, 1 "+
-		"skipped: the slot is read-only, 3 uncertain: record them again (0.0 s)", r.sum.text())
+		"skipped: read-only, 3 uncertain: record them again (0.0 s)", r.sum.text())
 	require.Equal(t, map[string]int{"slow_backend: took long": 9}, r.sum.Warnings)
 }
 

@@ -137,7 +137,7 @@ func (s *recordSummary) text() string {
 		n    int
 		what string
 	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"},
-		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: the slot is read-only"},
+		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: read-only"},
 		{s.Uncertain, "%d uncertain: record them again"}, {s.Forgotten, "%d forgotten and left out"}, {s.Failed, "%d failed"},
 		{s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {
 		if p.n > 0 {
