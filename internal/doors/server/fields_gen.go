@@ -2,413 +2,432 @@
 
 package server
 
-// comments says what each type is, and below it what its fields are, by their JSON names.
+// comments says what each type is, and below it what its fields are, by their JSON names: text, compressed.
 const comments = "" +
-	"AdapterMode\tAdapterMode turns the read-only mode on or off.\n" +
-	"\tscope\tscope limits the mode to one scope. Nil means the whole slot.\n" +
-	"ArchiveCheck\tArchiveCheck is what a check of the whole archive found. An archive without problems is sound.\n" +
-	"ArchivePage\tArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with two providers may occur twice.\n" +
-	"\tlast\tlast is the number of the last event of the page.\n" +
-	"\tmore\tmore is false where the archive ends.\n" +
-	"ArchiveReceipt\tArchiveReceipt answers an EventBatch that is added to the archive. Present counts the events that it had.\n" +
-	"ArchiveRequest\tArchiveRequest asks for a page of archived events.\n" +
-	"\tafter\tafter is the Last of the page before; 0 begins at the oldest event.\n" +
-	"\tlimit\tlimit is a number of events; 0 means 1000, which is also the most.\n" +
-	"\tscope\tscope and EventID, both or neither, ask for the entries of one event alone.\n" +
-	"ArchiveStats\tArchiveStats says what the archive holds. All sizes are in bytes.\n" +
-	"\toldest\toldest and Newest are when the first and the last event were archived. Absent in an empty archive.\n" +
-	"\ton\ton reports whether the slot keeps what is recorded from now on.\n" +
-	"\topen_events\topen_events are not sealed yet; OpenBytes is what they take.\n" +
-	"\tsegments\tsegments are sealed files; SegmentBytes is their size, TextBytes what they hold uncompressed.\n" +
-	"BackendHealth\tBackendHealth answers health.\n" +
-	"\tconsistency_model\tconsistency_model is immediate, eventual or async_derived.\n" +
-	"\tisolation\tisolation is hard, filtered or unverified.\n" +
-	"\tnative_query_modes\tnative_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of native queries are in Capabilities.\n" +
-	"\tpet_observability\tpet_observability is strong, partial or weak: how well preference changes can be seen from outside.\n" +
-	"BackendReadiness\tBackendReadiness answers readiness and wait_until_ready.\n" +
-	"\tmethod\tmethod names the signal that said so.\n" +
-	"Backfill\tBackfill is how far the filling of another provider has come.\n" +
-	"\tevents_per_second\tevents_per_second is the limit that was asked for; 0 means none.\n" +
-	"\tprovider\tprovider and what follows are absent in state none.\n" +
-	"\tremains\tremains says after a backfill was thrown away what of it is still in the backend, and why.\n" +
-	"BackfillEvents\tBackfillEvents brings events of a file to fill another provider from, instead of the archive, in the order in which they are to be remembered.\n" +
-	"\tfirst\tFirst: what was brought before and not used is dropped.\n" +
-	"BackfillPlan\tBackfillPlan is what a backfill would send: the answer to a dry run. Nothing was sent.\n" +
-	"\tevents\tevents are to be delivered, of so many scopes; LeftOut are not, see FollowerProgress.\n" +
-	"\tnative_calls\tnative_calls is how many native writes it takes at least: 0 where the module has no backend.\n" +
-	"\tnotes\tnotes say what is not known: model calls that the backend makes by itself.\n" +
-	"\toldest\toldest and Newest are the times of the first and the last event. Absent where there is none.\n" +
-	"\ttokens\ttokens are those of the messages' text, counted by Tokenizer.\n" +
-	"BackfillRequest\tBackfillRequest asks a running slot to fill another provider and then to let it serve. All but EventsPerSecond and Given is as in SwapRequest.\n" +
-	"\tbackend\tbackend or Condition names the provider: exactly one of them.\n" +
-	"\tconfig\tconfig is the provider's own config block, a JSON object without credentials: it is kept in the data folder, so that the backfill goes on after a restart. Absent means the block of the slot's configuration.\n" +
-	"\tevents_per_second\tevents_per_second is the most events a second; 0 means no limit.\n" +
-	"\tgiven\tGiven: it is filled from the events that POST /v1/backfill/events brought, not from the archive.\n" +
-	"\tplugin\tplugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.\n" +
-	"BackfillStop\tBackfillStop ends a backfill. What it did is kept, and starting it again goes on.\n" +
-	"\tdiscard\tdiscard throws away what it did: the scopes that it filled are reset.\n" +
-	"BackfillTurn\tBackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.\n" +
-	"\taccept_open\taccept_open lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not have these.\n" +
-	"BackgroundDecl\tBackgroundDecl asks the host to call an export at an interval, in ms.\n" +
-	"BatchReceipts\tBatchReceipts answers an EventBatch, item by item in its order.\n" +
-	"BoltRequest\tBoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.\n" +
-	"\tparams\tparams is an object: the statement's parameters by name, without the $. A JSON number without fraction and exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are what they are. Absent means none.\n" +
-	"BoltResult\tBoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended by a newline. ABI.md says how Cypher's types are written there.\n" +
-	"\tcounters\tcounters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.\n" +
-	"\tmore\tmore is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.\n" +
-	"\tserver\tserver is what the database calls itself, such as Neo4j/5.26.2.\n" +
-	"BudgetUse\tBudgetUse says how one budget field took effect. All numbers are in the field's own unit: items of max_items, tokens of max_tokens and min_tokens. Nil: not known, or there is no such number.\n" +
-	"\tasked\tasked is the request's value. The host fills it.\n" +
-	"\tceiling\tceiling is the most that the routes used can give, by the manifest's limits. The host fills it.\n" +
-	"\thow\thow is native (the backend applied it), fixed (the backend has a limit of its own), advisory or formatter.\n" +
-	"\treceived\treceived is how much the backend's answer held, before the formatter.\n" +
-	"\tsent\tsent is the value that the backend got.\n" +
-	"\tshown\tshown is how much of it is in the formatted context, the frame not counted.\n" +
-	"Capabilities\tCapabilities lists what the provider behind the slot can do.\n" +
-	"\tnative_queries\tnative_queries and NativeMutations are what native_query and native_mutation take with this configuration.\n" +
-	"\tnative_query_modes\tnative_query_modes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.\n" +
-	"\toperations\toperations are exports that every provider has; Capabilities those it may have.\n" +
-	"Cluster\tCluster is what the hosts of a slot agree on at a moment. A slot that one process owns has one host.\n" +
-	"\thosts\thosts are those whose sessions have not ended, in the order in which they came.\n" +
-	"\tidentity\tidentity names the tables of a database for as long as they exist. Incarnation counts, from 1, how often an operator accepted that the database had lost commits. Commits is the number of its latest commit. Empty for a file.\n" +
-	"\tlate_writes\tlate_writes are the latest writes that a host sent after its session had ended, the newest first, at most 100.\n" +
-	"\tprovider\tprovider serves since ServingSince; Generation counts the loads of all hosts. Empty while nothing has served yet.\n" +
-	"\tread_only\tread_only is the slot's mode.\n" +
-	"\tstore\tstore is file or postgres.\n" +
-	"\tturns\tturns is how many scopes are being written.\n" +
-	"ClusterHost\tClusterHost is one host of a slot.\n" +
-	"\tleft_ms\tleft_ms is how long its session lasts if it is not renewed, in milliseconds. Absent for a file.\n" +
-	"\tname\tname is the machine's name and the process's id: \"a/12\". Traces have it as host.\n" +
-	"\tself\tself marks the host that answers; none when the database was asked.\n" +
-	"ConformanceDecl\tConformanceDecl says which clauses of the conformance kit do not apply, and why.\n" +
-	"ContextBudget\tContextBudget bounds what a retrieval may put into a prompt. A nil field means no limit.\n" +
-	"\tmax_items\tmax_items bounds the number of the backend's items.\n" +
-	"\tmax_tokens\tmax_tokens bounds the formatted context, counted by the configured tokenizer.\n" +
-	"\tmin_tokens\tmin_tokens is wished for, never padded to: a shortfall is reported in the trace.\n" +
-	"Empty\tEmpty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.\n" +
-	"EmptyDecl\tEmptyDecl declares an answer that means \"nothing there\" instead of an error. Body is a regular expression (RE2).\n" +
-	"Envelope\tEnvelope wraps every request that the host makes to a guest.\n" +
-	"\tbody\tbody is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.\n" +
-	"\tdeadline_ms\tdeadline_ms is what is left of the call's time when it enters the guest.\n" +
-	"\titems\titems is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown. 0: the host says nothing.\n" +
-	"\tnow\tnow is RFC 3339, in UTC: the host's clock, virtual under replay.\n" +
-	"EnvelopeMode\tEnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.\n" +
-	"ErasedScope\tErasedScope is a scope of the person, with the outcome of its reset.\n" +
-	"\tremains\tremains says what is left and why; of a provider that could not be opened or asked, why not.\n" +
-	"\tremoved\tremoved counts removed items by native type; a nil count means that the backend does not say.\n" +
-	"\tserving\tServing: the provider serves now. Others are opened for the reset, with the configuration that they had last.\n" +
-	"Error\tError is the contract's AdapterError, the only kind of error that crosses the slot.\n" +
-	"\thint\thint tells the reader what to do next.\n" +
-	"\tnothing_stored\tnothing_stored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive, so the event may be sent again at once.\n" +
-	"\treason\treason is the provider's finer word.\n" +
-	"EventBatch\tEventBatch is several events for one call. They may be of several scopes; order within a scope is kept.\n" +
-	"EventList\tEventList is a page of a scope's events, in the byte order of their ids.\n" +
-	"\tgeneration\tgeneration counts the scope's resets, from 1. Events of earlier generations are not listed.\n" +
-	"\tnext\tnext goes into after of the following page. Absent on the last page; a page before it may have fewer events than asked for.\n" +
-	"EventListRequest\tEventListRequest asks for a page of a scope's events.\n" +
-	"\tafter\tafter is next of the page before; absent for the first page.\n" +
-	"\tlimit\tlimit is how many events the page has at most; 0 means 100. At most 500.\n" +
-	"\tsession_id\tsession_id is the session wanted; absent means all.\n" +
-	"\tstates\tstates are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent (the outcome is not known), lost and failed.\n" +
-	"Evidence\tEvidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is absent.\n" +
-	"\tpointer\tpointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.\n" +
-	"\trank\trank counts from 1 in the backend's order.\n" +
-	"\tshown\tshown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.\n" +
-	"\tspan\tspan is where in prose the item stands.\n" +
-	"\ttime_basis\ttime_basis says what the times mean.\n" +
-	"FeedbackReceipt\tFeedbackReceipt answers apply_feedback. Status is applied, no_change, queued or skipped_read_only.\n" +
-	"FindEventAnswer\tFindEventAnswer says what the backend has of an event.\n" +
-	"\tfound\tfound is present, partial, absent or unknown.\n" +
-	"\tmarkers\tmarkers are those that the write's lost receipt would have had, for readiness.\n" +
-	"FindEventRequest\tFindEventRequest asks a provider whether an event reached its backend.\n" +
-	"\tsent_at\tsent_at is RFC 3339: when the write was sent.\n" +
-	"\tsession_id\tsession_id is the event's own, where the host has the event at hand; \"\" where it knows the id alone.\n" +
-	"FollowerProgress\tFollowerProgress is how far a follower has come.\n" +
-	"\tdropped\tdropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the archive's retention ended before it had them.\n" +
-	"\terror\terror is why it waits or was stopped, RetryAfterMS when it tries again.\n" +
-	"\tevents\tevents is how many events it is to get in all, as far as is known; Done of them it has, LeftOut of them it does not get: they were forgotten, their scope was reset, or their session is a test.\n" +
-	"\theld\theld counts events of scopes that are read-only: it gets them once these may be written.\n" +
-	"\topen\topen counts the events of OpenEvents, which lists the first 100.\n" +
-	"\tper_second\tper_second is the present speed in events a second; 0 while it is not known. RemainingMS is how long the rest takes at that speed, in ms.\n" +
-	"\tunseen\tunseen counts delivered events that the provider still works on.\n" +
-	"ForgetReceipt\tForgetReceipt answers a ForgetRequest.\n" +
-	"\tderived_may_remain\tderived_may_remain says what the backend made of the removed items and may still hold, and why.\n" +
-	"\tremoved\tremoved lists native ids by native type.\n" +
-	"ForgetRequest\tForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To, and NativeIDs says what.\n" +
-	"\tfrom\tfrom and To are RFC 3339: events with From <= timestamp <= To.\n" +
-	"FormatRequest\tFormatRequest asks to format an earlier result again, perhaps for another budget.\n" +
-	"FormatResult\tFormatResult is the formatted context with its size.\n" +
-	"\tevidence\tevidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.\n" +
-	"\ttoken_count\ttoken_count is counted by the configured tokenizer.\n" +
-	"GuestConfig\tGuestConfig is the answer of the config import.\n" +
-	"\tconfig\tconfig is the validated block, preset and defaults laid under it. A secret stands as {\"secret\": NAME}.\n" +
-	"\tframe\tframe is the operator's wish for formatted_context. Absent: FrameFull.\n" +
-	"\tprofile\tprofile is ProfileSourceDesign. Absent: ProfileBest.\n" +
-	"\tsecrets\tsecrets lists the manifest's secrets for which the operator gave a value.\n" +
-	"HTTPRequest\tHTTPRequest is the head of an http_send call. Its body travels beside it as raw bytes.\n" +
-	"\tparams\tparams fill the {name} parts of the route's path; the host escapes them.\n" +
-	"\ttimeout_ms\ttimeout_ms bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the call returns the error timeout, and the guest continues.\n" +
-	"HTTPResponse\tHTTPResponse is the head of an http_send result. The body follows it as raw bytes.\n" +
-	"\tempty\tempty is true where the manifest declares that this answer means \"nothing there\".\n" +
-	"\theaders\theaders have lower-case names; several values are joined by \", \".\n" +
-	"IO\tIO is one native call as the host saw it.\n" +
-	"\tstart_ms\tstart_ms is when the call was sent, in ms after the operation began. Absent in a cassette from before it was noted.\n" +
-	"\tstatus\tstatus is the backend's own; 0 when there was no answer.\n" +
-	"Inventory\tInventory counts what a scope holds, so that two moments can be compared.\n" +
-	"\tcomplete\tcomplete is false where the backend cannot list everything.\n" +
-	"\tquiescent\tquiescent is false while the backend still works on earlier writes.\n" +
-	"InventoryKind\tInventoryKind is one native type's count.\n" +
-	"\tdigest\tdigest is the SHA-256 (hex) over the sorted native ids with their versions.\n" +
-	"InventoryRequest\tInventoryRequest asks what a scope holds.\n" +
-	"KindRule\tKindRule says what a provider is if its effective config block has a certain value. The word by which a configuration chooses the provider does not change with it.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist meets no rule.\n" +
-	"LateWrite\tLateWrite is a native call that changes a backend and left a host after its session had ended: the host was paused between the check of its session and the sending. Another host may have acted for the scope by then, and the call may have come after the slot became read-only. The outcome of its events is uncertain until they are looked up.\n" +
-	"ListedEvent\tListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.\n" +
-	"\treceipt\treceipt is the provider's, without its trace. Absent in the state sent.\n" +
-	"\tsent_at\tsent_at is when the event was last sent to the provider, RFC 3339. Absent where that is not known.\n" +
-	"\tsession_id\tsession_id is the event's session. Absent for an event that was recorded before the ledger kept it.\n" +
-	"\tstate\tstate is the outcome so far: a status of WriteReceipt, or sent, lost or failed.\n" +
-	"ListedScope\tListedScope is a scope with what its delivery ledger leaves open.\n" +
-	"\tgeneration\tgeneration counts the scope's resets, from 1.\n" +
-	"\tlost\tlost counts the events that are known not to have arrived. Record them again.\n" +
-	"\tnative_scope\tnative_scope is from setup_scope: name of the concept (workspace, group_id, ...) to the backend's id. Absent where the backend has no names of its own, and until the generation has been set up.\n" +
-	"\tpending\tpending counts the events of which it is not known whether, or how much of them, arrived.\n" +
-	"\tqueued\tqueued counts the events that the backend still works on.\n" +
-	"\tsince\tsince is when the scope was set up, RFC 3339.\n" +
-	"Liveness\tLiveness answers GET /healthz and /readyz.\n" +
-	"\tstatus\tstatus is ok at /healthz and ready at /readyz.\n" +
-	"MemoryEvent\tMemoryEvent is a turn of conversation: the unit that every provider records.\n" +
-	"\tevent_id\tevent_id identifies the turn within its scope: the same id with the same content is delivered once, with other content it is a conflict.\n" +
-	"\ttimestamp\ttimestamp is RFC 3339 with a zone, compared in UTC and kept as given.\n" +
-	"MemoryFeedback\tMemoryFeedback is a user's correction of what memory holds.\n" +
-	"MemoryScope\tMemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.\n" +
-	"\tagent_id\tagent_id is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is invalid_argument.\n" +
-	"\tbackend_namespace\tbackend_namespace separates installations that share one backend. Empty means the namespace of the configuration; another one is refused.\n" +
-	"Message\tMessage is one utterance of a turn.\n" +
-	"\tcontent\tcontent is the text, kept byte for byte. Nil (JSON null or absent) where the message only calls tools.\n" +
-	"ModeReceipt\tModeReceipt is the mode that holds now.\n" +
-	"\tin_flight\tin_flight counts writes that were still under way when the mode was set.\n" +
-	"\tnot_ready\tnot_ready lists scopes with writes that the backend has not yet shown.\n" +
-	"\twarnings\twarnings each begin with a stable code and a colon: \"test_sessions_empty: ...\".\n" +
-	"ModelCallDecl\tModelCallDecl says that an operation makes the module or its backend call a model.\n" +
-	"\tabout\tabout is a few words for the person who pays: what is asked of the model, and how often.\n" +
-	"\tmodel\tmodel is embedding or language.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met. Absent: always.\n" +
-	"Module\tModule is what can be told of a module without running it.\n" +
-	"\tengine\tengine is what runs it.\n" +
-	"\tmanifest\tmanifest is the module's own: its providers, origins, routes and config_schema.\n" +
-	"\toperations\toperations and Capabilities are those that it implements.\n" +
-	"\tpowers\tpowers are what it may do beyond computing.\n" +
-	"\twarnings\twarnings are for the operator.\n" +
-	"ModuleList\tModuleList is what modules the program has.\n" +
-	"ModuleManifest\tModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The host holds the module to it; what is not in the route table cannot be sent.\n" +
-	"\tconfig_schema\tconfig_schema is the JSON Schema (2020-12) of the native config block.\n" +
-	"\tdeadlines_ms\tdeadlines_ms holds the module's own deadline for an operation, in ms, where it differs from the host's.\n" +
-	"\tmodel_calls\tmodel_calls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete for retrieve, so that an empty one means that a question costs none.\n" +
-	"\tnative_queries\tnative_queries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.\n" +
-	"\tproviders\tproviders are the names under which a configuration can choose this module.\n" +
-	"\trequires\trequires names capabilities that the module has in some configurations only.\n" +
-	"\tsettle_ms\tsettle_ms is how long after it was sent a request can still take effect in the backend, in ms.\n" +
-	"MutationReceipt\tMutationReceipt answers a NativeMutation. Status is applied, no_change, rejected or skipped_read_only.\n" +
-	"NativeDecl\tNativeDecl is a native query or mutation.\n" +
-	"\tabout\tabout is a sentence for whoever chooses among them, a model perhaps.\n" +
-	"\tparams\tparams are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means that it has none.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.\n" +
-	"NativeError\tNativeError keeps what the backend itself said, secrets removed and cut to NativeBodyLimit.\n" +
-	"NativeLimit\tNativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0. With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.\n" +
-	"\tceiling\tceiling is the most items that one answer of the route can have.\n" +
-	"\tconfigured\tconfigured is a JSON Pointer into the effective block: where something other than null stands there, the operator has limited the items, and max_tokens does not. The schema gives that key no default.\n" +
-	"\tfield\tfield is the backend's own name for the limit.\n" +
-	"\tnative\tnative is how many items the route fetches even where the budget asks for fewer.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.\n" +
-	"\ttokens_per_item\ttokens_per_item is about how many tokens one item has: what turns a budget of tokens into a number of items.\n" +
-	"NativeMutation\tNativeMutation asks for one of the provider's own changes.\n" +
-	"NativeQuery\tNativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.\n" +
-	"NativeQueryResult\tNativeQueryResult is the backend's answer, verbatim.\n" +
-	"NotApplicable\tNotApplicable is one clause, or a part of it, that a provider cannot meet.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or neither.\n" +
-	"\tunless\tunless is a JSON Pointer into the effective block: where something other than null stands there, the provider can meet it.\n" +
-	"OpenEvent\tOpenEvent is an event that a follower was sent and may not have.\n" +
-	"\toutcome\toutcome is uncertain (it may have it), lost (it was accepted and never arrived) or refused.\n" +
-	"OperationLine\tOperationLine is one line of the stream of operations. It has no text of a user or of memory.\n" +
-	"\tat\tat is when the door wrote it, RFC 3339.\n" +
-	"\tcode\tcode is that of its error; absent for success.\n" +
-	"\tio\tio are its native calls.\n" +
-	"\tkind\tkind is operation (one ended), step (of a start or a swap), missed (the reader was too slow) or alive (nothing happened for 15 s; the first line, too).\n" +
-	"\tlatency_ms\tlatency_ms is how long it took, of which BackendMS in the backend and PluginMS in the plugin.\n" +
-	"\tmissed\tmissed counts the lines that were left out here.\n" +
-	"\toperation\toperation is the contract's name of the operation that ended.\n" +
-	"\torigin\torigin is page for what a person asked from the slot's page.\n" +
-	"\tstep\tstep is the step that ended.\n" +
-	"OriginDecl\tOriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.\n" +
-	"\tdatabase_from\tdatabase_from is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the user's home database is used.\n" +
-	"\tprotocol\tprotocol is http or bolt.\n" +
-	"PersonaReceipt\tPersonaReceipt answers a PersonaRequest.\n" +
-	"\tarchived_events\tarchived_events counts the events that the archive has lost.\n" +
-	"\tmay_remain\tmay_remain says what is left besides, and why.\n" +
-	"\tstatus\tstatus is done, in_progress or partial.\n" +
-	"PersonaRequest\tPersonaRequest asks to erase all that is held of a person: by the provider that serves, by those that served before, and in the archive.\n" +
-	"\trun_id\trun_id names one run; \"\" means all.\n" +
-	"Problem\tProblem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the AdapterError beside its own.\n" +
-	"\tdetail\tdetail is the message.\n" +
-	"\tstatus\tstatus repeats the HTTP status.\n" +
-	"\ttitle\ttitle is the code in words. It never varies with the occasion.\n" +
-	"\ttype\ttype is urn:memhost:error: and the code.\n" +
-	"Provenance\tProvenance answers a ProvenanceRequest.\n" +
-	"ProvenanceItem\tProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.\n" +
-	"ProvenanceRequest\tProvenanceRequest asks where memory came from: by native id, by event id, or by a range of time.\n" +
-	"ProviderDecl\tProviderDecl is one name that a module serves.\n" +
-	"\tkind_when\tkind_when makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and Note.\n" +
-	"\tpreset\tpreset is laid under the operator's config block.\n" +
-	"QueryParam\tQueryParam is one key and value of a URL's query; a key may recur.\n" +
-	"RawBatch\tRawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.\n" +
-	"RawCall\tRawCall is the answer to one native call.\n" +
-	"\tbody\tbody equals the JSON value that the host saw from the backend.\n" +
-	"RawResult\tRawResult keeps the backend's answers as they came.\n" +
-	"\tnotes\tnotes is what the plugin adds to them.\n" +
-	"ReadinessEventIDs\tReadinessEventIDs sorts event ids by what is known of them.\n" +
-	"ReadinessMarkers\tReadinessMarkers is the body of a guest's readiness operation.\n" +
-	"ReadinessRequest\tReadinessRequest asks whether a scope's writes have arrived.\n" +
-	"\ttimeout_ms\ttimeout_ms is how long to wait for ready; 0 means one look.\n" +
-	"ReceiptOrError\tReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set. On the wire a receipt stands in the list itself, an error as {\"event_id\": ..., \"error\": {...}}.\n" +
-	"RequireDecl\tRequireDecl says what a capability needs of the configuration. A capability with several of them needs one.\n" +
-	"\tbecause\tbecause is shown to a caller who asks for the capability: what to configure.\n" +
-	"\texport\texport is the capability: without what it needs the provider does not have it, although the module exports it.\n" +
-	"\tpointer\tpointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it is given.\n" +
-	"ResetReceipt\tResetReceipt answers reset_scope.\n" +
-	"\tremains\tremains says what is left and why.\n" +
-	"\tremoved\tremoved counts removed items by native type; a nil count means that the backend does not say.\n" +
-	"Resume\tResume asks to finish a write that was partial.\n" +
-	"RetrieveRequest\tRetrieveRequest asks for the memory that helps with Query.\n" +
-	"\tas_of\tas_of is RFC 3339: answer as memory stood then. trace.as_of_mode says whether the provider could.\n" +
-	"\tfilters\tfilters are further conditions by name. cross_context: true asks that Context is deliberately not used as a filter.\n" +
-	"RetrieveResult\tRetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.\n" +
-	"\tformatted_context\tformatted_context is one memory-context element, or the empty string when there is no memory.\n" +
-	"RouteDecl\tRouteDecl is one native call that a module may make.\n" +
-	"\theaders\theaders and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is declared need not be listed.\n" +
-	"\tmatch\tmatch holds JSON Pointers into the request body with the values they must have.\n" +
-	"\tmethod\tmethod and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.\n" +
-	"\tside_effects\tside_effects says what a read changes in the backend (an access count, a cache that others see). The host puts it into trace.read_side_effects of every operation that used the route.\n" +
-	"\tstatement\tstatement is of Bolt routes: the whole text, parameters by $name.\n" +
-	"Run\tRun is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.\n" +
-	"\tcomplete\tcomplete is false where a part of the run failed or is still to run.\n" +
-	"\tname\tname is that of its folder.\n" +
-	"\tproblem\tproblem is why the run cannot be told. Absent where it can.\n" +
-	"\treport\treport is true where there is a report to open.\n" +
-	"\ttitle\ttitle is the lab's name. Absent in a run that has not been scored.\n" +
-	"\tverdicts\tverdicts are the checks of the run and its sealed comparisons.\n" +
-	"RunArchive\tRunArchive says in a run manifest that the slot keeps an archive.\n" +
-	"\tretention_ms\tretention_ms is how long an event is kept, in ms; 0 means for ever.\n" +
-	"RunFollower\tRunFollower says in a run manifest which other provider gets what the slot records.\n" +
-	"\trole\trole is backfill or shadow.\n" +
-	"\tsample_percent\tsample_percent is the share of retrievals that a shadow is asked.\n" +
-	"RunList\tRunList is the evaluation runs in the operator's folder, the newest first.\n" +
-	"\tleft_out\tleft_out counts the runs that are not listed.\n" +
-	"RunManifest\tRunManifest records what served a run: which module, which configuration, since when.\n" +
-	"\tarchive\tarchive is absent where the slot keeps none.\n" +
-	"\tbackend\tExactly one of Backend and Condition is set: the word by which the configuration chose the provider.\n" +
-	"\tcapabilities\tcapabilities hold the native memory types, ingest modes and query modes, too.\n" +
-	"\tclock\tclock is real, or virtual while a cassette is recorded or replayed.\n" +
-	"\tconfig\tconfig is the effective config block; a secret stands as its name only.\n" +
-	"\tconfig_hash\tconfig_hash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best, it is that of {\"config\": Config, \"frame\": \"compact\", \"profile\": \"source-design\"}, with those that differ.\n" +
-	"\tfeedback_enabled\tfeedback_enabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.\n" +
-	"\tfollowers\tfollowers are the other providers that get what is recorded: shadows, and one that is being filled. None of them answers an agent.\n" +
-	"\tframe\tframe is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests from before there were frames, which means full.\n" +
-	"\tload_generation\tload_generation counts the providers that this slot has served, from 1.\n" +
-	"\tmanifest\tmanifest is RunManifestVersion.\n" +
-	"\tprofile\tprofile is source-design or best. Absent in manifests from before there were profiles.\n" +
-	"\tscopes\tscopes lists scopes that have been set up, with the backend's names for them: at most 100. ScopesLeftOut counts the others: GET /v1/scopes lists all in pages.\n" +
-	"\tseed\tSeed, Replicate and Labels are as the harness gave them; the host does not use them.\n" +
-	"\tsmoke\tsmoke is auto, always or never: when the smoke tests run. Smokes are their verdicts.\n" +
-	"\twarnings\twarnings are of the configuration. Each begins with a stable code and a colon: \"test_sessions_empty: ...\".\n" +
-	"RunModule\tRunModule identifies a module's bytes.\n" +
-	"\tsha256\tsha256 is of the file as given, in hex.\n" +
-	"\tsigner\tsigner is whose signature let the module serve: sha256:<hex> of a public key, or an identity, \"NAME issued by URL\". Absent where no signature was asked for.\n" +
-	"\tsource\tsource is builtin, the path as the operator gave it, or the name in a registry with its digest.\n" +
-	"RunReport\tRunReport says where a report is.\n" +
-	"\tpath\tpath works once, within a minute.\n" +
-	"RunReportRequest\tRunReportRequest names a run whose report is to be opened.\n" +
-	"\tname\tname is that of the list.\n" +
-	"RunStep\tRunStep is one step of the swap flow with its verdict: pass, fail, pending, inconclusive or skipped.\n" +
-	"RunVerdict\tRunVerdict is a check with its outcome.\n" +
-	"\toutcome\toutcome is good, bad or open.\n" +
-	"ScopeList\tScopeList is a page of the scopes that the slot knows.\n" +
-	"\tnext\tnext goes into the query parameter after of the following page. Absent on the last page; a page before it may have fewer scopes than asked for.\n" +
-	"ScopeMapping\tScopeMapping is how the backend addresses a scope's memory.\n" +
-	"\tnative_scope\tnative_scope is from setup_scope: name of the concept (workspace, group_id, ...) to id. Empty until the generation has been set up.\n" +
-	"SecretDecl\tSecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it. For a bolt origin it is the password with which the host logs on.\n" +
-	"\tuser_from\tuser_from is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.\n" +
-	"SetupReceipt\tSetupReceipt answers setup_scope.\n" +
-	"\texisted\texisted reports whether the backend already knew the scope; nil when it does not say.\n" +
-	"\tnative_scope\tnative_scope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.\n" +
-	"Shadow\tShadow is a provider that gets every write and is asked a share of the retrievals. No agent sees its answers.\n" +
-	"\tmissed\tmissed counts retrievals that were to be asked and were not, because the shadow was too slow, since the slot started.\n" +
-	"\tsample_percent\tsample_percent is the share of retrievals that it is asked, RetentionMS how long its answers are kept, in ms.\n" +
-	"ShadowAnswer\tShadowAnswer is what a shadow would have answered to a retrieval, beside what the agent got.\n" +
-	"\tat\tat is when the agent had its answer, RFC 3339.\n" +
-	"\tbehind\tbehind counts the events that the shadow had not got when it was asked.\n" +
-	"\tboth\tBoth, OnlyServing and OnlyShadow count the source events of the evidence. Overlap is both divided by all three; absent where one of the two names no source events.\n" +
-	"\tformatted_context\tformatted_context is what the shadow answered. Absent together with its figures where Error is set.\n" +
-	"\tquery\tQuery, Scope and SessionID are the request's.\n" +
-	"\tserving_context\tserving_context is what the agent got, with its tokens and how long it took, in ms.\n" +
-	"ShadowAnswers\tShadowAnswers is a page of stored answers.\n" +
-	"\tnext\tnext goes into before of the following page. Absent on the last page.\n" +
-	"ShadowAnswersRequest\tShadowAnswersRequest asks for stored answers of shadows, newest first.\n" +
-	"\tbefore\tbefore is next of the page before; absent for the first page.\n" +
-	"\tlimit\tlimit is how many answers the page has at most; 0 means 50. At most 500.\n" +
-	"\tprovider\tprovider is one of the shadows; absent means all.\n" +
-	"\tscope\tscope limits them to one person's; absent means all.\n" +
-	"ShadowList\tShadowList lists the slot's shadows.\n" +
-	"\tserving\tserving is the provider whose answers agents get.\n" +
-	"ShadowReport\tShadowReport compares the stored answers of a shadow with those of the serving provider. Each figure is over the answers that have it; null where none has.\n" +
-	"\tanswers\tanswers are stored; Failed of them are errors, Empty of them have no context.\n" +
-	"\terrors\terrors counts the errors by code.\n" +
-	"\toverlap_mean\toverlap_mean is the mean of ShadowAnswer.Overlap, over so many answers that have one.\n" +
-	"\ttokens_mean\ttokens_mean and the others are means over the answers without an error.\n" +
-	"Shown\tShown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date before them. Whole is false where the text was cut.\n" +
-	"SmokeVerdict\tSmokeVerdict is the outcome of one smoke test: pass, fail, pending, inconclusive or skipped.\n" +
-	"Span\tSpan is a half-open range of bytes in the text at an Evidence's pointer.\n" +
-	"StateDeleted\tStateDeleted is the head of state_delete.\n" +
-	"StateEntries\tStateEntries is the head of state_read; the entries' bytes follow one after another.\n" +
-	"\tlast\tlast is the log's last sequence number, 0 when it is empty.\n" +
-	"StateEntry\tStateEntry is one entry of a log.\n" +
-	"\tsize\tsize is the entry's length in bytes.\n" +
-	"StateKey\tStateKey is one key of a StateList.\n" +
-	"\tsize\tsize is the value's length in bytes.\n" +
-	"StateList\tStateList is the head of state_list.\n" +
-	"\tmore\tmore is true when the page ended before the keys did.\n" +
-	"StateListRequest\tStateListRequest asks state_list for the keys that begin with Prefix, in byte order.\n" +
-	"\tafter\tafter continues behind a key (exclusive); empty starts at the first.\n" +
-	"\tlimit\tlimit is a number of keys; 0 means the most the host gives, 1000.\n" +
-	"\tvalues\tvalues asks for the values too: they follow the head one after another.\n" +
-	"StateReadRequest\tStateReadRequest asks state_read for entries of a log.\n" +
-	"\tfrom\tfrom is the first sequence number wanted; 0 means the first entry, or with Reverse the last.\n" +
-	"\tlimit\tlimit is a number of entries; 0 means the most the host gives, 1000.\n" +
-	"StateSeq\tStateSeq is the head of state_append: the entry's sequence number, from 1.\n" +
-	"StateVersion\tStateVersion is the head of state_get (the value follows) and state_put. Version 0 means that the key is absent.\n" +
-	"SwapRequest\tSwapRequest asks a running slot to exchange its provider.\n" +
-	"\tbackend\tbackend or Condition names the provider: exactly one of them.\n" +
-	"\tconfig\tconfig is the provider's own config block, a JSON object. Absent means the block of the slot's configuration.\n" +
-	"\tplugin\tplugin is a module's file, as the slot's process sees it, or the name of a built-in one. Empty means the built-in module of that provider.\n" +
-	"ToolCall\tToolCall is one call that an assistant message makes.\n" +
-	"\targuments\targuments is the JSON text of the arguments as the model wrote it, not parsed.\n" +
-	"Trace\tTrace tells how an answer came about. It never goes into a prompt. The host fills operation, scope, generation, condition_kind, latency_ms, io, backend_ms, plugin_ms, host_ms and tokenizer; what a plugin says there is overwritten, and a guest does not write it.\n" +
-	"\tas_of_mode\tas_of_mode is native or ignored.\n" +
-	"\tbudget_applied\tbudget_applied tells for each budget field how it took effect.\n" +
-	"\tconsistency\tconsistency is committed, queued or pending. The host fills it for a retrieval, from the ledger: committed if no write of the scope is outstanding.\n" +
-	"\tconsistency_as_of\tconsistency_as_of is the time (RFC 3339, UTC) at which the host read Consistency from the ledger.\n" +
-	"\teffective\teffective names search mode and limits as used.\n" +
-	"\tframe_tokens\tframe_tokens counts the tokens of the formatted context that are not the items' own words: the element, headings, labels, dates.\n" +
-	"\thost\thost names the host that ran the operation, as ClusterHost.Name, where several serve the slot.\n" +
-	"\tnative_operation\tnative_operation names what the backend was asked. The host fills it, where the plugin says nothing, with the routes that were used, each once: \"episodes delete_group\". Empty means that the backend was not asked.\n" +
-	"WaitRequest\tWaitRequest is the body of a guest's wait_until_ready operation.\n" +
-	"\tbackground\tbackground is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to be ready.\n" +
-	"\tdeadline_ms\tdeadline_ms is how long the guest may work, in ms.\n" +
-	"WriteReceipt\tWriteReceipt answers a recorded event.\n" +
-	"\tmarkers\tmarkers are opaque: the provider gets them back in readiness and find_event.\n" +
-	"\tretry_after_ms\tretry_after_ms is filled by the host for an uncertain write: after so many ms recording the event again can settle it.\n" +
-	"\tstored_count\tstored_count is how many items the backend says it stored; nil when it does not say.\n" +
-	"\twarnings\twarnings start with a stable code and a colon.\n"
+	"̽m\x93\xdb8v/\xfe\x9a\xfd)P]\xa9\xb2]\xa5\xd1\xf48;\xfbO\xd4\xc9\xff\x96\xed\xb1" +
+	"w}\xd7O\xd7\xed;TA$$a\x9b\x044\x00زvk\xbf\xfb\xad\xf3\x04\x80\x94ڙ" +
+	"\xc9&\xb9y\xd1\"ȖH\x1088\x8f\xbfs\xf0\xa2Ӈd\xc2{ߙ\xa6j\xab4\x06\x17" +
+	"U\xda\x1b\x15\x8c\xee\xbe\xf3\xae?\xa9\x01\xfe\xe1\x9d\xf2A\xf9\xedvy\xd5\xc4\xd6\x1f\f}\xaa\xde\x0e" +
+	"6\xd1/\xf0{\xc9+\xef\x8c\xc2\x7f.\xd5\a۫\xc1h\xbe\xe5q\xef{\xa3b\xef\xd3\xf2\xeaE" +
+	"h\xf7\xf6\xc1\xbcڛ\xf6\xbe\xa9O\x94\x8d\xea\xb8\xd7Ii\xd5\xe2\xb9\xdfV?\xd6\xf4M\xb5\xf5\xa3" +
+	"\xeb\x96\xea\x85\xcbW\x8e6\xed\xfd\x98\xd4!\xf8Mo\x86\b\xf7\x89\xf8-y\xd6'\xbd3MՆ" +
+	"ohu\x80\x96\xdf\xca}:e\x1e\x8cKq\xa1\xac\xc3\xe7\xfaЙ\x00'ǽm\xf7p\xe9\xa4" +
+	"\x8e&\x18\xa5\xdb\xd6\x1c\x92\xa1^\xe0\x8fT\x82~\x1fuT\xc1\xb4\xf0\xbb\x0e{\xa5\xd2\xd1C\xb7\x1e" +
+	"lgBT\x83>)߶cP\xe9h[\xb3\xbcjz\x1d\x13~@\x8f\xe0\x99n\x1c6&\xc8" +
+	"\x9b\xe3\x7f\xe8\x01|\x05\xfa\xbc\xbcj\x06\x1f\f~\xc0ﶺ\x8f0J\xd05\xf8\x8e\x8c\x8bq]" +
+	"\xccC\xf0ٴ\xc6\x1eR3=U\xda\xc5#tM;\xf5\x1a\x9e\xf3R'|U\x8d=\xd2\x1d\xbc" +
+	"I\xf2\xf5m\x97\xeaS0\x11\xba\xd4\xfa\xd11\x01\xd0\xc8\xf1\xef\x92\xda\xeb\xaez\xf0ϣ\x89Ճ" +
+	"\xf1T\xe9x\x1f\xd5և\xc7\xe7ay\xd5\xe8m2\x81>e\x80\xde\xc1\x90T\x83\xa16f\xeb\x83" +
+	"\xb9U7jcv\xd6E\xa5\x13\xcd^\xdf\x19\x19=\x18i\xa0V\xfa\xa4\xd9/#M\x8f\x83;\x10" +
+	"\xc1\xfepss\xb3\xe0I\x87\xaf\xf6\xd13\x95\xc74[\x03\xdau4no\x7fZ\xa8\x8dO{X" +
+	"*\xceش7a\x01\uf22f\x88#\xe4R\xb0&\xc2\xf3`\x95Ф\xea\xde;\x93G\xea.\xe9" +
+	"\x14\x9b\xfaDE}\xe25QO\xec\xde\xf7]\\\xaa\x17}\xaf\xa2\xfd\x8b\x89J\x03!8\xb59%" +
+	"\x03\xc3F\xaf\xce\a\xec\xe3\as\xc4f@:!\xf2\xde\xda\xc0\xff\x9d\x91\x1a\xd18O\xc6R\xbd\xd8" +
+	"\xe0l[\aDb\x86C:eR\xb8j\xbck\xbcS\xc1\x1c|H\xd0S\x03o\x8e7\x84Ů" +
+	"\xee\x8d9\xf0\v\xd8jml\x83\x1f\x94\xf3G\xe5\x1d\xdc\xe3`ܚ&\xa1nco\x9dO*\x1a" +
+	"ݛN\x9dL\xbaU\x1f\x0fƽ\x84\xd7\xcc\xcc\x02\x97e\xd2\xf7Лhv\x03\xdeF\x1ax\x0f" +
+	"\xfe\xfd\xd6\xf6&ު;\xfaW\xbeI\xda\x1b\x1bp\x1c\x17\xea\x8b\xf9\xca\xff(\xb7\x86\xc1V\xa3k" +
+	"\xfdp\b&F\xd3-\xaf^\xea\xf6\u07b8\xee\xf7F\xf7i\xdfL\xce\xf2\x82\xda\xe3\xe9\xf2\xaai\xbd" +
+	"\x8b6&\xe3\xda\xd3\x1a\xf8d\x7f~\x05\xbaa\x87\xc1tV'\xb3\xa0Y\x18u\x0f\xb4\xa4\xe3ɵ" +
+	"\xeb\xce\x04\x9c\x8b\xab\xc6F\xdf\xebd\xbd+-\xf8\xf5^\x87n\x01o\x98L0\x1d\xfcpt\x0f&" +
+	"ح\xc5_9\x9d\xec\x83Y\xff<\x9a@\x8f\x8c\x17.)\xa7\ab G\xa0\xba\x9a\xef\xa9\r\xbd" +
+	"\xa3j\xb5\x83\xe1\f\xed\x9e\xd7n0@\xd6\x0f\xba_\xa9h\x06\xed\x92m\x17j3<\xffq\xa1\xb6" +
+	":\xa6\xa5\xfa\xa0\a\xa2zz\xa0\x82\a\xdaB\xb2\xaf\xf4Aolo\x93E\xca=\x98\xb4\xf6\x9bh" +
+	"\xc2\x03]=\x9d_A\ue782w\xbb\x85:\xe8\x90,\r\xd4\xd1\xe8\xfb\x95\xda\xfb\xa3:\x9a\xbeW" +
+	"\x87`\xb6&\x18\xd7\x1a\xd5\xee\xb5ۙ\x88}\xdf\x005\x18G\x04\xe8\xc7\x14mg\xf2|~6\xba" +
+	"\xb3\xce\xc4\xd8\xcc/\xe4Y\rՕN\x1d\xb5M\xeb\xd1%ۯ\xe1\x1f'`\xcc&\xed}\xc7\a" +
+	"\x1cQb[\xd1\xee\x9c\xee\x89AFm;\x15==wk\xfb\xbe\x91\x06N\xa5?\xaa\xad\x0e\xbcD" +
+	"\xfb\u07ba\x1d2G\xe7qi\x894Q{\x1dU\xeb\a {Z/\xeb\x83\t\xebhZ\xef\xba\xf3" +
+	"+\xc2>\x89\x01fi\xa5\xe3=\xac\f\x1f\n\xf7sȒ\x1ayNn\xd0\x1b\xc3\x0f\xb7\xbe\xef\xfd" +
+	"\x91\xa6Pg\xe6\x10\x93NF~\x1d̠\xad\x8br$>F|\\#1\xe1\xdbB\x0f\xd2>\xf8" +
+	"\xa3S\xfa\xa8Otw\xbfUĢc\xc2\x11q5\x01.\xb8\x17\xa72x\xaf\x89qLO\xd5&" +
+	"X\xb7\x8b\"\x97`\xfcp\xfd\x83,\xc3G\x9f\r'P\x04H\xfe\x98\x8c\xeeD\xc00\x9f\xfb\xa6F" +
+	"\x00\xa3\x90<PV0\x83\x01\x99\x82K\x0e\xb9k\xf3\x06>W\xf4b\xf0\xb6\x9b\xe0\xc7\xdd>\xb1\xd0" +
+	"\u0097\x01\x0e7F\x833\xd4\x05\x7f8\b\x87\x81~~\xea\xb5k\xea\x93JG*\xc3\xe8ǾS" +
+	"ѸnE\xbdFb\x85NiՅ\x93\n\xa3[\xaa\x0f>큔\xa0\x17\x91D\"\xb3܊" +
+	"\xdb\xd2{t\xa6\xb7\x0f\xf0\x1a\v\x18\x87\xe8ՠ݉\xf4\xbax\xabޙm\xfa8&\xe1\xce\v" +
+	"XP\xea\r\x92\x84\t\x9f\x82\xdf\x01\x97,<\xa7\xd5}\x1f''B\xe4xW\xe6\n\xc7`\x91\x1d" +
+	"'\xe4\xe4(\xc3{\xa3a\xe8n*\xc5f\xf0\xdd\xd8\x1b\xa4|\xe7\x85$\xe0Q>\x01G\x83O\xa0" +
+	"\xb4,o`h\xef\x9d?\xba\x95\">K\xcfO\"O\x85\xab\r\xf8\xcc\xcdI\xd9\x14M\xbf\xfd\xf7" +
+	"$(\xfc4Yfkߒ\xa4Yv\xe6W \x85\x8d\x17I\xf2\xf7\xc6E>\xf0\x9d}4r\xd7" +
+	"\xc1Ĩw&>Q\xc9|M\vR\xb7L\a\xfd\xfc\x02?\xb1\x7f1\xa1P\x8a\xa8Y\xb3s\xd2" +
+	"\xb34Ѐ\x83\xe9G\xa9\xfc\xe8\"\xe0Wp\xf0\x8dޠ*\a\x9cא\xae\xb1\x19\x13);\xf1" +
+	"\x93\tw\xc4V\xe0\x17\xbf\xb3\x0f\x06\tS\xa3Ը;\xea\x03?}y\xd5\xf0\x18\xcb\x11X\xf5+" +
+	"\xef:\x8b\x92\xab\xf0G\xe9\xc2J\x99\xaf\xbaM\xfd\t\xb5$\x1a\x89\x81\xa4\xe8\xd6\xee\xf8 \xccL~" +
+	"\xf4$*\xe0!\xfc\xcfM\xef\xdb\xfb\x85\xd2\xea\x7f\xdf}\xfc\xa0\xfc\xe6ϦM\xd9Fh\x83\xe9\x8c" +
+	"\x03\xa1\x11W\xccg\xee\xcd!\xc9\x02\xeft\xd2\xc0\xdf:P\xdfP\xed\xabH\x05\xc7l\xe7a\xde]" +
+	"ff\xc1ĤC\x99\xeab\xf3`?d2aܟD\xee\xe2\x18Pp\xff:\xce\rڧ\xf0" +
+	"3\xad\xe8\x7f5\xd7&־\xbcjv0\x1d\rN\x8a\xbc\"\xf4\\Ԯ\xb9\xba\xfe\xe9\xe3\xdd\x17" +
+	"\xf5\xfd\xc3\x0f\xdf\xcb+~o\x84\x85\"\xafZ\xe02\xca?-\xaaߡ\x1fw\xd6\xf1\x81tjZ" +
+	"\xa0O\xf0\x81\x06\xf4\xdf\xfa\xdd\x0f\xc1\xb7 9\xa3\xc1\x95\xbeP\xac\x19\xa3ځ\x1cz3\xda>}" +
+	"g\x1d\xcc\xfdR\xbdFU\xb3\x1aO\xf9/\xb3\x01\x1cY\x9d2\x15\x94\xb5p\x97\xfc\xa1\xa9O\xd0\x14" +
+	"\xaaX\xe6R\xfd\x89-\x95\xcevB\x03$[p6a\xa5ؤ\xf4N['3\xbe\xbcj:\x1b" +
+	"[\x1d:9\x92슕\xec\xa2\x1b\x12\x17&~\x99M\"\x9e\x02X\xe5`>\xa5\xd2\xdb/c(" +
+	"<\x1eN\x8am\x84\x9c\x06\xae\xd0\xf0\xf0w`VcY\xb4\xb8Bq\xf1E\x0f\x84\x19\xc9\x02C\xe1" +
+	"\x17N\xd9\x00\"\xa3u\r\nv݆u\x1e\xf3BW\xa0\xb4´\xabJ*\xc0\xd7\x16jo\xfa" +
+	"\x0e\xbb\x00\f\xa8~9z%v\x19ଲ\x18C\xea;¢\x01\n\xda\xeb\ad\x81\x91\x15\xae" +
+	"]\x00\x13\xfd'Ӓ\xfaSN\xe9\xf5\xe1\xd5\xf7@\xf2\xc9#\xdbF\xe3\xe3+\x98\x19 \x1c@\x10" +
+	"\xba\x04Ja\x8f\xc2y\x88p\xd3\xd4\xeeٮ\x05}\xa0:\xbbl\xe6.\x94Mf \xbeo\x06\xb8" +
+	"\r\x8c+\xca\xf8\xe5\xd5Kߧ\xccSK[V㞵\x04\xad6\xbeO\xeb0:\xec\xe5R}" +
+	"\x81\xa9\aU\b\x8c\x8c'\x11y7\\\x00\x02d&3hg\xb7\xc4\x1d\x0f:\xe8!\xf2\x01א" +
+	"c\x8e\xc5DT\xdd\t\xbfd\x12\xbc\xc6愫f\x91\xd9\x1a|\xf7\x1f\x96\xea\x05\xf1<6m\xe5" +
+	"\x9f۠[d\xb7@\xdf0\x86\x0eU6X\x10\xafN\a\x10\x00o?|y\xfd\xbbן\xd5S" +
+	"\xbfU\xbf\xfd\x8d\xda\xd8\x14\x9f\xc1r8)\x12\x10\xc0\x8b\xb5z\xf3\xee\xe3\x8b/\xb7\xa0|\x83n\x05" +
+	"\xf6\xae\xefau.\x94\x1b\xfb~\xa1z\x1b\x13)ƃ>D66Ō\xd2\xc1\xccx$IA" +
+	"\x1a\xdb8\xf62\xcc\xd0\xfc\xc6(\a\xfc\x02\x8d3\xae>\xd2F\x95M+e4[\xec4\f:\x04" +
+	"}\x9a\xaan~\xab^\xf9~\x1c\xa0\xd3\xc6u$M\xb5r\xe6\xd8[\xe09/^\xbe]\x0e\x1d\xa9" +
+	"\xab\xa0\xa3\xd0\xf8\xc04\x9e\x0el\xb4\x80\xaa\x92Ȅ\x0e\x06%\x13\x88\xe5\x10sC%\x03ZF\xb6" +
+	"\xda\xf3\x1c\xb2%ҭ\x94\x03{k\xdd\x06\xa3\x13hY\x87\xe0\x0f&\x80\t\xb4\x8e\x86\x14\x89\xe8\x95" +
+	"w\vV\b\xf22\x83ut3w\xff\xa40VV=\x8e\tZ\xf0\xedHK\x85u~\x16D\xb0" +
+	"\xa6fT\x8a\xcc\x02\xc66y\\\x01 \xa6\x1d0\x8f\xb47=)s\xc8\x1c\x02\x1fj\xd3\x1b%\xe6" +
+	"FGú\x15iP\v\x15\xc7v\x0f\xac\xe8\x83\xf1\xbf\xf9\xf3\xf7?.\x9f\xffv\xf9|y\xf5r" +
+	"\xecv&\xfd1\x9a&\xb7\xcaX\x03\x91m\xf0\xb2\xdaZ`6\xc9\xfb{e\xb6[\xd3&R@\x88" +
+	"\xae\xb3\xedH\xaa\x97\xe9;\x96\xff\xa3\x03\"\x80\xb5\x8c\x9a٠\xbf\xae\xf1d\xa1X\xc5⋢p" +
+	"\x01\xa1Zǧ\xe8\xb1\\\x15\x95Qēhl\xf4F\xd4\x03\xe0\xa6`8ѧ\x10k \x0e\xf1" +
+	"$\xaa\aݏ\x86\x06\x19Y\x180m\x18\x1a\xa0\x16c\xc1\xa2\x93\xe3D\xb8ge#\xf8\x11TY" +
+	"\xb4\n\xc0jݡ\r\xb29M\xb8Ǔ\xc8\x1e\xd8\xcb\x0f\xda\xfb#\xfca\xe7I\xc7~Z\xab\xbc" +
+	"\xfap\xe8-\xf4==[\xa8\xad\xfdj\xba\xe9\xff\x81$*\xcaA\xc6xt\xc0\x14\xba\a\x1b}8" +
+	"\xc1\xf0l}\x18tJ8 \x01X\xed\x83\xe9r#\xab\xf9\xe3ԇ\xf0D\xb81J\x94\x85\x98B" +
+	"8\x99\xd5\xfd\x80Q4\x91\x19\x15\xfc\x13\a\xf5\\w\xdfy\xf4\xc9\xed\xfd\xd1\xd1\xe7\xe4\xb9٘\x14" +
+	"r\xe1't\xa0\x89\x91Z\x8d\x97\x81\xb3\xe2ܳ\x92\xbd\xbc\xaa\x1d\x13M}\xc2l./\x80,\x87" +
+	"7fo\xd9\x04@-\x1bf\xae\xf3S\uf2ddz^\xd0\x11\x02\xc6\x05^z?&\xd4\v+\xd6" +
+	"Y{i\xc8Z\xa4\v\x03\x7f\x15\xcd%v5\xef\xed\xb9~\xf9\xff\xce\xf1\x83n=\xeaG\xac\x9a\xf8" +
+	"j$\xc7Y} -\xa5vk\xdcN\xbcB\xcc\x03mB\xf79h\x11˫W\xfd\x18\x93\t\r" +
+	"\x1f'\f\t\x16\x02[\xfc8\rz\x17\f\x061\x90\x17\x0e~ Ì-!\xf488\x93\x95S" +
+	"\x7ft\x11\x89\x1f.\xee\xc9\xe1\x8bw\xa4\xcf\xcaJ;\xe2g41\xe2{\xa1z\x03\x14\x84b\xe5\x9b" +
+	"\x1e\x83V\xa3\xd7Ƣ!\x92N\xb9Q\x99CIoz\xc3o\x919,\x0e|T\xbdw;V\xad" +
+	"O\xca|\xb5\xc0\xcfߺV\aG$An\xf9\x05\xa9\xec?,\x88\xb7nAd\x81r\x813\x01" +
+	"7\xe2\x18FYQ\xf99{ݩ\x1e\xd8I\xeb\ab0\xaf\xa8q\x1e\xa4\x80\x8b\xbdN&\x7fY" +
+	"\xd4v\"\x120\x030ʑ̚L\xfc\xba\x9d\x8di\xbe\x03_%iG\f\r\x19\x00\xfb\xffS" +
+	"\x94\xd1\xc6\x1e\xf28c\x7f\xc86G3|\x01\xf3\x8c\xec\U001076db\x8b~,֗\xa3u\xadQ" +
+	"w&<X\xb7\xbb\x83\x93[\xf5;\xe3\x98P\xeb\xe0F\xefuGs\xd1\xf7D^\xf2\x96ǽ\xed" +
+	"q\xd6ѵ\xb2G\xd7Jx _5\xf2DݭA+.-\x19B\xb6\x89`\xfd\x01\xfbJ " +
+	"\xd0\xf1\x93\xcd5\xa0\x1cu\xf01\xed\x02:F1:G\x9f\x13\xff\t+\xe20\x92\x1b\x83\xfe\x1dR" +
+	"O\xf2\x1a\xf9\xbd\x8f\xa9\xa9\xda\xf0k\xa1\xed\xb2J`\x92\xcc6\xad\x87(Gy\nR[=\xf6\xbd" +
+	"\x86u`\x85\xb1\x02\xc9\a\x033@D?ؾ\xb7d\x9dƬ\xf0M\xa8\x01\xa8\x1c?\xb2\xf0\xd3" +
+	"\xed\xde:0\x1b\xf1\xaa\xf8QxI>\x89\nL\xaak\xfd\xfd\x0fϯ\x97\xeaKЭ\xe1\xe5\x06" +
+	"&Z\x94U\nz\a~\xa8A\x87\x89\x01\x81\xf4D\x06\xc0-j\x9dE[\xca4\x9f\x9d\xa1˫" +
+	"Wޡ\x98p\xadA\xebdv.1\x19X\xcem\xaf\xc7X\xfc@m\xf9\xa6\xba\a[\xd0\xe3\xf0" +
+	"\x80\xac=U\x9e\xcbW$zH\x05j&gj\x03VPv\xf1e&\x8b\xbc\xef0&\xb0z\xbc" +
+	"\xd206\xc3\x01٘\xb3=\xabKg\x8e\x80\xac\x00\x95\x96\xdc\xff<\xd4X\xa43~\x91\x7f\xce." +
+	"\xaaJk\xaanpA\x98V>*\x19\x10\x10G\x18D\xcc.\xab\xa6h]U\x13\x99\xb8\x8d{\xf2" +
+	"G/H\x03U\a\tA\xae\x80R\xf7>\xa4\xad&?9Ŝ@Ϡ\xa9L@\x18\xcb+\\" +
+	"\x98\r-O\xa6\xaf\x8d\xefN\xf2\x9a\x95$\"\xba\xe0\x10\x1d\xafa\x10fi<\xacqY-\xc8R" +
+	"\x97\x93\xbd\x04x\xe0\x91`D\xfap\xe2\xe7!\x9d\xe4\x96\xeaL\xdb뀲=;c\xe1a4C" +
+	"\xd7\xc2/P\xbb\xbc\xae}\xce`\xe3\x86\xe0\xc3R\xbd\x84>\xa3)\x13\xccn\xecu\x00\xa1\x19x\t" +
+	">\xfd\xfc\xfa\xf9\xb3\xe5\xd5k\xf7`z\x7f0\x8d4\xd41\x80\xe1E\x12\x95\xd5\xd1\xc2\xdfq1\x90" +
+	"\xab\x13ih'\x1e:ߝ\xf0c\xa6Ȟ\r\x19L\xc1{3\xf8pB\x1b\x1a\x06\x9e\"z\x14" +
+	"\xb0[(\xad>\x13\xc1\xe6(/~\x85.-\x8a]\xb3\xbcj:\xa3;0\xb9\x80\xe3T\xed,\xc9" +
+	"mT\xc0\x88\xf2\xca\xd2}\x0fV\x98\x1dx\xf1Z\x10\xb4dm\xedM~\x15\xa2v\xa2t\x8b\xcbR" +
+	"\x9e\xbe*,\x93\xfe\rC\x10\xef':\x0e\x92]Q}p\xbc(\xf2\x16I\x98Ό\x87\x8b\xda8" +
+	"\xfbz9\x06̎+\\ڎ\x1d:\x13\x1dM~E\x8bN\xbd\x05\xa6a\x88\xab\x92\xf2-\xa3\x81" +
+	"\xba\xedRݬJߐ\x1111\xa1\x17\xfc\b\x7f\xf0\xe5\xcfo^\xa9\x7f\xfc\xc7\x7f\xfcg\xe4\xc8" +
+	"\x7f\xfc\xf2\xaa\xfc\xe8IT-\xf9G\x1fl\xc0 \xe3\xe8@(\x06s\xe8\xf5\xa9\xd0\x14\xc2C\xea\x13" +
+	"\xb6j\x99l2\xea\x03\xbbl\xc9[e\x89\xfb\x11\xa9\xe4^\x1a\xb8ښ\x02\x14Y^\xbd\x0e:\x9a" +
+	"\xee\x0e\xe3\xe8U\x9b\xe8\x9d\x02\xeb\x12\xe17!\x82\x1d\xcc\x1a\xaeQ~L\xad'\x7f!\f\x1b\xbb\xd2" +
+	".Ǜ&\x84\xc4\xdc\xf7\x96d^V\x06pu\xb4\x18@\x811ߐ\xb7\x8bB\xa8(\x0f\x80\"" +
+	"N\xf0?z\x8a'\x13\a\x8f\xa2#\xc8)s\xd8\x1c\xd4H\xa7\x83\xb9U\x1aY4~5;3g" +
+	"6L\x9e\xf2\bS\x80V6؈\xac\x9b\xac\xa6f\x06\xab/\xce\x1f\x97\xea#\xd0Xq\xd2\x11\xeb" +
+	"\xe45\x1cM\xaa\xc6mJt\xa9D\xb7A\xd7C}\xfd50\x9e\x06?\x85\x11\x00[\x0f\xba\x05\xa2" +
+	"a\xa4\x10\xfe\x9b\x94.\xd4f\xee\xc1\xe2\xf1[\xe2Z<\x98\xc1\xc7h\x8a\x96\x03\n\xb4u\t?\x98" +
+	"\x88\x04dd\x02\xab\xed\x1eE\xa5\xf9\x9a(\x98\x03\x04\xbdFm\xa8\x9b\x9d\xe2J\x001y\xaa'\x91" +
+	"%\x00u\x02\xe7\x17U\xc9U\xd6\xcc\x04H\x04Wɴ\r\x18P\x87YF\xcb\x06C\x8dt\x91\xfd" +
+	"\xfe\x02\xd1\x00\xc1\x8bQc'\xfe`\xb4\x18Z\x8ar\xea\xe8\x1d\x1f.\x04%\xb6\xd6\xc1+\xfa\xd0-" +
+	"\xaf\x8a۱\xa9\x806\xf8:\x0f&\xe8^\x1c\xae0\x81\xa0\xa2do\xe2I\xba\xe0\xb7\xf9\xbb\x12\x8b" +
+	"#\xeb\x02&\x19\xfa\xc5K\x87\xdd\xd9\xfc\xc8w6\xa6&\xb7f\xc0'\xfaœ8G>mN\xa9" +
+	"\xf2\x98\x11B\xc2v\xa0\x14첆\\5keY\xee\x88\x04\x98\xad\x90%\a\x8e\x90Vt\xe8\xad" +
+	"\t\xaa\xfc\xbe@=\xc0\xb6&Ă\xf9\x9a\xf0\x83\xdc\xef\xa4\xf6\xa0\x1d 17t\xfb\xc1\xe4\"$" +
+	"J4M\xefJ\f\x0e\xfeq+\xaf\xcbn\x86ʌT[\x03\x92\xb9\xc4B\\\t\x87W\x83'N" +
+	"\xe0\xf9\x85\x8b\b\xa6ـ\x9eC\x98\xf0\x95.\xc1\x97tєKH\x91\xd1^3\xecR\x96d\xb9" +
+	"\xeb|/\xa4l\xb2~&h\xa6\xa5z\xc16яh\x13\xb1*\xbf\xb6]\xd5̖\t+\x19G" +
+	"\r\x9a\\\xee\x18\xdd\f\x88\x12\xcc\x150\xd8\xf8P\x9bď\xfcd\xc5\xc6!:;\x9dO\xeb`\x92" +
+	"\xb6\x0e\xce~\x1e͈.P\xe3:[A:\x16jt\xad\t\xf0\xb5\x05-\xbe\xa75\xfb\xaf\x83\xbb" +
+	"\xcf\x16d\xad\x02\x87\xdfj\xdb\x1b\\m`T\xb7\xa6\x91\x86:x\x8b\xf1\f2\xf7\xc5\xe1_\xf4\x15" +
+	"\xf4*\x7f\xd6\xc7\x05NA\xaf7\xa6g\x17\xa1\xd1q\f\x86\xdc\x06\x7fz\x94u\x93:\x8a\xebk\xc3" +
+	"\xf1u|$X\x9etd\xf7>\xc8\xe6\xdf\xfe\xf3\xcd\x0f\xe4\xa3\xfe$\xff\x03\x02?\xef\r0\x19\xed" +
+	"\xee\xf1CV\x19\xad\xa8\x190\xe2I\x0e\\\xcc}a%|\x0e/-\x11\x89o\xb8\xc4D&\x0e&" +
+	"\x92\xfc\x00\xab\x1e\x9d\xa3r\x13\x19~z\x868\xc2\xe3A;\xfc(O\xb5\x0e\xd8a,\x8f\xe7H\b" +
+	"\x18\xb4v0덎6V\xcd\x19ލ\x82\xec@F˫7\xc6t\xf0\xae\x82c\x9c\x9d\x97\b" +
+	"\x0f\x18[\xeb-\xffw\xa9\xee\x92N#\x85V\xc8\xe5\t\x14\xb8&O\xbc\x90\x1f\x88\x81xo\x0f\a" +
+	"ӭ\xb3\xa5\xbe\xbczc]\x87\xab\xfe\x05\u07bb\x99\x9d\xcf:[{NY\x95\xe7\xc8\x1b\"V\xe9" +
+	"\x13\xfaq \xf8dE\xea\xbc^\x10\xb5\x85$\x8d\xd6W\xb87!ʱZeY}@q\x06\x8a" +
+	"'P\x7f\xe0q 0\b\xf2\xb7\xbd\ue21a3j\xa9z'ak\xf3\v\x02\x18\xc8\xc2U0}" +
+	"\xf2Bp\xb7v\x8f\xeaN\xac0\x18\xf0\x06k\x9d\xe4Xk\xa1\xabbo\x93\x04\xae0(\xdfdE" +
+	"\xf8<r\xee/*:F\xb5r\xaf\xab\xef\xc0\xb2\xdek\xd7ݪ\xebk!=\xe2\x0e\xf4%\xdb\t" +
+	"\xd4r\x0eTi\xe6\x17j\b\x96f)3E[qtS\x8e\xb2,g\x10X2_w&ŕ" +
+	"\xc2H\xcdQ\xdb\xc4\n\x1a!\xb0\\y\x19\x81I\xceP\"\x05\x7f\xc4R\x81\xcfQ\xbc&\xe3P\xf6" +
+	"r\x18+\x8b7\xd0\xe8\x184\x81\n\x11}Қ<aDVS\x98\x93\xa6!\xe1K,\x90\xf7\x9c" +
+	"^\x80\x98z\x7f\x97M,\x82\xac\xa2\xdas\x86\x17\xba \x88H<%\x0f\xaf\x8dxѾG\x10\x00" +
+	"\x8e%\xfe\x02\xa9\xfbV\xfdT\x81;8Z\xbd\xc8\xc0\xa2\xeaz\xe6\xae;C\x01Q\x06`o}\xd8" +
+	"\xf9\x94\fF\xc8\x10\xbe\x89\x9a\x0f\xe1\xafQ\xf1\xa5\x01\x83\xff\xb08C\xc5'\x91\x99\xb87}\x87\x1f" +
+	"\xb3\xb9\x03\r\xeb\xb1\xc06\x06\xb3a:\xa9s\xa0\x01R4[Գ\xecxC\f+~\\@H" +
+	"\xfb-BX_\xb3\xbeE\xd6&E\x14\x8a\xd8g\xcfe\x01\x85\x9c\xa3A\x98\x89\xa8x0\xe4\x02\xb9" +
+	"\x80\f!欄B\xa1\x96\xea3\xdaH\xd6\xed\xde\xdfM\x9c|l6T\x10,B+\xc2\x13r" +
+	"\x90\xbd\x19]4\xc6\xf1A^0#\xc6&\xab`j\xb6$\x82\xaa\x85{\x02S\xbc\xf1agR\xe6" +
+	"\xe6\xf5Y\xe1\xe5J\xae\v\x9a\x88\x81\xb0\xebA\x9f\xd6d\xeb]\xb8\xf4\bc\x1et\x97\xedʩ\xc9" +
+	"F!\xeb\x13\xf7q\xef\xfb\x1agxf\xf5\xd1l\xb1\x8dg\xbb\xb9\xc5W^\x8d\x19l}\xc6\xd8\x06" +
+	"\xcf\x1dP\x91mY\xf6\xf7\x89\xf68\xa0\x97Epޯ\xa7\x88(ƛǅ\xba#\xda~\xfb\xd3" +
+	"B\xbd\x01\xa5\x00\xa5\xf5\x17\xbf\xa8bJo\x7f\xaa\x84*Ȣ\xe0\a\xfc\xc0\xef|\xf1H\xe4\x85Q" +
+	"\xf3\xf4\xe1\x8d\xf0\x96\xff\xf2\xaf$\x85\x93\x1e\x0ep\xf2\xc5\xe3\xfb\r\xba~\xbfr\x96ߏ\xb4\n\x14" +
+	"\x1a\xac\xeeS\xe0\x9e\x98\t\xe8{a\xaf\x0f\xac?3\f\x8d\xfc$\xe5\xfe\b\n\xa8O\x84\xf8\xcfU" +
+	"\x16\xd6S\"⸑U\xb1\xfe'\x8d\xb3 \xedb\x82\xf7`K\xf9\x0e\x15\x1a\xd2\xc1-iJK" +
+	"\xf5B\x00G8l9\\\x89~z\xe0!\xbd\xd1\x0f\x84]\xf4c\x12X\xdf\x1aWF\xddV\x18\x9e" +
+	"\xfb\x05\xee\xd1\xdfA\a_\x11ޭj\xcb\x1b\xb0C\xb1r9\xc3\xff\x06\xd0>\x1f\xc3\xc9=\xe8\xde" +
+	"v\x1a\x1fL\xbe\x1f\xe4\x1e\xa41wf\xab\xc7\x1e\xc38\xb6cg\x90\xa5\x00\x99i\x83\xc9\xd8\x15\x1d" +
+	"\xd5_\xaf\xe9\xd2\xf5J}x\xf1\xfe\xf5ߐ\x9c\xf4`\xe8S\x1e&\x11\xa6'\xe4\xce\xc5\xd1\xcc\x13" +
+	"\xb6\xe6\t\x13{m\xa5\xde\xc0oߌhW\x1c\x82\xdf\xda\xde\xc8\x11\xee\xf8\x89\x9aw~\f\xad\xf9" +
+	"\xc9D\xbbs\xe5\xb7\xfcϗ\x86\x03\x00й(Ǌ\xabVN:\xf9'\xf4\xaa\xb8\xfarTl" +
+	"\az\x93\xe6\x00\xfe\xd5\xef\xbf|\xf9$d^\xb5\xcf\xd0)N\xedS:\xac#\x05J\xc1n\x7f\v" +
+	"\xba\x91\xefN*\x05\xfd\x00\x96\xc4\xc6D\xdbI\xc4\"\xe8c\xce\u0558\"\x80\x10b\b\xf7\xfe\xab\xd3" +
+	"\x83\xf9\x1b\xaa\x889\xbc\x80\xb0\x00\x04\x02\xa5\xfdm\xe5`\x8b\xad&\x99\x85B\x1f\x96\xab\x1f1\x94S" +
+	"\x9a\xc5m\xcf\xe1\x1f\xf3UT`d\xec\xc5\\\xe4\x88h\x7f\xaa\xfd\xae⡕\xdbX4\x85HG" +
+	"\x80\x1b>\xb0\xa7\x13\x81Z\xc1\x94T2\xf6\vQ?\x16\xd9kJ>D\xa0\x05\xebF\x18\x06\x1a\xdd" +
+	"x\xf0.\x9a\xa6>\xf9\xe6X\xd7X \x1cmA\xa6\x9f\x0f3\xe6\xad\xd0g\x8d\x99\x11`1\x13H" +
+	"\xf1ܳ\x00\xb3\x19\xacp\xd1w\x8f\xba\x84\xee@O\xe7#iި3~\xd7\xeaH\xe8\xc6x\x9b" +
+	"=7HY\xa4\xcd\xffك\t\f\xbc\xe0z\xa1\xae\x97Wo?6o?Jx\x8e\x05\n!\xdf" +
+	"b\xed\xf3=\x12\xbe\x03q\x8a0\xc9\xd2`\xab˕\x89\x105\x9b\xe7\x98\xfd'\x13\x97\xbeژ\x9d" +
+	"v\x93\x1c\x1f\xd5\xea\x18MJS~g\t\xbf\xee<\xb9g\"ZU|\xc8q\x96b\x8a\x82\x92w" +
+	"\x93\xbb\x13\f\xff\x98\asy\xf5V\x02(Mn\x89.Q\x8bB\x92\x80\x15\x12\xf7\xe89\x82\x9f\xd3" +
+	"9Z?\x1c4A\xee\xa1ٛdr\xe3Rr\\\x05h\x10\x87\x13\x05Lč\xfe\xf3hMl" +
+	"\x8dK\xa5U\xdf\a\x93\b\xaa\xfbL\xf5\x9a,\xed(\x96]\xbd\xe8\x1f\xac\xeb\x9a\xc9\xd9l\xaaAw" +
+	"x\xc2\"\x02\xb1\xa6;`;t\x90\x11\xbe\xfb\xfd\x8b\xef\x9e\xff\xf8[\xf5to\xbe>+\xcb.R" +
+	" \xacRI\xc4\xefk\x83z0\x01\x11\nU_\x84\xa7\xcd/\x90\xf4>\x9f\x80\xe5\x15\xf4\xf7\xf3\xd8" +
+	"\x9bF\x1a\x95\x8eU;b90\x1c\x19\xb6\x85$\\\xa1\xb2\x19VĎ\x9d\x1a'u\xf4\x01\x97\x02" +
+	"\xf1d=\xf3W\xb7{\xef\xe3\f)^\x8c\x03\xe2d\xd9Wq\xd9\xf1r\xc1݂\f*\xf7\x93E" +
+	"\xe3\xeb\x9fGݟ!\x8e\x861bp\x80|\x1d\xea\x85:\xf4\xba\xe5\xff\xe5~ \x16C\r\x06\xe4" +
+	"\x8b\xf3*\x8c\xbdY^\xbd\xd3\xc9\xfc\t\x88\xa1\xc9-\xce?\xacV8y\\8OI\x17\x90\x96\xeb" +
+	"8xA\x8b\xff\x1b@\x88*\xe0\x02K\xed\xa0\x11<\xb61\xe9h\x84%HJm\xfd{aȑ" +
+	"\xdcoK\xf5\x82u1\x0e\x16\xb2\xa7T\xb7\xa9\x8a-\x10e\x90\x0e\xe3\nS\xc77\xc9?A7]" +
+	"\xe18\x88\xb6٘\x16\x14\x85lS\xd1\xd4\xcfB:ż\xcc\x1e@\x859V%ݦ\xf7\xfe\xde" +
+	"tj<,\xafޡ\xc3\x18U\xe2\xa6jO!\x8ad\x9d\x9cTo\xba\x9d\t\xec\x17\xa8}4\xd8" +
+	"\x0f\xf9/\xda\xe2Γ\xf6\xc7\xc0\xb6C\x92㹛\xbf\xa0p1\x1d\x1a\xc3\xd0\x15C\xcd\x10\xd0\xe2" +
+	"\xf28\xf3\x94d\xbe\xcd\t\x98:\x92\a\x1b\xef\xc1\x94*\x0f\\du\xfd,\xbdd\x96\xf5\xf2K\xdd" +
+	"+\xfc\x9f)Z\xe3\xf1\xc4\xe6\n\xb0\x97\x87\f\xc6%\x89g\x98>\xb3>\xc8\xd3\x1b\xbd\xda\xea\x80a" +
+	"|\x92\x1a~\xabp9\xb0Շ6;\x89+th\x81\xda\xc8\xde\\\x9aX\x8a\x17V\xed:^\x88" +
+	"\x8b\x9f1\xf8\xf1l\xc6YE\a\x9b\xfc\xef\x88a\\5б\x86\xa1Q\x17s\x9f\x81:q\xecq" +
+	"\x16\x92\xe7\xe5C\xd1&0\xbda\fɃ ^\x15\xc6\xe3QVq}\x82R\a\x9e\\A\x12V" +
+	"9[\x82\x95\xff\x16\x86\xfe)\x8a\x9f\x83n\xcdB\xed\x82\x1f\x0fk\xdb-\xd4r\xb9|&\xc4S\xa1" +
+	";\xba\U000ec909\xef\xd2yơ\x15\xd8'\xad\xf1\xbc\b\xab\xc8\r\xfeb\x03,\x06\xec\tX\x90" +
+	"\r{\xf2\xe5x\xd9\a\xc2\xc9\xd5Sz\x15W#RB\r\xe1\x84\xf1Z\xe4Q\x04\x11mF\xd3\xf1" +
+	"ᱩx\\H\x03\x9dZ0\x0e\t\x02V\xaf\xbf\xe2G\xa2\xf7\xa9\x16\xdb\xd5;\xfb`0;T" +
+	"\x1a\xd9O\xf1\xbb\xd7_\xd4\xf7\x04\x0f\xf9\v\x0e\xd5\xf7\x98\x0e\xfa\x97K\x8a\x92\xbfW:M\xbf\x8d_" +
+	"ƫ\xf2\xb3\ne\xd1L\x10\x17\xe8\xc4ℐ\xd6;\x90\xedU\xbc}t\x92\xdb9\x03U\xd2\xda" +
+	"\x8d\xe2\xc3\x03v \rE\xe8í\x15\xe4!ܝ#\x8a()\x88\xecpp\xd0\xca\xebJP\x19" +
+	"/\xa0EG}+n  L\xb6\xa9I\x9e\xe4o\xf1K\x80|\xefm\x9b\xd8`A\xffBi\xd5" +
+	"\xdec\xba\x8bV\x7f\xf1\xce,\xb2\xba\xc7\xc0\x06\x1c?d?:\"L\xda\xc9\xe0I|\xa0\x99\x9e\xd2" +
+	"\xd3ǈ\xf1\xd9և`(5B|0\x13\xcf\vߊ\x18O\xd5\xe6\x05B\bP\xfe\x85\xa5@" +
+	"EZ\xaa;r!\xc6=\a5\xf7\x18ׂ\xbb\x1bV\xd8(\x9a\x8abL\xf5\x163\xd7\xf5\x8e\xe7" +
+	"E\x1a\x18)\xd0!\a\v\x19\x16\x01\x86\x19R+=vI_\xc7\x7f\xb2ByK#~\xb4\xd1 " +
+	"z\xa8B\x01\xf1\xbav`N\x91\x8f\xd9:\xf4\r\xacu؍\x03\x89'^3k\xfc2\xf0\x94\xf3" +
+	"+*\x1a\xb0W1c\xd3Ť\xfb\xbe\x86Tы#\x9a\x9f\xa3\x03g\xa9\\\xe5N\x137\x06\xab" +
+	"{\xb7\xd9#\x84\xa1:\xe0\xc3\xdb\x11\x13\xef\xdfSJd\xc3GѠǔL@\xd4\x1d\xc6`\x81" +
+	"\x84\xc9\x15\x02$\xd7T\x04\x8a\x04\x8e@5\xa4\x19\fs\x83\xb4\x83\x06\x95,y\xca\t4=e\xdf" +
+	"#\xa3|V[\x8a\xfcd\x9c\bN'\xf5\xbe\aZ\xf1].\xb2Q\xb5\v¿c\x11\x8d\xb4\x85" +
+	"\xf8\x8d\xabƺ\xf5\xb6\xb7\xbb}*\xadl\aUhXtz\x13\x13#\x0f\re\x9c1\xd3\xc2[" +
+	"3\xcf\"\x00\x05\xa5\xa3\x97\x16\xfbBعM\xb2\xb2\xba\xfd\xb9\bH\xead8\xbe\xb7\xbcj\x8e:" +
+	"8\xebv17(\xd3\x06\xebm\xc8\xf2\x8c\bYV-\xf4\x05\x16%,\xf1\x1e\x18\xd3u21\xad" +
+	"\x05'\xbdF\x13|\x05\xc2\xe9\x9aƬ\x7f\xa5\xfb\x1e\x01t\x93320\x18\xbbY\x19\xac\f`+" +
+	"\xd9\xc0>ԑ(\xb6\x98)\xdf\x17\xd6\xd5Ə\x89>i\xe9o\xcd\x11\x8d\x8d\x92`G\x18#X" +
+	"\xcd\xea\xa0Oq\x95qC\x84\x06\x90l\\\xb8!\t\xc2\f\xa8\xc6L\x9c\xce\xf4M\xae\xe2`\x86\x8d" +
+	"\xe9P\xeca\x10\xd9\xedF\x8a\xe0\xff=\x16\teՂ\x89f\x03\"PW\xacն\xbd\x9e\xea." +
+	"\xc2\x1d\x82x\xfd\aSy\xdat\x7f\xd4'\"T\xb0\xe4\xe8\x90\x15e6\xa7\x93\xef9㊇W" +
+	"t[I F5ϸ\x9du\x86\x0f\xf9\x16at\x9c|\"\xfe\x94ܨV\x01%\x88bRv" +
+	"\x9d\xc6\x18A\xea\u06dduq!\xf9/0\xd6\xc4\x18ֱݛA?\x9eT\xe0\xbai\xce\xc0," +
+	"Z\n\xa31\x1cz\f\xe2\xa3\xd3̓\xdc\xe6Cɶ`pH\xe7\xd5Ɯ<>}8\x8c\x89" +
+	"\xfc\x02\xe7\x8b@S$j\xe2A\x94\xe1E\xd8Mi\xe61\xa2\x01\xc8&\xc4.\xe8\x01\x96\x9c\xfc\xec" +
+	"\xbd\f\xdc\xf4\xb4\xca\xfa\xe7i\xc1\xd5A\x1a\x9a鷫\x92S\xf8g\x84\"\x91\xec\x96Df\x9d\x12" +
+	"\x85l1\xc1K\x91\r>Ƅ\xba%ʿ*\x87\x88\xd8S\xb5\xc0\xf0G\xb7\x93\xa4z\xeb\x8aC" +
+	"R\xf1\xc2'\x7f\xca&\x9b9\x93\x99\x9b\x9e\t5\xe0\x02\xb8\xa3KO\x9f\xdf<\xbf\xf9\xee\x87\xe7\xcf" +
+	"d\xc1\x89}\\\xb9\x0f*\xdch\xac\x81\xa3pr\xd6oN\nˮK\xb6j2հWlQ" +
+	"\x16Lg\xb7[\xa0\x87\x9c\xebL\x80IY\xe5\\ʠjs\xb1\x01Pe+bl\xd1>\xc0\xff" +
+	"\xcbB2\xfd\xb4 \x16\xf3\xdc\xe2v\xac\x00\x80\xb7\x98w\x159^\xc0\x8e,\x8a\xe2\v\x90V\xdca" +
+	"\xb9\x1e\x0f\b\xc1\xea\xdeZ\xa1\xd0'\u0380\xc1**8\xf0\x1fKD:ϴ_H\x02\xea\xeaW" +
+	"d)U\xb9\x18\xb1\xb4\xf2\x13H7a\xe9v\xd9\t\xa4\xc5\x11D\x8eY\x9af\xb4Б5\xc6\xdc" +
+	"\xe0\x9b\xb5\xd3,\"\x9d\xe6E$\xac\xa3\x00\xdc\xe49\xc4F\xd1vN\xa9G\x80rnM\xe2\xa5\xe2" +
+	"\x8d\xc9~\xd6J\xdd*\xa0BL\xd0\"\x9e~V˄c\xaa2\xdcY{\x98\x9eW\xe1\xd0\xe9\xf4" +
+	"\xfc{\xe0\x96`\xfel\xd0qs\x19\xdeB7C\xc9[\x9a\x13\xdf\x14M\xa8\x0fJ&\xf2\x92@\x85" +
+	"7\xc7\b\x1b\x85T<*\xb9\xe2\xb0\xd3\x03G\x96\xc1~\xe3\"\x1c\x1c\xfa;\x8b}L)\x81\xad\xcf" +
+	"\x92\xf4\xcc\xe6D\xeb\x87\x01m\xce\xec\xd9\x1an\xd5\xffʞ\x7fX\t䱣\xa8<\x81\xc8\xc74" +
+	"\xd7A\xa5NY\xa9w\xf3\x9f+\xa1\x8bK\b\xadٙP^L=\x99\x84e\xb1q\xa9>\x16\x8c" +
+	"g%\xdfsհ\x9c\xa8G8\x01\xf1\xf8\fF\xb4\xc6\xda\xf14-\xadDSL ߪ]W" +
+	"\xe8\xaa\xd5@\x92+X\xaah\x91\x83f\x12\x01G\xc1<\xa2\x7f\x83n\xf5\xd2w\xa7w\x94uB\x17" +
+	"\xf0\xa4\xa9\xda%\xb2\"\xa9-(;v\b\xae\xafm#A\xcb\v\xba\x12\xb1\x8bX\vF\xe2\xdft" +
+	"W\x92\xf9%\x8bVo\xfc\x83Q7K\xf5\xa7l\x9d\"\x10b\x81u%\xf0\x96~\xab\xfe\xe9\xe6F" +
+	"\x92\x81\x11\x10T@\x9c\xffts\xf3\xfdonԿ\xaa\xe77\x8a\xb3\x86\xf9y\xfftss\x83_" +
+	"!XƷ2x9\xb5@\x92\n\xa7\xa1Zzc\xe0\f\x94\xc4ؔ\xf0o\xd5\xfc\x15\x84\xb7b" +
+	"\xb2\x02\x1e\xc68g\xce9ЎL\x18\x8eݢ\xd7z1\x8dt\x02\xcd!\xa2\xd4t\x19\x9d\x17\x17" +
+	"\f\x85\xc8i\x0e\"\x988c\x9cD5M\x1a\xbe\xe5\xbd9)\xe7%\x88\x8ce\x8fL\xdf\xd1\xe7\xc5" +
+	"\xb0\x10\x91\xb0hM\x92\xa9D\xfc\xa6\x91\x00F<K\xd6\xc8÷5\xa9\xdd\x1b\xf2\x12\xd7\x0e\xac)" +
+	"\xd1\x10\xb4\xf7\xefZտD\xc9\xe6XA=\xcaK\xf5rZ\x050\xd7\xf9\xc1\x92.\xf0:\xf3s" +
+	"\xa6\xde1\x95\xb7\x96|uA\xaa\ued58%\x14Z\xadIZ\xb2\xa7(1\xacN\xcd\xc44\xae\xa9" +
+	"\xc8h\xa6\xa7e\xc0\n 묪\x0e\x85%\xe4N\xff\adBS\xb5\xe9\x1e\x8f\xff\x1e$\x8eT" +
+	"}\xa3\xc0x\xc8`\x0exrg\xf5\xce\xf9hI\x01a\xd8\\\xc1|K\xaa[\xfdx\x86\x86\x9c]" +
+	"9\xa78Z\x81\v\xf5`\xc2F';,\xaf>\xf8\xf4\x02de\vZk39\x13w\x02e\xf5" +
+	"!\xdf\xd6\xd9\ac\x91iO\xc3]\xac\xf3\x0eƤ\xff)\xb46\xba\xde\xc4ȇ\xffb^R\x8f" +
+	"\x03\x0e\x02\x1a\x7f\x19\xde\xd6\xe4\x16#\x9f\xab\x80B\x85\xac,\xda\x13\xa3\xb0\xa4X\fX{\x14;h" +
+	"*\xd8w\t\n=\xad\xb1\xfcX\xc7\x00=\xf3OY#\xcb\t΅\xac\u0603\xfcL\xa16\xcd>" +
+	"\xa5\x8f\xa2\xb9\xbf\x03\x93vr&\x04\x81\xf6\x83\xf8\xe1R0z@\x81\x9cU~L\x82b\xdfyb" +
+	"\x80?9\x19\xa9r\xae8\xeb\xae\x1a\x9d\x9aYħ\xf3\xa0\x1e\x04\x9f\f\x92Xq77\xad\xef\f" +
+	"~\x10Y\xeb\\\x88\x01A\x15\x93\x8c\x818\xb6-\x15갾\xb1\x04\xea\xb2\x05\xa4\x86\xc6\xc8\xf2\xaa" +
+	"\xb9\xb7\xae\xc3\x0f|\xb1\xecRy\x8a\x80\x10י\xee\xd9B\xc5d\x0eX\aFS)$Z\x05\xf1" +
+	"\xa8\x0f\xcf\x16j\xb01J\xa5\bI\xe0\xd1\xe8\x01S\xb1\xf7G\x1cX\xddc\xb1\x89\x92\x14}(\x99" +
+	"I?\xfc\xa8\xe2m\xa5\xc0\xc0\xc0.\xe0\xe7\xcf8K\x1cKbƪ9KCƚ \x8b\x12A" +
+	"\xe0B\x8d\xef\xeff\xba5N\xfa'\xacLU\xfeG\x95\xaa0\xff\x14^\x83\x0f\x93Lo0&+" +
+	"\x97\x9bh\x8f\x8a!\xeey\xccJ\xebB\xaeT\x1d\xa2)\xdf#\xbf<\x8c2\xdc\b]\x1d| W" +
+	"\xefN4h\xe21\xe4\x94\xe2\x84\x141H\xa5\x92\x169\x95`\xaa\xf0#\xa7n@\xbb~\xceG\xbc" +
+	"?\xaa\xf8\xa5\xc9\n\xb6\xe6\x186g\xcc8\x93\x8e>\xdc/\t\xf6\xf7\r\xc61\xad\xb2VD\xf0\x1f" +
+	"?\xbf+\xe8~ɫ^#\xdepr&|\x7f\xe3\xfb$.\x9f\xd5\xfci\xfc,\xf9!\x0f\xeaR" +
+	"\xbd\x95\xb4s\"\xfey\x91\x16\xf6\xb5c,\x84\\\xfc{`\x1b9\xcb\xdbRQ\x152E\x93o}" +
+	"\x9f\x1bHh)\x1d\x14wmy\xf5\t\xa7@\x8bU6=\xad\x8c\xb2\xfc\x0f\x01\xa9J\xe9\\\xa9i" +
+	";;\xffV\xc0*W\xf8\xd5\x04\xebG_Z\x86\xba^\x84\xb8J\x82#!\xccb\x8d\\=\v>" +
+	"u\x18C\xb1n}\x10\xb4\xbb\x0f\x92\x86P\xbd0\xa1C\xa6\xa7\x19\xd9i\x02\x8cdF-\xc0\xb0\x19" +
+	"\xf1\x19\x12ծ\x04\xdf8Ͳ\xa4\xc4E\xaec\x93]s\\0\x81\x82\xca\vή\x9eU\x9a\v" +
+	"#F\xb0\xe9PE1\xc2\xe8\x10\xf1_\xe5&}\xa2\x1a\xe0\r\x1f\xe7)\xe0\x14\x17\xabs\xb2sq" +
+	"\x1f`\xa0+\x92\xee\xf8\xcbη\x18\x12QO\x81'\xff\xf3o~\xfc\xff\x9e\x95\xc8\x17*\xb8\x19\x98" +
+	"W'G\x16\xa4\x1f\xaa?\xe8\xb2J\xda\xf6|\xc8\xe6\x02\xc5\x11\xce&)\x98\x83\xd1L\x1c\xbf\xff\xf2" +
+	"\xe5\x13\a\xcb1L\x96zC\x9f\x85\xe7t\x98c\x83\xfel\x14B$\xe7\x1e4:tJ\xd2l\xdb" +
+	"\xeaH\xe6{:\x1d\f~\xe0Z\bn5\x98a\xefcZ\xa1PY\x150\a&\xea~\n\xfe\xc1" +
+	"8\xedZӔfM\xfa\xf9b\xa6\xfer\xe9m\xa2y\xa8N\xd1E.\x88\xdcܽ\xa9\x81\x00z" +
+	"\xebRI\xde\xd6\xf2SѦ\xc8\xd7\x05\xab}%F \x0f\x04\xa9\xd1\\\xbc\xf3\xacS\xcd\xd9\x15\x01" +
+	":\x01\xe3\xe0\xf8\x1d\"S\x80?\xad*<7\x18\xbf\x1bNo\xc0\x13\x8c\x15\x81\xf5\x8a\x88#\x98~" +
+	";\xf08\x01\xa1#\xa7\xadO\n\xc6k\x902^ك\x8bˁ\xa5\xf2\x1a\xf4\x81Ҫ\xa2\x1c(" +
+	"\xae;s\xc0ڙ\xee<X\xb6\xaa\xc4i@w\xad\U00012646\xc7\xc0$L\xf4nMT\bA" +
+	"C\x9f\x9fO\xe4\x9c3\xd1$> W)\x80\xe0\x19\xaew\xea\x93E\x05\xfc\x93\x0ezhJS^" +
+	"\x1c\fDx\ba\xa9\x90I\xfc\xf1\xf3\xbb'\x91|K\xb7J\xe37@\x8d\v\xa6\x1d\xc3\xf2\xea\xb3" +
+	">R\x96\xac4Xy\xd4\x1b\xbb\xac\x12g)\xf6:+\x14\xde\x19 [\xac\xbeR\x9c\xa4X\xef#" +
+	"\x80\xfa@\xd3Xe\xec\x81\x06H\xef\x86y\xd4\xf8\xf0W\xba\xef\x1b>\xce \u05fc\xc1A\xa5TM" +
+	"\xaa'\x98\x82\x1cCY6+X\x95\xe1\x9bY\x9a\xe7\xe4\xa9\xcf\xfa\xc8&Mn\xb1_\xe6\x925\x13" +
+	"s\xf1\x1f.$T\x97\xbf\xadqO\\\x99Sw]d\x81:,\xafrMkI#hή " +
+	"\x9e0f\xaa\x8f\x84\xcb#^I@\x8d\\\x975\xff\xf6=\xa7\xab\xcd/\xcc\x190\xd7\x0fxR\x97" +
+	"\xd2\xce:Ru?Y\xba\xf3\vy\xe5RNZ\x86\xeap8s\x02\xb7y\f\v=Iz\xf1\x98" +
+	"\x0f\x95\xd3\xe4N\x05\t\x8d\x9a\xbf\xf7\xf7\xd0+\x94\xf9\x1f\x89\xc37\xd3S\xa9\xd2Q@L\xd9\xd4\x11" +
+	"\xac\x04\x95\x7fF\xc8\r\x10\xe2Y\x8dۢSt*\xdf3\x9a\xb4T\x1f9m\xce\x06S\x1e2+" +
+	"'I\xc1\x02\xae\xbb'\x15D\b\xaf/ \x8fk\f\xb8.\xd45\xfe\xefz\xa5\xfe\xba\\.\xff\xf6" +
+	"7x\xb3\xec\xb3l\xaa\xf6\x04ݙ\xdd\xe8'\xe5\x8c\xe9\xe2Ř\xfdR\xbd\xa8\xbf\x88\xaf-\x9eL" +
+	"I\xe8\xe2_\xa3\xbbucZ0\xb2\xe5\x98+\\Pi\x12X[\x18\a\xf0\xd3Z\xa8\xe5\t\xab\\" +
+	"9 \xbbΖW\r\x15\x16\xe3C\x96\x92\xf5\x8f\xd8-{\xccYz\xa6{\fV\xcav\xe5\xa2\xd4" +
+	"D\xad\xc2\aR\xc2\xec\xefě.\xd5ݣ\x067bNq\xaa\xc5\xe8F\xfa@.\xb3\x98x\x94" +
+	"\x19\xf8\xf2\x198\xb7\xa8\xab\xf5IU\xbe>׳\xf95E3\xfe\xdbJ_\x00\xef\x1bLC\x87\x92" +
+	"Kd\x9d\x8d{\xa9\xeaP\x10\x89Yq\x9dU\x9di\xe6Uh&4\xc4\xf2\x9e\xa0\x18\xa6?\xb0\x9e" +
+	"\x84\xa2\v\v;\xae\xfd\x96>\xa79\xac,\x04t\xceΊ\xc9{*\x97\xbdd\xd4'\xfe\nk\xea" +
+	"\xc9X\x96\xed0\x8a\xb3ď=\x15\x88\xef\xb1l(\x1f)\x9a<\x06AKQ\x85\xec\\\xeauI" +
+	"u5$\x7ffE\x19\f\\)W'\xc5U\xa4\x04\x85\xb5\x01\x8ej\xfaS\xa9.\x8fA_zV" +
+	"=`$u&\xa7U\xb0\xb9T\xc7\xf7#\a\xacX\xafUq\xaf\x0f\xa6*0BUaQR\xef" +
+	"\x80\xd3\x1d\xc6\xc4.<\x8e\xf2\xa3\x13\xaf9\xcb\x04:\xbf\"\xaa\x03\r\xf3wr\xd5P\xf8>\xe7\xc2" +
+	"\x926ȏ\xad2\rH\xa1\x17\x8f\xcbg?&foҺ\x94b1U\xcd@\x1d\x19(d9" +
+	"O\xef\x80\x15\xc1nO\x8e\xfe\xa3\x96N\x88\x85UNU\x81\xaf>\xc5\x1dS@JG\xf3\f\x7fH" +
+	"\xf1\xb4{\x93\x81-\x9c\b\x83\xb9\x87&\xfd\xf2\x18\xb1$\x8e\n>\xe0\x1d\xc2{\xf27t\xdf\xfb\xe3" +
+	"-\x8fPUlW\xfd\x9e\xbbV\xb2\x9f\xb4\xa4y!\xe1`\x88\xa6C\xae(\xe5prE\x8e\x01\xb5" +
+	"2\xfc\xe4X{\xcd\xe1baq\x12\x03E\x91\x9f\xe9\x83\x13_PoA\xce\xc6.\xbe\xe9\x86\x19\xe8" +
+	"\xb6\xd1iO%m\xb6\xf5\xe0.\xe9\x1f\xe8\xf1\xf3}WE\x06W\xea\xfb\x831!~\xffW8\xfc" +
+	"\r\u175dY\x13\xab\x8d\x93\x93\x89`Cϴ\xa0\xeeg\xfe\xa3\xa7@\xc8h\x13\x12\xffZ\xa0T" +
+	"j\xf7\xcc~HaTјg\x15t\x82h\x9e\x8b\xb4\x11K\xc0x\xeb\xa4\a\xd9\n\x9d\xb9\x86p" +
+	"\x95\xe6@\x87`\xa9\a,\x83\x9a+\xf5RQ\xab\x97\xbeO\x13\x92\xa3\x1d\xb2\b\xd96-\x13\xfd\x0f" +
+	"\xc8<\xae>\x8f\xae\xf9<\xba\xec\x88\xd5\xfdH\x8f\x0e\xa3\xa3\xf8e\xc2\x12\xc0\x04\x1f\xa1\xb2\x17)\xd8" +
+	"6҅d@\x19\xa6(\x90\r\xf8\xa0\xa2u\x17\xc7\xd4/\xc9\xc1\xd1\x13Tc\x18\x1d\xa3\xbc\x15k" +
+	"=\x144\xf7ؙ\xb3Z\x81\xc5\aJ\xd0\x16r\xe4\xa0\xc1\x7f(\x06\xffq\x7f\xca7/\xb0\x94\xe4" +
+	"\xfb9\xf4\xd9b\xa0\x1e\xa5\x1b\xea\r\xa5\x86\xc74?,\x18Q\xf2\xf0\xff`\a\x10\x92\xfc\x82M\xde" +
+	"\xebM\xf6V\xd5YUX_\x19e\x0e\x03\xec\b5\xddz\xca]z0\xa1\xb3@\xad\xd2\xc8\xe1p" +
+	"\xccۈ\xf5\x80i\x8a\xcfʾF\x04\x89\xb5\x11s|>\x8f\x8e7\x90jJ\x93\xa8>w#\xb3" +
+	"\x94\xccd\xaa\xbd\x9a\xb4\xab\x1d/Re\x004\xe8\xfad\n\x84\xc8\xfa\xae\x14ҟ\xe5\x14\x02\xbb\x01" +
+	"\x9a\xc7\xeeI\xc1\x85\xa6j?\xd6A\xc6\xd6L7\xa9\xc0$\xfc\xe3\xa4\xeb\x05\xdf\x1c|o\xf0\x03:" +
+	"\x937m\xf0\x01\xe4U\x87\x90˨\x810\xd7\a\x130\xc9kz\x9a=\xa9{f@\xb9\x02cf" +
+	"\xd9t\xa3\x8c\x0f\xc4wB\xb4\x17\x1fKvE\xbd\xc82\x83\xa9\xcch\x81g\xcdK\x98J1N?" +
+	"\xa6ܨ\x9d\x86x\xbbIMpaҟG\x97\x11dU[ƇF\x8d=n8\xd4+\x1eb" +
+	"\x12|\"V&\x9a\xfd\x82+\xa5\x82\x88-\xceM9\x16_l\xe5\n\xaeȉ\xd1\x15\xb2\v\xc8," +
+	"\x95\xfde\xe5\xad/\xbb\x82\x90\xf1Üm\x92\x17v^ɬ\xddKy\x99\xb2\rDS\x03\x7f&" +
+	"'$9*t\x99(\x83\xa7\x83\xc1\x8cpL\xb6\xa3\xa2\xc8E`\xe39\x86)\xe0ޠ\xb6\xd3'" +
+	"A\x93u\x8f*\x89\x94ӣ\f\xc1*\x8b\xb2\xde\xf7\xccK\xa1=\xceW\xbc\x90\xab}9q\xee\xb6" +
+	"\b\ua48fM\x11\x9e\xc1\b`\x891v{\x1d\xf7u\xfb\x91\xe4\xc1\xad\x92\xbcr\xe4\x92\xde\xd9V" +
+	"\xf7(\xd31\xb7WJrKj7n\x02\x82e\xfe}Vh\xb7\\\xfdVmL\x84U\x9fj." +
+	"\xfd\xd7k\xea\xc3\xf5\x8a\x1f\xb4P\xd7x\xb7땺F\x9eզ녺\xe6\xfb\xc0ՈY\xde" +
+	"\xdfu\x98\xe6}\xfd\xb7\xac]fg1!\xf4@\x8dd8\xff\xda8\xbd\xe9Mwv\xe1lK\xba" +
+	"i] \xb2p\x12\xee\xe01\xee\xf6\xabs<\x8eM\x95/\xb4\xa6\xb8\xa3vb\xf7I\f3\x96V" +
+	"f\xdbS\xa6\xc5ò3\xe9l3\xbc\x15s\x14\xf6\xdcg\x00\x13\xf0/\xac\xe8K;\x87,Շ" +
+	"\xbahJ\xb5\xa1\x05\xea\xdb\xe7\xb9\xf84Y<\xd0\b\xe2\xb2\xce\x0e\x1a\xd1\xc34Cge\x14b]" +
+	"\xade\x86\x95\xc3\xfbN\xf0E¥\xe3\xac0\x02\xa6\xfbb\x95\x16\xfc\x890\x15\x16\x05\x94\xe9\xdf{" +
+	"ݭ\xab<\xac\xd9y\xcd\xedfC\x88\xd0?d0\xa5\xdcr\x95\xa1u\x11y\\\xb1\xc2\x7f\xa3l" +
+	"\xd8\xcb\xc5\x06&\xf4\xa7ȗ\x9f~\xd5+\xf3͢l\x13\x19\xf90\x05\xe0\xb3\x1e\xf0`\xeaԩ" +
+	"\xc5%\x878\xc5:\xd8t\x1dV\x93\xda֜h\"es\xaa!#\xedtEyI\x0f?|?" +
+	"郦M\xd5\x0ezG\xdd4\xa6k\xee\f\x95\x00B$D\"l\xd5;.\x81\x06:\x1b'\xa0" +
+	"\xeb\x80\xfe\xba\x1d\xef\xe42TE\b\xb2\xed\xc1.\xd5\x01n=\xf8{C\x9f(&\xc6\xe4\x17\x8cB" +
+	"'\xd0\u0083\tUm(\xfab\xc2\xe1\xc5-\xcb\xee\xe0B^Q\x94ʌ\xbaѣh\xec˞" +
+	"\xa9\xd79Y!\xfe]\xd9\n@F\x84\x9dϭ:{\xaa\xda\xfeH\xaa\x0eĽ~\xfe\xe3o\xf9" +
+	"\xc0\xca;\xef\xebgr\xc6\x12\xaaK{\xf3\x15햝3\x81\x0f\xa4\xcab\x91y\xbbs:\x8d\x18" +
+	"\x90\x9e\x80X\x91\xfc\x91\x81<\xff\xf1\xb7\xab\x7fٛ\xaf\xff?\a\xe2\xc6Mo[05\xc5#)" +
+	"E\xe6\x17\xea\xfaË\xf7\xaf\x95\x8dq\xa4\xea\x03\x7f\xfc\xfc\xeez\xa6\x18;_=s\xb2O t" +
+	"\x12W\t\x1f\x90M\x8d\xb6O\xd61(\x04\xad\xb7x\xa1\xac\xc6|\xcb'R\xf7\xcc\xce\xc6\x14N\xa5" +
+	"\x82\ve\xbc\xe3h\x7f&\xb5<\xb7\xb2W\x85\xbd\xa1\xac\xad#\x924\xed\xf1#'\xf9I\xfe\x19>" +
+	"e\xb0\x0em\xaa|\xa7\xec)\x9a]ȱqPCi\xf0+\xa3\xc0\x97\xfa\xb0\x8f\xd9&\xe2\x90\xc5" +
+	"g\xdd%sh\xf8(^\a\x8c\xd1\v\x96\xe4\xa8\x0fj\xdb\xfbcy{&\xf1\x95:\xe8\x18\x17h" +
+	"\x1bU\xc5\x11\xadk\xbdk\xfb1\x82~PP\xbd\xf8\xb0\x7f\xa3_6\xa5əv\x98\xf7\x9d\x1f\xc0" +
+	"P\x9a\xcb\xe0\x9a\x9d\xf7\xddBm4j*d\xe3 \x93A\xfd6\xb7\xa6ED\xe7{]\x15\x05\xd0" +
+	"\xf9c|\xa4\x94'|\x89\x94\xabl\xae\xfe\x17\x95\xf7,]\x9b\x94\xf7ėy\xaf\x0f\a,\xb4[" +
+	"\x9d\x88e3\x01\x93t\x1dn\xfd\x1a\xcfJ4\xfdw\xe4\xefڜ@\xf7\xcb2p\xefPOD\x9f" +
+	"Wif\xc2.\x1b\xe0\xad*\x8d}R\xa4\x01\xb7N\x8d\x94\xf7!p\x02\x90\xe0\xe2\xd8J^\f3" +
+	"\x82\xaf\xc0\x88\xb7:\x84\x13\xba\b\xde `\xa8Bwd\xbd\xd0 Q\xa3F\xcfa\x91I\xa9\xed\xde" +
+	"\xef8;w\x8c&\x10r$\xb7\x98y\xfe\x12\xd0H=\xc2\xf0{!\x1e\xe4>\x93\xfa-+\xe5\x8c" +
+	"\xff͟a\xc8\xd2x\x10\xcfy}\x92\xf5\xacj\x0e1\u0380\x06\x97\x1c/\xee\x7f\x9c\x89\xa7\xa7\x14" +
+	"\xbc{g\x8ee\xb1ܢk\\\xea\xec\xcd\n@\x7f\x93\xa4\x1e'\xce|\xf3\xff \x95]ݡ\"" +
+	"\xda\xdc\x15\vw\x06\xe1@ӛ\xbcW\xe4\x8bׄ%\xa3\x85\xa5\x8b\xd9L~@1\x9dAwe" +
+	"\xb70o\xfe\x97c\x99\x8f\xa1\xb1\xe6v7jWĀ\xf9a@\x96F\xf6 \x950\x12\xdb\xee\xd0" +
+	"\xfd\x1a\x98&6l\xe6M\bm\xa3J6\x7f\x97;\xc0\x96DA,\xa1H\x0e\x92\xf7wӭ3" +
+	"\xb2\xb2\x1eL\xed \x91\x01\xe7\xf2\xa2\xf5I僗\xd7)u=\xe9v\x94\xceU\xed\x11\xb1\x10\xe8" +
+	"I\xd9/\x1c\x87\x9cvH:G\x1e\xd2\x7f\xf7\xba\xab\xfa8\x01 ҆F|\xf8\x16j\x89\xbb\b" +
+	"\xb7\xc2b\x8d>eʮ\xf6\xd5h6>훗>\xed\x17\xea\xa3\xebO\\\xde\x1cg\x12\xcf\xe9" +
+	".\x14.\xa2\xb26\xa8a\x94\xaa\x01\xf4l\x06\x86\xa8\x8f\x0f&\xf4\x1a\x05+\xee\xbc\xdeY\xf8\x17\xed" +
+	"\xe8\x86.\xfd`J]ebu\x15J9\x1d\xa5\xce\x01(;\xf5\x93~y\x94\xe28\x1b\x00\x99\x98" +
+	",\xae\x92\xdf\x11C\xc8\xe2\x97B\x95\xa2\xc4L\x82\xbdX\xd7 \x9c\bD\xb1 \xed\x1e\a'\x97\xf9" +
+	"\xcb\xc6e\xaebW\xaa\xc5\xe7\x9e\xce\xce'\xfd\xcc\x04\xb1(=\xaa648\aZ^\xa0\xd38!" +
+	"\xd48U\x06\xb8J{Yܗ\x84?\xcb\xea_'\xe9g\x9d\x10\x05\xee\xd2\xc5\x12\xef\x9bv\a;" +
+	"(\xb6\xf6\xcc\xe1F}jD\x8d\xf8O.\xd4-\x1d\xf8v\xa5\xee\x1f\xcf\nu\x9fo^d'P" +
+	"{~\x9b\xcbE\xbaQz\x90\xd8\xe0M&\xd0s\xc0(\x16\x82\xea=\xb9\xf8[\x1aTR\xfar\xb3" +
+	"\xaa\xa7\xc70T~z\xb5c\x01\x1f\xe75rX\x93\xcelp\x87\v\x1ak=\xd2\xfdYѯO" +
+	"\xa4҃ [\xe7\x13Y\x18c\xf1\x11ɨp/\xb2G\x90,@Zz\x93zue^t\x8e" +
+	"\xf7\xdfR\xf4]\f!g(?\xb7\xe1\xef653\xa7nݪ7\x1c\xc2\x10\xe7L\xe0\xcawq" +
+	"\xc1\x9a\x9b\xfc\x87w\t\x13\x87\x8b\xd4\xe8\x8d|\x980Y\xba\xb291\x16\xaf\xf1\xc4\xef\xd60Q\x93" +
+	"\x93\x82)\xd4\bͩ\xd7Ē\xb9\xe4\x82^Z6\xf3>\x7f\xf1zKjzD\xd5ή0_" +
+	"6\x9c`\x90\xcc|(\x05a\x91\xb7\xb2\xb9¢\x9a͝\xd4#\xd7j\xaf\xfb\xedwX\x1f7\xc3" +
+	"\xe8\xd0`\x9e\xf8\xa4\xaaHw)]\x8eEb|\xe8\xe2t\xe7SD\xc0\f:\xdc/\xa8p;\xee" +
+	"A\xab\x93\xa9\x1c4\xc3R\xfdi\xcfa\x81yI8\xaa \xaa\xa3jG\xa0\xc8\xc1\xdf\x1b1\xa6\xea" +
+	"\x93yA#\xce\xc9+n\x8b_k\xb4\xdd\x1d\xb4k\xee\xb8`\xfa7\x86E68\x82nR֯" +
+	"\xa0#\x9fDŘ\x93\xe5\xd5]\xd2\xc9\xfcdz\x03\x8ai}2/\xa1\x88\xd1\xc4u\x87\xff\xe4\x9f" +
+	"\xbdvX鹩O.\xff\ftYr\xfb\x18\xfa\xda\x13\xee$oÊio\xb456\xd5\xf0" +
+	"@`\x7fL\xf8\x91cd~\xf7$W\xb8\xfayD4(%.-\xa4j 1Pt\xbfT}" +
+	"<\x95\x1e\x9e\x84\x15\x1a<A\x8e\xd0\xfb\x1d:Q\xfeb\xf0#\xbb\xd4\xe1\x1b\xf0@\xe3v \xf4\x9c" +
+	"\xf8g\xf0f\x7f0|\xd7?\x98S\x8dZ\xc4;\xe2?\xdeY\xaa/:\xbf/\x86\xb4\x1f\xbd/\xb1" +
+	"Oi]\x1eM\xf2\x14|k;W\x94\x16\x93\x12\xdf\b\n5\xa7\xa8:T\xd9\xe5\x01Y \xce." +
+	"\x900,\x8f˂\xab\xc0\x10\xaa:\x1e\x9f\x82\xd9گ\vy\x97\xbc\xa7@\xbd\x8bE.\xdb);" +
+	"^\x12\x86\xf3\xa9\xf9\xcaD\xfe\xec6\x833\xb0|)+\x1f9\xb65\x15\x92u\xce\x1a\xf4\xa9.E" +
+	"\x9a7Fe\x13\x113\x0f\x17\xea\x87\x1b\x94\x8e\x04)h\xa4\xa4f\r\xf2\x11\xb4\x81\xf7\\6\x9c\xc9" +
+	"\xb3L\xc19\x9d\xe2\xc8}6\xba\x9b\feu\xa1\x1eJ\xc4\x0e`\\\x93WKE\x80\xa5Ʋ\xad" +
+	"\xabz\xcfH=\xef\x96Q\xbf.}\x13\t\x96\xf2\x86aR>\x83\xc5\x15Mև\xbe=\x86ܡ" +
+	"_<\x8c\xf8\x96w\xe6\xe7F\x1a\x97I\x15\xd3x\xb8̠,\xa8\xb3\xc5+nx\xbc\x15\xbbڛ" +
+	"\xfa\xe4\xf2\xbdw\x86\xb7\xf7 \xc8,\xe7r?\x93\xfdؓY\x1fƴTr\x8f\x9b9F\xe6\x9e" +
+	"V\xael\xbcqwԇ<\x87\xa5-;\x1bH%\x13\xda\x00\xd4\xe7R\xb8\x93r$U\xccR\f" +
+	"m\x1f\xaa\x18e٪S~q\x86\xead/\xf8\xc5(\xdf<\xc7r\x92S\xc3n\r\xda\a|\xb6" +
+	"i6Z\xfe\xe8\xa5\x11e\x87t\xb1\xf9Ư\xff\xf36\xe7\xff\xe2=\x16\xf7i\xa4\x91\xd3-\v\x00" +
+	"\xcb)\x1d\xa3\x8dI\xe3\xfbR\xa5%\x84\xc2c\xe0\x99JT\xc5Қ\xd4\x11I\x95\xc2^\xbeQ\x02" +
+	"Y\xa6\xaf\xd2\xec\xc0L=耹@\xb8\xa3d\x83\x9f\xbc?\xd5\x1em9A\xfcaf\x00&\xe8" +
+	"V)\x16\x172T\xe7\xdb0W\x95Fx\a\xc1\xe2\xb5[\x14\x88\xdf\xfa\u07ban\xa1J\xca\xdbB" +
+	"Y\xbf\x10\xf7\x0e\x9e\xd3,b\x13\xee\xbf\xe6\x92\xf5\xb9f\xf8m\xc6\xeb\xd1ts\xe9$S\xb4]\xde" +
+	"\x9c`\xc1\xc1\x0e\x82\x9de\xaf\x13\xf9r0\xa4Y \x8cU\xb3\xdaD\x1a\xcc՝c\xd0\n%!" +
+	"\xaf\xb9\xf6\xc4\xec\x94\xc7\x12y$\x06`ꭽqg\xea4\xd9\xe1\x1bW\nL>\fC\xdd\xe6" +
+	"B(\xb2\x7fPٲ\xe5 EK\xcf\xf6\xbf\x9e\xefQ\xbc(\xa0{\xaa\bY\xedH\xa4\xec\x164" +
+	"r\x1a\x83I\xb15\x8b\xder\x8c\xb7S\t\xa0\xaaSk\u0089\x9e]\xc9U\xc6\xec`(s\x88\xf6" +
+	"\xe1\xfb\xe3\x97W\xcf@\x10\xce|\x9e(F^U\xef:\xeb'\x18\b\x02\b(-\xe6>\xbc\x1f\xf3" +
+	" A,\xb6\xf2tNr\xc3\x00\xac\xec\xb4Y\x9f\xd4vF\xd9\x1b\xfd\x1b\xbb\x01\xd5X/\xc4\xfa>" +
+	")\xba8\xcb\x04\x81g\xee\x11\xb1\xbf\x8b\xac\x8b\xc7\x05\xaa\xe2\x91\xf7QƏ\x8a{\x96\x1dZ\x83v" +
+	"ӌIdQ\xd5ε\xcb\x0fz0\x02|\xce;\xa1\x99\xf0`\xea\xbd\xe6\xd8]Z25\xe7\x17" +
+	"r\xf1\xbe\x19\x12\xb9x\xaa\xce\xe9\xa9\xces\xac\xd7X\xa9\xee'\xa1[.]U|\x960\x15\vZ" +
+	"\x01\u07b5f\xa5\xae\xcd\xc1FD\x98\x90\n\xbeF_\xec\xf5\x85\x02%\xf3\xde!\xb4\x93|i\x7f\xd2" +
+	"6k|U\xfb\xf1l\x8b\xa3\xb6i\x8d\xf1\x03\xae\bW%]\xa0\x84\x83^\xb0\xb0\xa3f\xd6E\xed" +
+	"\xb6\xcc\x14\x02\xf3\xd1Ŗ\x13\x0eҼ\xc4>\xda#\xb8\xe8\xa2W\xce\xcb\u03a2\xd0\x03\x843L\xaa" +
+	"\b\x93K\x17\xbb\xf4\xed]A'۔\x14\xd8\xecч⦪\xcb\xc96\xf5I\x95\xb2\x96\xb18" +
+	"\xb2;ӥ\x8d\x96\xfcA\xff<\x9a\x19*\xa4l\xfeB\b\x12W\xa5\xb0\xe0\xdec\xd6q\x8a'!" +
+	"\xe7\xc2i\x8d\x1a&c\xe7\xaaS\xde\xe3\xb9/;A\x10\xb5Q\xa4\xb6d\xb8\xf3.\x86\xa4\xa7\x8a\xe9" +
+	">\bt\x84\xc3\x18\xb2\x03\x12\xeeMH۴'\xc4#&\xd9X\xba\xe3\xcd(\xea\x93G\x8al\xe4" +
+	"\x82\xa9\x88\xc7K\xd9\xc1\xf1\x8d`\xc5y$\x9e\xf2ƿ\x1di_^\xfd\xdf\x00\x00\x00\xff\xff"
 
 // enums lists the words of each string type.
 func enums() map[string][]string {

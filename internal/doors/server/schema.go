@@ -1,6 +1,8 @@
 package server
 
 import (
+	"compress/flate"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -108,7 +110,9 @@ func finish(r huma.Registry, requests []reflect.Type) {
 func readComments() (types map[string]string, fields map[string]map[string]string) {
 	types, fields = map[string]string{}, map[string]map[string]string{}
 	of := ""
-	for line := range strings.Lines(comments) {
+	// The text is generated: were it damaged, TestTheDocumentIsAsItWas would fail.
+	text, _ := io.ReadAll(flate.NewReader(strings.NewReader(comments)))
+	for line := range strings.Lines(string(text)) {
 		name, about, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if name != "" {
 			of, types[name], fields[name] = name, about, map[string]string{}
