@@ -60,8 +60,8 @@ func verified(r Reference, from io.Reader, d ocispec.Descriptor) ([]byte, error)
 	switch {
 	case body.broken != nil:
 		e := abi.WrapError(abi.CodeUnavailable,
-			fmt.Sprintf("%s: the connection to the registry broke after %d of %d bytes: %s", r, body.n, d.Size, body.broken),
-			body.broken).WithHint("try again")
+			fmt.Sprintf("%s: the connection to the registry broke after %d of %d bytes: %s", r, body.n, d.Size,
+				body.broken), body.broken).WithHint("try again")
 		e.Retryable = true
 		return nil, e
 	case err != nil:
