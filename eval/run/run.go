@@ -124,8 +124,7 @@ func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Optio
 }
 
 // cells runs every cell that is not complete.
-func (run *runner) cells(ctx context.Context) error {
-	r, o := run.Run, &run.options
+func (r *runner) cells(ctx context.Context) error {
 	var failures []error
 	var mu sync.Mutex
 	seats := make(chan struct{}, r.Lab.CellsAtOnce)
@@ -140,7 +139,7 @@ func (run *runner) cells(ctx context.Context) error {
 		}
 		cells.Go(func() {
 			defer func() { <-seats }()
-			if err := run.cell(ctx, c); err != nil {
+			if err := r.cell(ctx, c); err != nil {
 				mu.Lock()
 				failures = append(failures, err)
 				mu.Unlock()
@@ -154,8 +153,8 @@ func (run *runner) cells(ctx context.Context) error {
 	if len(failures) > 0 {
 		return failures[0]
 	}
-	r.CompleteAt = stamp(o.Now())
-	return run.save()
+	r.CompleteAt = stamp(r.options.Now())
+	return r.save()
 }
 
 // cell runs one cell and notes how it ended.
