@@ -61,14 +61,16 @@ func (h *hookProcess) call(method, params string) string {
 
 // asks calls the hook as PicoClaw does before the model.
 func (h *hookProcess) asks(session, turn, said string) string {
-	return h.call("hook.before_llm", fmt.Sprintf(`{"meta":{"SessionKey":%q,"TurnID":%q,"Iteration":1},"messages":[{"role":"user","content":%q}]}`, session, turn, said))
+	return h.call("hook.before_llm", fmt.Sprintf(`{"meta":{"SessionKey":%q,"TurnID":%q,"Iteration":1},`+
+		`"context":{"inbound":{"channel":"cli","sender_id":"cron"}},"messages":[{"role":"user","content":%q}]}`, session, turn, said))
 }
 
 // ends tells of n turns that have ended. They are on disk when it returns.
 func (h *hookProcess) ends(session string, from, n int) {
 	for i := from; i < from+n; i++ {
 		_, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","method":"hook.runtime_event","params":{"kind":"agent.turn.end","time":"2026-03-02T09:00:00.%03dZ",`+
-			`"scope":{"agent_id":"main","session_key":%q,"turn_id":"main-turn-%d"},"payload":{"Status":"completed","UserMessage":"%s, turn %03d","FinalContent":"ok"}}}`+"\n",
+			`"scope":{"agent_id":"main","session_key":%q,"turn_id":"main-turn-%d","channel":"cli","sender_id":"cron"},`+
+			`"payload":{"Status":"completed","UserMessage":"%s, turn %03d","FinalContent":"ok"}}}`+"\n",
 			i, session, i, session, i)
 		require.NoError(h.t, err)
 	}

@@ -91,8 +91,7 @@ func New(o Options) *Hook {
 // speaker is the person who speaks, and where, in PicoClaw's words.
 type speaker struct{ agent, session, channel, sender string }
 
-// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written: "{sender_id}"
-// is the memory of those who have no sender id.
+// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written.
 func (h *Hook) scopeOf(s speaker) abi.MemoryScope {
 	var pairs []string
 	places := [][2]string{{"{channel}", s.channel}, {"{sender_id}", s.sender}, {"{agent}", s.agent},

@@ -75,6 +75,19 @@ func (p *people) admits(scope abi.MemoryScope, who person) bool {
 	return false
 }
 
+// refuseUnnamed logs, once for each channel, that those who have no sender id have no memory: any number of people may be
+// among them.
+func (p *people) refuseUnnamed(channel string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	who := person{Channel: channel}
+	if !p.told[who] {
+		p.told[who] = true
+		p.log.Warn("no memory for those whom PicoClaw gives no sender id: it cannot be told whether they are one person",
+			"channel", channel, "hint", "say --shared if all who use this hook may share one memory")
+	}
+}
+
 // alone reports whether nobody but the owner has asked for a memory. A scheduled job speaks for nobody: its answer may
 // go to a chat of somebody who was refused.
 func (p *people) alone(scope abi.MemoryScope) bool {
@@ -137,6 +150,9 @@ func (h *Hook) allowed(scope abi.MemoryScope, s speaker) bool {
 		return true
 	case s.ofJob():
 		return h.people.alone(scope)
+	case s.sender == "":
+		h.people.refuseUnnamed(s.channel)
+		return false
 	}
 	return h.people.admits(scope, person{s.channel, s.sender})
 }

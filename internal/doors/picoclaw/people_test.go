@@ -65,6 +65,24 @@ func TestAPlaceThatDoesNotTellPeopleApartIsNotEnough(t *testing.T) {
 	a.end()
 }
 
+// Any number of people may be among those who have no sender id.
+func TestWhoHasNoSenderIDHasNoMemory(t *testing.T) {
+	s := new(slot)
+	perPerson := func(o *picoclaw.Options) { o.Scope = abi.MemoryScope{RunID: "r", PersonaID: "{channel}-{sender_id}"} }
+	a := start(t, s, perPerson)
+	for i := range 2 {
+		require.Nil(t, a.call(by("", before(2+i, "sk_v1_x", "t1", 1, "My PIN is 1234."))).modified(t))
+		a.send(by("", ended("sk_v1_x", "t1", at, "completed", "My PIN is 1234.", "Noted.")))
+	}
+	a.end()
+	require.Empty(t, s.told)
+	require.Equal(t, 1, strings.Count(a.log.String(), "no memory for those whom PicoClaw gives no sender id"))
+
+	b := start(t, s, perPerson, shared)
+	require.NotNil(t, b.call(by("", before(2, "sk_v1_x", "t1", 1, "hello"))).modified(t))
+	b.end()
+}
+
 // The answer to a job goes to a chat, which may be that of somebody who was refused.
 func TestAJobHasContextWhileNobodyElseWasRefused(t *testing.T) {
 	s, dir := new(slot), t.TempDir()

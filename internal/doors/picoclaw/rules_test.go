@@ -42,7 +42,7 @@ func TestEverythingElseGoesBackByteForByte(t *testing.T) {
 	const head = `{"zzz": 1.50e+01,"meta":{"TurnID":"t","SessionKey":"s","Iteration":1},"big":12345678901234567890123, "messages" : [ {"role":"system","content":"a\u003cb","system_parts":[1 ,2]},` +
 		`{"role":"user","content":"earlier"},{"role":"assistant","content":null,"tool_calls":[{"id":"c"}]},{"role":"user","name":"x","content":"la\u0073t`
 	const tail = `" ,"media":[ ]},{"role":"tool","content":"done"}] ,"tools":[{"a":"<>&"}],"options":{"temperature":0.70}}`
-	a := start(t, new(slot))
+	a := start(t, new(slot), shared) // it has no sender
 	got := a.call(`{"jsonrpc":"2.0","id":2,"method":"hook.before_llm","params":` + head + tail + `}`)
 	want := `{"jsonrpc":"2.0","id":2,"result":{"action":"modify","request":` + head + `\n\n` +
 		strings.ReplaceAll(strings.ReplaceAll(memory, `"`, `\"`), "\n", `\n`) + tail + "}}\n"
