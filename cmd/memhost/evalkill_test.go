@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -58,6 +59,8 @@ func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 		args := []string{"eval", "run", "lab.json", "--out", folder}
 		for left := 1 + random.IntN(3); ; {
 			cmd := m.command(args...)
+			var said bytes.Buffer
+			cmd.Stderr = &said
 			require.NoError(t, cmd.Start())
 			var killed *time.Timer
 			if left > 0 && done < kills {
@@ -70,7 +73,7 @@ func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 			if err == nil {
 				break
 			}
-			require.False(t, cmd.ProcessState.Exited(), "it was killed, and did not fail")
+			require.False(t, cmd.ProcessState.Exited(), "it was killed, and did not fail: %s", &said)
 			done++
 			left--
 			if _, err := os.Stat(filepath.Join(m.dir, folder, "run.json")); err == nil {
