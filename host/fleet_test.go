@@ -368,14 +368,15 @@ func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
 	server := httptest.NewServer(&scripted{})
 	t.Cleanup(server.Close)
 	paused := newShared(t).join()
-	host := paused.slot(t, server.URL, Options{Now: (&fakeClock{}).now, Intercept: func(ctx context.Context, call NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	late := func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
+		NativeAnswer, error) {
 		if call.Class != abi.ClassRead {
 			paused.die()
 			defer paused.rejoin()
 		}
 		return next(ctx)
-	}})
+	}
+	host := paused.slot(t, server.URL, Options{Now: (&fakeClock{}).now, Intercept: late})
 	for _, id := range []string{"e", "f"} {
 		_, err := host.RecordEvent(t.Context(), event(id, "deliver a"))
 		require.NoError(t, err)

@@ -62,7 +62,8 @@ func (h *hookProcess) call(method, params string) string {
 // asks calls the hook as PicoClaw does before the model.
 func (h *hookProcess) asks(session, turn, said string) string {
 	return h.call("hook.before_llm", fmt.Sprintf(`{"meta":{"SessionKey":%q,"TurnID":%q,"Iteration":1},`+
-		`"context":{"inbound":{"channel":"cli","sender_id":"cron"}},"messages":[{"role":"user","content":%q}]}`, session, turn, said))
+		`"context":{"inbound":{"channel":"cli","sender_id":"cron"}},"messages":[{"role":"user","content":%q}]}`,
+		session, turn, said))
 }
 
 // ends tells of n turns that have ended. They are on disk when it returns.

@@ -17,6 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// mem0At is the built-in mem0 in front of a backend.
+func mem0At(t *testing.T, url string) func(*lab.Provider) (host.ProviderConfig, error) {
+	return func(*lab.Provider) (host.ProviderConfig, error) {
+		m, ok := plugins.Find("mem0")
+		require.True(t, ok)
+		return host.ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
+			Block: abi.Raw(`{"url":"` + url + `"}`)}, nil
+	}
+}
+
 func TestABackendThatWasEmptiedIsNotResumed(t *testing.T) {
 	path, p := synthetic(t)
 	for name, stopAfter := range map[string]int{"before the first inventory": 2, "in a test session": 4, "later": 9} {
@@ -24,12 +34,7 @@ func TestABackendThatWasEmptiedIsNotResumed(t *testing.T) {
 		server := httptest.NewServer(backend)
 		defer server.Close()
 		begun := options(t, p)
-		begun.Provider = func(*lab.Provider) (host.ProviderConfig, error) {
-			m, ok := plugins.Find("mem0")
-			require.True(t, ok)
-			return host.ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
-				Block: abi.Raw(`{"url":"` + server.URL + `"}`)}, nil
-		}
+		begun.Provider = mem0At(t, server.URL)
 		run := filepath.Join(t.TempDir(), "run")
 		r, err := Begin(run, labOf(t, "providers: [mem0]\nbudgets: [200]"), path, p, begun)
 		require.NoError(t, err)

@@ -13,13 +13,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
-	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/fakes/mem0"
 	"github.com/memhost/memhost/internal/telemetry"
 	"github.com/memhost/memhost/internal/testkit/collector"
-	"github.com/memhost/memhost/plugins"
 )
 
 // spansOf are the spans of one process that runs a run. It is interrupted after so many steps; 0: never.
@@ -53,12 +50,7 @@ func TestARunIsOneTrace(t *testing.T) {
 	server := httptest.NewServer(mem0.New(mem0.Options{}))
 	t.Cleanup(server.Close)
 	o := options(t, p)
-	o.Provider = func(*lab.Provider) (host.ProviderConfig, error) {
-		m, ok := plugins.Find("mem0")
-		require.True(t, ok)
-		return host.ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
-			Block: abi.Raw(`{"url":"` + server.URL + `"}`)}, nil
-	}
+	o.Provider = mem0At(t, server.URL)
 	run := filepath.Join(t.TempDir(), "run")
 	r, err := Begin(run, labOf(t, "providers: [mem0]\nbudgets: [200]"), path, p, o)
 	require.NoError(t, err)

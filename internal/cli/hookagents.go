@@ -102,7 +102,7 @@ func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
 	}
 	a.door = wire.DoorHook
 	ctx = traceparent.Accept(ctx, a.getenv(traceparent.Variable)) // of an agent that makes spans itself
-	a.namedFileOnly = true                                        // the agent's folder is a project, perhaps somebody else's: its memhost.yaml is not asked
+	a.namedFileOnly = true                                        // the folder's memhost.yaml is perhaps somebody else's
 	line := newSlotLine(ctx, a.reachForHook(), nil)
 	o, err := a.agentHookOptions(agent, f, line)
 	o.Problem = err

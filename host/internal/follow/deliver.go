@@ -483,8 +483,8 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	return served, deliverPause
 }
 
-// looksLater puts the next look off by twenty times what the last one took: it reads the name of every event that is not
-// ready, of which there may be a hundred thousand, and what is recorded meanwhile wakes the follower.
+// looksLater puts the next look off by twenty times what the last one took: it reads the name of every event that is
+// not ready, of which there may be a hundred thousand, and what is recorded meanwhile wakes the follower.
 func (f *Follower) looksLater(took time.Duration) time.Duration {
 	wait := min(max(20*took, readyPause), readyPauseMax)
 	f.mu.Lock()

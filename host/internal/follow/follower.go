@@ -218,8 +218,8 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 // Finish ends a follower whose memory serves from now on, and removes what is kept of it. detail says what the memory
 // got, and names what it did not get.
 //
-// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of the
-// store.
+// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of
+// the store.
 func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	look, err := f.look(ctx)
 	if err != nil {

@@ -75,8 +75,8 @@ func (p *people) admits(scope abi.MemoryScope, who person) bool {
 	return false
 }
 
-// refuseUnnamed logs, once for each channel, that those who have no sender id have no memory: any number of people may be
-// among them.
+// refuseUnnamed logs, once for each channel, that those who have no sender id have no memory: any number of people may
+// be among them.
 func (p *people) refuseUnnamed(channel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
