@@ -93,7 +93,9 @@ func (m *notebook) Reset(_ context.Context, scope abi.MemoryScope) error {
 }
 
 func (m *notebook) Outstanding(_ context.Context, listed []abi.OpenEvent) ([]abi.OpenEvent, int64, error) {
+	m.mu.Lock()
 	m.looks++
+	m.mu.Unlock()
 	if m.slow > 0 {
 		<-time.After(m.slow)
 	}
