@@ -63,7 +63,7 @@ func (c *checker) inOrder(m map[string]any, at []string) []string {
 const whichProvider = "which provider serves is set by memory.backend or memory.condition"
 
 func (c *checker) unknownKey(n *node, name string, p []string) {
-	if name == "provider" {
+	if name == "provider" || abi.Nearest(name, n.order) == "" && abi.Nearest(name, []string{"provider"}) != "" {
 		c.add(p, "unknown key; %s", whichProvider)
 		return
 	}

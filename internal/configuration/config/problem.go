@@ -140,13 +140,16 @@ func found(path []string, v any) string {
 	return schema.Show(path, v)
 }
 
+// maxKnown bounds the names that one mistake lists: those of the largest section, memory, and not those of all sections.
+const maxKnown = 30
+
 // unknown is the sentence for a key, name or variable that is not in known.
 func unknown(what, word string, known []string) string {
 	if near := abi.Nearest(word, known); near != "" {
 		return fmt.Sprintf("%s, did you mean %q?", what, near)
 	}
 	switch {
-	case len(known) == 0 || len(known) > maxProblems:
+	case len(known) == 0 || len(known) > maxKnown:
 		return what
 	case len(known) == 1:
 		return what + "; there is only " + known[0]
