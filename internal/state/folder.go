@@ -45,7 +45,11 @@ func Open(dir string, opts Options) (*Bolt, error) {
 		return nil, err
 	}
 	// 2. the file as it lies, under bbolt's shared lock: bbolt trusts what it reads
-	if exists && !closedCleanly(path) {
+	if !exists {
+		if err := makeFile(path, opts.LockTimeout); err != nil {
+			return nil, openError(dir, path, err)
+		}
+	} else if !closedCleanly(path) {
 		if err := checkFile(dir, path, opts); err != nil {
 			return nil, err
 		}
@@ -69,6 +73,7 @@ func Open(dir string, opts Options) (*Bolt, error) {
 	// 5. ours now
 	_ = os.Remove(path + cleanFile)
 	_ = RemoveSlot(dir)
+	removeUnfinished(path)
 	go s.run()
 	return s, nil
 }
@@ -96,6 +101,44 @@ func prepareFolder(dir, path string) (exists bool, err error) {
 			Hint: "move it away, or use another --data folder"}
 	}
 	return true, nil
+}
+
+// unfinished is the pattern of a data file's name while it is made.
+const unfinished = ".*.new"
+
+// makeFile makes a data file that has no buckets, under a name of its own that it loses when it is whole. So a process
+// that is killed meanwhile leaves no half of one, and one that starts at the same time finds none; the first of two wins.
+func makeFile(path string, timeout time.Duration) error {
+	f, err := os.CreateTemp(filepath.Dir(path), DataFile+unfinished)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	db, _, err := openBolt(f.Name(), timeout, bbolt.Options{NoStatistics: true})
+	if err != nil {
+		return err
+	}
+	if err := guard(db.Close); err != nil {
+		return err
+	}
+	linked := os.Link(f.Name(), path)
+	if _, err := os.Stat(path); linked == nil || err == nil {
+		return nil
+	}
+	return os.Rename(f.Name(), path) // where the file system has no hard links
+}
+
+// removeUnfinished removes what processes left that were killed in makeFile. One that is in it now finds the data file.
+func removeUnfinished(path string) {
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, entry := range entries {
+		if is, _ := filepath.Match(DataFile+unfinished, entry.Name()); is {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), entry.Name()))
+		}
+	}
 }
 
 // openBolt is bbolt.Open, except that the lock is free again when it panics.

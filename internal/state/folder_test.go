@@ -27,6 +27,66 @@ func TestOpenMakesAPrivateFolder(t *testing.T) {
 	}
 }
 
+// A process may be killed, or another one look, at any moment: so a data file has its name when it is whole.
+func TestNoHalfOfADataFileIsEverSeen(t *testing.T) {
+	dirs := make(chan string)
+	seen := make(chan int64)
+	go func() {
+		defer close(seen)
+		for dir := range dirs {
+			info, err := os.Stat(filepath.Join(dir, DataFile))
+			for ; err != nil; info, err = os.Stat(filepath.Join(dir, DataFile)) {
+				runtime.Gosched()
+			}
+			seen <- info.Size()
+		}
+	}()
+	for range 20 {
+		dir := t.TempDir()
+		dirs <- dir
+		openTest(t, dir, Options{})
+		require.GreaterOrEqual(t, <-seen, int64(4*os.Getpagesize()))
+	}
+	close(dirs)
+}
+
+func TestWhatAProcessLeftThatDiedWhileItMadeADataFileIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, DataFile+".123.new"), make([]byte, 100), 0o600))
+	openTest(t, dir, Options{})
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, DataFile, entries[0].Name())
+}
+
+func TestOfManyThatMakeAFolderAtOnceOneHasIt(t *testing.T) {
+	dir := t.TempDir()
+	type opened struct {
+		s   *Bolt
+		err error
+	}
+	outcomes := make(chan opened)
+	for range 8 {
+		go func() {
+			s, err := Open(dir, Options{Durability: DurabilityProcess, LockTimeout: time.Nanosecond})
+			outcomes <- opened{s, err}
+		}()
+	}
+	var owner *Bolt
+	for range 8 {
+		if o := <-outcomes; o.err == nil {
+			require.Nil(t, owner, "two processes own the folder")
+			owner = o.s
+		} else {
+			require.ErrorIs(t, o.err, ErrOwned)
+		}
+	}
+	require.NotNil(t, owner)
+	require.NoError(t, owner.Close())
+}
+
 func TestFolderHasOneOwner(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, Options{})
