@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/testkit/logs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -260,7 +260,7 @@ func TestStatusOfAFailureStandsInTheTrace(t *testing.T) {
 }
 
 func TestPasswordNeverReachesTheGuestOrAnError(t *testing.T) {
-	var log bytes.Buffer
+	var log logs.Buffer
 	s := graph(t, bolt.Options{Password: testSecret})
 	slot := graphSlot(t, s, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Trace})})
 	assert.NotContains(t, retrieved(t, slot, "config")[0], testSecret)

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/logs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -113,12 +113,12 @@ func TestSleepInAGuestReturnsAtOnce(t *testing.T) {
 }
 
 func TestLogIsCutNotEndless(t *testing.T) {
-	var out bytes.Buffer
+	var out logs.Buffer
 	h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info}),
 		Limits: Limits{LogBytes: 4 << 10}})
 	s := openSlot(t, h, probeConfig(`{}`))
 	retrieved(t, s, "flood 5000")
-	assert.Less(t, out.Len(), 32<<10)
+	assert.Less(t, len(out.String()), 32<<10)
 	assert.Equal(t, 1, strings.Count(out.String(), "log cut"), "said once")
 	assert.Contains(t, out.String(), "line 0 of a flood")
 	requireUsable(t, s, "x")

@@ -3,7 +3,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/logs"
 	"github.com/memhost/memhost/internal/testkit/pgserver"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -96,12 +96,12 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 	require.NoError(t, err)
 	names := []string{"full_history", "bm25", "full_history", "bm25"}
 	slots := make([]*Slot, len(names))
-	logs := make([]bytes.Buffer, len(names))
+	said := make([]logs.Buffer, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
 		module, found := plugins.Find(name)
 		require.True(t, found)
-		h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &logs[i]}),
+		h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &said[i]}),
 			OpenStore: func(ctx context.Context, _ string) (state.Store, error) { return postgres.Open(ctx, opts) }})
 		wg.Go(func() {
 			s, err := h.Open(context.Background(), ProviderConfig{Name: name, Module: module.Wasm, Source: "builtin"})
@@ -125,8 +125,8 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 		r, err := s.Retrieve(t.Context(), ask("oolong"))
 		require.NoError(t, err)
 		require.Contains(t, r.FormattedContext, "oolong")
-		require.Equal(t, names[i] != m.Provider, strings.Contains(logs[i].String(), "than this host's file names"),
-			"%s: %s", names[i], &logs[i])
+		require.Equal(t, names[i] != m.Provider, strings.Contains(said[i].String(), "than this host's file names"),
+			"%s: %s", names[i], &said[i])
 	}
 }
 

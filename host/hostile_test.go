@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // Modules that try to use more than they may. `make test-hostile` runs these tests, and others of their kind.
@@ -96,7 +96,7 @@ func TestHostileModuleThatWritesStateForever(t *testing.T) {
 }
 
 func TestHostileModuleThatForgesLogLines(t *testing.T) {
-	var out bytes.Buffer
+	var out logs.Buffer
 	logger := hclog.New(&hclog.LoggerOptions{Output: &out})
 	s := openSlot(t, open(t, Options{Logger: logger}), probeConfig(`{}`))
 	before := strings.Count(out.String(), "\n")

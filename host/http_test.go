@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/logs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -94,7 +95,7 @@ func TestNativeCallIsSentAndAccountedFor(t *testing.T) {
 
 func TestSecretReachesItsHeaderAndNothingElse(t *testing.T) {
 	server, _ := backend(t)
-	var log bytes.Buffer
+	var log logs.Buffer
 	s := netSlot(t, server.URL, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Trace})})
 	var seen string
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

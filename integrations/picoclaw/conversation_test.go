@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/integrations/picoclaw"
 	"github.com/memhost/memhost/internal/testkit/brief"
 	"github.com/memhost/memhost/internal/testkit/conversation"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // TestTheConversation holds the conversation of all integrations through the hook, with the real memhost.
@@ -99,7 +100,7 @@ type pico struct {
 func (p *pico) open() {
 	slot, err := picoclaw.Dial(p.slot.address, "")
 	require.NoError(p.t, err)
-	o := picoclaw.Options{Slot: slot, Outbox: filepath.Join(p.slot.dir, "waiting"), Log: new(bytes.Buffer), Timeout: 30 * time.Second,
+	o := picoclaw.Options{Slot: slot, Outbox: filepath.Join(p.slot.dir, "waiting"), Log: new(logs.Buffer), Timeout: 30 * time.Second,
 		Linger: time.Minute, Scope: abi.MemoryScope{RunID: "study", PersonaID: "{sender_id}"}}
 	if p.without == "scope" {
 		o.Scope.PersonaID, o.Shared = "ann", true

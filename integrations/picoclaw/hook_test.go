@@ -1,7 +1,6 @@
 package picoclaw_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/integrations/picoclaw"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // PicoClaw's types, as far as they matter, from pkg/agent/hooks.go, pkg/agent/events.go, pkg/providers and pkg/events
@@ -127,9 +127,9 @@ func (s *slot) set(down bool) {
 	s.down = down
 }
 
-func open(t *testing.T, s *slot, dir string) (*memory, *bytes.Buffer) {
+func open(t *testing.T, s *slot, dir string) (*memory, *logs.Buffer) {
 	t.Helper()
-	log := new(bytes.Buffer)
+	log := new(logs.Buffer)
 	h, err := picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{Slot: s, Outbox: dir, Log: log,
 		Scope: abi.MemoryScope{RunID: "home", PersonaID: "{channel}-{sender_id}"}, Linger: time.Minute})
 	require.NoError(t, err)

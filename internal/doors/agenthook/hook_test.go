@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/ann\">\n- likes oolong tea\n</memory-context>"
@@ -77,7 +78,7 @@ type agent struct {
 	slot   *slot
 	folder string
 	now    time.Time
-	log    bytes.Buffer
+	log    logs.Buffer
 	change func(o *agenthook.Options)
 }
 

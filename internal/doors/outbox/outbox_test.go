@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // slot takes events as a host does: each id once. refuse, where it is set, comes first.
@@ -57,9 +57,9 @@ func event(id, user string) *abi.MemoryEvent {
 }
 
 // open opens a box whose log is kept.
-func open(t *testing.T, dir string) (*outbox.Box, *bytes.Buffer) {
+func open(t *testing.T, dir string) (*outbox.Box, *logs.Buffer) {
 	t.Helper()
-	var log bytes.Buffer
+	var log logs.Buffer
 	b, err := outbox.Open(dir, outbox.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Info})})
 	require.NoError(t, err)
 	return b, &log

@@ -2,7 +2,6 @@ package picoclaw_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/doors/picoclaw"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/user_a\">\n- likes oolong tea\n</memory-context>"
@@ -59,30 +59,12 @@ func down(context.Context, *abi.RetrieveRequest) (string, error) {
 	return "", abi.NewError(abi.CodeUnavailable, "no slot answers").WithReason("no_slot")
 }
 
-// safeBuffer is a log that may be read while it is written.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // agent is PicoClaw as the hook sees it.
 type agent struct {
 	t    *testing.T
 	in   *io.PipeWriter
 	out  *bufio.Reader
-	log  *safeBuffer
+	log  *logs.Buffer
 	done chan error
 	box  *outbox.Box
 }
@@ -95,7 +77,7 @@ func start(t *testing.T, s *slot, configure ...func(o *picoclaw.Options)) *agent
 
 func startAt(t *testing.T, dir string, s *slot, configure ...func(o *picoclaw.Options)) *agent {
 	t.Helper()
-	a := &agent{t: t, log: new(safeBuffer), done: make(chan error, 1)}
+	a := &agent{t: t, log: new(logs.Buffer), done: make(chan error, 1)}
 	logger := hclog.New(&hclog.LoggerOptions{Output: a.log, Level: hclog.Info})
 	var err error
 	a.box, err = outbox.Open(dir, outbox.Options{Logger: logger})

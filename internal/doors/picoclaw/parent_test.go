@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/doors/picoclaw"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // workers are hooks in this process, instead of child processes. die ends the running one as a kill does: what it has
@@ -88,7 +89,7 @@ func (w *workers) kill(before ...func()) {
 func startParent(t *testing.T, w *workers) *agent {
 	t.Helper()
 	w.t, w.dir, w.started = t, filepath.Join(t.TempDir(), "box"), make(chan struct{}, 100)
-	a := &agent{t: t, log: new(safeBuffer), done: make(chan error, 1)}
+	a := &agent{t: t, log: new(logs.Buffer), done: make(chan error, 1)}
 	p := &picoclaw.Parent{Start: w.start, Pause: time.Millisecond,
 		Logger: hclog.New(&hclog.LoggerOptions{Output: a.log, Level: hclog.Info})}
 	parentIn, in := io.Pipe()

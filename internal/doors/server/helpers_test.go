@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,12 +14,13 @@ import (
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/testkit/logs"
 )
 
 // newServer makes a door before a slot, with a log that the test can read.
-func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Options)) (*server.Server, *bytes.Buffer) {
+func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Options)) (*server.Server, *logs.Buffer) {
 	t.Helper()
-	log := new(bytes.Buffer)
+	log := new(logs.Buffer)
 	o := server.Options{Slot: slot, Version: "test",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace})}
 	for _, f := range change {
