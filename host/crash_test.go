@@ -65,6 +65,20 @@ func (w *world) at() bool {
 	return !w.dead
 }
 
+// dieAfter lets it die that many steps from now on.
+func (w *world) dieAfter(steps int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dieAt = w.step + steps
+}
+
+// revive lets it live, for good.
+func (w *world) revive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead, w.dieAt = false, 0
+}
+
 func (w *world) isDead() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +192,8 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 	t.Helper()
 	ctx := context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process",
-		Limits: Limits{Pool: 1}})
+		NoReadinessPolls: !canFind, // they would read the module's exports while they are changed here
+		Limits:           Limits{Pool: 1}})
 	require.NoError(t, err)
 	patient(h)
 	defer func() { require.NoError(t, h.Close(ctx)) }()

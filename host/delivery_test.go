@@ -201,7 +201,7 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 }
 
 func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{})
+	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
 	withoutCapability(s, abi.OpFindEvent)
 	b.set(func() { b.post = func(string) int { return 502 } })
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))

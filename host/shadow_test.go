@@ -280,17 +280,16 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	var served bool
 	for lives := 1; !served; lives++ {
 		require.Less(t, lives, 60)
-		w := &world{clock: time.Now(), dieAt: 1 + lives*37%150}
-		if lives > 20 {
-			w.dieAt = 0
-		}
+		w := &world{clock: time.Now()}
 		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Durability: "process"})
 		require.NoError(t, err)
-		whole := h.store
+		h.store = mortalStore{h.store, w}
+		h.fleet = fleet.Of(h.store)
 		s, err := h.Open(ctx, history(t, ""))
 		require.NoError(t, err)
-		h.store = mortalStore{whole, w}
-		h.fleet = fleet.Of(h.store)
+		if lives <= 20 {
+			w.dieAfter(1 + lives*37%150)
+		}
 		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 		if err == nil {
 			until(t, "it dies or serves", func() bool {
@@ -307,7 +306,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 			}
 		}
 		require.NoError(t, s.Close(ctx))
-		h.store, h.fleet = whole, fleet.Of(whole)
+		w.revive()
 		require.NoError(t, h.Close(ctx))
 	}
 }
