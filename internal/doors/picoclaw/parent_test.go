@@ -34,6 +34,7 @@ type workers struct {
 	mu      sync.Mutex
 	die     func()
 	started chan struct{}
+	running sync.WaitGroup
 }
 
 func (w *workers) start() (*picoclaw.Worker, error) {
@@ -54,7 +55,7 @@ func (w *workers) start() (*picoclaw.Worker, error) {
 	}
 	deaf := w.deaf > 0
 	w.deaf--
-	go func() {
+	w.running.Go(func() {
 		if deaf {
 			<-ctx.Done()
 			ended <- nil
@@ -69,7 +70,7 @@ func (w *workers) start() (*picoclaw.Worker, error) {
 		}
 		_ = hookOut.Close()
 		ended <- err
-	}()
+	})
 	w.started <- struct{}{}
 	return &picoclaw.Worker{In: in, Out: out, Wait: func() error { return <-ended }, Kill: w.die}, nil
 }
@@ -95,7 +96,10 @@ func startParent(t *testing.T, w *workers) *agent {
 	parentIn, in := io.Pipe()
 	out, parentOut := io.Pipe()
 	a.in, a.out = in, bufio.NewReaderSize(out, 1<<20)
-	a.serve(out, func() error { return p.Serve(context.Background(), parentIn, parentOut) })
+	a.serve(out, func() error {
+		defer w.running.Wait() // one that was killed may still write
+		return p.Serve(context.Background(), parentIn, parentOut)
+	})
 	return a
 }
 
