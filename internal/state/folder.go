@@ -291,9 +291,10 @@ func openError(dir, path string, err error) error {
 
 func ownedError(dir string, cause error) error {
 	e := &Error{Kind: ErrOwned, Message: fmt.Sprintf("data folder %s belongs to another process", dir),
-		Hint: "talk to that slot (--server), stop it, or use another --data folder", Cause: cause}
+		Hint:  "if that is a slot that is starting, try again; otherwise wait until it ends, or use another --data folder",
+		Cause: cause}
 	if info, err := ReadSlot(dir); err == nil {
-		e.Owner = &info
+		e.Owner, e.Hint = &info, "talk to that slot (--server), stop it, or use another --data folder"
 		e.Message += fmt.Sprintf(": pid %d, a slot at %s, says its %s", info.PID, info.Address, SlotFile)
 	}
 	return e

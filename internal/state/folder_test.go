@@ -94,12 +94,13 @@ func TestFolderHasOneOwner(t *testing.T) {
 	_, err := Open(dir, brief)
 	require.ErrorIs(t, err, ErrOwned)
 	require.ErrorIs(t, err, ErrUnavailable)
-	require.EqualError(t, err, "state: data folder "+dir+" belongs to another process; talk to that slot (--server), "+
-		"stop it, or use another --data folder")
+	require.EqualError(t, err, "state: data folder "+dir+" belongs to another process; if that is a slot that is "+
+		"starting, try again; otherwise wait until it ends, or use another --data folder")
 
 	require.NoError(t, WriteSlot(dir, SlotInfo{Address: "127.0.0.1:7077", PID: 42}))
 	_, err = Open(dir, brief)
-	require.ErrorContains(t, err, "belongs to another process: pid 42, a slot at 127.0.0.1:7077, says its slot.json")
+	require.ErrorContains(t, err, "belongs to another process: pid 42, a slot at 127.0.0.1:7077, says its slot.json; "+
+		"talk to that slot (--server), stop it")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, SlotFile), []byte("{"), 0o600))
 	_, err = Open(dir, brief)
 	require.ErrorIs(t, err, ErrOwned, "a slot.json that cannot be read hides nothing")
