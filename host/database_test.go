@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
@@ -153,4 +154,52 @@ func TestHostsRecordAPersonSideBySide(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestTheManifestSaysWhatTheDatabaseKeeps: the database's settings are the slot's durability, and health warns where
+// they lose what was acknowledged.
+func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
+	server := pgserver.Start(t)
+	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
+	require.NoError(t, err)
+	module, found := plugins.Find("full_history")
+	require.True(t, found)
+	for _, c := range []struct{ commit, standbys, warning string }{
+		{"on", "", ""},
+		{"off", "", "weak_commits: the database's synchronous_commit is off"},
+		{"local", "", ""},
+		{"local", "ANY 1 (*)", "weak_commits: the database's synchronous_commit is local, though"},
+	} {
+		t.Run(c.commit+" "+c.standbys, func(t *testing.T) {
+			url := server.URL + "&synchronous_commit=" + c.commit
+			conn, err := pgx.Connect(t.Context(), url)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, conn.Close(t.Context())) }()
+			_, err = conn.Exec(t.Context(), "ALTER SYSTEM SET synchronous_standby_names = '"+c.standbys+"'")
+			require.NoError(t, err)
+			_, err = conn.Exec(t.Context(), "SELECT pg_reload_conf()")
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				var names string
+				err := conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names)
+				return err == nil && names == c.standbys
+			}, time.Minute, 10*time.Millisecond)
+			s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+				return postgres.Open(ctx, postgres.Options{URL: url, Many: true})
+			}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+			m, err := s.Manifest(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "synchronous_commit "+c.commit+", synchronous_standby_names '"+c.standbys+"'", m.Durability)
+			health, err := s.Health(t.Context())
+			require.NoError(t, err)
+			for _, warnings := range [][]string{m.Warnings, health.Warnings} {
+				if c.warning == "" {
+					require.Empty(t, warnings)
+				} else {
+					require.Len(t, warnings, 1)
+					require.Contains(t, warnings[0], c.warning)
+				}
+			}
+		})
+	}
 }

@@ -31,6 +31,8 @@ type Host struct {
 	store   state.Store
 	fleet   *fleet.Fleet // what hosts that share the store agree on
 	send    sender
+	// storeWarning is what the store warns of, in each manifest and health answer; empty: nothing.
+	storeWarning string
 	// stateWrites is what operations under way have written and not committed, in bytes.
 	stateWrites atomic.Int64
 	recording
@@ -103,6 +105,11 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		return nil, stateError(err)
 	}
 	h.store, h.fleet, h.began = store, fleet.Of(store), time.Now()
+	if d, ok := store.(interface {
+		Durability() (settings, warning string)
+	}); ok {
+		h.options.Durability, h.storeWarning = d.Durability()
+	}
 	if h.fleet.Shared() {
 		h.name, h.receipts.dir = ThisHost(), o.DataDir
 	}

@@ -196,6 +196,9 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 		health.BackendName = p.name
 	}
 	health.Warnings = append(health.Warnings, p.module.Warnings...)
+	if s.host.storeWarning != "" {
+		health.Warnings = append(health.Warnings, s.host.storeWarning)
+	}
 	health.LatencyMS = ms(s.host.clock.Measured(time.Since(o.began)))
 	return health, answered, nil
 }

@@ -50,6 +50,8 @@ type Store struct {
 	watched atomic.Pointer[past] // past, for connections: nil until it has been looked at
 	closed  atomic.Bool
 	commits atomic.Int64
+	// What the server said when the store was opened.
+	synchronousCommit, synchronousStandbys string
 }
 
 var _ state.Store = (*Store)(nil)
@@ -65,6 +67,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.checkVersion(ctx); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	if err := s.readDurability(ctx); err != nil {
 		s.pool.Close()
 		return nil, err
 	}
@@ -184,6 +190,30 @@ func (s *Store) checkVersion(ctx context.Context) error {
 			version, want), "use that version of memhost")
 	}
 	return nil
+}
+
+// readDurability reads what Durability tells.
+func (s *Store) readDurability(ctx context.Context) error {
+	return s.fail("open", s.pool.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), "+
+		"current_setting('synchronous_standby_names')").Scan(&s.synchronousCommit, &s.synchronousStandbys))
+}
+
+// Durability tells the settings that decide what an acknowledged write survives, as they were when the store was opened
+// ("synchronous_commit on, synchronous_standby_names 'node2'"). The warning, "weak_commits: ...", is empty unless a
+// write that was acknowledged may be lost though the server keeps its files.
+func (s *Store) Durability() (settings, warning string) {
+	settings = fmt.Sprintf("synchronous_commit %s, synchronous_standby_names '%s'", s.synchronousCommit,
+		s.synchronousStandbys)
+	const advice = "; set it to on, for this user or in the URL"
+	switch {
+	case s.synchronousCommit == "off":
+		warning = "weak_commits: the database's synchronous_commit is off: what was acknowledged in the last moments " +
+			"before its server ends suddenly is lost" + advice
+	case s.synchronousCommit == "local" && s.synchronousStandbys != "":
+		warning = "weak_commits: the database's synchronous_commit is local, though it has synchronous standbys: what was " +
+			"acknowledged in the last moments before a failover is lost" + advice
+	}
+	return settings, warning
 }
 
 func (s *Store) schemaError(text, hint string) error {
