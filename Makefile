@@ -71,9 +71,10 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
 	$(GO) -C tools test -count=1 ./vocabulary
 
-HOSTILE := Hostile|Indent|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound
+HOSTILE := Hostile|Indent|Refused|Refuses|Never|Cannot|Forge|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound|Table
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)
-	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/doors/server ./internal/engine/... ./internal/state ./plugins/conditions/full_history
+	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/base/address ./internal/doors/server ./internal/engine/... ./internal/state \
+		./plugins/conditions/full_history
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
