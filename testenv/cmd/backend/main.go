@@ -127,7 +127,8 @@ func block(b *testenv.Backend) string {
 		s := b.Secrets[name]
 		fmt.Fprintf(&out, "  %s: {env: %s, origin: %q}\n", name, s.Variable, s.Origin)
 	}
-	fmt.Fprintf(&out, "data:\n  dir: memhost-data/%s # a folder of its own: a slot that runs elsewhere is not meant\n", b.Provider)
+	fmt.Fprintf(&out, "data:\n  dir: memhost-data/%s # a folder of its own: a slot that runs elsewhere is not meant\n",
+		b.Provider)
 	out.WriteString("END\ngo run ./cmd/memhost run --config memhost.yaml\n")
 	return out.String()
 }
