@@ -115,8 +115,10 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 	}
 	look(0)
 	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "one look does no work")
-	until(t, "the guest works", func() bool { // on a busy machine the look alone may take the time
-		look(5)
+	ms := int64(5)
+	until(t, "the guest works", func() bool { // on a slow machine the look alone may take the time
+		look(ms)
+		ms *= 2
 		return retrieved(t, s, "read did")[0] != ""
 	})
 	told(t, s, "e2", "echo ask; del did")
