@@ -21,7 +21,7 @@ run: ## the slot at work: record a conversation, ask, swap the memory, serve
 
 # Each run of gotestsum adds a line of its counts to bin/tests.txt, in the folder that `make` runs in.
 export TESTS_FILE := $(CURDIR)/bin/tests.txt
-GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg \
+GOTESTSUM := --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
 	--post-run-command 'sh -c "echo $$TESTS_TOTAL $$TESTS_FAILED $$TESTS_SKIPPED $$TESTS_ERRORS >>\"$$TESTS_FILE\""'
 
 # Tests wait for timers and servers, so more of them run than there are cores. Without debug data a test links faster.
@@ -37,7 +37,7 @@ ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat
 THREADS = ./host ./cmd/memhost $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
 test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
-	@echo "every package is shown when it is done: some ten minutes on two cores with the race detector, more the first time"
+	@echo "every package is shown when it is done: some four minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; $(MAKE) -s -k -j2 test-threads test-others || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
