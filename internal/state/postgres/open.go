@@ -133,14 +133,21 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	}
 	// A host that is paused within a transaction must not hold its locks, for which other hosts wait.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10s"
-	config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, 10*time.Second)
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 10 * time.Second
-	}
 	c := config.ConnConfig
+	wait := 10 * time.Second
+	if n := len(c.Fallbacks); n > 0 { // a renewal gets to the last server though the first ones do not answer
+		wait = opts.Session / 2 / time.Duration(n+2)
+	}
+	if c.ConnectTimeout == 0 || c.ConnectTimeout > wait {
+		c.ConnectTimeout = wait
+	}
 	s := &Store{opts: opts, where: fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
 		opts.Schema, c.User)}
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.watched.Load().check(ctx, conn) }
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
+		defer cancel()
+		return s.watched.Load().check(ctx, conn)
+	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, invalid("%s: %s", s.where, err)

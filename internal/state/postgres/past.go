@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -109,6 +110,13 @@ func (p *past) check(ctx context.Context, on queryer) error {
 			"lost commits, and this host may know of some of them", Hint: "restart this host"})
 	case now.Incarnation > known.Incarnation:
 	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
+		// An old primary that wakes lacks them too. It takes no write: nobody follows it.
+		proof := make([]byte, 16)
+		_, _ = rand.Read(proof) // never fails
+		err := on.QueryRow(ctx, "INSERT INTO commits (token, lost) VALUES ($1, true) RETURNING token", proof).Scan(&proof)
+		if err != nil {
+			return err
+		}
 		return p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw number %d "+
 			"of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from a "+
 			"backup, or a failover lost them", p.where, known.Commit, known.Incarnation, now.Commit, now.Incarnation),

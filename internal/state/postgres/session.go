@@ -190,7 +190,8 @@ func (j *session) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
 	asked := sinceBoot()
-	if j.conn == nil || j.conn.IsClosed() {
+	fresh := j.conn == nil || j.conn.IsClosed()
+	if fresh {
 		conn, err := pgx.ConnectConfig(ctx, j.store.pool.Config().ConnConfig)
 		if err != nil {
 			return false
@@ -204,10 +205,15 @@ func (j *session) renew(ctx context.Context) bool {
 	j.store.past.keep()
 	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
 		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
-	switch {
-	case err != nil:
+	if err != nil {
 		_ = j.conn.Close(ctx)
 		return false
+	}
+	if fresh {
+		// The server may be another one now. The old one may still answer on the other connections, with old content.
+		j.store.pool.Reset()
+	}
+	switch {
 	case tag.RowsAffected() == 0:
 		j.over.Store(true)
 	default:

@@ -207,6 +207,14 @@ func (s *Server) Standby() *Server {
 	return other
 }
 
+// Promote makes a standby take writes.
+func (s *Server) Promote() {
+	s.t.Helper()
+	if out, err := s.command("pg_ctl", "promote", "-D", s.data(), "-w").CombinedOutput(); err != nil {
+		s.t.Fatalf("pg_ctl promote: %s\n%s", err, out)
+	}
+}
+
 // Pause stops all processes of the server, as on a machine that swaps or is moved, until Continue. It is not in /proc
 // everywhere who they are: elsewhere than on Linux the connections' processes go on.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }

@@ -1,0 +1,76 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnOldPrimaryThatWakesIsNotRead: the primary stops and its standby is promoted. The old one wakes and still says
+// that it takes writes, though nobody follows it. A host with open connections to it reads only what the new one has,
+// and what it finds on a new connection to the old one is no loss of commits.
+func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
+	old := pgserver.Start(t)
+	next := old.Standby()
+	conn, err := pgx.Connect(t.Context(), old.URL)
+	require.NoError(t, err)
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		_, err = conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, conn.Close(t.Context()))
+	// The old one comes first, as in a URL that nobody changes after a failover.
+	url := strings.Replace(old.URL, "/postgres?", fmt.Sprintf(",127.0.0.1:%d/postgres?"+
+		"target_session_attrs=read-write&", next.Port()), 1)
+	// What is open to the old one stays open, as in a network that tells nobody.
+	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
+		Dial: (&net.Dialer{KeepAlive: -1}).DialContext})
+	require.NoError(t, put(s, "before"))
+	read := func() (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		v, err := s.Get(ctx, space, "k")
+		return string(v.Data), err
+	}
+	var wg sync.WaitGroup
+	for range 8 { // many connections are open
+		wg.Go(func() {
+			for range 20 {
+				_, _ = read()
+			}
+		})
+	}
+	wg.Wait()
+
+	old.Pause()
+	require.Eventually(t, func() bool { return s.Left() <= 0 }, 30*time.Second, 10*time.Millisecond, "the session is over")
+	next.Promote()
+	other := open(t, postgres.Options{URL: next.URL, Many: true})
+	require.NoError(t, put(other, "after"))
+	require.Eventually(t, func() bool { return s.Left() > 0 }, 30*time.Second, 10*time.Millisecond)
+	old.Continue()
+	for range 100 {
+		value, err := read()
+		if err == nil {
+			require.Equal(t, "after", value)
+		}
+		require.NotErrorIs(t, err, state.ErrLoss)
+	}
+
+	old.Kill()
+	require.Eventually(t, func() bool {
+		value, err := read()
+		require.NotErrorIs(t, err, state.ErrLoss)
+		return err == nil && value == "after"
+	}, 60*time.Second, 10*time.Millisecond, "it serves from the new primary")
+}
