@@ -146,7 +146,7 @@ const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..
 // foreignObject refuses a stream whose first object has nothing that an event, a conversation or a message has. An
 // object of one key may be a line that went wrong: such a stream is refused when the key comes again.
 func foreignObject(start []byte) error {
-	d := json.NewDecoder(bytes.NewReader(start))
+	d := json.NewDecoder(bytes.NewReader(firstItem(start)))
 	for depth := 0; depth < 3; depth++ {
 		token, err := d.Token()
 		if err != nil || token != json.Delim('[') && token != json.Delim('{') {
@@ -175,6 +175,10 @@ func foreignObject(start []byte) error {
 	own := []string{"event_id", "turn_id", "run_id", "user_id", "persona_id", "session_id", "messages", "role",
 		"content", "tool_calls", "start"}
 	once := len(keys) == 1 && bytes.Count(start, []byte(strconv.Quote(keys[0]))) == 1
+	if !once && holdsFacts(keys) {
+		return abi.NewError(abi.CodeInvalidArgument, "has facts that a memory drew from conversations, not what was "+
+			"said: nothing of it can be recorded").WithHint("record the conversations: memory draws its facts anew")
+	}
 	if len(keys) == 0 || once || slices.ContainsFunc(keys, func(key string) bool {
 		return slices.Contains(own, key) || abi.Nearest(key, own) != ""
 	}) {
@@ -191,6 +195,30 @@ func foreignObject(start []byte) error {
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with %s: nothing of "+
 		"it can be recorded as it is", what+strings.Join(keys, ", "))).
 		WithHint(wantedShape + "; `jq -c` makes them of others")
+}
+
+// firstItem begins at the first item where an export is an object with a list.
+func firstItem(start []byte) []byte {
+	before, list, found := bytes.Cut(start, []byte("["))
+	if name := string(bytes.Trim(before, "{\": \t\r\n")); found && (name == "results" || name == "memories") {
+		return list
+	}
+	return start
+}
+
+// holdsFacts tells, by its keys, what a memory made of conversations: an item of mem0 or MemOS, an edge of Graphiti, a
+// conclusion of Honcho.
+func holdsFacts(keys []string) bool {
+	facts := false
+	for _, key := range keys {
+		switch key {
+		case "event_id", "turn_id", "messages", "role":
+			return false
+		case "memory", "fact", "observed_id":
+			facts = true
+		}
+	}
+	return facts
 }
 
 // values reads one JSON value that takes several lines. The elements of a list come one by one, unless they are the
