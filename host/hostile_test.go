@@ -1,7 +1,9 @@
 package host
 
 import (
+	"bytes"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +71,25 @@ func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
 			m.table = c.limits
 			_, err := Inspect(m.bytes(t), Limits{})
 			requireCode(t, err, abi.CodeInvalidArgument, c.says)
+		})
+	}
+}
+
+// Without the bound each of them takes minutes to compile, and nothing can stop that.
+func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
+	many := func(code string) []byte { return bytes.Repeat([]byte(code), 40_000) }
+	for what, code := range map[string][]byte{
+		"loops":       many("\x03\x40\x0b"),
+		"conditions":  many("\x41\x00\x04\x40\x0b"),
+		"a deep nest": append(many("\x02\x40"), many("\x0b")...),
+		"a br_table":  slices.Concat([]byte{0x02, 0x40, 0x41, 0, 0x0e}, uleb(39_999), many("\x00"), []byte{0x0b}),
+		"calls":       bytes.Repeat(many("\x10\x00"), 20),
+	} {
+		t.Run(what, func(t *testing.T) {
+			m := goodModule()
+			m.code = map[string][]byte{abi.InitExport: code}
+			_, err := open(t, Options{}).Load(t.Context(), m.bytes(t))
+			requireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "split that function")
 		})
 	}
 }
