@@ -1,6 +1,9 @@
 package mcpdoor
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +17,36 @@ import (
 // No sessions are kept: each request is independent, so that clients go on after a restart of the slot as if nothing
 // had been. The door sends nothing of its own accord, and answers with one JSON object instead of a stream of events.
 func (d *Door) Handler(maxBody int64) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server },
+	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true,
 			MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			r.Body = boundBatch(w, r.Body)
+		}
+		streamable.ServeHTTP(w, r)
+	})
+}
+
+// maxBatch bounds a batch of requests, in bytes. Old versions of the protocol have batches, and a request of 45 bytes
+// is answered with 4 KB.
+const maxBatch = 64 << 10
+
+// boundBatch returns a request's body, which ends with an error at maxBatch bytes if it is a list.
+func boundBatch(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
+	in := bufio.NewReader(body)
+	for {
+		first, err := in.Peek(1)
+		if err != nil || !bytes.Contains([]byte(" \t\r\n"), first) {
+			rest := struct {
+				io.Reader
+				io.Closer
+			}{in, body}
+			if err == nil && first[0] == '[' {
+				return http.MaxBytesReader(w, rest, maxBatch)
+			}
+			return rest
+		}
+		_, _ = in.Discard(1)
+	}
 }

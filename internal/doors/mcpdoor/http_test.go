@@ -1,6 +1,7 @@
 package mcpdoor_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -119,4 +120,25 @@ func TestAClientGoesOnAfterARestartOfTheSlot(t *testing.T) {
 	call(t, c, "memory_search", map[string]any{"query": "x"})
 	behind = second
 	assert.False(t, call(t, c, "memory_search", map[string]any{"query": "x"}).IsError)
+}
+
+func TestABatchOfRequestsIsBounded(t *testing.T) {
+	d, err := mcpdoor.New(options(newSlot()))
+	require.NoError(t, err)
+	web := httptest.NewServer(d.Handler(1 << 20))
+	defer web.Close()
+	for n, status := range map[int]int{100: http.StatusOK, 2000: http.StatusRequestEntityTooLarge} {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", strings.NewReader(" \n["+strings.Join(list, ",")+"]"))
+		require.NoError(t, err)
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2025-03-26"},
+			"Accept": {"application/json, text/event-stream"}}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		assert.Equal(t, status, answer.StatusCode, "%d requests", n)
+	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -20,8 +21,18 @@ type batch struct {
 	size    int
 }
 
+// maxBatch is how many events a batch has at most. Every one that cannot be read is answered with some hundred bytes.
+const maxBatch = 100_000
+
 // decodeBatch reads a batch so that one event that cannot be read stops no other.
 func decodeBatch(body []byte) (*batch, error) {
+	if bytes.Count(body, []byte{','}) >= maxBatch {
+		var items wire.RawBatch
+		if abi.UnmarshalStrict(body, &items) == nil && len(items.Events) > maxBatch {
+			return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("events: %d in one batch, the limit is %d",
+				len(items.Events), maxBatch)).WithHint("send them in several batches")
+		}
+	}
 	b := new(batch)
 	whole := decode(body, &b.EventBatch)
 	if whole == nil {

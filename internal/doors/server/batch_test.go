@@ -191,3 +191,18 @@ func TestTheConfiguredScopeOnlyAtEveryRouteThatNamesOne(t *testing.T) {
 	require.Equal(t, 200, ask(open.Handler(), "PUT", wire.PathMode, `{"read_only":true}`).Code,
 		"the slot's own mode has no scope")
 }
+
+func TestABatchIsBounded(t *testing.T) {
+	s, _ := newServer(t, recorder(new([][]string)))
+	list := func(of string, n int) string {
+		return `{"events":[` + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + `]}`
+	}
+	for body, says := range map[string]string{
+		list(`{}`, 100_001): "events: 100001 in one batch, the limit is 100000", list(`7`, 100_001): "events: 100001 in one batch",
+		list(`7`, 1_100_000): "1099999 commas, the limit is 1048576"} {
+		w := ask(s.Handler(), "POST", wire.PathEventsBatch, body)
+		require.Equal(t, 413, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), says)
+	}
+	require.Len(t, receipts(t, s, list(`7`, 100_000)), 100_000)
+}
