@@ -2,10 +2,12 @@ package host
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/assert"
@@ -92,6 +94,18 @@ func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 			requireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "split that function")
 		})
 	}
+}
+
+// Names are compared with each other.
+func TestHostileModuleWithALargeManifest(t *testing.T) {
+	var list strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&list, `{"name":"p%d","kind":"control"},`, i)
+	}
+	began := time.Now()
+	_, err := Inspect(goodModule().says(`"providers":[`, `"providers":[`+list.String()).bytes(t), Limits{})
+	requireCode(t, err, abi.CodeInvalidArgument, "has a manifest of", "the limit is 524288")
+	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
 func TestHostileModuleThatWritesStateForever(t *testing.T) {

@@ -128,10 +128,16 @@ func (m *Module) readManifest(parsed *wasmbin.Module) error {
 	return err
 }
 
+// manifestBytes is the largest manifest that is read; the largest of the modules at hand has 45 KB.
+const manifestBytes = 512 << 10
+
 // ParseManifest reads and validates a module's manifest.json, with the JSON Schema in it.
 //
 // Errors: invalid_argument with the field that is wrong.
 func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
+	if len(text) > manifestBytes {
+		return nil, nil, BadModule("", "has a manifest of %d bytes, the limit is %d", len(text), manifestBytes)
+	}
 	manifest := new(abi.ModuleManifest)
 	if err := abi.UnmarshalStrict(text, manifest); err != nil {
 		return nil, nil, BadModule("", "has a manifest that is wrong: %v", abi.AsError(err).Message)
