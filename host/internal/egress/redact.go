@@ -147,8 +147,15 @@ func without(text []byte, spans []span) []byte {
 	return append(clean, text[end:]...)
 }
 
-// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size].
-type escape struct{ at, length, to, size int }
+// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size]. It is small, since an answer may be made of
+// nothing else.
+type escape struct {
+	at, to       uint32
+	length, size uint8
+}
+
+func (e escape) end() int        { return int(e.at) + int(e.length) }
+func (e escape) decodedEnd() int { return int(e.to) + int(e.size) }
 
 // escapes are those that decode resolved, in order.
 type escapes []escape
@@ -157,18 +164,18 @@ type escapes []escape
 func (e escapes) origin(s span) span {
 	position := func(decoded int, isEnd bool) int {
 		// escapes behind the position
-		after := sort.Search(len(e), func(i int) bool { return e[i].to+e[i].size > decoded })
-		if after < len(e) && e[after].to < decoded {
+		after := sort.Search(len(e), func(i int) bool { return e[i].decodedEnd() > decoded })
+		if after < len(e) && int(e[after].to) < decoded {
 			if isEnd {
-				return e[after].at + e[after].length
+				return e[after].end()
 			}
-			return e[after].at
+			return int(e[after].at)
 		}
 		if after == 0 {
 			return decoded
 		}
 		last := e[after-1]
-		return last.at + last.length + decoded - (last.to + last.size)
+		return last.end() + decoded - last.decodedEnd()
 	}
 	return span{position(s.start, false), position(s.end, true)}
 }
@@ -192,7 +199,8 @@ func decode(text []byte) ([]byte, escapes) {
 			decoded = make([]byte, 0, len(text))
 		}
 		decoded = append(decoded, text[done:i]...)
-		list = append(list, escape{at: i, length: length, to: len(decoded), size: len(value)})
+		list = append(list, escape{at: uint32(i), length: uint8(length), to: uint32(len(decoded)),
+			size: uint8(len(value))})
 		decoded = append(decoded, value...)
 		done = i + length
 		i = done - 1

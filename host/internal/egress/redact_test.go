@@ -1,10 +1,12 @@
 package egress
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -111,6 +113,17 @@ func TestDecodeKnowsWhereEachPartWas(t *testing.T) {
 			require.Contains(t, string(one), string(decoded[i:i+1]), "%s at %d", text, i)
 		}
 	}
+}
+
+// A hostile backend answers with nothing but escapes.
+func TestHostileAnswerOfEscapesStaysSmall(t *testing.T) {
+	r := NewRedactor([]string{"sk-very-secret-12345"})
+	body := bytes.Repeat([]byte(`\\`), 4<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.Len(t, r.Bytes(body), len(body))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(500<<20), "bytes allocated for 16 MiB")
 }
 
 func BenchmarkRedactor(b *testing.B) {
