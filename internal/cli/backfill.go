@@ -383,7 +383,10 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 // tellRestart says that a restart of the slot ends what a swap has begun, where the configuration may choose another
 // provider. One that chooses none goes on with the last.
 func (a *app) tellRestart(m *abi.RunManifest) {
-	if c, err := a.config(); err == nil && a.serverNamed() == "" {
+	decides := "after a restart the configuration decides"
+	if a.serverNamed() != "" { // whose configuration is not known here
+		decides = "if the slot's configuration chooses a provider, a restart goes back to that"
+	} else if c, err := a.config(); err == nil {
 		name, word, _ := c.Block()
 		if c.Source("memory."+word).Kind == config.KindDefault || name == m.Provider {
 			return
@@ -393,7 +396,7 @@ func (a *app) tellRestart(m *abi.RunManifest) {
 	if m.Condition != "" {
 		word = config.WordCondition
 	}
-	a.out.note("  after a restart the configuration decides: set memory.%s: %s there", word, m.Provider)
+	a.out.note("  %s: set memory.%s: %s there", decides, word, m.Provider)
 }
 
 // give sends the events of files to the slot, to fill another memory from. All files are read through before.

@@ -235,7 +235,7 @@ func (m *Module) checkImports(parsed *wasmbin.Module) error {
 	for _, i := range parsed.Imports {
 		switch {
 		case i.Module != abi.HostModule && i.Module != abi.WASIModule && i.Kind == wasmbin.KindFunc:
-			return BadModule(m.Name(), "imports %s.%s; a plugin may import from %s and %s only", i.Module, i.Name,
+			return BadModule(m.Name(), "imports %s; a plugin may import from %s and %s only", named(i),
 				abi.HostModule, abi.WASIModule)
 		case i.Module == abi.HostModule:
 			if err := m.CheckImport(i, types); err != nil {
@@ -251,10 +251,13 @@ func (m *Module) checkImports(parsed *wasmbin.Module) error {
 	return nil
 }
 
+// named is an import's name for messages: it may be any text.
+func named(i wasmbin.Import) string { return Printable(i.Module+"."+i.Name, 200) }
+
 // CheckImport wants an import to be one of the host's functions, with its type.
 func (m *Module) CheckImport(i wasmbin.Import, types map[string]wasmbin.FuncType) error {
 	if i.Kind != wasmbin.KindFunc {
-		return BadModule(m.Name(), "imports the %s %s.%s; only functions may be imported", i.Kind, i.Module, i.Name)
+		return BadModule(m.Name(), "imports the %s %s; only functions may be imported", i.Kind, named(i))
 	}
 	want, ok := types[i.Name]
 	if !ok {
@@ -262,10 +265,10 @@ func (m *Module) CheckImport(i wasmbin.Import, types map[string]wasmbin.FuncType
 		if near := abi.Nearest(i.Name, abi.SortedKeys(types)); near != "" {
 			hint = fmt.Sprintf("; did it mean %s?", near)
 		}
-		return BadModule(m.Name(), "imports %s.%s, which this host does not have%s", i.Module, i.Name, hint)
+		return BadModule(m.Name(), "imports %s, which this host does not have%s", named(i), hint)
 	}
 	if !i.Type.Equal(want) {
-		return BadModule(m.Name(), "imports %s.%s as %s, want %s", i.Module, i.Name, i.Type, want)
+		return BadModule(m.Name(), "imports %s as %s, want %s", named(i), i.Type, want)
 	}
 	return nil
 }
@@ -273,10 +276,10 @@ func (m *Module) CheckImport(i wasmbin.Import, types map[string]wasmbin.FuncType
 // CheckWASI wants an import of WASI to be one that a plugin may have.
 func (m *Module) CheckWASI(i wasmbin.Import) error {
 	if i.Kind != wasmbin.KindFunc {
-		return BadModule(m.Name(), "imports the %s %s.%s; only functions may be imported", i.Kind, i.Module, i.Name)
+		return BadModule(m.Name(), "imports the %s %s; only functions may be imported", i.Kind, named(i))
 	}
 	if !slices.Contains(abi.WASIImports(), i.Name) {
-		return BadModule(m.Name(), "imports %s.%s, which a plugin may not have", i.Module, i.Name)
+		return BadModule(m.Name(), "imports %s, which a plugin may not have", named(i))
 	}
 	return nil
 }
