@@ -73,7 +73,7 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 
 HOSTILE := Hostile|Indent|Refused|Refuses|Never|Forged|Forges|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound|Table
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)
-	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/base/address ./internal/doors/server ./internal/engine/... ./internal/state \
+	$(GO) test -count=1 -run '$(HOSTILE)' ./host/... ./sdk/... ./abi/... ./internal/base/address ./internal/doors/server ./internal/doors/mcpdoor ./internal/engine/... ./internal/state \
 		./plugins/conditions/full_history
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md

@@ -258,7 +258,9 @@ func (p *player) open(ctx context.Context) error {
 			module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
 		return &e
 	}
-	p.report.Replayed = next.runModule()
+	if p.report.Replayed.SHA256 == "" { // Recorded is the first, too: a swap may have followed
+		p.report.Replayed = next.runModule()
+	}
 	if err := next.pool.Warm(ctx); err != nil {
 		if _, _, difference := p.tape.Played(); difference == nil {
 			return err

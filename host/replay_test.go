@@ -207,6 +207,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
 		require.NoError(t, err)
 		require.Nil(t, r.Difference, "%v", r.Difference)
+		require.Equal(t, r.Recorded.SHA256, r.Replayed.SHA256, "of the first load")
 		require.EqualValues(t, 7, r.Operations)
 	})
 	t.Run("a recording that began on a folder with a past", func(t *testing.T) {

@@ -147,8 +147,8 @@ func without(text []byte, spans []span) []byte {
 	return append(clean, text[end:]...)
 }
 
-// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size]. It is small, since an answer may be made of
-// nothing else.
+// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size]. It is small, since an answer may be made
+// of nothing else.
 type escape struct {
 	at, to       uint32
 	length, size uint8

@@ -132,7 +132,8 @@ func TestABatchOfRequestsIsBounded(t *testing.T) {
 		for i := range list {
 			list[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i)
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", strings.NewReader(" \n["+strings.Join(list, ",")+"]"))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp",
+			strings.NewReader(" \n["+strings.Join(list, ",")+"]"))
 		require.NoError(t, err)
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2025-03-26"},
 			"Accept": {"application/json, text/event-stream"}}

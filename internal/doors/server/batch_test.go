@@ -198,7 +198,8 @@ func TestABatchIsBounded(t *testing.T) {
 		return `{"events":[` + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + `]}`
 	}
 	for body, says := range map[string]string{
-		list(`{}`, 100_001): "events: 100001 in one batch, the limit is 100000", list(`7`, 100_001): "events: 100001 in one batch",
+		list(`{}`, 100_001):  "events: 100001 in one batch, the limit is 100000",
+		list(`7`, 100_001):   "events: 100001 in one batch",
 		list(`7`, 1_100_000): "1099999 commas, the limit is 1048576"} {
 		w := ask(s.Handler(), "POST", wire.PathEventsBatch, body)
 		require.Equal(t, 413, w.Code, w.Body)

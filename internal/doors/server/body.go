@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +16,14 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
+// largeBodies is how many requests with more than 1 MiB are read and answered at a time: each may have 16 MiB.
+const largeBodies = 16
+
 // body reads a request's body whole.
 //
 // Errors: statusError 415 when it does not say application/json, or is compressed; too_large, also for many values;
-// statusError 408 when it does not arrive in time; invalid_argument when it breaks off.
+// rate_limited for a large one beside largeBodies others; statusError 408 when it does not arrive in time;
+// invalid_argument when it breaks off.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := checkContentType(r.Header); err != nil {
 		return nil, err
@@ -31,7 +36,22 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var b bytes.Buffer
 	const trusted = 1 << 20 // of a length that is only announced
 	b.Grow(int(min(max(r.ContentLength, 0), trusted)) + bytes.MinRead)
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	bounded := http.MaxBytesReader(w, r.Body, s.options.MaxBody)
+	_, err := b.ReadFrom(io.LimitReader(bounded, trusted))
+	if err == nil && b.Len() == trusted {
+		select {
+		case s.large <- struct{}{}:
+			context.AfterFunc(r.Context(), func() { <-s.large })
+		default:
+			_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
+			soon := time.Second.Milliseconds()
+			e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d bodies of more than 1 MiB are here already", largeBodies)).
+				WithReason("large_bodies")
+			e.RetryAfterMS = &soon
+			return nil, e
+		}
+		_, err = b.ReadFrom(bounded)
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -243,4 +245,36 @@ func TestAnswersHaveNoSchemaFieldAndAreExactlyTheCodecs(t *testing.T) {
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	require.Empty(t, w.Header().Get("Link"))
+}
+
+func TestLargeBodiesAreBounded(t *testing.T) {
+	s, _ := newServer(t, recorder(new([][]string)))
+	web := httptest.NewServer(s.Handler())
+	defer web.Close()
+	send := func(body io.Reader) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+wire.PathEvents, body)
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	large := strings.Repeat(" ", 14<<20) // more than connections hold by themselves
+	var ends []*io.PipeWriter
+	var held sync.WaitGroup
+	for range 16 {
+		body, end := io.Pipe()
+		ends = append(ends, end)
+		held.Go(func() { assert.Equal(t, 400, send(body)) })
+		_, err := end.Write([]byte(large))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 429, send(strings.NewReader(large)))
+	assert.Equal(t, 200, send(strings.NewReader("{}")), "a small one")
+	for _, end := range ends {
+		require.NoError(t, end.Close())
+	}
+	held.Wait()
+	require.Eventually(t, func() bool { return send(strings.NewReader(large)) == 400 }, 10*time.Second, time.Millisecond)
 }

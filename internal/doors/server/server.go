@@ -38,6 +38,8 @@ type Server struct {
 	ending chan struct{}
 	// calls counts requests under way.
 	calls atomic.Int64
+	// large has a place for each request with a large body.
+	large chan struct{}
 }
 
 // New makes the door of a slot.
@@ -49,7 +51,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{})}
+	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{}),
+		large: make(chan struct{}, largeBodies)}
 	if s.guard, err = newGuard(o.Token); err != nil {
 		return nil, err
 	}

@@ -80,16 +80,16 @@ func Bound(b []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// What compiling a function takes grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops 13 s.
-// A module that standard Go made, of 3 MB, comes to 5 % of mostWork, one of TinyGo's to 1 %.
+// What compiling a function takes grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops
+// 13 s. A module that standard Go made, of 3 MB, comes to 5 % of mostWork, one of TinyGo's to 1 %.
 const (
 	loopWork    = 10 // of a loop, in blocks
 	bytesOfWork = 32 // of code that count as a block
 	mostWork    = 1_000_000_000
 )
 
-// Compilable refuses a module whose compilation would take longer than some twenty seconds: the sum over its functions of the
-// square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one). Code that cannot be read is
+// Compilable refuses a module whose compilation would take longer than some twenty seconds, by the sum over its
+// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one). Code that cannot be read is
 // left to the compiler, which refuses it.
 func Compilable(b []byte) error {
 	sections, err := Sections(b)
