@@ -88,9 +88,9 @@ const (
 	mostWork    = 1_000_000_000
 )
 
-// Compilable refuses a module whose compilation would take longer than some twenty seconds, by the sum over its
-// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one). Code that cannot be read is
-// left to the compiler, which refuses it.
+// Compilable refuses a module whose compilation would take longer than half a minute, by the sum over its
+// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one). Code that
+// cannot be read is left to the compiler, which refuses it.
 func Compilable(b []byte) error {
 	sections, err := Sections(b)
 	if err != nil {
