@@ -114,6 +114,9 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 		write(o, answer{Message: "memhost: no memory: " + e.Message + "; " + e.Hint}, p.Event, out)
 		return
 	}
+	if p.odd != nil {
+		o.Logger.Warn("a field of the hook's input is not what memhost knows, and was passed over", "error", p.odd)
+	}
 	write(o, (&hook{Options: o, payload: p}).run(ctx), p.Event, out)
 }
 
@@ -125,7 +128,7 @@ func write(o Options, a answer, event string, out io.Writer) {
 
 // run deals with the event.
 func (h *hook) run(ctx context.Context) answer {
-	if h.payload.AgentID != "" {
+	if id := h.payload.AgentID; id != nil && id != "" {
 		return answer{} // a sub-agent: its prompt and its answer are not a person's conversation
 	}
 	if h.Problem != nil {
