@@ -136,6 +136,9 @@ func (a *app) agentHookOptions(agent string, f *agentHookFlags, line *slotLine) 
 	if f.maxItems > 0 {
 		o.Budget.MaxItems = &f.maxItems
 	}
+	if err := agenthook.CheckPlaces(o.Scope); err != nil {
+		return o, err
+	}
 	dir, err := a.outboxDir(f.outbox)
 	if err != nil {
 		return o, err

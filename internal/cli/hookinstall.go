@@ -60,6 +60,9 @@ func (a *app) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlag
 	if title == "" {
 		return usageError("no agent is called "+quote(agent), "claude-code or codex")
 	}
+	if err := agenthook.CheckPlaces(f.scope()); err != nil {
+		return err
+	}
 	path, err := a.settingsFile(agent, f)
 	if err != nil {
 		return err
