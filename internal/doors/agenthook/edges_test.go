@@ -139,7 +139,7 @@ func TestUndoLeavesEmptyListsOfTheUsers(t *testing.T) {
 	installed, err := agenthook.Install(before, "claude-code", "/usr/bin/memhost hook claude-code")
 	require.NoError(t, err)
 	require.NotEqual(t, string(before), string(installed))
-	after, err := agenthook.Uninstall(installed)
+	after, err := agenthook.Uninstall(installed, "/usr/bin/memhost hook claude-code")
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
 	require.Empty(t, agenthook.Diff(before, after))
