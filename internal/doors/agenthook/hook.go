@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
@@ -137,7 +138,7 @@ func (h *hook) run(ctx context.Context) answer {
 		if h.payload.Event != eventSessionStart {
 			return answer{}
 		}
-		return answer{Message: "memhost: no memory in this session: " + h.Problem.Error()}
+		return answer{Message: "memhost: no memory in this session: " + withHint(h.Problem)}
 	}
 	var err error
 	h.session, err = openSession(h.Folder, h.payload.SessionID, h.Now)
@@ -230,6 +231,9 @@ func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
 		h.Logger.Warn("context is absent: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)
 		if !h.notes.Outage {
 			a.Message = "memhost: no memory for now, what is said is kept and delivered later: " + e.Message
+			if e.Reason == client.ReasonNoSlot { // other hints are for programs
+				a.Message += "; " + e.Hint
+			}
 		}
 	}
 	h.notes.Outage = err != nil
@@ -316,9 +320,17 @@ func (h *hook) record(s *session, stop *payload) answer {
 	}
 	if err != nil {
 		h.Logger.Error("the turn is not recorded; its prompts stay on disk", "error", err, "folder", s.dir)
-		return answer{Message: "memhost: the turn is not recorded: " + err.Error()}
+		return answer{Message: "memhost: the turn is not recorded yet: " + withHint(err)}
 	}
 	return answer{}
+}
+
+// withHint is an error for a person.
+func withHint(err error) string {
+	if e := abi.AsError(err); e.Hint != "" {
+		return err.Error() + "; " + e.Hint
+	}
+	return err.Error()
 }
 
 // event is a turn as memory takes it. Its id follows from what it holds, so that a turn reported twice is one event.
