@@ -292,6 +292,12 @@ func (h *Hook) greet(params json.RawMessage) {
 	h.log.Info("memory is on", "run_id", h.o.Scope.RunID, "persona_id", h.o.Scope.PersonaID, "outbox", h.o.Box.Dir())
 }
 
+// unknown says what was lost to a message of a form that another version of PicoClaw may have.
+func (h *Hook) unknown(loss string, err error) {
+	h.log.Warn(loss+": PicoClaw sent what memhost does not know", "error", err, "hint",
+		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/picoclaw.md")
+}
+
 // sayWhatWaits is the last line of a hook that leaves something behind.
 func (h *Hook) sayWhatWaits() {
 	if h.o.Problem != nil {
