@@ -97,6 +97,29 @@ func TestAFullOutboxIsSaidWithWhatToDo(t *testing.T) {
 	require.Equal(t, []string{"user: One.\nassistant: 1", "user: Two.\nuser: Three.\nassistant: 3"}, a.words())
 }
 
+// TestTwoMemoriesOfOneSessionAreNotMixed: the user's settings and the project's may each have a hook, and flags change.
+func TestTwoMemoriesOfOneSessionAreNotMixed(t *testing.T) {
+	a, run := start(t), "home"
+	a.change = func(o *agenthook.Options) { o.Scope.RunID = run }
+	for _, run = range []string{"home", "tea"} {
+		a.tell(prompt("s1", "Both."))
+		a.now = a.now.Add(time.Second - time.Minute) // the two hooks of a prompt run at once
+	}
+	a.tell(stop("s1", "Yes."))
+	require.Equal(t, []string{"user: Both.\nassistant: Yes.", "user: Both.\nassistant: Yes."}, a.words())
+	run = "home"
+	a.tell(prompt("s1", "My PIN is 1234."))
+	run = "work"
+	a.tell(prompt("s1", "Hello."))
+	a.tell(stop("s1", "Hello from work."))
+	require.Equal(t, []string{"user: My PIN is 1234.", "user: Hello.\nassistant: Hello from work."}, a.words()[2:])
+	runs := make([]string, 0, 4)
+	for _, e := range a.slot.told {
+		runs = append(runs, e.RunID)
+	}
+	require.Equal(t, []string{"home", "tea", "home", "work"}, runs)
+}
+
 func TestASessionStaysWithTheProjectThatItBeganIn(t *testing.T) {
 	a := start(t)
 	tea, coffee := filepath.Join(a.folder, "tea"), filepath.Join(a.folder, "coffee")

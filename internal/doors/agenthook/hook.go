@@ -2,6 +2,7 @@ package agenthook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -305,15 +306,19 @@ func (n *notes) learnCrons(p *payload) {
 	}
 }
 
-// record puts the prompts of a session into the box as one event, with the answer where stop has one. With NoRecord
-// there are those alone that were kept before, by this session or by one that was killed.
+// record puts the prompts of a session into the box as one event, for each scope, with the answer where stop has one.
+// With NoRecord there are those alone that were kept before, by this session or by one that was killed.
 func (h *hook) record(s *session, stop *payload) answer {
 	prompts, files, err := s.pending()
 	if stop != nil {
 		prompts, files = upTo(prompts, files, stop.TurnID)
 	}
-	if err == nil && len(prompts) > 0 {
-		err = h.Box.Add(h.event(prompts, stop))
+	for _, turn := range ofEachScope(prompts) {
+		answered := stop
+		if turn[len(turn)-1].Text != prompts[len(prompts)-1].Text {
+			answered = nil // it answers what was said later, in another memory
+		}
+		err = errors.Join(err, h.Box.Add(h.event(turn, answered)))
 	}
 	if err == nil {
 		err = s.remove(files)
@@ -323,6 +328,19 @@ func (h *hook) record(s *session, stop *payload) answer {
 		return answer{Message: "memhost: the turn is not recorded yet: " + withHint(err)}
 	}
 	return answer{}
+}
+
+// ofEachScope takes prompts apart by whose they are. There are several where two hooks serve one agent, or where the
+// hook's flags have changed since a turn that never ended.
+func ofEachScope(prompts []prompt) (turns [][]prompt) {
+	for _, p := range prompts {
+		at := slices.IndexFunc(turns, func(turn []prompt) bool { return turn[0].Scope == p.Scope })
+		if at < 0 {
+			at, turns = len(turns), append(turns, nil)
+		}
+		turns[at] = append(turns[at], p)
+	}
+	return turns
 }
 
 // withHint is an error for a person.
