@@ -125,7 +125,8 @@ func toldBefore(prompts []prompt, p *prompt) bool {
 	for i := range prompts {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)
 		second, err2 := time.Parse(time.RFC3339Nano, p.Time)
-		if err == nil && err2 == nil && prompts[i].Text == p.Text && prompts[i].Scope == p.Scope && second.Sub(first) < together {
+		if err == nil && err2 == nil && prompts[i].Text == p.Text && prompts[i].Scope == p.Scope &&
+			second.Sub(first) < together {
 			return true
 		}
 	}

@@ -130,7 +130,8 @@ func withoutOurs(event member, command string) (kept []json.RawMessage, taken bo
 		if err := json.Unmarshal(fields[at].value, &hooks); err != nil {
 			return nil, false, notSettings(fmt.Sprintf("hooks.%s[%d].hooks", event.name, i), "an array", err)
 		}
-		others := slices.DeleteFunc(slices.Clone(hooks), func(hook json.RawMessage) bool { return isOurs(hook, command) })
+		others := slices.DeleteFunc(slices.Clone(hooks),
+			func(hook json.RawMessage) bool { return isOurs(hook, command) })
 		taken = taken || len(others) < len(hooks)
 		switch {
 		case len(others) == len(hooks):

@@ -86,7 +86,8 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		return
 	}
 	if err := h.o.Box.Add(h.event(&e, &p, said)); err != nil {
-		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err, "hint", abi.AsError(err).Hint)
+		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err, "hint",
+			abi.AsError(err).Hint)
 	}
 }
 
