@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,9 +26,6 @@ named with its digest.
 Where a configuration names a module by a tag, memhost.lock beside the configuration file keeps the digest that the tag had the first time. --lock puts the one of today into it.
 
 MEMHOST_MIRRORS="ghcr.io=mirror.lan:5000 ..." names registries that are asked before another one; the last answer is that of the registry itself.`
-
-// pullWithin bounds the fetching of one module.
-const pullWithin = 5 * time.Minute
 
 func (a *app) pushCommand() *cobra.Command {
 	var reportFile string
@@ -155,9 +151,7 @@ func (a *app) pullModule(name string) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
-	defer cancel()
-	m, r, err := a.fetch(ctx, r)
+	m, r, err := a.fetch(context.Background(), r)
 	if err != nil {
 		return nil, err
 	}

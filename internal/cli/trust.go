@@ -66,9 +66,7 @@ func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) 
 	if why == "" || offline {
 		return untrusted(m, why)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
-	defer cancel()
-	if found, err = client.Attached(ctx, r, signing.BundleType); err != nil {
+	if found, err = client.Attached(context.Background(), r, signing.BundleType); err != nil {
 		return err
 	}
 	return untrusted(m, signedByOne(signers, m, found, r.Digest))

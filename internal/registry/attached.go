@@ -30,6 +30,8 @@ const (
 //
 // Errors: those of Push, and not_found where the registry does not have the module.
 func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []byte, notes map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	repo, err := c.repository(r)
 	if err != nil {
 		return err
@@ -70,6 +72,8 @@ func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []by
 //
 // Errors: those of Pull, where neither a mirror nor the registry answers.
 func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	var all [][]byte
 	var failed error
 	answered := false

@@ -28,8 +28,12 @@ import (
 // maxManifest bounds the manifest that is read, in bytes.
 const maxManifest = 1 << 20
 
-// answerWait is how long a registry may take to begin its answer.
+// answerWait is how long a registry may take to begin its answer, or to go on with it, and a credential helper to answer
+// at all.
 const answerWait = 30 * time.Second
+
+// within bounds what one method of the client does, however slowly a registry sends.
+const within = 5 * time.Minute
 
 // Client moves modules to and from registries. Credentials are Docker's: those of its config.json and of the credential
 // helpers that it names. Its zero value has no cache and no mirrors.
@@ -41,7 +45,14 @@ type Client struct {
 	// Kept is the media type of what is fetched with a module and kept in the cache, where something of it is attached.
 	Kept string
 
-	transport http.RoundTripper // of tests; nil: the usual one
+	wait time.Duration // of tests; 0: answerWait
+}
+
+func (c *Client) patience() time.Duration {
+	if c.wait > 0 {
+		return c.wait
+	}
+	return answerWait
 }
 
 // Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken
@@ -50,6 +61,8 @@ type Client struct {
 // Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes
 // than those that were asked for, a redirect that is not followed).
 func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	if r.Digest != "" {
 		if wasm, ok := c.Cached(r); ok {
 			return wasm, r, nil
@@ -122,6 +135,8 @@ func (c *Client) Cached(r Reference) ([]byte, bool) {
 //
 // Errors: invalid_argument (the reference has a digest), unauthenticated, denied, unavailable, backend.
 func (c *Client) Push(ctx context.Context, r Reference, wasm []byte) (Reference, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	if r.Digest != "" {
 		return r, abi.NewError(abi.CodeInvalidArgument, r.String()+": a module is pushed to a tag, not to a digest")
 	}
@@ -189,19 +204,15 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "cannot read Docker's config.json: "+err.Error(), err)
 	}
-	base := c.transport
-	if base == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.ResponseHeaderTimeout = answerWait
-		base = t
-	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = c.patience()
 	repo.PlainHTTP = r.loopback()
 	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
 	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
 	// metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
-			Transport:     &retry.Transport{Base: base, Policy: func() retry.Policy { return retries }},
+			Transport:     &retry.Transport{Base: &patient{base, c.patience()}, Policy: func() retry.Policy { return retries }},
 			CheckRedirect: checkRedirect,
 		},
 		Header:     http.Header{"User-Agent": {"memhost"}},
@@ -289,7 +300,8 @@ func explain(r Reference, verb string, err error) error {
 			return wrap(abi.CodeUnavailable, "the registry fails: "+answer.Error(), later)
 		}
 		return wrap(abi.CodeBackend, answer.Error(), "")
-	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, errStalled):
 		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(), later)
 	}
 	return wrap(abi.CodeBackend, err.Error(), "")
