@@ -133,6 +133,9 @@ func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Refe
 			continue
 		}
 		blob, err := c.attachedBlob(ctx, repo, r, d, kind)
+		if abi.CodeOf(err) == abi.CodeNotFound { // it was deleted, and is still in the list
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
