@@ -76,7 +76,12 @@ func (a *app) pullCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  memhost pull oci://ghcr.io/team/mem:1.2\n  memhost pull oci://ghcr.io/team/mem:1.2 -o mem.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if lock && a.lockPath() == "" {
+			switch r, err := registry.ParseReference(args[0]); {
+			case !lock || err != nil:
+			case r.Tag == "":
+				return usageError("pull: --lock: "+r.String()+" has no tag that could be pinned",
+					"memhost pull --lock "+registry.Scheme+r.Host+"/"+r.Name+":TAG")
+			case a.lockPath() == "":
 				return usageError("pull: --lock: there is no configuration file, and its lock file is beside it",
 					"memhost pull --config FILE --lock "+args[0])
 			}
@@ -103,13 +108,8 @@ func (a *app) pull(ctx context.Context, name, to string, lock bool) error {
 		}
 	}
 	if lock {
-		l, err := registry.ReadLock(a.lockPath())
-		if err != nil {
+		if err := registry.UpdateLock(a.lockPath(), r); err != nil {
 			return err
-		}
-		l.Set(r)
-		if err := l.Write(a.lockPath()); err != nil {
-			return fileError(a.lockPath(), err)
 		}
 	}
 	return a.showReference(r, m)
@@ -145,6 +145,15 @@ func (a *app) pinnedReference(name string) (registry.Reference, error) {
 	return l.Pin(r)
 }
 
+// lockLost adds to an error about a module that is gone that the lock file has named it.
+func lockLost(err error, name string, r registry.Reference) error {
+	if abi.CodeOf(err) != abi.CodeNotFound || strings.HasSuffix(name, r.Digest) {
+		return err
+	}
+	return abi.AsError(err).WithHint(registry.LockFile + " pins it; `memhost pull --lock " + name +
+		"` pins what the tag names now")
+}
+
 // pullModule is openModule for a module in a registry.
 func (a *app) pullModule(name string) (*module, error) {
 	r, err := a.pinnedReference(name)
@@ -153,7 +162,7 @@ func (a *app) pullModule(name string) (*module, error) {
 	}
 	m, r, err := a.fetch(context.Background(), r)
 	if err != nil {
-		return nil, err
+		return nil, lockLost(err, name, r)
 	}
 	a.pinned.Store(name, &r)
 	return m, nil
@@ -190,9 +199,8 @@ func (a *app) lockModule(m *module) error {
 	if err != nil || pinned.Digest != "" {
 		return err
 	}
-	l.Set(r)
-	if err := l.Write(path); err != nil {
-		a.out.note("  %s cannot be written, so the tag of %s is looked up at each start: %v", path, m.source, err)
+	if err := registry.UpdateLock(path, r); err != nil {
+		a.out.note("  the tag of %s is looked up at each start: %s", m.source, abi.AsError(err).Message)
 	}
 	return nil
 }
