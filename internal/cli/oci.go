@@ -21,7 +21,7 @@ in .wasm) or the name of a built-in module. The same module always has the same 
 Credentials are Docker's: what ` + "`docker login`" + ` stored, or a credential helper has.`
 
 const pullHelp = `Fetches a module from an OCI registry into the cache, and prints its name with the digest. A module that was fetched is used without the registry from then on wherever it is
-named with its digest.
+named with its digest. Its signatures are fetched each time, where the registry answers.
 
 Where a configuration names a module by a tag, memhost.lock beside the configuration file keeps the digest that the tag had the first time. --lock puts the one of today into it.
 
@@ -101,6 +101,14 @@ func (a *app) pull(ctx context.Context, name, to string, lock bool) error {
 	m, r, err := a.fetch(ctx, r)
 	if err != nil {
 		return err
+	}
+	client, err := a.registryClient()
+	if err != nil {
+		return err
+	}
+	// The module may be from the cache, or from a mirror: what is attached to it is the registry's of now.
+	if _, err := client.Attached(ctx, r, client.Kept); err != nil {
+		a.out.note("its signatures are those of the cache: %s", abi.AsError(err).Message)
 	}
 	if to != "" {
 		if err := replaceFile(to, m.wasm); err != nil {

@@ -76,7 +76,7 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 	defer cancel()
 	var all [][]byte
 	var failed error
-	answered := false
+	answered, own := false, false
 	for _, host := range append(slices.Clone(c.Mirrors[r.Host]), r.Host) {
 		at := r
 		at.Host = host
@@ -89,7 +89,7 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 			failed = err
 			continue
 		}
-		answered = true
+		answered, own = true, host == r.Host
 		for _, blob := range list {
 			if !slices.ContainsFunc(all, func(b []byte) bool { return bytes.Equal(b, blob) }) {
 				all = append(all, blob)
@@ -99,7 +99,7 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 	if !answered {
 		return nil, failed
 	}
-	if kind == c.Kept {
+	if kind == c.Kept && (own || len(all) > 0) { // as in pullFrom
 		c.Cache.keep(r.Digest, all)
 	}
 	return all, nil

@@ -122,6 +122,13 @@ func TestAMirrorWithoutAttachmentsTakesNoneAway(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, [][]byte{[]byte("one")}, c.AttachedBefore(at))
 	}
+	at.Host = "127.0.0.1:1" // which is down
+	c.Cache.keep(at.Digest, [][]byte{[]byte("one")})
+	c.Mirrors = map[string][]string{at.Host: {mirror}}
+	list, err := c.Attached(t.Context(), at, kind)
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	assert.Equal(t, [][]byte{[]byte("one")}, c.AttachedBefore(at))
 }
 
 func TestALyingRegistryOfAttachmentsIsAnError(t *testing.T) {
