@@ -68,8 +68,8 @@ func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) 
 		return nil
 	case offline:
 		e := abi.AsError(notTrusted(m, why+", as the slot's cache has it"))
-		return e.WithHint("`memhost pull " + m.source + "` fetches the signatures that it has now, as the user that the slot " +
-			"runs as; " + e.Hint)
+		return e.WithHint("`memhost pull " + m.source + "` fetches the signatures that it has now, as the user that the " +
+			"slot runs as; " + e.Hint)
 	}
 	if found, err = client.Attached(context.Background(), r, signing.BundleType); err != nil {
 		return err

@@ -20,21 +20,9 @@ const other = "the registry, or something on the way, changes what it sends: try
 
 // explain gives an error of a registry its code, and a hint.
 func explain(r Reference, verb string, err error) error {
-	wrap := func(code abi.Code, text, hint string) error {
-		e := abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
-		e.Retryable = code == abi.CodeUnavailable
-		return e
-	}
-	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names " +
-		"works, too"
-	later := "try again when it answers"
-	if verb == "pull" {
-		later = "a module that was pulled before needs no registry when it is named with its digest: " +
-			Scheme + r.Host + "/" + r.Name + "@sha256:..."
-	}
-	changed := other
+	code, text, hint := abi.CodeBackend, err.Error(), other
 	if verb == "push" || verb == "attach something to" {
-		changed = ""
+		hint = ""
 	}
 	var credential *credentialError
 	var redirect *redirectError
@@ -42,31 +30,50 @@ func explain(r Reference, verb string, err error) error {
 	var network *url.Error
 	switch {
 	case errors.As(err, &credential):
-		return wrap(abi.CodeUnauthenticated, credential.Error(), "see "+r.Host+" in Docker's config.json, in "+
-			"$DOCKER_CONFIG or ~/.docker; `docker-credential-NAME get` with the host as its input tries a helper")
+		code, text = abi.CodeUnauthenticated, credential.Error()
+		hint = "see " + r.Host + " in Docker's config.json, in $DOCKER_CONFIG or ~/.docker; `docker-credential-NAME get` " +
+			"with the host as its input tries a helper"
 	case errors.As(err, &redirect):
-		return wrap(abi.CodeBackend, redirect.Error(), "if that is where the module is, name it: "+Scheme+
-			redirect.to.Host+"/"+r.Name)
+		text = redirect.Error()
+		hint = "if that is where the module is, name it: " + Scheme + redirect.to.Host + "/" + r.Name
 	case errors.Is(err, errdef.ErrNotFound):
-		return wrap(abi.CodeNotFound, "the registry does not have it", "")
+		code, text = abi.CodeNotFound, ""
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return wrap(abi.CodeUnauthenticated, "the registry wants credentials, and there are none for it", login)
+		code, text = abi.CodeUnauthenticated, "the registry wants credentials, and there are none for it"
 	case errors.As(err, &answer):
-		switch answer.StatusCode {
-		case http.StatusUnauthorized:
-			return wrap(abi.CodeUnauthenticated, "the registry does not accept the credentials, or wants some", login)
-		case http.StatusForbidden:
-			return wrap(abi.CodeDenied, "the registry denies it to these credentials", login)
-		case http.StatusNotFound:
-			return wrap(abi.CodeNotFound, "the registry does not have it", "")
-		}
-		if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
-			return wrap(abi.CodeUnavailable, "the registry fails: "+answer.Error(), later)
-		}
-		return wrap(abi.CodeBackend, answer.Error(), changed)
+		code, text = ofStatus(answer)
 	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, errStalled):
-		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(), later)
+		code, text = abi.CodeUnavailable, "the registry cannot be reached: "+text
 	}
-	return wrap(abi.CodeBackend, err.Error(), changed)
+	switch {
+	case code == abi.CodeNotFound:
+		text, hint = "the registry does not have it", ""
+	case code == abi.CodeDenied, code == abi.CodeUnauthenticated && credential == nil:
+		hint = "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names " +
+			"works, too"
+	case code == abi.CodeUnavailable && verb == "pull":
+		hint = "a module that was pulled before needs no registry when it is named with its digest: " +
+			Scheme + r.Host + "/" + r.Name + "@sha256:..."
+	case code == abi.CodeUnavailable:
+		hint = "try again when it answers"
+	}
+	e := abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
+	e.Retryable = code == abi.CodeUnavailable
+	return e
+}
+
+// ofStatus is what an answer with an error means.
+func ofStatus(answer *errcode.ErrorResponse) (code abi.Code, text string) {
+	switch status := answer.StatusCode; {
+	case status == http.StatusUnauthorized:
+		return abi.CodeUnauthenticated, "the registry does not accept the credentials, or wants some"
+	case status == http.StatusForbidden:
+		return abi.CodeDenied, "the registry denies it to these credentials"
+	case status == http.StatusNotFound:
+		return abi.CodeNotFound, ""
+	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
+		return abi.CodeUnavailable, "the registry fails: " + answer.Error()
+	}
+	return abi.CodeBackend, answer.Error()
 }

@@ -97,11 +97,7 @@ func UpdateLock(path string, r Reference) error {
 	}
 	l.Set(r)
 	if err := l.Write(path); err != nil {
-		why := err.Error()
-		if bare, ok := errors.AsType[*fs.PathError](err); ok {
-			why = bare.Err.Error()
-		}
-		return abi.WrapError(abi.CodeInvalidArgument, path+": cannot be written: "+why, err)
+		return abi.WrapError(abi.CodeInvalidArgument, path+": cannot be written: "+err.Error(), err)
 	}
 	return nil
 }
