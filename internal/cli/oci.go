@@ -226,12 +226,18 @@ func (a *app) lockPath() string {
 // envMirrors names registries that are asked before others.
 const envMirrors = "MEMHOST_MIRRORS"
 
+// isRegistry wants HOST or HOST:PORT.
+func isRegistry(host string) bool {
+	r, err := registry.ParseReference(registry.Scheme + host + "/any")
+	return err == nil && r.Host == host
+}
+
 // registryClient is the client of all registries. Its cache is beside that of compiled modules.
 func (a *app) registryClient() (*registry.Client, error) {
 	c := &registry.Client{Mirrors: map[string][]string{}, Kept: signing.BundleType}
 	for _, pair := range strings.Fields(a.getenv(envMirrors)) {
 		host, mirror, ok := strings.Cut(pair, "=")
-		if !ok || host == "" || mirror == "" || strings.ContainsAny(pair, "/@") {
+		if !ok || !isRegistry(host) || !isRegistry(mirror) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, envMirrors+": found "+quote(pair)+", want HOST=MIRROR").
 				WithHint(`for example MEMHOST_MIRRORS="ghcr.io=mirror.lan:5000"`)
 		}
