@@ -197,20 +197,22 @@ func readReport(path string, m *module) ([]byte, error) {
 }
 
 func parseReport(text []byte, m *module) (*conformance.Report, error) {
+	const hint = "`memhost conformance --plugin MODULE --json` makes it"
 	r := new(conformance.Report)
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no report of the conformance kit: "+err.Error(), err)
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no report of the conformance kit: "+err.Error(), err).
+			WithHint(hint)
 	}
 	verdicts := []conformance.Verdict{conformance.Pass, conformance.NotApplicable, conformance.Inconclusive,
 		conformance.Pending, conformance.Fail}
 	if !slices.Contains(verdicts, r.Verdict) || len(r.Clauses) == 0 {
 		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is no report of the conformance kit: its verdict is "+
-			"%q, on %d clauses", r.Verdict, len(r.Clauses)))
+			"%q, on %d clauses", r.Verdict, len(r.Clauses))).WithHint(hint)
 	}
 	if r.SHA256 != m.info.SHA256 {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("is a report about the module %q, want %q", r.SHA256, m.info.SHA256)).
-			WithHint("`memhost conformance --plugin MODULE --json` makes it")
+			WithHint(hint)
 	}
 	return r, nil
 }
