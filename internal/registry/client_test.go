@@ -205,6 +205,36 @@ func TestOnlyBlobsComeFromAnotherHost(t *testing.T) {
 	pullFails(t, at, abi.CodeBackend, "redirects to http://"+other)
 }
 
+// TestCredentialsStayWithTheRegistry: the other host has the same name here, and another port.
+func TestCredentialsStayWithTheRegistry(t *testing.T) {
+	var seen []string
+	other := changed(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		seen = append(seen, r.Header.Get("Authorization"))
+		return false
+	})
+	pushed(t, newClient(t), other)
+	seen = nil
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		_, password, _ := r.BasicAuth()
+		switch {
+		case password != "secret":
+			w.Header().Set("WWW-Authenticate", `Basic realm="team"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/"):
+			http.Redirect(w, r, "http://"+other+r.URL.Path, http.StatusTemporaryRedirect)
+		default:
+			return false
+		}
+		return true
+	})
+	c := newClient(t)
+	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"),
+		[]byte(`{"auths":{"`+host+`":{"auth":"YWRhOnNlY3JldA=="}}}`), 0o600)) // ada:secret
+	_, _, err := c.Pull(t.Context(), pushed(t, c, host))
+	require.NoError(t, err)
+	assert.Equal(t, []string{""}, seen)
+}
+
 func TestNothingGoesFromHTTPSToHTTP(t *testing.T) {
 	blob := "/v2/mem/blobs/sha256:" + strings.Repeat("0", 64)
 	request := func(u string) *http.Request {
