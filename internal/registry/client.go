@@ -45,7 +45,7 @@ type Client struct {
 	wait time.Duration // of tests; 0: answerWait
 }
 
-func (c *Client) patience() time.Duration {
+func (c *Client) longestWait() time.Duration {
 	if c.wait > 0 {
 		return c.wait
 	}
@@ -208,14 +208,14 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "cannot read Docker's config.json: "+err.Error(), err)
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.ResponseHeaderTimeout = c.patience()
+	base.ResponseHeaderTimeout = c.longestWait()
 	repo.PlainHTTP = r.loopback()
 	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
 	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
 	// metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
-			Transport:     &retry.Transport{Base: &patient{base, c.patience()}, Policy: func() retry.Policy { return retries }},
+			Transport:     &retry.Transport{Base: &stallTransport{base, c.longestWait()}, Policy: func() retry.Policy { return retries }},
 			CheckRedirect: checkRedirect,
 		},
 		Header:     http.Header{"User-Agent": {"memhost"}},

@@ -23,7 +23,7 @@ func (c *Client) credential(store auth.CredentialFunc) auth.CredentialFunc {
 		err error
 	}
 	return func(ctx context.Context, host string) (auth.Credential, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, c.patience(), errors.New("the credential helper does not answer"))
+		ctx, cancel := context.WithTimeoutCause(ctx, c.longestWait(), errors.New("the credential helper does not answer"))
 		defer cancel()
 		done := make(chan answer, 1)
 		go func() {

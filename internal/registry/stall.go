@@ -11,15 +11,15 @@ import (
 // errStalled ends an answer that does not go on.
 var errStalled = errors.New("the registry stopped in the middle of its answer")
 
-// patient is a transport whose answers fail where nothing comes for a while. The transport itself waits for their
+// stallTransport is a transport whose answers fail where nothing comes for a while. The transport itself waits for their
 // beginning only.
-type patient struct {
+type stallTransport struct {
 	base http.RoundTripper
 	wait time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *stallTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, stop := context.WithCancelCause(r.Context())
 	answer, err := p.base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
