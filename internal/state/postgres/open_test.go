@@ -30,6 +30,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
 	require.NoError(t, err)
 	do("INSERT INTO newer.memhost_migrations (version) VALUES (7)")
+	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
+	require.ErrorIs(t, err, state.ErrSchema)
+	require.ErrorContains(t, err, "has tables of version 7, this memhost knows 2")
 	ran, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)
 	require.Equal(t, []string{"00001_tables.sql", "00002_commit_numbers.sql"}, ran)
@@ -73,6 +76,33 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			require.Equal(t, c.wait, abi.AsError(err).Retryable)
 		})
 	}
+}
+
+// TestASchemaThatIsThereNeedsNoRightToMakeOne: an administrator made it and gave it to the user, who may make tables in
+// it and no schema.
+func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
+	server := pgserver.Start(t)
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	do := func(statement string) {
+		_, err := conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	do("CREATE ROLE tenant LOGIN")
+	do("CREATE SCHEMA given")
+	do("GRANT USAGE, CREATE ON SCHEMA given TO tenant")
+	opts := postgres.Options{URL: strings.Replace(server.URL, "memhost@", "tenant@", 1), Schema: "given"}
+	ran, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	require.Len(t, ran, 2)
+	do("REVOKE CREATE ON SCHEMA given FROM tenant")
+	ran, err = postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	require.Empty(t, ran)
+	open(t, opts)
+	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: opts.URL, Schema: "another"})
+	require.ErrorIs(t, err, state.ErrDatabase)
 }
 
 func TestClosedStoreSaysSo(t *testing.T) {
