@@ -159,7 +159,8 @@ func (c *lossy) Read(p []byte) (int, error) {
 // TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit knows, and says what is so.
 func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 	var next loss
-	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec",
+	// One connection at most: the question does not wait for that of a commit which asks.
+	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec&pool_max_conns=1",
 		Timeout: 10 * time.Second,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
