@@ -29,7 +29,7 @@ killed, the others take over the scopes that it was writing after 15 seconds.`
 
 func (a *app) clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at the database of a slot that is kept in PostgreSQL",
-		Long: clusterHelp, Args: noSuchCommand}
+		Long: clusterHelp, Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.clusterMigrate(), a.clusterStatus(), a.clusterAcceptLoss(), a.clusterImport(), a.clusterExport())
 	return cmd
 }

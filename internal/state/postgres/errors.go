@@ -34,6 +34,9 @@ func (s *Store) fail(what string, err error) error {
 	e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: %s: %s", what, s.where, err), Cause: err}
 	if !errors.As(err, &server) {
 		e.Hint = "see that the server runs and can be reached from here"
+		if strings.Contains(err.Error(), "tls error: ") { // the driver has no type for it
+			e.Hint = "see sslmode and sslrootcert in the URL, and the server's certificate"
+		}
 		return e
 	}
 	switch code := server.Code; {

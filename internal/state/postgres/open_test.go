@@ -56,6 +56,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		{"wrong URL", postgres.Options{URL: "postgres://u:hidden@h:port/d"}, state.ErrInvalid, "cannot be read", false},
 		{"nobody there", postgres.Options{URL: "postgres://u:hidden@" + l.Addr().String() + "/d?sslmode=disable"},
 			state.ErrUnavailable, l.Addr().String(), true},
+		{"no TLS", postgres.Options{URL: with("sslmode=disable", "sslmode=verify-full")}, state.ErrUnavailable,
+			"see sslmode and sslrootcert", true},
 		{"no such user", postgres.Options{URL: with("memhost@", "somebody:hidden@")}, state.ErrDatabase,
 			"correct user and password", false},
 		{"no such database", postgres.Options{URL: with("/postgres?", "/nothing?")}, state.ErrDatabase,
