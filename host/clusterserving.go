@@ -212,7 +212,7 @@ func (s *Slot) keepServing() {
 	}
 	s.keeping = every(servingLookPause, func(ctx context.Context) {
 		if err := s.loadServing(ctx); err != nil {
-			s.host.logger.Warn("the provider that serves is not loaded", "error", err)
+			s.host.logger.Warn("what the hosts serve cannot be looked up or loaded", "error", err)
 		}
 	})
 }
