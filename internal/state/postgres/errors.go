@@ -21,6 +21,7 @@ func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }
 func (s *Store) fail(what string, err error) error {
 	var own *state.Error
 	var server *pgconn.PgError
+	var silent *pgconn.ConnectError
 	switch {
 	case err == nil:
 		return nil
@@ -28,7 +29,7 @@ func (s *Store) fail(what string, err error) error {
 		return err
 	case s.closed.Load():
 		return &state.Error{Kind: state.ErrClosed, Message: what + ": the store is closed"}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &silent):
 		return fmt.Errorf("state: %s: %s: %w", what, s.where, err)
 	}
 	e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: %s: %s", what, s.where, err), Cause: err}

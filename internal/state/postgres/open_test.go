@@ -44,6 +44,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
 	with := func(from, to string) string { return strings.Replace(server.URL, from, to, 1) }
 	for _, c := range []struct {
 		name string
@@ -58,6 +61,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			state.ErrUnavailable, l.Addr().String(), true},
 		{"no TLS", postgres.Options{URL: with("sslmode=disable", "sslmode=verify-full")}, state.ErrUnavailable,
 			"see sslmode and sslrootcert", true},
+		{"no answer", postgres.Options{URL: "postgres://u:hidden@" + silent.Addr().String() +
+			"/d?sslmode=disable&connect_timeout=1"}, state.ErrUnavailable, "see that the server runs", true},
 		{"no such user", postgres.Options{URL: with("memhost@", "somebody:hidden@")}, state.ErrDatabase,
 			"correct user and password", false},
 		{"no such database", postgres.Options{URL: with("/postgres?", "/nothing?")}, state.ErrDatabase,
