@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/state/move"
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
@@ -111,6 +112,9 @@ func (a *app) readCluster(ctx context.Context) (_ *abi.Cluster, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := move.Check(ctx, store); err != nil {
+		return nil, err
+	}
 	return host.ReadCluster(ctx, store, store)
 }
 
