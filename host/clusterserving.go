@@ -217,7 +217,8 @@ func (s *Slot) keepServing() {
 			failure = err.Error()
 		}
 		if failure != "" && failure != said {
-			s.host.logger.Warn("what the hosts serve cannot be looked up or loaded; this is not said again", "error", failure)
+			s.host.logger.Warn("what the hosts serve cannot be looked up or loaded; this is not said again", "error",
+				failure)
 		}
 		said = failure
 	})

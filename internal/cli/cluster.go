@@ -205,8 +205,9 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 					printable(e.Persona), e.At)
 			}
 			if !lacks {
-				a.out.print("nothing was changed: the database, incarnation %d, lacks no commit that %s has seen, or that was "+
-					"accepted; %d receipts known there are gone, by a loss or a reset\n", incarnation, c.Data.Dir, len(lost))
+				a.out.print("nothing was changed: the database, incarnation %d, lacks no commit that %s has seen, or that "+
+					"was accepted; %d receipts known there are gone, by a loss or a reset\n", incarnation, c.Data.Dir,
+					len(lost))
 				return nil
 			}
 			a.out.print("incarnation %d begins: %d receipts known to %s are gone, %d scopes look events up before they send "+

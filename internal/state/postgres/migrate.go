@@ -54,13 +54,13 @@ func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 	return ran, nil
 }
 
-// prepare makes the schema and the table of versions, each unless it is there: to ask for one that is takes the right to
-// make it all the same. PostgreSQL refuses one of two that make the same thing at once, in spite of IF NOT EXISTS: the
-// second attempt finds it there.
+// prepare makes the schema and the table of versions, each unless it is there: to ask for one that is there takes the
+// right to make it all the same. PostgreSQL refuses one of two that make the same thing at once, in spite of IF NOT
+// EXISTS: the second attempt finds it there.
 func (s *Store) prepare(ctx context.Context) error {
 	var schema, table bool
-	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), to_regclass($2) IS NOT NULL",
-		s.opts.Schema, quoteName(s.opts.Schema)+"."+versionTable).Scan(&schema, &table)
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
+		to_regclass($2) IS NOT NULL`, s.opts.Schema, quoteName(s.opts.Schema)+"."+versionTable).Scan(&schema, &table)
 	if err != nil || table {
 		return err
 	}

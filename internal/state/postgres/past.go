@@ -199,8 +199,8 @@ func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
 		return false, err
 	}
 	if p.known.Identity == "" {
-		return false, &state.Error{Kind: state.ErrFolder, Message: file + " is not there: no host saw a database from this " +
-			"folder", Hint: "name the data folder of a host: --data FOLDER"}
+		return false, &state.Error{Kind: state.ErrFolder, Message: file + " is not there: no host saw a database from " +
+			"this folder", Hint: "name the data folder of a host: --data FOLDER"}
 	}
 	err = p.check(ctx, s.pool)
 	if errors.Is(err, state.ErrLoss) {

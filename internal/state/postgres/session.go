@@ -309,8 +309,8 @@ func (j *session) check() error {
 	case j.over.Load():
 		return j.overError()
 	case int64(sinceBoot()) >= j.until.Load():
-		e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: this host could not renew its session for %s",
-			j.store.where, j.length), Hint: "see that the server runs and can be reached from here"}
+		e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: this host could not renew its session "+
+			"for %s", j.store.where, j.length), Hint: "see that the server runs and can be reached from here"}
 		if why := j.why.Load(); why != nil {
 			e.Message += ": " + (*why).Error()
 			var known *state.Error
