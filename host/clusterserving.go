@@ -210,10 +210,17 @@ func (s *Slot) keepServing() {
 	if !s.host.fleet.Shared() {
 		return
 	}
+	said := "" // an outage may last long
 	s.keeping = every(servingLookPause, func(ctx context.Context) {
+		failure := ""
 		if err := s.loadServing(ctx); err != nil {
-			s.host.logger.Warn("the provider that serves is not loaded", "error", err)
+			failure = err.Error()
 		}
+		if failure != "" && failure != said {
+			s.host.logger.Warn("what the hosts serve cannot be looked up or loaded; this is not said again", "error",
+				failure)
+		}
+		said = failure
 	})
 }
 

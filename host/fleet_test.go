@@ -554,6 +554,14 @@ func TestASwapIsOneForAll(t *testing.T) {
 	m, err := late.Manifest(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "n4", m.Namespace)
+	c, err := late.Cluster(t.Context())
+	require.NoError(t, err)
+	for _, slot := range []*Slot{a, b, late} { // a client that compares them may be asking different hosts
+		m, err := slot.Manifest(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, c.Generation, m.LoadGeneration)
+		require.Equal(t, c.ServingSince, m.ServingSince)
+	}
 }
 
 func TestAHostThatCannotLoadWhatServesAnswersNothing(t *testing.T) {

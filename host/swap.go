@@ -403,10 +403,17 @@ func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHea
 	began time.Time) *serving {
 	v := &serving{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
+	shared, _ := parseServed(next.served) // nil where one process owns the store
+	if shared != nil {
+		s.loads = shared.Generation // all hosts tell the same
+	}
 	steps.begin("serve")
 	old := s.current.Load()
 	steps.end(verdictPass, "load generation "+strconv.FormatInt(s.loads, 10))
 	v.manifest = s.host.runManifest(next, v.capabilities, health, s.loads, steps.steps)
+	if shared != nil {
+		v.manifest.ServingSince = shared.Since
+	}
 	s.current.Store(v)
 	if err := s.host.keepProvider(ctx, next); err != nil { // it serves all the same: a full disk can be read
 		s.host.logger.Warn("the provider's configuration could not be kept for erasing", "error", err)

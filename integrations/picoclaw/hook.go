@@ -92,7 +92,7 @@ func New[Request, Response, Decision, Event any](o Options) (*Hook[Request, Resp
 	if o.Slot == nil || o.Outbox == "" {
 		return nil, errors.New("memhost: options: want a slot and an outbox")
 	}
-	if err := o.Scope.Validate(); err != nil {
+	if err := errors.Join(o.Scope.Validate(), inner.CheckPlaces(o.Scope)); err != nil {
 		return nil, fmt.Errorf("memhost: options: %w", err)
 	}
 	if err := fits(reflect.TypeFor[Request]()); err != nil {

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
@@ -41,7 +42,7 @@ type signature struct {
 	Signer string `json:"signer"`
 	// Trust is the line of modules.trust whose signer has made the signature.
 	Trust string `json:"trust,omitempty"`
-	// Problem is why a signature that claims to be by a signer in modules.trust is not valid.
+	// Problem is why a signature that claims to be by a signer in modules.trust does not count.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -64,17 +65,21 @@ func (a *app) attachments(ctx context.Context, m *module) (*attachments, error) 
 		reports, err = client.Attached(ctx, r, reportType)
 	}
 	if err != nil { // the module itself is here
-		a.out.note("what the registry has for it now cannot be shown: %v", err)
+		a.out.note("what the registry has for it now cannot be shown: %s", abi.AsError(err).Message)
 		bundles = client.AttachedBefore(r)
 	}
 	found := &attachments{Signatures: []signature{}, Reports: []attachedReport{}}
-	lines, root := a.trustLines(r)
+	var lines []config.Trust
+	var root string
+	if len(bundles) > 0 {
+		lines, root = a.trustLines(r)
+	}
 	for _, b := range bundles {
 		switch kind, says := signing.Statement(b); kind {
 		case signing.Signature:
-			found.Signatures = append(found.Signatures, checked(b, kind, r, lines, root))
+			found.Signatures = append(found.Signatures, checked(b, kind, r, lines, root, a.Now()))
 		case reportKind:
-			s := checked(b, kind, r, lines, root)
+			s := checked(b, kind, r, lines, root, a.Now())
 			found.addReport(says, &s, m)
 		}
 	}
@@ -97,6 +102,7 @@ func (a *attachments) addReport(text []byte, by *signature, m *module) {
 func (a *app) trustLines(r registry.Reference) (lines []config.Trust, root string) {
 	c, err := a.config()
 	if err != nil {
+		a.out.note("no signature is checked, since the configuration cannot be used: %s", abi.AsError(err).Message)
 		return nil, ""
 	}
 	for _, t := range c.Trust() {
@@ -108,16 +114,20 @@ func (a *app) trustLines(r registry.Reference) (lines []config.Trust, root strin
 }
 
 // checked is what the lines say of the signature of a statement.
-func checked(bundle []byte, kind string, r registry.Reference, lines []config.Trust, root string) signature {
+func checked(
+	bundle []byte, kind string, r registry.Reference, lines []config.Trust, root string, now time.Time,
+) signature {
 	s := signature{Signer: signing.Signer(bundle)}
 	for _, t := range lines {
 		signers, err := signersOf([]config.Trust{t}, root)
 		if err != nil {
-			s.Problem = err.Error()
+			s.Problem = abi.AsError(err).Message
 			continue
 		}
 		signer, err := signers[0].Verify(bundle, kind, r.Digest)
 		switch {
+		case err == nil && t.Ended(now):
+			s.Problem = fmt.Sprintf("the line %q has ended", t.Line)
 		case err == nil:
 			return signature{Signer: signer, Trust: t.Line}
 		case signers[0].Claims(bundle):
@@ -150,13 +160,10 @@ func (s *signature) text() string {
 	case s.Trust != "":
 		return "by " + s.Signer + ", trusted: " + s.Trust
 	case s.Problem != "":
-		return "by " + s.Signer + ", not valid: " + s.Problem
+		return "by " + s.Signer + ", does not count: " + s.Problem
 	}
 	return "by " + s.Signer + ", not checked: modules.trust has no line for it"
 }
-
-// inALine makes a stranger's text fit for a cell of a table.
-func inALine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
 
 // text is a report in a line: its verdict, how many clauses have which verdict, before what, and who says so.
 func (r attachedReport) text() string {
@@ -169,7 +176,7 @@ func (r attachedReport) text() string {
 		text += fmt.Sprintf(", %d not applicable", n)
 	}
 	if r.Backend != "" {
-		text += ", before " + r.Backend
+		text += ", before " + quote(r.Backend)
 	}
 	if r.Signature == nil {
 		return text + "; not signed"
@@ -190,14 +197,22 @@ func readReport(path string, m *module) ([]byte, error) {
 }
 
 func parseReport(text []byte, m *module) (*conformance.Report, error) {
+	const hint = "`memhost conformance --plugin MODULE --json` makes it"
 	r := new(conformance.Report)
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no report of the conformance kit: "+err.Error(), err)
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no report of the conformance kit: "+err.Error(), err).
+			WithHint(hint)
+	}
+	verdicts := []conformance.Verdict{conformance.Pass, conformance.NotApplicable, conformance.Inconclusive,
+		conformance.Pending, conformance.Fail}
+	if !slices.Contains(verdicts, r.Verdict) || len(r.Clauses) == 0 {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is no report of the conformance kit: its verdict is "+
+			"%q, on %d clauses", r.Verdict, len(r.Clauses))).WithHint(hint)
 	}
 	if r.SHA256 != m.info.SHA256 {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("is a report about the module %q, want %q", r.SHA256, m.info.SHA256)).
-			WithHint("`memhost conformance --plugin MODULE --json` makes it")
+			WithHint(hint)
 	}
 	return r, nil
 }

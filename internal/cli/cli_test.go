@@ -77,6 +77,7 @@ func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 		names[cmd.Name()] = true
 		require.NotEmpty(t, cmd.Short, cmd.Name())
 		require.NotRegexp(t, `\.$`, cmd.Short, cmd.Name())
+		require.True(t, cmd.Runnable() || !cmd.HasSubCommands(), "%s shows its help for a wrong command", cmd.Name())
 	}
 	for _, name := range []string{"init", "run", "record", "retrieve", "health", "setup", "reset", "mode", "providers",
 		"inspect", "pack", "config", "version", "demo", "forget"} {

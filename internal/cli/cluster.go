@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/state/move"
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
@@ -29,7 +31,7 @@ killed, the others take over the scopes that it was writing after 15 seconds.`
 
 func (a *app) clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at the database of a slot that is kept in PostgreSQL",
-		Long: clusterHelp, Args: noSuchCommand}
+		Long: clusterHelp, Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.clusterMigrate(), a.clusterStatus(), a.clusterAcceptLoss(), a.clusterImport(), a.clusterExport())
 	return cmd
 }
@@ -110,6 +112,9 @@ func (a *app) readCluster(ctx context.Context) (_ *abi.Cluster, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := move.Check(ctx, store); err != nil {
+		return nil, err
+	}
 	return host.ReadCluster(ctx, store, store)
 }
 
@@ -148,7 +153,9 @@ or a failover promoted a server that was behind. This command lets hosts serve f
   - The events whose receipts are gone are listed, as far as this data folder knows: run it with the folder of each
     host (--data), the command may be repeated.
   - From then on an event that the ledger does not know is looked up in the backend before it is sent, in every scope.
-  - A new incarnation begins. Hosts that run answer nothing more until they are restarted.`
+  - A new incarnation begins. Hosts that run answer nothing more until they are restarted.
+
+Where the database lacks nothing that the folder's host has seen, or the loss was accepted already, it lists only.`
 
 func (a *app) clusterAcceptLoss() *cobra.Command {
 	return &cobra.Command{Use: "accept-loss", Short: "Let hosts serve from a database that has lost commits",
@@ -165,6 +172,10 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, store.Close()) }()
+			lacks, err := store.Lost(ctx, filepath.Join(c.Data.Dir, pastFile))
+			if err != nil {
+				return err
+			}
 			lost := []host.LostEvent{}
 			err = host.LostReceipts(ctx, store, c.Data.Dir, func(e host.LostEvent) error {
 				lost = append(lost, e)
@@ -173,13 +184,18 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			scopes, err := host.DoubtScopes(ctx, store)
+			past, err := store.Past(ctx)
 			if err != nil {
 				return err
 			}
-			incarnation, err := store.AcceptLoss(ctx)
-			if err != nil {
-				return err
+			scopes, incarnation := 0, past.Incarnation
+			if lacks {
+				if scopes, err = host.DoubtScopes(ctx, store); err != nil {
+					return err
+				}
+				if incarnation, err = store.AcceptLoss(ctx); err != nil {
+					return err
+				}
 			}
 			if a.out.json {
 				return a.out.object(map[string]any{"incarnation": incarnation, "scopes": scopes, "events": lost})
@@ -187,6 +203,12 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 			for _, e := range lost {
 				a.out.print("lost receipt: %s of %s / %s, %s\n", printable(e.EventID), printable(e.RunID),
 					printable(e.Persona), e.At)
+			}
+			if !lacks {
+				a.out.print("nothing was changed: the database, incarnation %d, lacks no commit that %s has seen, or that "+
+					"was accepted; %d receipts known there are gone, by a loss or a reset\n", incarnation, c.Data.Dir,
+					len(lost))
+				return nil
 			}
 			a.out.print("incarnation %d begins: %d receipts known to %s are gone, %d scopes look events up before they send "+
 				"them; restart the hosts\n", incarnation, len(lost), c.Data.Dir, scopes)

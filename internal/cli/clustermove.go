@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -52,8 +53,9 @@ func (a *app) clusterMove(ctx context.Context, dir string, toFolder bool) (err e
 	if err != nil {
 		return err
 	}
-	if dir == "" {
-		dir = c.Data.Dir
+	dir, err = filepath.Abs(cmp.Or(dir, c.Data.Dir)) // its name is noted in the other store
+	if err != nil {
+		return err
 	}
 	if !toFolder && !exists(filepath.Join(dir, state.DataFile)) {
 		return usageError("import: "+dir+" has no "+state.DataFile, "name the data folder: --from FOLDER")

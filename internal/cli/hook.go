@@ -172,6 +172,9 @@ func (a *app) picoclawOptions(f *picoclawFlags, line *slotLine) (o picoclaw.Opti
 	if err := o.Scope.Validate(); err != nil {
 		return o, err
 	}
+	if err := picoclaw.CheckPlaces(o.Scope); err != nil {
+		return o, err
+	}
 	dir, err := a.outboxDir(f.outbox)
 	if err != nil {
 		return o, err

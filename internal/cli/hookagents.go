@@ -86,8 +86,11 @@ func (a *app) hookGivesUp(err error) error {
 	return &doneError{exitOK}
 }
 
-// hookMode is the mode that the environment sets for an agent's session: "", "read" or "off".
-func (a *app) hookMode() string { return a.getenv("MEMHOST_HOOK") }
+// The modes that MEMHOST_HOOK sets for an agent's session.
+const (
+	hookReads = "read"
+	hookOff   = "off"
+)
 
 // hookCloses is how long a hook waits while it closes what it has opened. Nothing is lost if that is cut off.
 const hookCloses = time.Second
@@ -97,7 +100,7 @@ const deliversWithin = 10 * time.Minute
 
 // agentHook serves one event.
 func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
-	if a.hookMode() == "off" {
+	if a.getenv("MEMHOST_HOOK") == hookOff {
 		return
 	}
 	a.door = wire.DoorHook
@@ -125,9 +128,9 @@ func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
 }
 
 func (a *app) agentHookOptions(agent string, f *agentHookFlags, line *slotLine) (o agenthook.Options, err error) {
-	log := a.logger(hclog.Warn)
+	log, mode := a.logger(hclog.Warn), a.getenv("MEMHOST_HOOK")
 	slot := agentSlot{hookSlot{line}}
-	o = agenthook.Options{Agent: agent, Slot: slot, Timeout: f.timeout, NoRecord: a.hookMode() == "read", Now: a.Now,
+	o = agenthook.Options{Agent: agent, Slot: slot, Timeout: f.timeout, NoRecord: mode == hookReads, Now: a.Now,
 		Logger: log,
 		Person: person(), Dir: a.getenv("CLAUDE_PROJECT_DIR"), Scope: f.scope()}
 	if f.maxTokens > 0 {
@@ -135,6 +138,13 @@ func (a *app) agentHookOptions(agent string, f *agentHookFlags, line *slotLine) 
 	}
 	if f.maxItems > 0 {
 		o.Budget.MaxItems = &f.maxItems
+	}
+	if err := agenthook.CheckPlaces(o.Scope); err != nil {
+		return o, err
+	}
+	if mode != "" && mode != hookReads { // perhaps "OFF": nothing is recorded
+		return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("MEMHOST_HOOK: found %q, want %s or %s", mode,
+			hookReads, hookOff))
 	}
 	dir, err := a.outboxDir(f.outbox)
 	if err != nil {

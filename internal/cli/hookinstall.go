@@ -60,6 +60,9 @@ func (a *app) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlag
 	if title == "" {
 		return usageError("no agent is called "+quote(agent), "claude-code or codex")
 	}
+	if err := agenthook.CheckPlaces(f.scope()); err != nil {
+		return err
+	}
 	path, err := a.settingsFile(agent, f)
 	if err != nil {
 		return err
@@ -68,14 +71,15 @@ func (a *app) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlag
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError(path, err)
 	}
+	command, err := a.hookLine(flags, agent)
+	if err != nil {
+		return err
+	}
 	var after []byte
 	if f.undo {
-		after, err = agenthook.Uninstall(before)
+		after, err = agenthook.Uninstall(before, command)
 	} else {
-		var command string
-		if command, err = a.hookLine(flags, agent); err == nil {
-			after, err = agenthook.Install(before, agent, command)
-		}
+		after, err = agenthook.Install(before, agent, command)
 	}
 	if err != nil {
 		return inFile(path, err)

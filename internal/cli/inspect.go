@@ -88,13 +88,13 @@ func (a *app) inspect(ctx context.Context, named *module) error {
 		return a.out.object(info)
 	}
 	o, f := a.out, m.Manifest
-	o.print("%s\n", onALine(f.Name+" "+f.Version+"  "+f.Description))
+	o.print("%s %s  %s\n", f.Name, inALine(f.Version), inALine(f.Description))
 	if f.Homepage != "" {
-		o.print("%s\n", onALine(f.Homepage))
+		o.print("%s\n", inALine(f.Homepage))
 	}
 	w := tabwriter.NewWriter(o.stdout, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, onALine(fmt.Sprintf(format, args...)))
+	row := func(name, format string, args ...any) { // the module's author wrote most of it
+		fmt.Fprintf(w, "%s\t%s\n", name, inALine(fmt.Sprintf(format, args...)))
 	}
 	row("source", "%s", sourceText(source))
 	row("sha256", "%s", m.SHA256)
@@ -143,9 +143,6 @@ func (a *app) inspect(ctx context.Context, named *module) error {
 	return a.showSchema(f)
 }
 
-// onALine makes a module's text one line, which no other line or column can be taken for.
-func onALine(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(s)) }
-
 // nativeText is a native query or mutation in a line.
 func nativeText(n abi.NativeDecl) string {
 	text := n.Name
@@ -181,7 +178,7 @@ func (a *app) showRoutes(f *abi.ModuleManifest) error {
 		if r.Statement == "" {
 			what += settable("headers", r.Headers, "the fixed set") + settable("query", r.Query, "any")
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Class, onALine(r.Name), onALine(r.Origin), onALine(what))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", r.Class, inALine(r.Name), inALine(r.Origin), inALine(what))
 	}
 	return w.Flush()
 }
@@ -218,8 +215,8 @@ func (a *app) showSchema(f *abi.ModuleManifest) error {
 			case field.Default == nil:
 				state = "optional"
 			}
-			fmt.Fprintf(w, "  %s%s\t%s\t%s\t%s\n", indent, onALine(field.Name), onALine(field.Wants),
-				onALine(cut(state, 60)), onALine(field.Description))
+			fmt.Fprintf(w, "  %s%s\t%s\t%s\t%s\n", indent, inALine(field.Name), inALine(field.Wants),
+				inALine(cut(state, 60)), inALine(field.Description))
 			show(field.Fields, indent+"  ")
 		}
 	}

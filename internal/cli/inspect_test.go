@@ -2,12 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/testguest"
 )
 
 func TestInspectShowsWhatAModuleMaySetOnARoute(t *testing.T) {
@@ -28,4 +33,29 @@ routes: all that the module can send
   write  closed  api  POST /c
   read   facts   db   RETURN 1
 `, stdout.String())
+}
+
+// TestAModulesWordsStayInTheirRow: what inspect shows of a module is what somebody decides by, so its author must not be
+// able to write rows of their own, or to a terminal.
+func TestAModulesWordsStayInTheirRow(t *testing.T) {
+	const words = "good\x1b[2J\nsignature  by somebody, trusted"
+	info, err := host.Inspect(testguest.Echo(), host.Limits{})
+	require.NoError(t, err)
+	f := *info.Manifest
+	f.Version, f.Description, f.Homepage = "1"+words, words, words
+	f.Providers = slices.Clone(f.Providers)
+	f.Providers[0].Note = words
+	f.ConfigSchema, err = json.Marshal(map[string]any{"type": "object", "properties": map[string]any{
+		"key": map[string]any{"type": "string", "description": words}}})
+	require.NoError(t, err)
+	changed := *info
+	changed.Manifest = &f
+	var stdout, stderr bytes.Buffer
+	a := &app{out: newOutput(System{Stdout: &stdout, Stderr: &stderr})}
+	require.NoError(t, a.inspect(t.Context(), &module{source: "./m.wasm", info: &changed, wasm: testguest.Echo()}))
+	assert.Contains(t, stdout.String(), "good")
+	assert.NotContains(t, stdout.String(), "\x1b")
+	assert.NotContains(t, stdout.String(), "\nsignature")
+	a.out.note("%s", words)
+	assert.NotContains(t, stderr.String(), "\x1b")
 }

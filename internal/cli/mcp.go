@@ -50,6 +50,9 @@ func (a *app) mcpDoor(c *config.Config, slot mcpdoor.Slot, tracer host.Tracer, l
 	error) {
 	scope := c.Scope()
 	if a.mcp == mcpStdio {
+		if err := agenthook.CheckPlaces(scope); err != nil {
+			return nil, err
+		}
 		scope = a.scopeOfFolder(scope)
 	}
 	return mcpdoor.New(mcpdoor.Options{Slot: slot, Scope: scope, AgentID: scope.AgentID, Session: c.MCP.Session,

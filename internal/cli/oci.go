@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,14 +21,11 @@ in .wasm) or the name of a built-in module. The same module always has the same 
 Credentials are Docker's: what ` + "`docker login`" + ` stored, or a credential helper has.`
 
 const pullHelp = `Fetches a module from an OCI registry into the cache, and prints its name with the digest. A module that was fetched is used without the registry from then on wherever it is
-named with its digest.
+named with its digest. Its signatures are fetched each time, where the registry answers.
 
 Where a configuration names a module by a tag, memhost.lock beside the configuration file keeps the digest that the tag had the first time. --lock puts the one of today into it.
 
 MEMHOST_MIRRORS="ghcr.io=mirror.lan:5000 ..." names registries that are asked before another one; the last answer is that of the registry itself.`
-
-// pullWithin bounds the fetching of one module.
-const pullWithin = 5 * time.Minute
 
 func (a *app) pushCommand() *cobra.Command {
 	var reportFile string
@@ -80,7 +76,12 @@ func (a *app) pullCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  memhost pull oci://ghcr.io/team/mem:1.2\n  memhost pull oci://ghcr.io/team/mem:1.2 -o mem.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if lock && a.lockPath() == "" {
+			switch r, err := registry.ParseReference(args[0]); {
+			case !lock || err != nil:
+			case r.Tag == "":
+				return usageError("pull: --lock: "+r.String()+" has no tag that could be pinned",
+					"memhost pull --lock "+registry.Scheme+r.Host+"/"+r.Name+":TAG")
+			case a.lockPath() == "":
 				return usageError("pull: --lock: there is no configuration file, and its lock file is beside it",
 					"memhost pull --config FILE --lock "+args[0])
 			}
@@ -101,19 +102,22 @@ func (a *app) pull(ctx context.Context, name, to string, lock bool) error {
 	if err != nil {
 		return err
 	}
+	client, err := a.registryClient()
+	if err != nil {
+		return err
+	}
+	// The module may be from the cache, or from a mirror: what is attached to it is the registry's of now.
+	if _, err := client.Attached(ctx, r, client.Kept); err != nil {
+		a.out.note("its signatures are those of the cache: %s", abi.AsError(err).Message)
+	}
 	if to != "" {
 		if err := replaceFile(to, m.wasm); err != nil {
 			return err
 		}
 	}
 	if lock {
-		l, err := registry.ReadLock(a.lockPath())
-		if err != nil {
+		if err := registry.UpdateLock(a.lockPath(), r); err != nil {
 			return err
-		}
-		l.Set(r)
-		if err := l.Write(a.lockPath()); err != nil {
-			return fileError(a.lockPath(), err)
 		}
 	}
 	return a.showReference(r, m)
@@ -149,17 +153,24 @@ func (a *app) pinnedReference(name string) (registry.Reference, error) {
 	return l.Pin(r)
 }
 
+// lockLost adds to an error about a module that is gone that the lock file has named it.
+func lockLost(err error, name string, r registry.Reference) error {
+	if abi.CodeOf(err) != abi.CodeNotFound || strings.HasSuffix(name, r.Digest) {
+		return err
+	}
+	return abi.AsError(err).WithHint(registry.LockFile + " pins it; `memhost pull --lock " + name +
+		"` pins what the tag names now")
+}
+
 // pullModule is openModule for a module in a registry.
 func (a *app) pullModule(name string) (*module, error) {
 	r, err := a.pinnedReference(name)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
-	defer cancel()
-	m, r, err := a.fetch(ctx, r)
+	m, r, err := a.fetch(context.Background(), r)
 	if err != nil {
-		return nil, err
+		return nil, lockLost(err, name, r)
 	}
 	a.pinned.Store(name, &r)
 	return m, nil
@@ -196,9 +207,8 @@ func (a *app) lockModule(m *module) error {
 	if err != nil || pinned.Digest != "" {
 		return err
 	}
-	l.Set(r)
-	if err := l.Write(path); err != nil {
-		a.out.note("  %s cannot be written, so the tag of %s is looked up at each start: %v", path, m.source, err)
+	if err := registry.UpdateLock(path, r); err != nil {
+		a.out.note("  the tag of %s is looked up at each start: %s", m.source, abi.AsError(err).Message)
 	}
 	return nil
 }
@@ -216,12 +226,18 @@ func (a *app) lockPath() string {
 // envMirrors names registries that are asked before others.
 const envMirrors = "MEMHOST_MIRRORS"
 
+// isRegistry wants HOST or HOST:PORT.
+func isRegistry(host string) bool {
+	r, err := registry.ParseReference(registry.Scheme + host + "/any")
+	return err == nil && r.Host == host
+}
+
 // registryClient is the client of all registries. Its cache is beside that of compiled modules.
 func (a *app) registryClient() (*registry.Client, error) {
 	c := &registry.Client{Mirrors: map[string][]string{}, Kept: signing.BundleType}
 	for _, pair := range strings.Fields(a.getenv(envMirrors)) {
 		host, mirror, ok := strings.Cut(pair, "=")
-		if !ok || host == "" || mirror == "" || strings.ContainsAny(pair, "/@") {
+		if !ok || !isRegistry(host) || !isRegistry(mirror) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, envMirrors+": found "+quote(pair)+", want HOST=MIRROR").
 				WithHint(`for example MEMHOST_MIRRORS="ghcr.io=mirror.lan:5000"`)
 		}

@@ -84,7 +84,7 @@ func (o *output) print(format string, args ...any) { fmt.Fprintf(o.stdout, forma
 
 // note writes a line about what happens, to standard error.
 func (o *output) note(format string, args ...any) {
-	fmt.Fprintln(o.stderr, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+	fmt.Fprintln(o.stderr, printable(strings.TrimRight(fmt.Sprintf(format, args...), "\n")))
 }
 
 // value prints a type of the contract as JSON.
@@ -147,6 +147,16 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// inALine makes a stranger's text fit for a cell of a table.
+func inALine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, printable(s))
 }
 
 // cut shortens s to n characters.

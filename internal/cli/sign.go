@@ -145,6 +145,9 @@ func (a *app) password(prompt string) ([]byte, error) {
 }
 
 func (a *app) newKey(name string) error {
+	if name == "" || strings.HasSuffix(name, "/") {
+		return usageError("sign: new-key: found "+quote(name)+", want the name of a file", "memhost sign new-key team")
+	}
 	private, public := name+".key", name+".pub"
 	for _, path := range []string{private, public} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

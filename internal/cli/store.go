@@ -16,6 +16,9 @@ import (
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
+// pastFile is postgres.Options.Past in a data folder.
+const pastFile = "cluster.json"
+
 // postgresOptions are the options of the configured database, with the password that its secret has now.
 func (a *app) postgresOptions(c *config.Config) (postgres.Options, error) {
 	p := c.Store.Postgres
@@ -40,7 +43,7 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		o.Many, o.Past = true, filepath.Join(dir, "cluster.json")
+		o.Many, o.Past = true, filepath.Join(dir, pastFile)
 		if err := prepareDataFolder(dir); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
 		}
 		switch {
 		case !t.Names(name):
-		case !t.Until.IsZero() && !a.Now().Before(t.Until):
+		case t.Ended(a.Now()):
 			why = fmt.Sprintf("the line %q has ended", t.Line)
 		default:
 			lines = append(lines, t)
@@ -63,22 +63,21 @@ func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) 
 	}
 	found := client.AttachedBefore(r)
 	why := signedByOne(signers, m, found, r.Digest)
-	if why == "" || offline {
-		return untrusted(m, why)
+	switch {
+	case why == "":
+		return nil
+	case offline:
+		e := abi.AsError(notTrusted(m, why+", as the slot's cache has it"))
+		return e.WithHint("`memhost pull " + m.source + "` fetches the signatures that it has now, as the user that the " +
+			"slot runs as; " + e.Hint)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pullWithin)
-	defer cancel()
-	if found, err = client.Attached(ctx, r, signing.BundleType); err != nil {
+	if found, err = client.Attached(context.Background(), r, signing.BundleType); err != nil {
 		return err
 	}
-	return untrusted(m, signedByOne(signers, m, found, r.Digest))
-}
-
-func untrusted(m *module, why string) error {
-	if why == "" {
-		return nil
+	if why = signedByOne(signers, m, found, r.Digest); why != "" {
+		return notTrusted(m, why)
 	}
-	return notTrusted(m, why)
+	return nil
 }
 
 // trustedSigner is whose signature a line of modules.trust wants.
@@ -103,7 +102,7 @@ func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 			v = signing.Keyless{Root: root, Identity: signing.Identity{Name: t.Identity, Issuer: t.Issuer}}
 		}
 		if err != nil {
-			return nil, err
+			return nil, inFile(fmt.Sprintf("modules.trust: %q", t.Line), err)
 		}
 		signers = append(signers, trustedSigner{t, v})
 	}

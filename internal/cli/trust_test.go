@@ -95,7 +95,7 @@ func TestAKeylessSignatureIsTrusted(t *testing.T) {
 		m, err := inspected(testguest.Echo(), pinned.String())
 		require.NoError(t, err)
 		a := &app{System: System{Environ: []string{"XDG_CACHE_HOME=" + t.TempDir()}, Now: time.Now}}
-		shown := checked(bundle, signing.Signature, pinned, c.Trust(), c.Modules.SigstoreRoot)
+		shown := checked(bundle, signing.Signature, pinned, c.Trust(), c.Modules.SigstoreRoot, time.Now())
 		return m, &shown, a.checkTrust(c, m, false)
 	}
 	m, shown, err := check("root.json", workflow+"*", actions)

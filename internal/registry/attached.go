@@ -30,6 +30,8 @@ const (
 //
 // Errors: those of Push, and not_found where the registry does not have the module.
 func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []byte, notes map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	repo, err := c.repository(r)
 	if err != nil {
 		return err
@@ -70,9 +72,11 @@ func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []by
 //
 // Errors: those of Pull, where neither a mirror nor the registry answers.
 func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	var all [][]byte
 	var failed error
-	answered := false
+	answered, own := false, false
 	for _, host := range append(slices.Clone(c.Mirrors[r.Host]), r.Host) {
 		at := r
 		at.Host = host
@@ -85,7 +89,7 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 			failed = err
 			continue
 		}
-		answered = true
+		answered, own = true, host == r.Host
 		for _, blob := range list {
 			if !slices.ContainsFunc(all, func(b []byte) bool { return bytes.Equal(b, blob) }) {
 				all = append(all, blob)
@@ -95,7 +99,7 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 	if !answered {
 		return nil, failed
 	}
-	if kind == c.Kept {
+	if kind == c.Kept && (own || len(all) > 0) { // as in pullFrom
 		c.Cache.keep(r.Digest, all)
 	}
 	return all, nil
@@ -129,6 +133,9 @@ func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Refe
 			continue
 		}
 		blob, err := c.attachedBlob(ctx, repo, r, d, kind)
+		if abi.CodeOf(err) == abi.CodeNotFound { // it was deleted, and is still in the list
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

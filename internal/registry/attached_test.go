@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	served "github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -79,6 +81,54 @@ func TestAMirrorsAttachmentsAddToTheRegistrys(t *testing.T) {
 	list, err = c.Attached(t.Context(), at, kind)
 	require.NoError(t, err, "one that answers is enough")
 	assert.Len(t, list, 1)
+}
+
+func TestWhatWasDeletedHidesNothing(t *testing.T) {
+	host := hostOf(t, emptyRegistry())
+	c := newClient(t)
+	at := pushed(t, c, host)
+	for _, text := range []string{"one", "two"} {
+		require.NoError(t, c.Attach(t.Context(), at, kind, []byte(text), nil))
+	}
+	url := "http://" + host + "/v2/team/mem/manifests/"
+	answer, err := http.Get(url + strings.Replace(at.Digest, ":", "-", 1))
+	require.NoError(t, err)
+	var list ocispec.Index
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&list))
+	require.NoError(t, answer.Body.Close())
+	request, err := http.NewRequest(http.MethodDelete, url+string(list.Manifests[0].Digest), nil)
+	require.NoError(t, err)
+	answer, err = http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+
+	found, err := c.Attached(t.Context(), at, kind)
+	require.NoError(t, err)
+	assert.Equal(t, [][]byte{[]byte("two")}, found)
+}
+
+func TestAMirrorWithoutAttachmentsTakesNoneAway(t *testing.T) {
+	c := newClient(t)
+	c.Kept = kind
+	registry, mirror := hostOf(t, emptyRegistry()), hostOf(t, emptyRegistry())
+	at := pushed(t, c, registry)
+	pushed(t, c, mirror)
+	require.NoError(t, c.Attach(t.Context(), at, kind, []byte("one"), nil))
+	tag := at
+	tag.Digest = ""
+	for _, mirrors := range [][]string{nil, {mirror}} {
+		c.Mirrors = map[string][]string{registry: mirrors}
+		_, _, err := c.Pull(t.Context(), tag)
+		require.NoError(t, err)
+		assert.Equal(t, [][]byte{[]byte("one")}, c.AttachedBefore(at))
+	}
+	at.Host = "127.0.0.1:1" // which is down
+	c.Cache.keep(at.Digest, [][]byte{[]byte("one")})
+	c.Mirrors = map[string][]string{at.Host: {mirror}}
+	list, err := c.Attached(t.Context(), at, kind)
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	assert.Equal(t, [][]byte{[]byte("one")}, c.AttachedBefore(at))
 }
 
 func TestALyingRegistryOfAttachmentsIsAnError(t *testing.T) {

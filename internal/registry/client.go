@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,11 +14,9 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
-	"oras.land/oras-go/v2/registry/remote/errcode"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/memhost/memhost/abi"
@@ -28,8 +25,12 @@ import (
 // maxManifest bounds the manifest that is read, in bytes.
 const maxManifest = 1 << 20
 
-// answerWait is how long a registry may take to begin its answer.
+// answerWait is how long a registry may take to begin its answer, or to go on with it, and a credential helper to
+// answer at all.
 const answerWait = 30 * time.Second
+
+// within bounds what one method of the client does, however slowly a registry sends.
+const within = 5 * time.Minute
 
 // Client moves modules to and from registries. Credentials are Docker's: those of its config.json and of the credential
 // helpers that it names. Its zero value has no cache and no mirrors.
@@ -41,7 +42,14 @@ type Client struct {
 	// Kept is the media type of what is fetched with a module and kept in the cache, where something of it is attached.
 	Kept string
 
-	transport http.RoundTripper // of tests; nil: the usual one
+	wait time.Duration // of tests; 0: answerWait
+}
+
+func (c *Client) longestWait() time.Duration {
+	if c.wait > 0 {
+		return c.wait
+	}
+	return answerWait
 }
 
 // Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken
@@ -50,6 +58,8 @@ type Client struct {
 // Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes
 // than those that were asked for, a redirect that is not followed).
 func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	if r.Digest != "" {
 		if wasm, ok := c.Cached(r); ok {
 			return wasm, r, nil
@@ -97,7 +107,8 @@ func (c *Client) pullFrom(ctx context.Context, host string, r Reference) ([]byte
 	}
 	c.Cache.write(string(layer.Digest), wasm)
 	if c.Kept != "" { // no error: who needs what is attached asks for it, and gets the error then
-		if list, err := c.attachedAt(ctx, repo, pinned, c.Kept); err == nil {
+		// A mirror often has the module alone, which says nothing about what the registry has.
+		if list, err := c.attachedAt(ctx, repo, pinned, c.Kept); err == nil && (len(list) > 0 || host == r.Host) {
 			c.Cache.keep(digest, list)
 		}
 	}
@@ -122,6 +133,8 @@ func (c *Client) Cached(r Reference) ([]byte, bool) {
 //
 // Errors: invalid_argument (the reference has a digest), unauthenticated, denied, unavailable, backend.
 func (c *Client) Push(ctx context.Context, r Reference, wasm []byte) (Reference, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	if r.Digest != "" {
 		return r, abi.NewError(abi.CodeInvalidArgument, r.String()+": a module is pushed to a tag, not to a digest")
 	}
@@ -169,12 +182,17 @@ func fetchManifest(ctx context.Context, repo *remote.Repository, r Reference) ([
 		return nil, "", abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("%s: its manifest has %d bytes, more than the %d that are read", r, d.Size, maxManifest))
 	}
+	if !isDigest(string(d.Digest)) {
+		return nil, "", abi.NewError(abi.CodeBackend, fmt.Sprintf("%s: the registry names its manifest %s, want sha256",
+			r, d.Digest)).WithHint(other)
+	}
 	manifest, err := verified(r, body, d)
 	if err != nil {
 		return nil, "", err
 	}
 	if r.Digest != "" && string(d.Digest) != r.Digest {
-		return nil, "", abi.NewError(abi.CodeBackend, fmt.Sprintf("%s: the registry sent the manifest %s", r, d.Digest))
+		return nil, "", abi.NewError(abi.CodeBackend, fmt.Sprintf("%s: the registry sent the manifest %s", r, d.Digest)).
+			WithHint(other)
 	}
 	return manifest, string(d.Digest), nil
 }
@@ -189,23 +207,19 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "cannot read Docker's config.json: "+err.Error(), err)
 	}
-	base := c.transport
-	if base == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.ResponseHeaderTimeout = answerWait
-		base = t
-	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = c.longestWait()
 	repo.PlainHTTP = r.loopback()
 	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
 	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
 	// metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
-			Transport:     &retry.Transport{Base: base, Policy: func() retry.Policy { return retries }},
+			Transport:     &retry.Transport{Base: &stallTransport{base, c.longestWait()}, Policy: func() retry.Policy { return retries }},
 			CheckRedirect: checkRedirect,
 		},
 		Header:     http.Header{"User-Agent": {"memhost"}},
-		Credential: credentials.Credential(store),
+		Credential: c.credential(credentials.Credential(store)),
 		Cache:      auth.NewCache(),
 	}
 	return repo, nil
@@ -253,44 +267,4 @@ type redirectError struct {
 
 func (e *redirectError) Error() string {
 	return fmt.Sprintf("%s redirects to %s://%s: %s", e.from.Host, e.to.Scheme, e.to.Host, e.why)
-}
-
-// explain gives an error of a registry its code, and a hint.
-func explain(r Reference, verb string, err error) error {
-	wrap := func(code abi.Code, text, hint string) error {
-		e := abi.WrapError(code, r.String()+": cannot "+verb+" it: "+text, err).WithHint(hint)
-		e.Retryable = code == abi.CodeUnavailable
-		return e
-	}
-	login := "`docker login " + r.Host + "` stores credentials; a credential helper that Docker's config.json names " +
-		"works, too"
-	later := "a module that was pulled before needs no registry when it is named with its digest: " +
-		Scheme + r.Host + "/" + r.Name + "@sha256:..."
-	var redirect *redirectError
-	var answer *errcode.ErrorResponse
-	var network *url.Error
-	switch {
-	case errors.As(err, &redirect):
-		return wrap(abi.CodeBackend, redirect.Error(), "")
-	case errors.Is(err, errdef.ErrNotFound):
-		return wrap(abi.CodeNotFound, "the registry does not have it", "")
-	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return wrap(abi.CodeUnauthenticated, "the registry wants credentials, and there are none for it", login)
-	case errors.As(err, &answer):
-		switch answer.StatusCode {
-		case http.StatusUnauthorized:
-			return wrap(abi.CodeUnauthenticated, "the registry does not accept the credentials, or wants some", login)
-		case http.StatusForbidden:
-			return wrap(abi.CodeDenied, "the registry denies it to these credentials", login)
-		case http.StatusNotFound:
-			return wrap(abi.CodeNotFound, "the registry does not have it", "")
-		}
-		if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
-			return wrap(abi.CodeUnavailable, "the registry fails: "+answer.Error(), later)
-		}
-		return wrap(abi.CodeBackend, answer.Error(), "")
-	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
-		return wrap(abi.CodeUnavailable, "the registry cannot be reached: "+err.Error(), later)
-	}
-	return wrap(abi.CodeBackend, err.Error(), "")
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log"
@@ -12,8 +13,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	served "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,6 +100,8 @@ func TestAModuleWithADigestNeedsNoRegistryAfterTheFirstTime(t *testing.T) {
 	assert.Equal(t, abi.CodeUnavailable, abi.AsError(err).Code)
 	assert.Contains(t, abi.AsError(err).Hint, "named with its digest")
 	pullFails(t, at, abi.CodeUnavailable, "cannot be reached")
+	_, err = c.Push(t.Context(), tag, tiny)
+	assert.Equal(t, "try again when it answers", abi.AsError(err).Hint)
 }
 
 func TestADamagedCacheIsFetchedAnew(t *testing.T) {
@@ -149,6 +154,24 @@ func TestARegistryThatSendsOtherBytesIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestADigestIsSHA256: that is what lock files and modules.trust know.
+func TestADigestIsSHA256(t *testing.T) {
+	_, manifest, err := Pack(tiny)
+	require.NoError(t, err)
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Docker-Content-Digest", string(digest.SHA512.FromBytes(manifest)))
+		_, _ = w.Write(manifest)
+		return true
+	})
+	r := pushed(t, newClient(t), host)
+	r.Digest = ""
+	pullFails(t, r, abi.CodeBackend, "want sha256")
+}
+
 func TestAnotherArtifactIsNoModule(t *testing.T) {
 	image := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":` +
 		`"application/vnd.oci.image.config.v1+json","digest":"sha256:` + strings.Repeat("0", 64) + `","size":2},"layers":[]}`
@@ -180,6 +203,36 @@ func TestOnlyBlobsComeFromAnotherHost(t *testing.T) {
 	require.NoError(t, err)
 	part = "/manifests/"
 	pullFails(t, at, abi.CodeBackend, "redirects to http://"+other)
+}
+
+// TestCredentialsStayWithTheRegistry: the other host has the same name here, and another port.
+func TestCredentialsStayWithTheRegistry(t *testing.T) {
+	var seen []string
+	other := changed(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		seen = append(seen, r.Header.Get("Authorization"))
+		return false
+	})
+	pushed(t, newClient(t), other)
+	seen = nil
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		_, password, _ := r.BasicAuth()
+		switch {
+		case password != "secret":
+			w.Header().Set("WWW-Authenticate", `Basic realm="team"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/"):
+			http.Redirect(w, r, "http://"+other+r.URL.Path, http.StatusTemporaryRedirect)
+		default:
+			return false
+		}
+		return true
+	})
+	c := newClient(t)
+	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"),
+		[]byte(`{"auths":{"`+host+`":{"auth":"YWRhOnNlY3JldA=="}}}`), 0o600)) // ada:secret
+	_, _, err := c.Pull(t.Context(), pushed(t, c, host))
+	require.NoError(t, err)
+	assert.Equal(t, []string{""}, seen)
 }
 
 func TestNothingGoesFromHTTPSToHTTP(t *testing.T) {
@@ -242,25 +295,53 @@ func TestCredentialsAreThoseOfDocker(t *testing.T) {
 	_, err = c.Push(t.Context(), r, tiny)
 	require.NoError(t, err)
 
+	login(`{"auths":{"` + host + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("lonely-token")) + `"}}}`)
+	_, err = c.Push(t.Context(), r, tiny)
+	require.ErrorContains(t, err, "its entry in config.json is not base64 of USER:PASSWORD")
+	assert.NotContains(t, err.Error(), "lonely", "what it is instead may be a secret")
+
 	login("not JSON")
 	_, err = c.Push(t.Context(), r, tiny)
 	require.ErrorContains(t, err, "config.json")
 }
 
-func TestCredentialsComeFromDockersHelper(t *testing.T) {
+// withHelper gives Docker's configuration a credential helper, a shell script, for a registry.
+func withHelper(t *testing.T, host, script string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the helper of this test is a shell script")
 	}
-	host := closed(t)
-	c := newClient(t)
 	folder := t.TempDir()
-	helper := "#!/bin/sh\nread -r server\n" +
-		"echo '{\"ServerURL\":\"'$server'\",\"Username\":\"ada\",\"Secret\":\"secret\"}'\n"
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "docker-credential-ours"), []byte(helper), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "docker-credential-ours"), []byte("#!/bin/sh\n"+script+"\n"),
+		0o700))
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"),
 		[]byte(`{"credHelpers":{"`+host+`":"ours"}}`), 0o600))
+}
+
+func TestCredentialsComeFromDockersHelper(t *testing.T) {
+	host := closed(t)
+	c := newClient(t)
+	withHelper(t, host, `read -r server; echo '{"ServerURL":"'$server'","Username":"ada","Secret":"secret"}'`)
 	pushed(t, c, host)
+}
+
+func TestACredentialHelperThatDoesNotWorkIsAnError(t *testing.T) {
+	host := closed(t)
+	for script, text := range map[string]string{
+		"sleep 5 2>/dev/null": "the credential helper does not answer", // sleep holds its output open when sh has ended
+		"echo nonsense":       "invalid character",
+		"exit 0":              "unexpected end",
+		"echo locked; exit 1": "locked",
+		"exit 3":              "exit status 3",
+	} {
+		c := newClient(t)
+		c.wait = 200 * time.Millisecond
+		withHelper(t, host, script)
+		_, _, err := c.Pull(t.Context(), parsed(t, "oci://"+host+"/team/mem:v1"))
+		require.ErrorContains(t, err, text, script)
+		assert.Equal(t, abi.CodeUnauthenticated, abi.CodeOf(err))
+		assert.Contains(t, abi.AsError(err).Hint, "config.json")
+	}
 }
 
 func TestATokenServerOnAnotherLocalAddressIsNotAsked(t *testing.T) {

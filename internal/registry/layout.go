@@ -27,7 +27,8 @@ const (
 func layerOf(r Reference, manifest []byte) (ocispec.Descriptor, error) {
 	wrong := func(format string, args ...any) (ocispec.Descriptor, error) {
 		return ocispec.Descriptor{}, abi.NewError(abi.CodeInvalidArgument,
-			r.String()+": is no module: "+fmt.Sprintf(format, args...))
+			r.String()+": is no module: "+fmt.Sprintf(format, args...)).
+			WithHint("`memhost push` stores a module in the form that is read")
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(manifest, &m); err != nil {
@@ -67,8 +68,7 @@ func verified(r Reference, from io.Reader, d ocispec.Descriptor) ([]byte, error)
 	case err != nil:
 		return nil, abi.WrapError(abi.CodeBackend,
 			fmt.Sprintf("%s: the registry sent other bytes than %s of %d bytes: %s", r, d.Digest, d.Size, err), err).
-			WithHint("the registry, or something on the way, changes what it sends: try another one that has it, " +
-				"as with MEMHOST_MIRRORS")
+			WithHint(other)
 	}
 	return b, nil
 }

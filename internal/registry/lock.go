@@ -54,7 +54,7 @@ func ReadLock(path string) (*Lock, error) {
 	}
 	for name, digest := range l.Modules {
 		r, err := ParseReference(name)
-		if err != nil || r.Digest != "" || !isDigest(digest) {
+		if err != nil || r.String() != name || r.Digest != "" || !isDigest(digest) {
 			return wrong(fmt.Sprintf("pins %q to %q, want a reference with a tag and a sha256 digest", name, digest))
 		}
 	}
@@ -85,6 +85,21 @@ func (l *Lock) Set(r Reference) {
 	if r.Tag != "" {
 		l.Modules[r.tagged()] = r.Digest
 	}
+}
+
+// UpdateLock pins a reference with a tag in a lock file, one process after the other. An error has the code
+// invalid_argument.
+func UpdateLock(path string, r Reference) error {
+	defer alone(path)()
+	l, err := ReadLock(path)
+	if err != nil {
+		return err
+	}
+	l.Set(r)
+	if err := l.Write(path); err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, path+": cannot be written: "+err.Error(), err)
+	}
+	return nil
 }
 
 // Write writes a lock file whole.

@@ -1,9 +1,12 @@
 package registry
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,10 +46,28 @@ func TestADamagedLockFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), LockFile)
 	for _, text := range []string{"", "[]", "{}", `{"version":2}`, `{"version":1,"more":1}`, `{"version":1} {}`,
 		`{"version":1,"modules":{"mem":"sha256:` + strings.Repeat("a", 64) + `"}}`,
-		`{"version":1,"modules":{"oci://ghcr.io/mem:1":"sha256:aa"}}`} {
+		`{"version":1,"modules":{"oci://ghcr.io/mem:1":"sha256:aa"}}`,
+		`{"version":1,"modules":{"oci://ghcr.io/mem":"sha256:` + strings.Repeat("a", 64) + `"}}`} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := ReadLock(path)
 		require.ErrorContains(t, err, path, text)
 		assert.Equal(t, abi.CodeInvalidArgument, abi.AsError(err).Code)
 	}
+}
+
+func TestALockFileKeepsEveryPin(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("the last one to write wins here")
+	}
+	path := filepath.Join(t.TempDir(), LockFile)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			assert.NoError(t, UpdateLock(path, parsed(t, fmt.Sprintf("oci://ghcr.io/team/mem:%d@sha256:%064x", i, i))))
+		})
+	}
+	all.Wait()
+	l, err := ReadLock(path)
+	require.NoError(t, err)
+	assert.Len(t, l.Modules, 20)
 }

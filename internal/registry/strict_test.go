@@ -53,11 +53,42 @@ func TestARegistryThatHangsIsWaitedForOnce(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	c := newClient(t)
-	c.transport = &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond}
+	c.wait = 50 * time.Millisecond
 	_, _, err := c.Pull(t.Context(), parsed(t, "oci://"+hangs+"/team/mem:v1"))
 	require.ErrorContains(t, err, "timeout awaiting response headers")
 	assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 	assert.EqualValues(t, 1, asked.Load())
+}
+
+// TestAnAnswerThatStopsIsNotWaitedFor: what has begun may stop as well, in a module, a manifest or a list of what is
+// attached.
+func TestAnAnswerThatStopsIsNotWaitedFor(t *testing.T) {
+	stops := ""
+	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if stops == "" || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, stops) {
+			return false
+		}
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Content-Length", fmt.Sprint(len(tiny)))
+		_, _ = w.Write(tiny[:3])
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return true
+	})
+	at := pushed(t, newClient(t), host)
+	for _, stops = range []string{"/blobs/", "/manifests/v1"} {
+		c := newClient(t)
+		c.wait = 50 * time.Millisecond
+		_, _, err := c.Pull(t.Context(), parsed(t, "oci://"+host+"/team/mem:v1"))
+		require.ErrorContains(t, err, "the registry stopped in the middle of its answer")
+		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
+	}
+	stops = "/manifests/sha256-" // a list without the referrers API
+	c := newClient(t)
+	c.wait = 50 * time.Millisecond
+	_, err := c.Attached(t.Context(), at, kind)
+	require.ErrorContains(t, err, "the registry stopped in the middle of its answer")
+	assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 }
 
 func TestAnotherHostGetsOnlyReadersOfBlobs(t *testing.T) {

@@ -55,7 +55,7 @@ func (t *Tracer) run() {
 // when Close was called before that.
 func (t *Tracer) deliver(batch []*span) bool {
 	for pause := time.Second; ; pause = min(2*pause, longestPause) {
-		again, err := t.send(context.Background(), batch)
+		again, err := t.send(batch)
 		t.tell(err)
 		if !again {
 			return true
@@ -70,8 +70,6 @@ func (t *Tracer) deliver(batch []*span) bool {
 
 // finish sends what is left, once.
 func (t *Tracer) finish(batch []*span) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(t.within.Load()))
-	defer cancel()
 	for more := true; more; {
 		select {
 		case s := <-t.queue:
@@ -85,7 +83,7 @@ func (t *Tracer) finish(batch []*span) {
 		if len(batch) == 0 {
 			return
 		}
-		again, err := t.send(ctx, batch)
+		again, err := t.send(batch)
 		if again {
 			t.lost.Add(int64(len(batch)))
 		}
@@ -107,8 +105,8 @@ func (t *Tracer) tell(err error) {
 }
 
 // send sends a batch once, and counts it unless it may be sent again.
-func (t *Tracer) send(ctx context.Context, batch []*span) (again bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+func (t *Tracer) send(batch []*span) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(t.sending, sendTimeout)
 	defer cancel()
 	body, err := json.Marshal(t.request(batch))
 	if err != nil {

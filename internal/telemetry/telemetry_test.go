@@ -157,21 +157,30 @@ func TestACollectorThatIsDown(t *testing.T) {
 	assert.Equal(t, int64(2), log.n.Load(), "down and up again, once each")
 }
 
+// TestAProcessEndsThoughTheCollectorHangs: whether a request is under way by then or not.
 func TestAProcessEndsThoughTheCollectorHangs(t *testing.T) {
 	c := collector.New(t)
-	hang := make(chan struct{})
+	hang, asked := make(chan struct{}), make(chan struct{}, 10)
 	t.Cleanup(func() { close(hang) })
-	c.Answer(func(http.ResponseWriter) bool { <-hang; return true })
-	tr := tracer(c, func(o *telemetry.Options) { o.Every = time.Hour })
-	_, s := tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
-	s.End("")
-	began := time.Now()
-	tr.Close(100 * time.Millisecond)
-	assert.Less(t, time.Since(began), 9*time.Second)
-	_, lost := tr.Counts()
-	assert.Equal(t, int64(1), lost)
-	_, s = tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
-	s.End("") // it neither blocks nor panics
+	c.Answer(func(http.ResponseWriter) bool { asked <- struct{}{}; <-hang; return true })
+	for _, every := range []time.Duration{time.Hour, time.Millisecond} {
+		tr := tracer(c, func(o *telemetry.Options) { o.Every = every })
+		_, s := tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
+		s.End("")
+		if every < time.Hour {
+			<-asked
+		}
+		began := time.Now()
+		tr.Close(100 * time.Millisecond)
+		assert.Less(t, time.Since(began), 9*time.Second)
+		if every == time.Hour {
+			<-asked
+		}
+		_, lost := tr.Counts()
+		assert.Equal(t, int64(1), lost)
+		_, s = tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
+		s.End("") // it neither blocks nor panics
+	}
 }
 
 func TestWhatTheCollectorRefusesIsLost(t *testing.T) {

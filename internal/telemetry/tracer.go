@@ -55,7 +55,8 @@ type Tracer struct {
 	queue   chan *span
 	ending  chan struct{} // closed by Close
 	ended   chan struct{}
-	within  atomic.Int64 // how long Close waits, in ns
+	sending context.Context // of all requests
+	abort   context.CancelFunc
 
 	sent, lost atomic.Int64
 	down       bool // the collector did not answer when it was last asked; of the sending goroutine
@@ -80,6 +81,7 @@ func New(o Options) *Tracer {
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}, queue: make(chan *span, queued), ending: make(chan struct{}), ended: make(chan struct{})}
+	t.sending, t.abort = context.WithCancel(context.Background())
 	go t.run()
 	return t
 }
@@ -89,9 +91,11 @@ func (t *Tracer) Counts() (sent, lost int64) { return t.sent.Load(), t.lost.Load
 
 // Close sends what waits, for at most within, and ends sending. Later spans are dropped.
 func (t *Tracer) Close(within time.Duration) {
-	t.within.Store(int64(within))
+	limit := time.AfterFunc(within, t.abort)
 	close(t.ending)
 	<-t.ended
+	limit.Stop()
+	t.abort()
 	t.http.CloseIdleConnections()
 }
 

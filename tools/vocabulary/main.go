@@ -1,7 +1,7 @@
 // Command vocabulary writes the vocabularies that package tokens embeds, from those of
-// github.com/tiktoken-go/tokenizer: every token in the order of its rank, one byte of length before each, compressed
-// by the command `zstd` at its highest level, which leaves 7 % less than Go's encoder does. Its test holds the files,
-// and the counts of package tokens, against that library's.
+// github.com/tiktoken-go/tokenizer: the tokens' lengths in the order of their ranks, a byte each, then the tokens;
+// compressed by the command `zstd` at its highest level, which leaves 7 % less than Go's encoder does. Its test holds
+// the files, and the counts of package tokens, against that library's.
 //
 //	go run ./vocabulary ../internal/text/tokens
 package main
@@ -40,12 +40,12 @@ func run(args []string) error {
 
 // vocabulary returns what package tokens reads, not yet compressed.
 func vocabulary(c *codec.Codec) []byte {
-	var b []byte
+	var lengths, tokens []byte
 	for id := uint(0); ; id++ {
 		token, err := c.Decode([]uint{id})
 		if err != nil { // the last one has been added
-			return b
+			return append(lengths, tokens...)
 		}
-		b = append(append(b, byte(len(token))), token...)
+		lengths, tokens = append(lengths, byte(len(token))), append(tokens, token...)
 	}
 }

@@ -76,7 +76,11 @@ class Memory:
             "budget": {"max_tokens": self._max_tokens} if self._max_tokens else {},
         }
         try:
-            late = self.sender.settle(scope.key, self._fresh)
+            try:
+                late = self.sender.settle(scope.key, self._fresh)
+            except Exception as e:
+                late = 0
+                log.warning("it cannot be told whether earlier turns are still on their way, the queue cannot be read: %s", e)
             if late:
                 log.warning("%d earlier turns of this memory are still on their way to the slot; the context may lack them", late)
             return self.slot.retrieve(request, max(0.001, until - time.monotonic())).text
@@ -122,7 +126,11 @@ class Memory:
 
     def close(self, seconds: float = 5.0) -> int:
         """Delivers what it still can, for at most this long. Answers how many events wait on disk for the next start."""
-        left = self.sender.close(seconds)
+        try:
+            left = self.sender.close(seconds)
+        except Exception as e:
+            log.error("how many turns wait cannot be told, the queue in %s cannot be read: %s", self.outbox.folder, e)
+            return 0
         if left:
             log.warning("%d turns wait in %s and are sent when an agent runs again", left, self.outbox.folder)
         return left

@@ -172,8 +172,8 @@ class Sender:
             self._say("error", f"event {event.event_id} is not recorded, the slot refuses it: {error}. It is set aside ({self._queue})")
             return
         self._outbox.failed(event, str(error))
-        # No slot, or one that lets nobody in, concerns every scope; a backend's trouble may concern one.
-        key = "" if error.code in ("unreachable", "slow", "unauthenticated", "denied") else event.scope
+        # No slot, or one that lets nobody in, concerns every scope; a backend's trouble, or a slot that serves other scopes, may concern one.
+        key = "" if error.code in ("unreachable", "slow", "unauthenticated") else event.scope
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             pause = max(error.retry_after, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)))

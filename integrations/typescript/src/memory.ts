@@ -25,7 +25,10 @@ export interface Options {
 }
 
 // Errors that lie in the event: no slot will take it as it is.
-const REFUSED = new Set(["invalid_argument", "conflict", "too_large"]);
+const REFUSED = new Set(["invalid_argument", "conflict", "too_large", "set_aside"]);
+// Errors of which it is not known whose they are: an event that meets one so often (about an hour) is set aside, for those behind it.
+const GIVE_UP = new Set(["internal", "backend", "isolation_breach", "unsupported", "not_found"]);
+const GIVE_UP_AFTER = 60;
 // How often an event is sent whose receipt says each time that it is uncertain, and not after what time to ask again.
 const UNCERTAIN_MOST = 8;
 
@@ -37,8 +40,10 @@ export class Memory {
   #last = "";
   #delivering: Promise<void> = Promise.resolve();
   #busy = false;
+  #ending = new AbortController();
   #failures = 0;
-  #uncertain = new Map<string, number>();
+  #outage = false; // it has been said that turns wait
+  #tries = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(o: Options) {
@@ -103,13 +108,16 @@ export class Memory {
     await Promise.race([this.#delivering, pause(ms, undefined, { ref: false })]);
   }
 
-  /** Delivers what it still can, and gives how many turns wait on disk for the next start. */
-  async close(): Promise<number> {
+  /** Delivers what it still can, for at most so many milliseconds, and gives how many turns wait on disk for the next start. */
+  async close(ms = 5000): Promise<number> {
     clearTimeout(this.#timer);
+    const over = setTimeout(() => this.#ending.abort(), ms);
     await this.#delivering;
     await this.#deliver();
+    clearTimeout(over);
     clearTimeout(this.#timer);
-    return (await this.waiting()).length;
+    this.#ending = new AbortController();
+    return (await this.waiting().catch(() => [])).length; // where the folder cannot be read, that has been said
   }
 
   /** Writes an event under a name that sorts by time and is this process's own. It survives a power loss when the promise is kept. */
@@ -143,29 +151,32 @@ export class Memory {
         const path = join(this.#o.queue, name);
         const text = await readFile(path, "utf8").catch(gone);
         if (text === undefined) continue; // another process has delivered it
-        const event = JSON.parse(text) as MemoryEvent;
+        const event = parsed(text);
+        if (event === undefined) {
+          await this.#setAside(name, "invalid_argument: the file holds no event");
+          continue;
+        }
         const scope = JSON.stringify([event.run_id, event.user_id]);
         if (held.has(scope)) continue;
         try {
-          this.#settled(event, await this.slot.record(event, 120_000));
+          this.#settled(event, await this.slot.record(event, 120_000, this.#ending.signal));
           await rm(path, { force: true });
+          this.#tries.delete(event.event_id);
           this.#failures = 0;
         } catch (e) {
           const error = e instanceof SlotError ? e : new SlotError("internal", String(e), true);
-          if (REFUSED.has(error.code) || error.code === "set_aside") {
-            await mkdir(join(this.#o.queue, "aside"), { recursive: true });
-            await rename(path, join(this.#o.queue, "aside", name)).catch(gone);
-            this.log(`event ${event.event_id} is not recorded, and is kept in ${join(this.#o.queue, "aside")}: ${error.message}`);
+          if (REFUSED.has(error.code) || (GIVE_UP.has(error.code) && this.#tried(event) >= GIVE_UP_AFTER)) {
+            await this.#setAside(name, error.message);
             continue;
           }
           held.add(scope);
           again = Math.max(error.retryAfter, Math.min(60_000, 500 * 2 ** this.#failures));
-          if (["unreachable", "slow", "unauthenticated", "denied"].includes(error.code)) {
-            if (this.#failures === 0) this.log(`turns wait in ${this.#o.queue} and are sent later: ${error.message}`);
-            break; // no slot, or one that lets nobody in, concerns every scope
-          }
+          if (!this.#outage) this.log(`turns wait in ${this.#o.queue} and are sent later: ${error.message}`);
+          this.#outage = true;
+          if (["unreachable", "slow", "unauthenticated"].includes(error.code)) break; // no slot, or one that lets nobody in, concerns every scope
         }
       }
+      if (held.size === 0) this.#outage = false;
     } catch (e) {
       this.log(`the queue in ${this.#o.queue} cannot be read: ${String(e)}`);
       again = 60_000;
@@ -174,18 +185,43 @@ export class Memory {
     }
     if (again > 0) {
       this.#failures++;
+      clearTimeout(this.#timer);
       this.#timer = setTimeout(() => this.#wake(), again).unref();
     }
+  }
+
+  /** Counts an attempt that settled nothing, and gives how many there were. */
+  #tried(event: MemoryEvent): number {
+    const tries = (this.#tries.get(event.event_id) ?? 0) + 1;
+    this.#tries.set(event.event_id, tries);
+    return tries;
+  }
+
+  /** Keeps an event that no slot takes, out of the way of the others. */
+  async #setAside(name: string, why: string): Promise<void> {
+    const aside = join(this.#o.queue, "aside");
+    await mkdir(aside, { recursive: true });
+    await rename(join(this.#o.queue, name), join(aside, name)).catch(gone);
+    this.log(`a turn is not recorded, and is kept as ${join(aside, name)}: ${why}`);
   }
 
   /** Throws where an event may not have arrived: when it comes again the slot asks its backend first, and sends only what is missing. */
   #settled(event: MemoryEvent, receipt: Receipt): void {
     if (receipt.status !== "uncertain" && receipt.status !== "partial") return;
-    const tries = (this.#uncertain.get(event.event_id) ?? 0) + 1;
-    this.#uncertain.set(event.event_id, tries);
+    const tries = this.#tried(event);
     const why = receipt.warnings?.join("; ") || "the slot does not say why";
     if (receipt.retry_after_ms === undefined && tries >= UNCERTAIN_MOST) throw new SlotError("set_aside", `${receipt.status}: ${why}`, false);
     throw new SlotError(receipt.status, why, true, receipt.retry_after_ms ?? 0);
+  }
+}
+
+/** The event in a file, undefined where there is none. */
+function parsed(text: string): MemoryEvent | undefined {
+  try {
+    const event = JSON.parse(text) as MemoryEvent | null;
+    return typeof event?.event_id === "string" ? event : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -183,14 +183,19 @@ const server: Plugin = async ({ client }, given = {}) => {
   const { MEMHOST_HOOK: mode, MEMHOST_RUN, MEMHOST_USER, MEMHOST_QUEUE, XDG_DATA_HOME } = process.env;
   if (mode === "off") return {};
   const { run, user, queue, ...rest } = given as Options;
+  const log = (message: string): void => {
+    // OpenCode's log, and a line on the screen. Neither throws: the client gives errors as values.
+    void client.app.log({ body: { service: "memhost", level: "warn", message: `memhost: ${message}` } });
+    void client.tui.showToast({ body: { title: "memhost", message, variant: "warning" } });
+  };
+  if (mode && mode !== "read") {
+    log(`no memory: MEMHOST_HOOK is ${mode}, want read or off`);
+    return {};
+  }
   const memory = new Memory({
     ...rest,
     queue: queue || MEMHOST_QUEUE || join(XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode", "memhost"),
-    log: (message) => {
-      // OpenCode's log, and a line on the screen. Neither throws: the client gives errors as values.
-      void client.app.log({ body: { service: "memhost", level: "warn", message: `memhost: ${message}` } });
-      void client.tui.showToast({ body: { title: "memhost", message, variant: "warning" } });
-    },
+    log,
   });
   const parentOf = async (id: string): Promise<string | undefined> => {
     const { data, error } = await client.session.get({ path: { id } });

@@ -97,6 +97,7 @@ export function memoryExtension(memory: Memory, scope: Scope, records = true): (
 export default function (pi: ExtensionAPI): void {
   const { MEMHOST_HOOK: mode, MEMHOST_RUN: runId = "pi", MEMHOST_USER: userId = userInfo().username } = process.env;
   if (mode === "off") return;
+  if (mode && mode !== "read") return console.warn(`memhost: no memory: MEMHOST_HOOK is ${mode}, want read or off`);
   const queue = process.env.MEMHOST_QUEUE ?? join(homedir(), ".pi", "agent", "memhost");
   memoryExtension(new Memory({ queue }), { runId, userId }, mode !== "read")(pi);
 }

@@ -71,19 +71,21 @@ export class Slot {
     return answer.formatted_context;
   }
 
-  /** Records an event. Sending one again is safe. Errors: SlotError. */
-  async record(event: MemoryEvent, ms: number): Promise<Receipt> {
-    const answer = await this.#post("/v1/events", event, ms);
+  /** Records an event, until end is aborted. Sending one again is safe. Errors: SlotError. */
+  async record(event: MemoryEvent, ms: number, end?: AbortSignal): Promise<Receipt> {
+    const answer = await this.#post("/v1/events", event, ms, end);
     if (typeof answer.status !== "string") throw this.#foreign();
     return answer as unknown as Receipt;
   }
 
-  async #post(path: string, body: unknown, ms: number): Promise<Record<string, unknown>> {
+  async #post(path: string, body: unknown, ms: number, end?: AbortSignal): Promise<Record<string, unknown>> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.#token) headers.Authorization = `Bearer ${this.#token}`;
+    const time = AbortSignal.timeout(ms);
+    const signal = end ? AbortSignal.any([time, end]) : time;
     let response: Response, answer: Record<string, unknown> | null;
     try {
-      response = await fetch(this.url + path, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(ms), redirect: "error" });
+      response = await fetch(this.url + path, { method: "POST", headers, body: JSON.stringify(body), signal, redirect: "error" });
       const text = await response.text();
       try {
         answer = JSON.parse(text) as Record<string, unknown> | null;
@@ -91,6 +93,7 @@ export class Slot {
         answer = null;
       }
     } catch (e) {
+      if (end?.aborted) throw new SlotError("slow", `no answer of ${this.url} before the program ended`, true);
       if (e instanceof Error && e.name === "TimeoutError") throw new SlotError("slow", `no answer of ${this.url} within ${ms} ms`, true);
       const cause = e instanceof Error && e.cause instanceof Error ? e.cause.message : String(e);
       throw new SlotError("unreachable", `${this.url}: ${cause}`, true);

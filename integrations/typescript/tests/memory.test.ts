@@ -1,6 +1,9 @@
 // The client's queue, with the real memhost.
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
@@ -10,6 +13,17 @@ import { endAll, RunningSlot } from "./slot.ts";
 afterEach(endAll);
 
 const ann: Scope = { runId: "study", userId: "ann" };
+
+/** A stand-in for a slot, and a memory with a queue before it. */
+async function answering(answer: RequestListener): Promise<{ memory: Memory; queue: string; lines: string[] }> {
+  const server = createServer(answer).listen(0, "127.0.0.1").unref();
+  await once(server, "listening");
+  const queue = join(mkdtempSync(join(tmpdir(), "memhost-ts-")), "queue"), lines: string[] = [];
+  mkdirSync(queue);
+  writeFileSync(join(queue, "0-damaged.json"), '{"event_id"');
+  const { port } = server.address() as AddressInfo;
+  return { memory: new Memory({ queue, server: `127.0.0.1:${port}`, log: (line) => lines.push(line) }), queue, lines };
+}
 
 test("what waits when the program ends is delivered by the next one", async () => {
   const slot = new RunningSlot();
@@ -36,7 +50,7 @@ test("an event that no slot takes is kept beside, and holds back no other", asyn
   await memory.record("t2", ann, "s", [{ role: "user", content: "two" }]);
   assert.equal(await memory.close(), 0);
   assert.deepEqual(slot.said(ann), ["one", "two"]);
-  assert.ok(lines.some((line) => line.includes("is kept in") && line.includes("conflict")));
+  assert.ok(lines.some((line) => line.includes("is kept as") && line.includes("conflict")));
 });
 
 test("nothing is recorded of a turn in which nobody spoke, and a full queue keeps the oldest, and says so", async () => {
@@ -62,4 +76,38 @@ test("processes that share a queue lose and double nothing", async () => {
   assert.equal(slot.said(ann).length, 20);
   assert.equal(new Set(slot.said(ann)).size, 20);
   assert.deepEqual(lines, []);
+});
+
+test("the end does not wait for a slot that hangs", async () => {
+  const { memory } = await answering(() => {});
+  await memory.record("t1", ann, "s", [{ role: "user", content: "hello" }]);
+  const began = Date.now();
+  assert.equal(await memory.close(200), 1);
+  assert.ok(Date.now() - began < 30_000);
+});
+
+test("a scope that is refused, and a damaged file, hold back no other scope; what waits is said", async () => {
+  const took: string[] = [];
+  const { memory, queue, lines } = await answering((request, response) => {
+    let text = "";
+    request.on("data", (part) => (text += String(part))).on("end", () => {
+      const { user_id: user } = JSON.parse(text) as { user_id: string };
+      if (user === "ann") response.writeHead(403).end(JSON.stringify({ code: "denied", message: "user_id: this door serves the configured scope only" }));
+      else response.end(JSON.stringify({ status: took.push(user) && "committed" }));
+    });
+  });
+  await memory.record("t1", ann, "s", [{ role: "user", content: "hello" }]);
+  await memory.record("t1", { ...ann, userId: "bob" }, "s", [{ role: "user", content: "hello" }]);
+  assert.equal(await memory.close(), 1);
+  assert.deepEqual(took, ["bob"]);
+  assert.deepEqual(readdirSync(join(queue, "aside")), ["0-damaged.json"]);
+  assert.equal(lines.filter((line) => line.startsWith("turns wait in") && line.includes("denied")).length, 1);
+});
+
+test("a queue that cannot be used costs the record alone", async () => {
+  const lines: string[] = [];
+  const memory = new Memory({ queue: join(process.execPath, "queue"), server: "127.0.0.1:1", log: (line) => lines.push(line) });
+  await memory.record("t1", ann, "s", [{ role: "user", content: "hello" }]);
+  assert.equal(await memory.close(), 0);
+  assert.ok(lines.some((line) => line.startsWith("the turn t1 is not recorded")));
 });

@@ -124,4 +124,7 @@ test("the plugin: its options are before the environment, it asks OpenCode who h
   assert.deepEqual(slot.said({ runId: "home", userId: "ann" }), ["hello"]);
   process.env.MEMHOST_HOOK = "off";
   assert.deepEqual(await plugin.server({ client } as never), {});
+  process.env.MEMHOST_HOOK = "OFF";
+  assert.deepEqual(await plugin.server({ client } as never), {});
+  assert.equal(told.at(-1), "no memory: MEMHOST_HOOK is OFF, want read or off");
 });

@@ -119,7 +119,7 @@ test("docs/agents.md: pi with the package, at the command line", async () => {
   await pi(lines[0]!.replace("./integrations/typescript", join(import.meta.dirname, "..")).split(" "));
   assert.match(await pi(["-p", "--model", "stub/stub", "I like oolong."]), /Noted\./);
   assert.deepEqual(slot.said({ runId: "pi", userId: "ann" }), ["I like oolong."], "the end of pi delivers");
-  for (const [mode, sees] of [["", true], ["read", true], ["off", false]] as const) {
+  for (const [mode, sees] of [["", true], ["read", true], ["off", false], ["OFF", false]] as const) {
     await pi(["-p", "--model", "stub/stub", `Which tea? ${mode}`], { MEMHOST_HOOK: mode });
     assert.equal(asked.at(-1)!.includes("I like oolong."), sees, mode);
   }

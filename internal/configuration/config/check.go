@@ -193,6 +193,10 @@ func (c *checker) list(k *key, v any, p []string) (any, bool) {
 		c.add(p, "found %s, want %s", found(p, v), k.wants())
 		return nil, false
 	}
+	want := "text"
+	if k.globs {
+		want = "a glob like test_*"
+	}
 	good := true
 	for i, e := range list {
 		at := append(slices.Clip(p), strconv.Itoa(i))
@@ -201,14 +205,14 @@ func (c *checker) list(k *key, v any, p []string) (any, bool) {
 		case !isText:
 			c.add(p, "element %d: found %s, want a string: put it in quotes", i+1, found(at, e))
 		case text == "" || !sound(text):
-			c.add(p, "element %d: found %s, want a glob like test_*", i+1, found(at, e))
+			c.add(p, "element %d: found %s, want %s", i+1, found(at, e), want)
 		case len(k.choices) > 0:
 			if isOneOf(text, k.choices) {
 				continue
 			}
 			c.add(p, "element %d: found %s, want one of %s", i+1, found(at, e), strings.Join(k.choices, ", "))
 		default:
-			if _, err := path.Match(text, ""); err != nil {
+			if _, err := path.Match(text, ""); k.globs && err != nil {
 				c.add(p, "element %d: found %s, want a glob like test_*: a bracket or backslash in it is not complete",
 					i+1, found(at, e))
 				break

@@ -49,6 +49,7 @@ type key struct {
 	def      any
 	doc      string
 	choices  []string
+	globs    bool // of a list's elements
 	min, max int64
 }
 
@@ -98,7 +99,7 @@ func keys() []key {
 			doc: "How long a smoke waits for a slow backend before its verdict is pending."},
 		{path: "memory.read_only_test_sessions", kind: aTruth, def: false,
 			doc: "Makes sessions that match test_sessions read-only."},
-		{path: "memory.test_sessions", kind: aList, def: []string{}, doc: "Globs of session ids."},
+		{path: "memory.test_sessions", kind: aList, globs: true, def: []string{}, doc: "Globs of session ids."},
 		{path: "memory.feedback", kind: aTruth, def: false, doc: "Lets feedback change memory, where the provider can; " +
 			"the run manifest says so."},
 		{path: "memory.lookup_existing", kind: aTruth, def: true,

@@ -26,7 +26,7 @@ type Trust struct {
 
 // trustForms is what a line may be.
 const trustForms = "sha256:HEX of a module, oci://HOST/NAME signed by KEY.pub, or oci://HOST/NAME signed by IDENTITY " +
-	"issued by URL, where NAME may end in /* and IDENTITY in /* or @*; until 2027-01-31 may follow"
+	"issued by URL, where NAME may end in /* and IDENTITY in /* or @*; until 2027-01-31 may follow a signer"
 
 // Names reports whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
 func (t Trust) Names(module string) bool {
@@ -35,6 +35,9 @@ func (t Trust) Names(module string) bool {
 	}
 	return t.Modules != "" && t.Modules == module
 }
+
+// Ended reports whether the line has had its last day.
+func (t Trust) Ended(now time.Time) bool { return !t.Until.IsZero() && !now.Before(t.Until) }
 
 // readTrust reads a line; ok is false where it has none of the forms.
 func readTrust(line string) (t Trust, ok bool) {

@@ -81,4 +81,17 @@ func TestOtherLinesOfTrustAreRefused(t *testing.T) {
 	_, err := Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{
 		"modules.trust": []string{"nonsense"}}})
 	require.ErrorContains(t, err, `found "nonsense", want sha256:HEX`)
+	_, err = Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{"modules.trust": []string{""}}})
+	require.ErrorContains(t, err, "found an empty string, want text")
+}
+
+func TestOnlySessionsAreGlobs(t *testing.T) {
+	_, err := Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{
+		"modules.trust": []string{"oci://ghcr.io/mem signed by [a.pub"}}})
+	require.NoError(t, err, "a file may have a bracket")
+	for _, glob := range []string{"", "[a"} {
+		_, err = Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{
+			"memory.test_sessions": []string{glob}}})
+		require.ErrorContains(t, err, "want a glob like test_*")
+	}
 }

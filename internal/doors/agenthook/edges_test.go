@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/agenthook"
+	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
 // untouched lets the folders of all sessions be as old as the tests' clock says, not the computer's.
@@ -71,6 +74,50 @@ func TestAPromptWaitsForItsContextNoLongerThanItMay(t *testing.T) {
 	require.Less(t, time.Since(began), 25*time.Second)
 	a.tell(stop("s1", "Noted."))
 	require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+}
+
+// TestAFullOutboxIsSaidWithWhatToDo: the oldest turn stays, and the next one waits as prompts until there is room.
+func TestAFullOutboxIsSaidWithWhatToDo(t *testing.T) {
+	a := start(t)
+	a.slot.fail = abi.NewError(abi.CodeUnavailable, "no slot answers").WithReason(client.ReasonNoSlot).WithHint("start one")
+	a.change = func(o *agenthook.Options) {
+		var err error
+		o.Box, err = outbox.Open(filepath.Join(a.folder, "small"), outbox.Options{Most: 1})
+		require.NoError(t, err)
+		o.Deliver = func() { o.Box.Deliver(t.Context(), a.slot) }
+	}
+	require.Regexp(t, `: no slot answers; start one$`, a.tell(prompt("s1", "One.")).Message)
+	a.tell(stop("s1", "1"))
+	a.tell(prompt("s1", "Two."))
+	require.Regexp(t, `^memhost: the turn is not recorded yet: .*full, 1 events wait .*; start the slot that they wait for`,
+		a.tell(stop("s1", "2")).Message)
+	a.slot.fail = nil
+	a.tell(prompt("s1", "Three."))
+	a.tell(stop("s1", "3"))
+	require.Equal(t, []string{"user: One.\nassistant: 1", "user: Two.\nuser: Three.\nassistant: 3"}, a.words())
+}
+
+// TestTwoMemoriesOfOneSessionAreNotMixed: the user's settings and the project's may each have a hook, and flags change.
+func TestTwoMemoriesOfOneSessionAreNotMixed(t *testing.T) {
+	a, run := start(t), "home"
+	a.change = func(o *agenthook.Options) { o.Scope.RunID = run }
+	for _, run = range []string{"home", "tea"} {
+		a.tell(prompt("s1", "Both."))
+		a.now = a.now.Add(time.Second - time.Minute) // the two hooks of a prompt run at once
+	}
+	a.tell(stop("s1", "Yes."))
+	require.Equal(t, []string{"user: Both.\nassistant: Yes.", "user: Both.\nassistant: Yes."}, a.words())
+	run = "home"
+	a.tell(prompt("s1", "My PIN is 1234."))
+	run = "work"
+	a.tell(prompt("s1", "Hello."))
+	a.tell(stop("s1", "Hello from work."))
+	require.Equal(t, []string{"user: My PIN is 1234.", "user: Hello.\nassistant: Hello from work."}, a.words()[2:])
+	runs := make([]string, 0, 4)
+	for _, e := range a.slot.told {
+		runs = append(runs, e.RunID)
+	}
+	require.Equal(t, []string{"home", "tea", "home", "work"}, runs)
 }
 
 func TestASessionStaysWithTheProjectThatItBeganIn(t *testing.T) {
@@ -139,7 +186,7 @@ func TestUndoLeavesEmptyListsOfTheUsers(t *testing.T) {
 	installed, err := agenthook.Install(before, "claude-code", "/usr/bin/memhost hook claude-code")
 	require.NoError(t, err)
 	require.NotEqual(t, string(before), string(installed))
-	after, err := agenthook.Uninstall(installed)
+	after, err := agenthook.Uninstall(installed, "/usr/bin/memhost hook claude-code")
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
 	require.Empty(t, agenthook.Diff(before, after))

@@ -2,6 +2,7 @@ package agenthook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
@@ -114,6 +116,9 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 		write(o, answer{Message: "memhost: no memory: " + e.Message + "; " + e.Hint}, p.Event, out)
 		return
 	}
+	if p.odd != nil {
+		o.Logger.Warn("a field of the hook's input is not what memhost knows, and was passed over", "error", p.odd)
+	}
 	write(o, (&hook{Options: o, payload: p}).run(ctx), p.Event, out)
 }
 
@@ -125,7 +130,7 @@ func write(o Options, a answer, event string, out io.Writer) {
 
 // run deals with the event.
 func (h *hook) run(ctx context.Context) answer {
-	if h.payload.AgentID != "" {
+	if id := h.payload.AgentID; id != nil && id != "" {
 		return answer{} // a sub-agent: its prompt and its answer are not a person's conversation
 	}
 	if h.Problem != nil {
@@ -134,7 +139,7 @@ func (h *hook) run(ctx context.Context) answer {
 		if h.payload.Event != eventSessionStart {
 			return answer{}
 		}
-		return answer{Message: "memhost: no memory in this session: " + h.Problem.Error()}
+		return answer{Message: "memhost: no memory in this session: " + withHint(h.Problem)}
 	}
 	var err error
 	h.session, err = openSession(h.Folder, h.payload.SessionID, h.Now)
@@ -227,6 +232,9 @@ func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
 		h.Logger.Warn("context is absent: the slot gave none", "code", e.Code, "error", e.Message, "hint", e.Hint)
 		if !h.notes.Outage {
 			a.Message = "memhost: no memory for now, what is said is kept and delivered later: " + e.Message
+			if e.Reason == client.ReasonNoSlot { // other hints are for programs
+				a.Message += "; " + e.Hint
+			}
 		}
 	}
 	h.notes.Outage = err != nil
@@ -298,24 +306,49 @@ func (n *notes) learnCrons(p *payload) {
 	}
 }
 
-// record puts the prompts of a session into the box as one event, with the answer where stop has one. With NoRecord
-// there are those alone that were kept before, by this session or by one that was killed.
+// record puts the prompts of a session into the box as one event, for each scope, with the answer where stop has one.
+// With NoRecord there are those alone that were kept before, by this session or by one that was killed.
 func (h *hook) record(s *session, stop *payload) answer {
 	prompts, files, err := s.pending()
 	if stop != nil {
 		prompts, files = upTo(prompts, files, stop.TurnID)
 	}
-	if err == nil && len(prompts) > 0 {
-		err = h.Box.Add(h.event(prompts, stop))
+	for _, turn := range ofEachScope(prompts) {
+		answered := stop
+		if turn[len(turn)-1].Text != prompts[len(prompts)-1].Text {
+			answered = nil // it answers what was said later, in another memory
+		}
+		err = errors.Join(err, h.Box.Add(h.event(turn, answered)))
 	}
 	if err == nil {
 		err = s.remove(files)
 	}
 	if err != nil {
 		h.Logger.Error("the turn is not recorded; its prompts stay on disk", "error", err, "folder", s.dir)
-		return answer{Message: "memhost: the turn is not recorded: " + err.Error()}
+		return answer{Message: "memhost: the turn is not recorded yet: " + withHint(err)}
 	}
 	return answer{}
+}
+
+// ofEachScope takes prompts apart by whose they are. There are several where two hooks serve one agent, or where the
+// hook's flags have changed since a turn that never ended.
+func ofEachScope(prompts []prompt) (turns [][]prompt) {
+	for _, p := range prompts {
+		at := slices.IndexFunc(turns, func(turn []prompt) bool { return turn[0].Scope == p.Scope })
+		if at < 0 {
+			at, turns = len(turns), append(turns, nil)
+		}
+		turns[at] = append(turns[at], p)
+	}
+	return turns
+}
+
+// withHint is an error for a person.
+func withHint(err error) string {
+	if e := abi.AsError(err); e.Hint != "" {
+		return err.Error() + "; " + e.Hint
+	}
+	return err.Error()
 }
 
 // event is a turn as memory takes it. Its id follows from what it holds, so that a turn reported twice is one event.

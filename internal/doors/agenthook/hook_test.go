@@ -284,10 +284,12 @@ func TestSessionStartAsksForTheProjectOrAfterACompactionForTheLastPrompt(t *test
 
 func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 	for payload, want := range map[string]string{
-		`{"session_id":"s1","hook_event_name":"UserPromptSubmit"}`: "lacks prompt",
-		`{"hook_event_name":"Stop"}`:                               "lacks session_id",
-		`{"session_id":"s1"}`:                                      "lacks hook_event_name",
-		`{"session_id":7,"hook_event_name":"Stop"}`:                "not the JSON object",
+		`{"session_id":"s1","hook_event_name":"UserPromptSubmit"}`:             "lacks prompt",
+		`{"hook_event_name":"Stop"}`:                                           "lacks session_id",
+		`{"session_id":"s1"}`:                                                  "lacks hook_event_name",
+		`{"session_id":7,"hook_event_name":"Stop"}`:                            "lacks session_id (session_id is a JSON number)",
+		`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":{}}`: "lacks prompt (prompt is a JSON object)",
+		`[]`:       "not the JSON object",
 		`not JSON`: "not the JSON object",
 		``:         "not the JSON object",
 		`{"session_id":"s1","hook_event_name":"Notification"}`: "does nothing at this event",
@@ -295,13 +297,27 @@ func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 		a := start(t)
 		shown := a.raw(payload)
 		if strings.Contains(payload, "UserPromptSubmit") {
-			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input lacks prompt; this version`)
+			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input lacks prompt`)
+			require.Contains(t, shown, `; this version`)
 		} else {
 			require.Empty(t, shown, "a message at each event would be too many")
 		}
 		require.Contains(t, a.log.String(), want, payload)
 		require.Empty(t, a.words())
 	}
+}
+
+// TestAFieldOfAnotherTypeLosesNothingElse: a newer agent may write a field in another way.
+func TestAFieldOfAnotherTypeLosesNothingElse(t *testing.T) {
+	a := start(t)
+	said := a.tell(`{"session_id":"s1","cwd":7,"source":[],"hook_event_name":"UserPromptSubmit","prompt":"I like oolong."}`)
+	require.Equal(t, memory, said.Specific.Context)
+	require.Contains(t, a.log.String(), "cwd is a JSON number")
+	a.tell(`{"session_id":"s1","hook_event_name":"Stop","last_assistant_message":"Noted.","session_crons":{"a":1}}`)
+	require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+	a.tell(`{"session_id":"s1","agent_id":9,"hook_event_name":"UserPromptSubmit","prompt":"Look up teas."}`)
+	a.tell(stop("s1", "Found."))
+	require.Len(t, a.words(), 1, "a sub-agent")
 }
 
 func TestAConfigurationThatCannotBeUsedIsSaidAtTheStartOfASession(t *testing.T) {

@@ -3,6 +3,8 @@ package agenthook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -25,8 +27,8 @@ type payload struct {
 	CWD       string `json:"cwd"`
 	// TurnID is the id of the turn. Codex has it, Claude Code has not.
 	TurnID string `json:"turn_id"`
-	// AgentID is there only when a sub-agent is at work.
-	AgentID string `json:"agent_id"`
+	// AgentID is there only when a sub-agent is at work. Nil: the field is missing.
+	AgentID any `json:"agent_id"`
 	// Source says why a session starts: startup, resume, clear or compact.
 	Source string `json:"source"`
 	// Prompt is what was submitted. Nil: the field is missing.
@@ -37,6 +39,8 @@ type payload struct {
 	Crons []struct {
 		Prompt string `json:"prompt"`
 	} `json:"session_crons"`
+
+	odd error // of the first field with a value of another type: it counts as missing
 }
 
 // readPayload reads one object and names the field that an event cannot do without.
@@ -45,7 +49,12 @@ type payload struct {
 // payload is then as much as could be read, nil for the former.
 func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
-	if err := json.Unmarshal(text, p); err != nil {
+	err := json.Unmarshal(text, p)
+	var odd *json.UnmarshalTypeError
+	if errors.As(err, &odd) && odd.Field != "" { // the others have been read
+		p.odd, err = fmt.Errorf("%s is a JSON %s", odd.Field, odd.Value), nil
+	}
+	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument,
 			"the hook's input is not the JSON object that is expected: "+err.Error(), err)
 	}
@@ -55,11 +64,15 @@ func readPayload(text []byte) (*payload, error) {
 		missing = "hook_event_name"
 	case p.SessionID == "":
 		missing = "session_id"
-	case p.Event == eventPrompt && p.Prompt == nil:
+	case p.Event == eventPrompt && (p.Prompt == nil || *p.Prompt == "" && p.odd != nil): // an odd one is decoded as ""
 		missing = "prompt"
 	}
 	if missing != "" {
-		return p, abi.NewError(abi.CodeInvalidArgument, "the hook's input lacks "+missing).
+		message := "the hook's input lacks " + missing
+		if p.odd != nil {
+			message += " (" + p.odd.Error() + ")"
+		}
+		return p, abi.NewError(abi.CodeInvalidArgument, message).
 			WithHint("this version of the agent may have other hooks; docs/agents.md names the versions that were " +
 				"checked")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/doors/places"
 )
 
 // Placeholders in --run, --user and --agent for something that a hook finds out.
@@ -14,6 +15,11 @@ const (
 	PlaceProject = "{project}"
 	PlacePerson  = "{person}"
 )
+
+// CheckPlaces refuses a scope with placeholders that Expand does not fill.
+//
+// Errors: invalid_argument.
+func CheckPlaces(scope abi.MemoryScope) error { return places.Check(scope, PlaceProject, PlacePerson) }
 
 // Expand puts project and person into the ids of a scope.
 func Expand(scope abi.MemoryScope, project, person string) abi.MemoryScope {

@@ -120,12 +120,13 @@ func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) 
 	return prompts[:n], slices.DeleteFunc(files, func(name string) bool { return name >= after })
 }
 
-// toldBefore reports whether an equal prompt came just before.
+// toldBefore reports whether an equal prompt came just before, for the same memory.
 func toldBefore(prompts []prompt, p *prompt) bool {
 	for i := range prompts {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)
 		second, err2 := time.Parse(time.RFC3339Nano, p.Time)
-		if err == nil && err2 == nil && prompts[i].Text == p.Text && second.Sub(first) < together {
+		if err == nil && err2 == nil && prompts[i].Text == p.Text && prompts[i].Scope == p.Scope &&
+			second.Sub(first) < together {
 			return true
 		}
 	}

@@ -26,7 +26,8 @@ func Events(agent string) []string {
 // shorter.
 const settingsTimeout = 10
 
-// ours recognises a hook of memhost by its command, whatever the path of the program and its flags.
+// ours recognises a hook of memhost by its command, whatever the path of the program and its flags. A program that has
+// another name knows its own.
 var ours = regexp.MustCompile(`memhost[^\s'"]*['"]? +hook +(claude-code|codex)(\s|$)`)
 
 // member is a name of a JSON object with its value as it is written.
@@ -46,7 +47,7 @@ func Install(settings []byte, agent, command string) ([]byte, error) {
 	group := object([]member{{"hooks", array([]json.RawMessage{object([]member{{"type", text("command")},
 		{"command", text(command)},
 		{"timeout", json.RawMessage(strconv.Itoa(settingsTimeout))}})})}})
-	return edit(settings, func(event string, groups []json.RawMessage) []json.RawMessage {
+	return edit(settings, command, func(event string, groups []json.RawMessage) []json.RawMessage {
 		if slices.Contains(Events(agent), event) {
 			groups = append(groups, group)
 		}
@@ -55,15 +56,16 @@ func Install(settings []byte, agent, command string) ([]byte, error) {
 }
 
 // Uninstall gives the text without memhost's hooks, and without the arrays and objects that had nothing else.
+// command is one that Install would write.
 //
 // Errors: as Install.
-func Uninstall(settings []byte) ([]byte, error) {
-	return edit(settings, func(_ string, groups []json.RawMessage) []json.RawMessage { return groups }, nil)
+func Uninstall(settings []byte, command string) ([]byte, error) {
+	return edit(settings, command, func(_ string, groups []json.RawMessage) []json.RawMessage { return groups }, nil)
 }
 
-// edit takes memhost's hooks out, and hands what is left of each event to change. more are events to look at even where
-// the file has none of them.
-func edit(settings []byte, change func(event string, groups []json.RawMessage) []json.RawMessage,
+// edit takes memhost's hooks out, those with the program of command among them, and hands what is left of each event to
+// change. more are events to look at even where the file has none of them.
+func edit(settings []byte, command string, change func(event string, groups []json.RawMessage) []json.RawMessage,
 	more []string) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
@@ -87,7 +89,7 @@ func edit(settings []byte, change func(event string, groups []json.RawMessage) [
 	}
 	var left []member
 	for _, event := range events {
-		groups, taken, err := withoutOurs(event)
+		groups, taken, err := withoutOurs(event, command)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +111,7 @@ func edit(settings []byte, change func(event string, groups []json.RawMessage) [
 
 // withoutOurs lists the groups of an event, without memhost's hooks and without groups that held nothing else. taken
 // reports whether there were such.
-func withoutOurs(event member) (kept []json.RawMessage, taken bool, err error) {
+func withoutOurs(event member, command string) (kept []json.RawMessage, taken bool, err error) {
 	var groups []json.RawMessage
 	if err := json.Unmarshal(event.value, &groups); err != nil {
 		return nil, false, notSettings("hooks."+event.name, "an array", err)
@@ -128,7 +130,8 @@ func withoutOurs(event member) (kept []json.RawMessage, taken bool, err error) {
 		if err := json.Unmarshal(fields[at].value, &hooks); err != nil {
 			return nil, false, notSettings(fmt.Sprintf("hooks.%s[%d].hooks", event.name, i), "an array", err)
 		}
-		others := slices.DeleteFunc(slices.Clone(hooks), isOurs)
+		others := slices.DeleteFunc(slices.Clone(hooks),
+			func(hook json.RawMessage) bool { return isOurs(hook, command) })
 		taken = taken || len(others) < len(hooks)
 		switch {
 		case len(others) == len(hooks):
@@ -141,11 +144,15 @@ func withoutOurs(event member) (kept []json.RawMessage, taken bool, err error) {
 	return kept, taken, nil
 }
 
-func isOurs(hook json.RawMessage) bool {
+func isOurs(hook json.RawMessage, command string) bool {
 	var h struct {
 		Command string `json:"command"`
 	}
-	return json.Unmarshal(hook, &h) == nil && ours.MatchString(h.Command)
+	if json.Unmarshal(hook, &h) != nil {
+		return false
+	}
+	program, _, _ := strings.Cut(command, " hook ")
+	return ours.MatchString(h.Command) || strings.HasPrefix(h.Command, program+" hook ")
 }
 
 // members lists what a JSON object holds, in its order.

@@ -61,7 +61,7 @@ func TestInstallKeepsTheRestAndUninstallGivesItBack(t *testing.T) {
 				require.Equal(t, "command", last[0].Type)
 				require.Positive(t, last[0].Timeout)
 			}
-			after, err := agenthook.Uninstall(moved)
+			after, err := agenthook.Uninstall(moved, "/anywhere/memhost hook "+agent)
 			require.NoError(t, err)
 			if before == others {
 				require.Equal(t, before, string(after))
@@ -120,4 +120,18 @@ func TestThePluginFolderHasTheHooksThatInstallWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, json.Valid(text))
 	}
+}
+
+func TestAProgramOfAnotherNameKnowsItsOwnHooks(t *testing.T) {
+	const command = "'/my opt/mh' hook claude-code"
+	installed, err := agenthook.Install([]byte(others), "claude-code", command+" --user ann")
+	require.NoError(t, err)
+	again, err := agenthook.Install(installed, "claude-code", command)
+	require.NoError(t, err)
+	once, err := agenthook.Install([]byte(others), "claude-code", command)
+	require.NoError(t, err)
+	require.Equal(t, string(once), string(again))
+	after, err := agenthook.Uninstall(again, command)
+	require.NoError(t, err)
+	require.Equal(t, others, string(after))
 }

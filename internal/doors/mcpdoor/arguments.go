@@ -74,10 +74,14 @@ func want(t tool) string {
 			perhaps = append(perhaps, name)
 		}
 	}
-	if len(perhaps) == 0 {
-		return strings.Join(t.required, ", ")
+	var parts []string
+	if len(t.required) > 0 {
+		parts = append(parts, strings.Join(t.required, ", "))
 	}
-	return strings.Join(t.required, ", ") + "; optional: " + strings.Join(perhaps, ", ")
+	if len(perhaps) > 0 {
+		parts = append(parts, "optional: "+strings.Join(perhaps, ", "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // text is an argument that is a string, "" where it is absent.

@@ -476,6 +476,11 @@ func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
 	assert.Equal(t, abi.CodeDenied, problem(t, call(t, c, "memory_forget",
 		map[string]any{"event_ids": []string{"e1"}, "user_id": "somebody else"})).Code)
 	require.Len(t, s.of(abi.OpForget), 2)
+	assert.Equal(t, "want optional: event_ids, native_ids, session_id, from, to, reason",
+		problem(t, call(t, c, "memory_forget", map[string]any{"everything": true})).Hint)
+	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": {}}}
+	require.Equal(t, "Nothing of that is in this memory.",
+		textOf(t, call(t, c, "memory_forget", map[string]any{"event_ids": "e9"})))
 }
 
 func TestAnAnswerFitsIntoWhatClientsShow(t *testing.T) {

@@ -170,9 +170,13 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 		abi.ForgetPartial:     "Removed in part.",
 		abi.ForgetUnsupported: "NOT removed: the provider cannot. It is not recorded again.",
 	}[r.Status]
-	removed := map[string][]string{}
+	removed, nothing := map[string][]string{}, len(r.DerivedMayRemain) == 0
 	for kind, ids := range r.Removed {
 		removed[kind] = nonNil(ids)
+		nothing = nothing && len(ids) == 0
+	}
+	if nothing && r.Status == abi.ForgetDone {
+		text = "Nothing of that is in this memory."
 	}
 	if len(r.DerivedMayRemain) > 0 {
 		text += "\nWhat may remain: " + strings.Join(r.DerivedMayRemain, "; ")

@@ -2,7 +2,9 @@ package picoclaw
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
@@ -40,7 +42,7 @@ type turnPayload struct {
 func (h *Hook) afterTurn(params json.RawMessage) {
 	var e runtimeEvent
 	if err := json.Unmarshal(params, &e); err != nil {
-		h.log.Warn("an event that memhost does not understand: if it ended a turn, the turn was not recorded", "error", err)
+		h.unknown("if it ended a turn, the turn was not recorded", err)
 		return
 	}
 	if e.Kind != turnEnd {
@@ -51,9 +53,18 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		return
 	}
 	var p turnPayload
-	if err := json.Unmarshal(e.Payload, &p); err != nil {
-		h.log.Warn("the turn was not recorded: its end has a form that memhost does not know", "error", err)
+	var given struct{ Status, UserMessage *string }
+	err := errors.Join(json.Unmarshal(e.Payload, &p), json.Unmarshal(e.Payload, &given))
+	if err == nil && (given.Status == nil || given.UserMessage == nil) {
+		err = errors.New("the payload has no Status, or no UserMessage")
+	}
+	if err != nil {
+		h.unknown("the turn was not recorded", err)
 		return
+	}
+	if _, err := abi.ParseTime(e.Time); err != nil {
+		h.unknown("the turn is recorded with the time of now", err)
+		e.Time = time.Now().Format(time.RFC3339Nano)
 	}
 	said := turn.steered(p.UserMessage)
 	if strings.HasPrefix(p.UserMessage, systemPrefix) {
@@ -75,7 +86,8 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		return
 	}
 	if err := h.o.Box.Add(h.event(&e, &p, said)); err != nil {
-		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err)
+		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err, "hint",
+			abi.AsError(err).Hint)
 	}
 }
 

@@ -165,7 +165,7 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMessage, string) {
 	var p beforeParams
 	if err := json.Unmarshal(params, &p); err != nil {
-		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		h.unknown("context is absent", err)
 		return nil, ""
 	}
 	if h.o.Problem != nil || !ofPerson(p.Meta.SessionKey, p.Context.Inbound.SenderID) {
@@ -173,7 +173,7 @@ func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMes
 	}
 	message, err := lastUserMessage(params)
 	if err != nil {
-		h.log.Warn("context is absent: PicoClaw's request has a form that memhost does not know", "error", err)
+		h.unknown("context is absent", err)
 		return nil, ""
 	}
 	if message == nil || strings.TrimSpace(message.text) == "" {

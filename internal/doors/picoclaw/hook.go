@@ -18,6 +18,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/doors/places"
 )
 
 // Slot is what the hook asks of a slot. A host.Contract is one.
@@ -91,12 +92,26 @@ func New(o Options) *Hook {
 // speaker is the person who speaks, and where, in PicoClaw's words.
 type speaker struct{ agent, session, channel, sender string }
 
+// The placeholders in the ids of Options.Scope.
+const (
+	placeChannel = "{channel}"
+	placeSender  = "{sender_id}"
+	placeAgent   = "{agent}"
+	placeSession = "{session}"
+)
+
+// CheckPlaces refuses a scope with placeholders that a hook does not fill.
+//
+// Errors: invalid_argument.
+func CheckPlaces(scope abi.MemoryScope) error {
+	return places.Check(scope, placeChannel, placeSender, placeAgent, placeSession)
+}
+
 // scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written.
 func (h *Hook) scopeOf(s speaker) abi.MemoryScope {
 	var pairs []string
-	places := [][2]string{{"{channel}", s.channel}, {"{sender_id}", s.sender}, {"{agent}", s.agent},
-		{"{session}", s.session}}
-	for _, place := range places {
+	for _, place := range [][2]string{{placeChannel, s.channel}, {placeSender, s.sender}, {placeAgent, s.agent},
+		{placeSession, s.session}} {
 		if place[1] != "" {
 			pairs = append(pairs, place[0], place[1])
 		}
@@ -275,6 +290,12 @@ func (h *Hook) greet(params json.RawMessage) {
 		}
 	}
 	h.log.Info("memory is on", "run_id", h.o.Scope.RunID, "persona_id", h.o.Scope.PersonaID, "outbox", h.o.Box.Dir())
+}
+
+// unknown says what was lost to a message of a form that another version of PicoClaw may have.
+func (h *Hook) unknown(loss string, err error) {
+	h.log.Warn(loss+": PicoClaw sent what memhost does not know", "error", err, "hint",
+		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/picoclaw.md")
 }
 
 // sayWhatWaits is the last line of a hook that leaves something behind.

@@ -267,6 +267,18 @@ func TestOtherMessages(t *testing.T) {
 	require.Contains(t, a.log.String(), "context is absent: add")
 }
 
+func TestATurnsEndOfAnotherVersionIsSaid(t *testing.T) {
+	s := new(slot)
+	a := start(t, s)
+	a.send(strings.ReplaceAll(ended("s", "t1", "2026-11-21T04:00:00Z", "completed", "q", "a"), "UserMessage", "Message"))
+	a.send(strings.ReplaceAll(ended("s", "t2", "2026-11-21T04:00:00Z", "completed", "q", "a"), "Status", "State"))
+	a.send(ended("s", "t3", "1790000000", "completed", "q", "a"))
+	a.end()
+	require.Len(t, s.told, 1, "a time that cannot be read costs no turn")
+	require.Equal(t, 2, strings.Count(a.log.String(), "the turn was not recorded: PicoClaw sent what memhost does not know"))
+	require.Contains(t, a.log.String(), "PicoClaw of commit cf67dd38 was checked")
+}
+
 func TestAConfigurationThatCannotBeUsedDoesNotStopTheAgent(t *testing.T) {
 	a := start(t, nil, func(o *picoclaw.Options) {
 		o.Slot, o.Box = nil, nil

@@ -70,16 +70,18 @@ const (
 	batchBytes = 1 << 20
 )
 
-// Move copies from one store to another, which must be empty, compares the two, and closes the old one for hosts.
+// Move copies from one store to another, which must be empty, compares the two, closes the old one for hosts, and then
+// opens the new one. So at no moment two serve, and only what was compared does.
 //
 // Errors: state.ErrInvalid when the new store is not empty, or the old one has changed since an interrupted attempt;
 // state.ErrDamaged when the new store does not hold what was written; those of the stores.
 func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	leave := func(t state.Table) bool { return t == tableMove || o.Leave(t) }
-	if err := Check(ctx, from.Store); err != nil {
-		return r, err
-	}
+	closed := Check(ctx, from.Store)
 	had, err := begun(ctx, to, leave)
+	if closed != nil && (err != nil || had.From != from.Name || !closedFor(ctx, from.Store, to.Name)) {
+		return r, closed // else an attempt ended between the two notes
+	}
 	if err != nil {
 		return r, err
 	}
@@ -130,13 +132,16 @@ func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	if r.Operations < had.Operations {
 		return r, changed(from, to)
 	}
-	if err := flush(true); err != nil {
+	if err := flush(false); err != nil {
 		return r, err
 	}
 	if err := compare(ctx, to, leave, r.Digest); err != nil {
 		return r, err
 	}
-	return r, leaveNote(ctx, from, to)
+	if err := leaveNote(ctx, from, to); err != nil {
+		return r, err
+	}
+	return r, flush(true)
 }
 
 // begun returns how far an earlier attempt came. Without one the store must be empty.
@@ -215,6 +220,13 @@ func add(sum hash.Hash, op state.Op) {
 	part(op.Value)
 }
 
+// closedFor reports whether a store's content was moved to the one with a name.
+func closedFor(ctx context.Context, s state.Store, name string) bool {
+	var m moved
+	note, err := s.Record(ctx, tableMove, keyTo)
+	return err == nil && json.Unmarshal(note, &m) == nil && m.To == name
+}
+
 // Check returns state.ErrMoved when no host may serve from a store: its content is elsewhere, or not all of it has come.
 func Check(ctx context.Context, s state.Store) error {
 	to, err := s.Record(ctx, tableMove, keyTo)
@@ -225,7 +237,7 @@ func Check(ctx context.Context, s state.Store) error {
 		var m moved
 		_ = json.Unmarshal(to, &m) // it was moved, wherever to
 		return &state.Error{Kind: state.ErrMoved, Message: fmt.Sprintf("its content was moved to %s at %s", m.To, m.At),
-			Hint: "serve from there; memhost cluster export brings it back, into an empty folder"}
+			Hint: "serve from there; memhost cluster import and export move it on, into an empty schema or folder"}
 	}
 	from, err := s.Record(ctx, tableMove, keyFrom)
 	if err != nil || from == nil {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,63 +94,82 @@ func TestAStoreIsMovedThereAndBack(t *testing.T) {
 	require.EqualValues(t, 1500, seq)
 }
 
-// dying is a store whose commits fail from a certain one on.
+// dying is a store whose commits fail from a certain one on. Two may share the count.
 type dying struct {
 	*state.Bolt
-	left int
+	left *int
 }
 
 var errDied = errors.New("killed")
 
-func (d *dying) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
-	if d.left--; d.left < 0 {
+func (d dying) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+	if *d.left--; *d.left < 0 {
 		return state.CommitResult{}, errDied
 	}
 	return d.Bolt.Commit(ctx, b)
 }
 
-// TestAnInterruptedMoveGoesOn: whichever commit it ended before, the next attempt ends with the same digest, and until
-// then no host serves from the new store.
+// TestAnInterruptedMoveGoesOn: whichever commit it ended before, the next attempt ends with the same digest, and at no
+// time hosts serve from both stores, or from a new one that has not all.
 func TestAnInterruptedMoveGoesOn(t *testing.T) {
-	from := folder(t, t.TempDir())
-	fill(t, from)
-	for _, commits := range []int{0, 1, 7, 20} {
-		to := &dying{folder(t, t.TempDir()), commits}
-		_, err := move.Move(t.Context(), move.Side{Store: from}, move.Side{Store: to}, options(nothing))
+	full := t.TempDir()
+	source := folder(t, full)
+	fill(t, source)
+	require.NoError(t, source.Close())
+	text, err := os.ReadFile(filepath.Join(full, state.DataFile))
+	require.NoError(t, err)
+	sides := func(left *int) (from, to move.Side) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, state.DataFile), text, 0o600))
+		return move.Side{Store: dying{folder(t, dir), left}, Name: "from"},
+			move.Side{Store: dying{folder(t, t.TempDir()), left}, Name: "to"}
+	}
+	const many = 1 << 30
+	left := many
+	from, to := sides(&left)
+	_, err = move.Move(t.Context(), from, to, options(nothing))
+	require.NoError(t, err)
+	all := many - left
+	for _, commits := range []int{0, 1, 7, all - 3, all - 2, all - 1} {
+		left = commits
+		from, to := sides(&left)
+		_, err := move.Move(t.Context(), from, to, options(nothing))
 		require.ErrorIs(t, err, errDied)
 		if commits > 0 {
-			require.ErrorIs(t, move.Check(t.Context(), to), state.ErrMoved)
+			require.ErrorIs(t, move.Check(t.Context(), to.Store), state.ErrMoved)
 		}
-		require.NoError(t, move.Check(t.Context(), from), "nothing has changed for hosts")
-		to.left = 1 << 30
-		sides := []move.Side{{Store: &unmarked{from}, Name: "from"}, {Store: to, Name: "to"}}
-		r, err := move.Move(t.Context(), sides[0], sides[1], options(nothing))
+		left = many
+		if move.Check(t.Context(), from.Store) != nil {
+			other := move.Side{Store: folder(t, t.TempDir()), Name: "other"}
+			_, err = move.Move(t.Context(), from, other, options(nothing))
+			require.ErrorIs(t, err, state.ErrMoved, "it goes on to where it went")
+			other.Name = to.Name
+			_, err = move.Move(t.Context(), from, other, options(nothing))
+			require.ErrorIs(t, err, state.ErrMoved, "a new store of that name does not have what has come since")
+		}
+		r, err := move.Move(t.Context(), from, to, options(nothing))
 		require.NoError(t, err)
 		require.Equal(t, commits > 0, r.Resumed)
-		require.NoError(t, move.Check(t.Context(), to))
-		_, err = move.Move(t.Context(), sides[0], sides[1], options(nothing))
-		require.ErrorContains(t, err, "to is not empty")
+		require.EqualValues(t, 3*(3+3000)+2501, r.Operations)
+		require.NoError(t, move.Check(t.Context(), to.Store))
+		require.ErrorIs(t, move.Check(t.Context(), from.Store), state.ErrMoved)
+		_, err = move.Move(t.Context(), from, to, options(nothing))
+		require.ErrorContains(t, err, "was moved to to at ")
 	}
-}
-
-// unmarked is a store that forgets that it was moved, so that it can be moved again.
-type unmarked struct{ *state.Bolt }
-
-func (u *unmarked) Commit(context.Context, *state.Batch) (state.CommitResult, error) {
-	return state.CommitResult{}, nil
 }
 
 func TestAStoreThatChangedWhileItWasMovedIsRefused(t *testing.T) {
 	from := folder(t, t.TempDir())
 	fill(t, from)
-	to := &dying{folder(t, t.TempDir()), 3}
+	left := 3
+	to := dying{folder(t, t.TempDir()), &left}
 	_, err := move.Move(t.Context(), move.Side{Store: from}, move.Side{Store: to}, options(nothing))
 	require.ErrorIs(t, err, errDied)
 	var b state.Batch
 	b.PutRecord("empty value", []byte{0}, []byte("no longer"))
 	_, err = from.Commit(t.Context(), &b)
 	require.NoError(t, err)
-	to.left = 1 << 30
+	left = 1 << 30
 	_, err = move.Move(t.Context(), move.Side{Store: from, Name: "from"}, move.Side{Store: to, Name: "to"}, options(nothing))
 	require.ErrorIs(t, err, state.ErrInvalid)
 	require.ErrorContains(t, err, "from has changed since")

@@ -135,6 +135,7 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 		return state.CommitResult{}, err
 	}
 	_ = conn.Conn().Close(ctx) // it is of no use, and the server notices sooner
+	conn.Release()             // the question takes another one, and all commits may have to ask at once
 	number, askErr := s.settle(ctx, token)
 	switch {
 	case askErr != nil:

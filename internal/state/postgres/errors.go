@@ -21,6 +21,7 @@ func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }
 func (s *Store) fail(what string, err error) error {
 	var own *state.Error
 	var server *pgconn.PgError
+	var silent *pgconn.ConnectError
 	switch {
 	case err == nil:
 		return nil
@@ -28,12 +29,15 @@ func (s *Store) fail(what string, err error) error {
 		return err
 	case s.closed.Load():
 		return &state.Error{Kind: state.ErrClosed, Message: what + ": the store is closed"}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &silent):
 		return fmt.Errorf("state: %s: %s: %w", what, s.where, err)
 	}
 	e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: %s: %s", what, s.where, err), Cause: err}
 	if !errors.As(err, &server) {
 		e.Hint = "see that the server runs and can be reached from here"
+		if strings.Contains(err.Error(), "tls error: ") { // the driver has no type for it
+			e.Hint = "see sslmode and sslrootcert in the URL, and the server's certificate"
+		}
 		return e
 	}
 	switch code := server.Code; {

@@ -35,6 +35,13 @@ func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, s.fail("migrate", err)
 	}
+	have, err := s.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if known := int64(len(files)); have > known {
+		return nil, s.newer(have, known)
+	}
 	for i, file := range files {
 		did, err := s.migrate(ctx, i+1, file)
 		if err != nil {
@@ -47,13 +54,22 @@ func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 	return ran, nil
 }
 
-// prepare makes the schema and the table of versions. PostgreSQL refuses one of two that make the same thing at once,
-// in spite of IF NOT EXISTS: the second attempt finds it there.
+// prepare makes the schema and the table of versions, each unless it is there: to ask for one that is there takes the
+// right to make it all the same. PostgreSQL refuses one of two that make the same thing at once, in spite of IF NOT
+// EXISTS: the second attempt finds it there.
 func (s *Store) prepare(ctx context.Context) error {
-	statements := "CREATE SCHEMA IF NOT EXISTS " + quoteName(s.opts.Schema) + ";" +
-		"CREATE TABLE IF NOT EXISTS " + versionTable +
+	var schema, table bool
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
+		to_regclass($2) IS NOT NULL`, s.opts.Schema, quoteName(s.opts.Schema)+"."+versionTable).Scan(&schema, &table)
+	if err != nil || table {
+		return err
+	}
+	statements := "CREATE TABLE IF NOT EXISTS " + versionTable +
 		" (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
-	_, err := s.pool.Exec(ctx, statements)
+	if !schema {
+		statements = "CREATE SCHEMA IF NOT EXISTS " + quoteName(s.opts.Schema) + ";" + statements
+	}
+	_, err = s.pool.Exec(ctx, statements)
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "23505" { // unique violation, in the catalogue
 		_, err = s.pool.Exec(ctx, statements)

@@ -176,9 +176,8 @@ func (s *Store) checkVersion(ctx context.Context) error {
 	}
 	var version int64
 	if exists {
-		err = s.pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM "+versionTable).Scan(&version)
-		if err != nil {
-			return s.fail("open", err)
+		if version, err = s.version(ctx); err != nil {
+			return err
 		}
 	}
 	files, err := migrationFiles()
@@ -193,10 +192,21 @@ func (s *Store) checkVersion(ctx context.Context) error {
 		return s.schemaError(fmt.Sprintf("has tables of version %d, this memhost needs %d", version, want),
 			"run: memhost cluster migrate")
 	case version > want:
-		return s.schemaError(fmt.Sprintf("has tables of version %d, this memhost knows %d: a newer one made them",
-			version, want), "use that version of memhost")
+		return s.newer(version, want)
 	}
 	return nil
+}
+
+// version reads the version of the tables, 0 for none.
+func (s *Store) version(ctx context.Context) (version int64, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM "+versionTable).Scan(&version)
+	return version, s.fail("open", err)
+}
+
+// newer is the error for tables of a version that this program does not know.
+func (s *Store) newer(version, known int64) error {
+	return s.schemaError(fmt.Sprintf("has tables of version %d, this memhost knows %d: a newer one made them", version,
+		known), "use that version of memhost")
 }
 
 // readDurability reads what Durability tells.

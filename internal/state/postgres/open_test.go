@@ -30,6 +30,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
 	require.NoError(t, err)
 	do("INSERT INTO newer.memhost_migrations (version) VALUES (7)")
+	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
+	require.ErrorIs(t, err, state.ErrSchema)
+	require.ErrorContains(t, err, "has tables of version 7, this memhost knows 2")
 	ran, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)
 	require.Equal(t, []string{"00001_tables.sql", "00002_commit_numbers.sql"}, ran)
@@ -41,6 +44,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
 	with := func(from, to string) string { return strings.Replace(server.URL, from, to, 1) }
 	for _, c := range []struct {
 		name string
@@ -53,6 +59,10 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		{"wrong URL", postgres.Options{URL: "postgres://u:hidden@h:port/d"}, state.ErrInvalid, "cannot be read", false},
 		{"nobody there", postgres.Options{URL: "postgres://u:hidden@" + l.Addr().String() + "/d?sslmode=disable"},
 			state.ErrUnavailable, l.Addr().String(), true},
+		{"no TLS", postgres.Options{URL: with("sslmode=disable", "sslmode=verify-full")}, state.ErrUnavailable,
+			"see sslmode and sslrootcert", true},
+		{"no answer", postgres.Options{URL: "postgres://u:hidden@" + silent.Addr().String() +
+			"/d?sslmode=disable&connect_timeout=1"}, state.ErrUnavailable, "see that the server runs", true},
 		{"no such user", postgres.Options{URL: with("memhost@", "somebody:hidden@")}, state.ErrDatabase,
 			"correct user and password", false},
 		{"no such database", postgres.Options{URL: with("/postgres?", "/nothing?")}, state.ErrDatabase,
@@ -73,6 +83,33 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			require.Equal(t, c.wait, abi.AsError(err).Retryable)
 		})
 	}
+}
+
+// TestASchemaThatIsThereNeedsNoRightToMakeOne: an administrator made it and gave it to the user, who may make tables in
+// it and no schema.
+func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
+	server := pgserver.Start(t)
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	do := func(statement string) {
+		_, err := conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	do("CREATE ROLE tenant LOGIN")
+	do("CREATE SCHEMA given")
+	do("GRANT USAGE, CREATE ON SCHEMA given TO tenant")
+	opts := postgres.Options{URL: strings.Replace(server.URL, "memhost@", "tenant@", 1), Schema: "given"}
+	ran, err := postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	require.Len(t, ran, 2)
+	do("REVOKE CREATE ON SCHEMA given FROM tenant")
+	ran, err = postgres.Migrate(t.Context(), opts)
+	require.NoError(t, err)
+	require.Empty(t, ran)
+	open(t, opts)
+	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: opts.URL, Schema: "another"})
+	require.ErrorIs(t, err, state.ErrDatabase)
 }
 
 func TestClosedStoreSaysSo(t *testing.T) {
@@ -129,7 +166,8 @@ func (c *lossy) Read(p []byte) (int, error) {
 // TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit knows, and says what is so.
 func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 	var next loss
-	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec",
+	// One connection at most: the question does not wait for that of a commit which asks.
+	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec&pool_max_conns=1",
 		Timeout: 10 * time.Second,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)

@@ -190,6 +190,25 @@ func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
 	return p, err
 }
 
+// Lost reports whether the database lacks commits that a host has seen, by its file Options.Past.
+//
+// Errors: state.ErrFolder for a file that is not there or damaged, state.ErrIdentity for one of another cluster.
+func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
+	p, err := openPast(s.where, file)
+	if err != nil {
+		return false, err
+	}
+	if p.known.Identity == "" {
+		return false, &state.Error{Kind: state.ErrFolder, Message: file + " is not there: no host saw a database from " +
+			"this folder", Hint: "name the data folder of a host: --data FOLDER"}
+	}
+	err = p.check(ctx, s.pool)
+	if errors.Is(err, state.ErrLoss) {
+		return true, nil
+	}
+	return false, s.fail("accept a loss", err)
+}
+
 // AcceptLoss begins a new incarnation of a database that has lost commits, and returns its number. All hosts have to be
 // started again: no session of before commits any more.
 func (s *Store) AcceptLoss(ctx context.Context) (incarnation int64, err error) {

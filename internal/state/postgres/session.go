@@ -35,7 +35,8 @@ type session struct {
 	until atomic.Int64
 	// over is set when the row is gone: another host took over. With Options.Many a new session is begun then.
 	over  atomic.Bool
-	conn  *pgx.Conn // for renewals alone, so that commits that wait for each other cannot hold them up
+	why   atomic.Pointer[error] // the last renewal failed, for messages
+	conn  *pgx.Conn             // for renewals alone, so that commits that wait for each other cannot hold them up
 	stop  context.CancelFunc
 	ended chan struct{}
 }
@@ -194,21 +195,22 @@ func (j *session) renew(ctx context.Context) bool {
 	if fresh {
 		conn, err := pgx.ConnectConfig(ctx, j.store.pool.Config().ConnConfig)
 		if err != nil {
-			return false
+			return j.failed(err)
 		}
 		j.conn = conn
 	}
-	if j.store.past.check(ctx, j.conn) != nil {
+	if err := j.store.past.check(ctx, j.conn); err != nil {
 		_ = j.conn.Close(ctx)
-		return false
+		return j.failed(err)
 	}
 	j.store.past.keep()
 	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
 		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
 	if err != nil {
 		_ = j.conn.Close(ctx)
-		return false
+		return j.failed(err)
 	}
+	j.why.Store(nil)
 	if fresh {
 		// The server may be another one now. The old one may still answer on the other connections, with old content.
 		j.store.pool.Reset()
@@ -220,6 +222,12 @@ func (j *session) renew(ctx context.Context) bool {
 		j.until.Store(int64(asked + j.length))
 	}
 	return true
+}
+
+// failed keeps why a renewal failed.
+func (j *session) failed(err error) (renewed bool) {
+	j.why.Store(&err)
+	return false
 }
 
 // Sessions are those of the hosts that share the store; nil unless it was opened with Options.Many.
@@ -301,8 +309,16 @@ func (j *session) check() error {
 	case j.over.Load():
 		return j.overError()
 	case int64(sinceBoot()) >= j.until.Load():
-		return &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: this host could not renew its session "+
+		e := &state.Error{Kind: state.ErrUnavailable, Message: fmt.Sprintf("%s: this host could not renew its session "+
 			"for %s", j.store.where, j.length), Hint: "see that the server runs and can be reached from here"}
+		if why := j.why.Load(); why != nil {
+			e.Message += ": " + (*why).Error()
+			var known *state.Error
+			if errors.As(j.store.fail("renew", *why), &known) && known.Hint != "" {
+				e.Hint = known.Hint
+			}
+		}
+		return e
 	}
 	return nil
 }

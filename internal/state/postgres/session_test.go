@@ -113,6 +113,7 @@ func TestAHostThatLostItsSessionNeitherReadsNorWrites(t *testing.T) {
 	_, err = first.Get(t.Context(), space, "k")
 	require.ErrorIs(t, err, state.ErrUnavailable)
 	require.ErrorContains(t, err, "could not renew its session")
+	require.ErrorContains(t, err, "the network is cut", "it says why")
 
 	way.setCut(false)
 	// A connection that broke may fail first.

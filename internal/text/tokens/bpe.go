@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The vocabularies are those of OpenAI's tiktoken: every token in the order of its rank, one byte of length before
-// each, compressed with Zstandard. tools/vocabulary writes them.
+// The vocabularies are those of OpenAI's tiktoken: the lengths of the tokens in the order of their ranks, a byte each,
+// then the tokens; compressed with Zstandard. tools/vocabulary writes them.
 var (
 	//go:embed cl100k_base.zst
 	cl100kTokens []byte
@@ -53,10 +53,10 @@ func newEncoding(compressed []byte, size int, split *regexp2.Regexp) (*encoding,
 		return nil, fmt.Errorf("the vocabulary: %w", err)
 	}
 	e := &encoding{ranks: make(map[string]int, size), split: split}
-	for rest := string(text); rest != ""; {
-		end := 1 + int(rest[0])
-		e.ranks[rest[1:end]] = len(e.ranks)
-		rest = rest[end:]
+	rest := string(text[size:])
+	for _, length := range text[:size] {
+		e.ranks[rest[:length]] = len(e.ranks)
+		rest = rest[length:]
 	}
 	return e, nil
 }
