@@ -26,9 +26,11 @@ type BackfillOptions struct {
 	Resume bool
 }
 
-// UnfinishedBackfill is a backfill that the end of the process interrupted.
+// UnfinishedBackfill is a backfill whose provider is not loaded.
 type UnfinishedBackfill struct {
 	Provider, Word, Source string
+	// Stopped: it does not go on by itself; else the end of the process interrupted it.
+	Stopped bool
 	// Given: it is filled from given events.
 	Given bool
 	// Block is that of the request; nil where the configuration has it.
@@ -159,7 +161,7 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 			p.name+" --backfill` goes on with the new one, `memhost backfill discard` throws away what the old one filled")
 		return nil, err
 	}
-	record.Module, record.Rate, record.Stopped = p.module.SHA256, options.Rate, ""
+	record.Module, record.Rate, record.Stopped, record.InPage = p.module.SHA256, options.Rate, "", 0
 	record.Word, record.Source, record.Block = p.word, config.Source, nil
 	if options.Inline {
 		plain, err := schema.CanonicalJSON(config.Block)
@@ -224,20 +226,30 @@ func (h *Host) configureLoaded(ctx context.Context, module *Module, config Provi
 	return p, nil
 }
 
-// UnfinishedBackfill returns the backfill that the end of the process interrupted; nil if there is none, or it was
-// stopped. Call Backfill with Resume to go on.
+// UnfinishedBackfill returns the backfill that the end of the process interrupted, or that was stopped; nil if there
+// is none. Call Backfill with Resume to go on, or BackfillDiscard.
 func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
-	records, err := s.host.follow.Records(ctx)
-	if err != nil {
+	_, r, err := s.unfinished(ctx)
+	if err != nil || r == nil {
 		return nil, err
 	}
-	for _, r := range records {
-		if r.Role == abi.RoleBackfill && r.Stopped == "" {
-			return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Block: abi.Raw(r.Block),
-				Rate: r.Rate, Given: r.Given}, nil
+	return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Stopped: r.Stopped != "",
+		Block: abi.Raw(r.Block), Rate: r.Rate, Given: r.Given}, nil
+}
+
+// unfinished is the record of a backfill whose provider is not loaded: one that was not stopped, else the one that was
+// stopped last; nil if there is none.
+func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Record, err error) {
+	records, err := s.host.follow.Records(ctx)
+	for key, r := range records {
+		if r.Role != abi.RoleBackfill || s.followerWith(key) != nil {
+			continue
+		}
+		if last == nil || last.Stopped != "" && (r.Stopped == "" || r.Stopped > last.Stopped) {
+			of, last = key, &r
 		}
 	}
-	return nil, nil
+	return of, last, err
 }
 
 // theBackfill is the follower that is to serve; nil if there is none.
@@ -255,16 +267,14 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
 	}
-	records, err := s.host.follow.Records(ctx)
+	key, r, err := s.unfinished(ctx)
 	if err != nil {
 		return nil, inOperation(opBackfill, err)
 	}
-	for key, r := range records {
-		if r.Role == abi.RoleBackfill && (r.Given || s.host.archive.On) {
-			return s.stoppedBackfill(ctx, key, &r)
-		}
+	if r == nil {
+		return &abi.Backfill{State: abi.FollowerNone}, nil
 	}
-	return &abi.Backfill{State: abi.FollowerNone}, nil
+	return s.stoppedBackfill(ctx, key, r)
 }
 
 // stoppedBackfill describes a backfill whose provider is not loaded.
@@ -308,7 +318,8 @@ func errNoBackfill() error {
 }
 
 // BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled
-// are reset, and it is forgotten; what could not be reset is in the answer.
+// are reset, and it is forgotten; what could not be reset is in the answer. For one whose provider is not loaded that
+// is a conflict with reason stopped: see BackfillDiscard.
 func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -357,6 +368,42 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 			"provider is not loaded", "`memhost swap "+status.Provider+" --backfill` loads it; then discard it")
 	}
 	return status, nil
+}
+
+// BackfillDiscard is BackfillStop with Discard for UnfinishedBackfill. A backend that does not answer keeps what it has:
+// then Remains says so.
+func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi.Backfill, error) {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	p, err := s.host.loadProvider(ctx, config)
+	if err != nil {
+		return nil, inOperation(opBackfill, err)
+	}
+	key := p.followerKey()
+	record, err := s.host.follow.Record(ctx, key)
+	if err == nil && (record == nil || record.Role != abi.RoleBackfill || s.followerWith(key) != nil) {
+		err = errNoBackfill()
+	}
+	var f *follower
+	if err == nil {
+		f, err = s.newFollower(ctx, p, follow.Config{Record: *record})
+	}
+	if err != nil {
+		_ = p.close(context.WithoutCancel(ctx))
+		return nil, inOperation(opBackfill, err)
+	}
+	defer func() { _ = f.close(context.WithoutCancel(ctx)) }()
+	if err := f.Open(ctx); err != nil {
+		p.logger.Warn("a backend whose backfill is thrown away does not answer", "provider", p.name, "error", err)
+	}
+	answer, err := s.stoppedBackfill(ctx, key, record)
+	if err == nil {
+		answer.Remains, err = f.discard(ctx)
+	}
+	if err != nil {
+		return nil, inOperation(opBackfill, err)
+	}
+	return answer, nil
 }
 
 // discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.

@@ -25,7 +25,8 @@ func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.
 	if used {
 		return nil, inOperation(opBackfillEvents, abi.NewError(abi.CodeConflict,
 			"a backfill is under way, or stopped, that is filled from a file").WithReason("backfill").
-			WithHint("one at a time: `memhost backfill discard` throws it away"))
+			WithHint("one at a time: `memhost swap PROVIDER --backfill` goes on with it, `memhost backfill discard` throws it "+
+				"away"))
 	}
 	if r.First {
 		if err := s.host.given.Clear(ctx); err != nil {

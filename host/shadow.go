@@ -70,7 +70,7 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 			return nil, err
 		}
 	}
-	record.Role, record.Module, record.Stopped = abi.RoleShadow, p.module.SHA256, ""
+	record.Role, record.Module, record.Stopped, record.InPage = abi.RoleShadow, p.module.SHA256, "", 0
 	return s.newFollower(ctx, p, follow.Config{Record: *record, SamplePercent: options.SamplePercent,
 		Retention: options.Retention})
 }

@@ -78,19 +78,12 @@ func modelCallsText(calls *plugins.EventCalls, events int64) string {
 // the same, and a line says why.
 func (b *backfiller) resume(ctx context.Context, s *steps) {
 	u, err := b.slot.UnfinishedBackfill(ctx)
-	if err == nil && u == nil {
+	if err == nil && (u == nil || u.Stopped) {
 		return
 	}
 	if err == nil {
-		r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
-		if r.Backend = u.Provider; u.Word == config.WordCondition {
-			r.Backend, r.Condition = "", u.Provider
-		}
-		if u.Source != sourceBuiltin {
-			r.Plugin = u.Source
-		}
 		var c host.ProviderConfig
-		if c, err = b.config(r); err == nil {
+		if c, err = b.config(requestOf(u)); err == nil {
 			_, err = b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: u.Rate, Inline: len(u.Block) > 0, Given: u.Given,
 				Resume: true})
 		}
@@ -101,6 +94,34 @@ func (b *backfiller) resume(ctx context.Context, s *steps) {
 		return
 	}
 	s.notef("the backfill of %s goes on: `memhost backfill` says how far it is", u.Provider)
+}
+
+// requestOf is the request with which a backfill was begun.
+func requestOf(u *host.UnfinishedBackfill) wire.BackfillRequest {
+	r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
+	if r.Backend = u.Provider; u.Word == config.WordCondition {
+		r.Backend, r.Condition = "", u.Provider
+	}
+	if u.Source != sourceBuiltin {
+		r.Plugin = u.Source
+	}
+	return r
+}
+
+// BackfillDiscard implements server.Backfiller.
+func (b *backfiller) BackfillDiscard(ctx context.Context) (*abi.Backfill, error) {
+	u, err := b.slot.UnfinishedBackfill(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return &abi.Backfill{State: abi.FollowerNone}, nil
+	}
+	c, err := b.config(requestOf(u))
+	if err != nil {
+		return nil, err
+	}
+	return b.slot.BackfillDiscard(ctx, c)
 }
 
 // checkShadows finds the module of each configured shadow, before anything is loaded.
@@ -120,11 +141,17 @@ func inShadows(err error) error {
 	return &e
 }
 
-// shadows lets the configured shadows follow the slot.
+// shadows lets the configured shadows follow the slot. One that serves by now is left out with a note: a slot that was
+// moved to its shadow starts with the configuration of before.
 func (b *backfiller) shadows(ctx context.Context, s *steps) error {
 	m := b.running.Memory
 	for _, name := range m.Shadows {
-		if err := b.shadow(ctx, name); err != nil {
+		err := b.shadow(ctx, name)
+		if err != nil && abi.AsError(err).Reason == "serves" { // it was let serve since
+			s.tell("skipped", "shadow", fmt.Sprintf("%s; take it out of memory.shadows", abi.AsError(err).Message))
+			continue
+		}
+		if err != nil {
 			return inShadows(err)
 		}
 		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
@@ -185,7 +212,10 @@ func (a *app) backfillCommand() *cobra.Command {
 			if err != nil || b.State == abi.FollowerNone {
 				return b, err
 			}
-			return a.watchBackfill(ctx, c, b)
+			if b, err = a.watchBackfill(ctx, c, b); err == nil && b.State != abi.FollowerServes {
+				err = a.tellUnserved(b)
+			}
+			return b, err
 		}),
 		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill goes on", func(ctx context.Context,
 			c *client.Client) (*abi.Backfill, error) {
@@ -211,6 +241,14 @@ func (a *app) withRunning(ctx context.Context, name string, verb func(context.Co
 		}
 		return verb(ctx, c)
 	})
+}
+
+// tellUnserved prints how far a backfill is that has ended for now without its turn.
+func (a *app) tellUnserved(b *abi.Backfill) error {
+	if err := a.tellBackfill(b, nil); err != nil {
+		return err
+	}
+	return &doneError{exitPartly}
 }
 
 // tellBackfill prints how far a backfill is.
@@ -361,7 +399,7 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 		return err
 	}
 	if b.State != abi.FollowerServes {
-		return a.tellBackfill(b, nil)
+		return a.tellUnserved(b)
 	}
 	m, err := running.Manifest(ctx)
 	if err != nil {

@@ -158,7 +158,10 @@ func (f *Follower) keep(ctx context.Context, change func(*Record)) error {
 
 // KeepStopped keeps that it was stopped, so that it does not go on by itself.
 func (f *Follower) KeepStopped(ctx context.Context) error {
-	return f.keep(ctx, func(r *Record) { r.Stopped = f.store.stamp() })
+	f.mu.Lock()
+	inPage := f.inPage
+	f.mu.Unlock()
+	return f.keep(ctx, func(r *Record) { r.Stopped, r.InPage = f.store.stamp(), inPage })
 }
 
 // Drop removes everything that the store keeps of it. What its memory holds stays.

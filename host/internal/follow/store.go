@@ -39,8 +39,9 @@ type Record struct {
 	Since  string          `json:"since"`
 	// Rate is the most events a second; 0 means no limit.
 	Rate float64 `json:"rate,omitempty"`
-	// Stopped is when it was stopped.
+	// Stopped is when it was stopped, InPage how many events beyond Position had been dealt with then.
 	Stopped string `json:"stopped,omitempty"`
+	InPage  int64  `json:"in_page,omitempty"`
 	// From is the number after which it began, FillTo the last one at that time.
 	From   int64 `json:"from,omitempty"`
 	FillTo int64 `json:"fill_to"`
@@ -158,9 +159,9 @@ func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.Follower
 		return p, err
 	}
 	_, listed, err := s.openEvents(ctx, key)
-	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
+	p = abi.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
 		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
-	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + behind
+	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + max(0, behind-r.InPage)
 	return p, err
 }
 
