@@ -29,7 +29,9 @@ type claudeCodeEntry struct {
 	Meta      bool   `json:"isMeta"`
 	Summary   bool   `json:"isCompactSummary"`
 	APIError  bool   `json:"isApiErrorMessage"`
-	Message   struct {
+	// Payload is there only in a log of codex.
+	Payload json.RawMessage `json:"payload"`
+	Message struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
 }
@@ -49,8 +51,14 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		if err != nil {
 			return nil, err
 		}
+		if e.Payload != nil && e.SessionID == "" {
+			return nil, broken("is a log of codex: read it with --from codex")
+		}
 		e.Message.Content = withoutOutputs(e.Message.Content)
 		entries = append(entries, e)
+	}
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e claudeCodeEntry) bool { return e.Type != "" }) {
+		return nil, broken("no line has a type: not a log of Claude Code, or one of another version")
 	}
 	t := new(talk)
 	replaced := replacedEntries(entries)
