@@ -115,7 +115,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
-			"holds every event itself")
+			"holds every event itself").WithHint("for a run that is recorded, turn it off: --set memory.archive=false")
 	}
 	if h.fleet.Shared() && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Cassette: not together with a store that hosts "+
