@@ -153,6 +153,10 @@ func (o *operation) forgetInArchive(ctx context.Context, r *abi.ForgetRequest, r
 	if len(gone) > 0 && receipt.Status == abi.ForgetUnsupported {
 		receipt.Status = abi.ForgetPartial
 	}
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+		remains(receipt, "the archive, which cannot be read to its end: %s", abi.AsError(err).Message)
+		receipt.Status, err = abi.ForgetPartial, nil
+	}
 	return ids, err
 }
 

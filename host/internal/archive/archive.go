@@ -248,9 +248,11 @@ func (a *Archive) Segments(ctx context.Context) (list []segments.Info, err error
 }
 
 func errDamaged(why string) *abi.Error {
-	return abi.NewError(abi.CodeUnavailable, "archive: "+why).WithReason("archive").
+	e := abi.NewError(abi.CodeUnavailable, "archive: "+why).WithReason("archive").
 		WithHint("memory itself is not touched; `memhost archive verify` says what is damaged, and a backup of the data " +
 			"folder has it whole")
+	e.Retryable = false
+	return e
 }
 
 // openEntry is an entry of the table with its line.
