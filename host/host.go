@@ -48,6 +48,7 @@ type Host struct {
 	follow    *follow.Store
 	forgetful atomic.Bool // something was forgotten (forget.go)
 	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
+	away      atomic.Bool // shadows of an earlier process do not follow, and no archive is kept for them
 
 	// name is how traces name this host where several share the store, else empty; began is when it was made.
 	name                        string

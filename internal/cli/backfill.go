@@ -156,7 +156,7 @@ func (b *backfiller) shadows(ctx context.Context, s *steps) error {
 		}
 		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
 	}
-	return nil
+	return b.slot.EndShadows(ctx)
 }
 
 // shadow lets one provider follow the slot.

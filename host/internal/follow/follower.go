@@ -165,7 +165,7 @@ func (f *Follower) KeepStopped(ctx context.Context) error {
 }
 
 // Drop removes everything that the store keeps of it. What its memory holds stays.
-func (f *Follower) Drop(ctx context.Context) error { return f.store.drop(ctx, f.key) }
+func (f *Follower) Drop(ctx context.Context) error { return f.store.Drop(ctx, f.key) }
 
 // WantTurn lets the memory serve as soon as it has everything; with accept although events are open, held back or
 // dropped. What was refused is tried once more.

@@ -132,6 +132,13 @@ func (s *Store) Records(ctx context.Context) (list map[Key]Record, err error) {
 	return list, err
 }
 
+// Resume lets the archive go on after the numbers up to which followers have got it, though all of it has left since.
+func (s *Store) Resume(records map[Key]Record) {
+	for _, r := range records {
+		s.Archive.GoOnAfter(max(r.archived(), r.FillTo))
+	}
+}
+
 // Begin completes the record of a follower that begins: at the archive's beginning, or at its end. One of given events
 // begins with these, and goes on at the archive's end.
 func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error) {
@@ -176,8 +183,8 @@ func (s *Store) put(ctx context.Context, key Key, r *Record) error {
 	return s.Commit(ctx, &b)
 }
 
-// drop removes everything that is kept of a follower.
-func (s *Store) drop(ctx context.Context, key Key) error {
+// Drop removes everything that is kept of a follower that does not run.
+func (s *Store) Drop(ctx context.Context, key Key) error {
 	var b state.Batch
 	b.DeleteRecord(tableFollow, key[:])
 	err := s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {
