@@ -124,60 +124,6 @@ func (b *backfiller) BackfillDiscard(ctx context.Context) (*abi.Backfill, error)
 	return b.slot.BackfillDiscard(ctx, c)
 }
 
-// checkShadows finds the module of each configured shadow, before anything is loaded.
-func (a *app) checkShadows(c *config.Config) error {
-	for _, name := range c.Memory.Shadows {
-		if _, err := a.swapModule(c, name, ""); err != nil {
-			return inShadows(err)
-		}
-	}
-	return nil
-}
-
-// inShadows names the setting in an error.
-func inShadows(err error) error {
-	e := *abi.AsError(err)
-	e.Message = "memory.shadows: " + e.Message
-	return &e
-}
-
-// shadows lets the configured shadows follow the slot. One that serves by now is left out with a note: a slot that was
-// moved to its shadow starts with the configuration of before.
-func (b *backfiller) shadows(ctx context.Context, s *steps) error {
-	m := b.running.Memory
-	for _, name := range m.Shadows {
-		err := b.shadow(ctx, name)
-		if err != nil && abi.AsError(err).Reason == "serves" { // it was let serve since
-			s.tell("skipped", "shadow", fmt.Sprintf("%s; take it out of memory.shadows", abi.AsError(err).Message))
-			continue
-		}
-		if err != nil {
-			return inShadows(err)
-		}
-		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
-	}
-	return b.slot.EndShadows(ctx)
-}
-
-// shadow lets one provider follow the slot.
-func (b *backfiller) shadow(ctx context.Context, name string) error {
-	module, err := b.app.swapModule(b.running, name, "")
-	if err != nil {
-		return err
-	}
-	r := wire.SwapRequest{Backend: name}
-	if decl := module.serves(name); decl != nil && decl.Kind == abi.KindControl {
-		r = wire.SwapRequest{Condition: name}
-	}
-	c, err := b.app.swapConfig(b.running, b.options, r)
-	if err != nil {
-		return err
-	}
-	m := b.running.Memory
-	return b.slot.Shadow(ctx, c, host.ShadowOptions{SamplePercent: m.ShadowPercent,
-		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
-}
-
 const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled
 from the archive, or from files, while the present one serves, then gets what is recorded, and serves as soon as
 it has everything. It goes on after a restart of the slot.`
@@ -484,7 +430,7 @@ func (a *app) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfi
 	provider, last, shown := b.Provider, "", int64(0)
 	for {
 		if bar == nil && !a.out.json && b.State != abi.FollowerNone && string(b.State) != last {
-			a.out.note("  %s", firstLine(progressText(b.State, &b.Progress)))
+			a.out.note("  %s", watchedText(b))
 			last = string(b.State)
 		}
 		bar.add(int(b.Progress.Done - shown))
@@ -508,6 +454,15 @@ func (a *app) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfi
 		}
 		b = next
 	}
+}
+
+// watchedText says how far a backfill is, and why it waits.
+func watchedText(b *abi.Backfill) string {
+	text := progressText(b.State, &b.Progress)
+	if b.Progress.Error == nil {
+		return firstLine(text)
+	}
+	return text
 }
 
 // planText says what a backfill would send.
