@@ -42,6 +42,7 @@ func (l *claudeCodeLog) next() (*talk, error) {
 	}
 	l.done = true
 	var entries []claudeCodeEntry
+	typed := false
 	for {
 		var e claudeCodeEntry
 		err := l.in.next(&e)
@@ -51,13 +52,14 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		if err != nil {
 			return nil, err
 		}
+		typed = typed || e.Type != ""
 		if e.Payload != nil && e.SessionID == "" {
 			return nil, broken("is a log of codex: read it with --from codex")
 		}
 		e.Message.Content = withoutOutputs(e.Message.Content)
 		entries = append(entries, e)
 	}
-	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e claudeCodeEntry) bool { return e.Type != "" }) {
+	if len(entries) > 0 && !typed {
 		return nil, broken("no line has a type: not a log of Claude Code, or one of another version")
 	}
 	t := new(talk)

@@ -135,7 +135,7 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 			found = append(found, file{at, func() (io.ReadCloser, error) { return openInArchive(name, i, entry.Name) }})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(found, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	if len(found) == 0 {
 		return nil, nil, nothingIn(source, name)
 	}

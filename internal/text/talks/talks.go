@@ -260,23 +260,18 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 			r.seen[id] = true
 		}
 	}
-	messages := 0
-	items = slices.DeleteFunc(items, func(item convert.Item) bool { // another file has it, too
-		messages += len(item.Event.Messages)
-		again := r.seen[item.Event.EventID] || messages <= t.repeated
-		r.seen[item.Event.EventID] = true
-		if again {
-			r.counts.Repeated += len(item.Event.Messages)
+	messages, all := 0, items
+	items = nil
+	for _, item := range all {
+		n := len(item.Event.Messages)
+		messages += n
+		if r.seen[item.Event.EventID] || messages <= t.repeated { // another file has it, too
+			r.counts.Repeated += n
+			continue
 		}
-		return again
-	})
-	if len(items) == 0 {
-		return nil, nil
-	}
-	r.counts.Talks++
-	r.counts.Events += len(items)
-	for _, item := range items {
-		r.counts.Messages += len(item.Event.Messages)
+		r.seen[item.Event.EventID] = true
+		items = append(items, item)
+		r.counts.Messages += n
 		at, err := abi.ParseTime(item.Event.Timestamp)
 		if err != nil {
 			return nil, err
@@ -287,6 +282,10 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 		if at.After(r.counts.Last) {
 			r.counts.Last = at
 		}
+	}
+	if len(items) > 0 {
+		r.counts.Talks++
+		r.counts.Events += len(items)
 	}
 	return items, nil
 }
