@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/memhost/memhost/internal/testkit/testcache"
@@ -91,6 +92,18 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true })
-	requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed")
+	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e79" })
+	require.False(t, requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
+	require.Len(t, gone, 1, "what is not damaged forgets")
+
+	s := openSlot(t, h, history(t, ""))
+	told(t, s, "said", "My cat is called Zorvex.")
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, EventIDs: []string{"said"}})
+	require.NoError(t, err)
+	require.Equal(t, abi.ForgetPartial, r.Status)
+	require.Equal(t, []string{"said"}, r.Removed[NativeArchived])
+	require.Contains(t, strings.Join(r.DerivedMayRemain, "\n"), "was changed after it was sealed")
+	known, err := h.ledgerRecord(ctx, spaceOf(t, s), "said")
+	require.NoError(t, err)
+	require.Nil(t, known, "the ledger forgets it, too")
 }

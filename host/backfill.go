@@ -26,9 +26,11 @@ type BackfillOptions struct {
 	Resume bool
 }
 
-// UnfinishedBackfill is a backfill that the end of the process interrupted.
+// UnfinishedBackfill is a backfill whose provider is not loaded.
 type UnfinishedBackfill struct {
 	Provider, Word, Source string
+	// Stopped: it does not go on by itself; else the end of the process interrupted it.
+	Stopped bool
 	// Given: it is filled from given events.
 	Given bool
 	// Block is that of the request; nil where the configuration has it.
@@ -159,7 +161,7 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 			p.name+" --backfill` goes on with the new one, `memhost backfill discard` throws away what the old one filled")
 		return nil, err
 	}
-	record.Module, record.Rate, record.Stopped = p.module.SHA256, options.Rate, ""
+	record.Module, record.Rate, record.Stopped, record.InPage = p.module.SHA256, options.Rate, "", 0
 	record.Word, record.Source, record.Block = p.word, config.Source, nil
 	if options.Inline {
 		plain, err := schema.CanonicalJSON(config.Block)
@@ -224,20 +226,30 @@ func (h *Host) configureLoaded(ctx context.Context, module *Module, config Provi
 	return p, nil
 }
 
-// UnfinishedBackfill returns the backfill that the end of the process interrupted; nil if there is none, or it was
-// stopped. Call Backfill with Resume to go on.
+// UnfinishedBackfill returns the backfill that the end of the process interrupted, or that was stopped; nil if there
+// is none. Call Backfill with Resume to go on, or BackfillDiscard.
 func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
-	records, err := s.host.follow.Records(ctx)
-	if err != nil {
+	_, r, err := s.unfinished(ctx)
+	if err != nil || r == nil {
 		return nil, err
 	}
-	for _, r := range records {
-		if r.Role == abi.RoleBackfill && r.Stopped == "" {
-			return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Block: abi.Raw(r.Block),
-				Rate: r.Rate, Given: r.Given}, nil
+	return &UnfinishedBackfill{Provider: r.Provider, Word: r.Word, Source: r.Source, Stopped: r.Stopped != "",
+		Block: abi.Raw(r.Block), Rate: r.Rate, Given: r.Given}, nil
+}
+
+// unfinished is the record of a backfill whose provider is not loaded: one that was not stopped, else the one that was
+// stopped last; nil if there is none.
+func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Record, err error) {
+	records, err := s.host.follow.Records(ctx)
+	for key, r := range records {
+		if r.Role != abi.RoleBackfill || s.followerWith(key) != nil {
+			continue
+		}
+		if last == nil || last.Stopped != "" && (r.Stopped == "" || r.Stopped > last.Stopped) {
+			of, last = key, &r
 		}
 	}
-	return nil, nil
+	return of, last, err
 }
 
 // theBackfill is the follower that is to serve; nil if there is none.
@@ -255,16 +267,14 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
 	}
-	records, err := s.host.follow.Records(ctx)
+	key, r, err := s.unfinished(ctx)
 	if err != nil {
 		return nil, inOperation(opBackfill, err)
 	}
-	for key, r := range records {
-		if r.Role == abi.RoleBackfill && (r.Given || s.host.archive.On) {
-			return s.stoppedBackfill(ctx, key, &r)
-		}
+	if r == nil {
+		return &abi.Backfill{State: abi.FollowerNone}, nil
 	}
-	return &abi.Backfill{State: abi.FollowerNone}, nil
+	return s.stoppedBackfill(ctx, key, r)
 }
 
 // stoppedBackfill describes a backfill whose provider is not loaded.
@@ -305,85 +315,6 @@ func (s *Slot) BackfillTurn(ctx context.Context, r *abi.BackfillTurn) (*abi.Back
 
 func errNoBackfill() error {
 	return refuseBackfill(abi.CodeNotFound, "no_backfill", "no backfill is under way", "memhost swap PROVIDER --backfill")
-}
-
-// BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled
-// are reset, and it is forgotten; what could not be reset is in the answer.
-func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
-	s.swapMu.Lock()
-	defer s.swapMu.Unlock()
-	f := s.theBackfill()
-	if f == nil {
-		return s.stopUnloaded(ctx, r)
-	}
-	if f.work.Record().Role == abi.RoleShadow { // it stays a shadow
-		f.work.GiveUpTurn()
-		return f.backfill(ctx)
-	}
-	within, cancel := context.WithTimeout(ctx, backfillStop)
-	defer cancel()
-	f.work.End(within)
-	var remains []string
-	if r.Discard {
-		var err error
-		if remains, err = f.discard(ctx); err != nil {
-			f.work.Start() // it goes on; the caller may try again
-			return nil, inOperation(opBackfill, err)
-		}
-	} else if err := f.work.KeepStopped(ctx); err != nil {
-		f.work.Start()
-		return nil, inOperation(opBackfill, err)
-	}
-	s.removeFollower(f)
-	answer, err := f.backfill(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answer.Remains = remains
-	s.manifestChanged(ctx)
-	return answer, f.close(ctx)
-}
-
-// stopUnloaded is BackfillStop for a backfill whose provider is not loaded.
-func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
-	status, err := s.BackfillStatus(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case status.State == abi.FollowerNone:
-		return nil, errNoBackfill()
-	case r.Discard:
-		return nil, refuseBackfill(abi.CodeConflict, "stopped", "the backfill of "+status.Provider+" is stopped, and its "+
-			"provider is not loaded", "`memhost swap "+status.Provider+" --backfill` loads it; then discard it")
-	}
-	return status, nil
-}
-
-// discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.
-func (f *follower) discard(ctx context.Context) (remains []string, err error) {
-	var scopes []abi.MemoryScope
-	err = f.slot.host.eachScope(ctx, f.provider(), func(r *scopeRecord) { scopes = append(scopes, r.memoryScope()) })
-	if err != nil {
-		return nil, err
-	}
-	remains = []string{}
-	for _, scope := range scopes {
-		receipt, err := f.inner.ResetScope(ctx, bareScope(scope))
-		switch {
-		case abi.CodeOf(err) == abi.CodeReadOnly:
-			return nil, err
-		case err != nil:
-			remains = append(remains, fmt.Sprintf("run %q, user %q: %s", scope.RunID, scope.PersonaID,
-				abi.AsError(err).Message))
-		case receipt.Status != abi.ResetDone:
-			remains = append(remains, fmt.Sprintf("run %q, user %q: reset %s %v", scope.RunID, scope.PersonaID,
-				receipt.Status, receipt.Remains))
-		}
-	}
-	if err := f.work.Drop(ctx); err != nil {
-		return nil, err
-	}
-	return remains, f.slot.host.endFollowing(ctx)
 }
 
 // BackfillPlan says what Backfill would deliver, without sending anything: the module is loaded, and its backend is not

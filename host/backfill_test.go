@@ -264,22 +264,49 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, abi.FollowerStopped, b.State)
 	require.Empty(t, s.followerList())
+	filled := b.Progress.Done
+	b, err = s.BackfillStatus(ctx)
+	require.NoError(t, err)
+	require.Equal(t, filled, b.Progress.Done, "it says what it has filled")
 	unfinished, err := s.UnfinishedBackfill(ctx)
 	require.NoError(t, err)
-	require.Nil(t, unfinished, "what was stopped does not go on by itself")
+	require.True(t, unfinished.Stopped, "what was stopped does not go on by itself")
 
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 1})
 	require.NoError(t, err)
 	b, err = s.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
 	require.NoError(t, err)
 	require.Empty(t, b.Remains)
-	b, err = s.BackfillStatus(ctx)
+	empty := func() {
+		b, err = s.BackfillStatus(ctx)
+		require.NoError(t, err)
+		require.Equal(t, abi.FollowerNone, b.State)
+		next, err := h.Open(ctx, history(t, "next"))
+		require.NoError(t, err)
+		require.Empty(t, remembered(t, next, "ann"))
+		require.NoError(t, next.Close(ctx))
+	}
+	empty()
+
+	// One that was stopped is thrown away without going on.
+	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 25})
 	require.NoError(t, err)
-	require.Equal(t, abi.FollowerNone, b.State)
-	next, err := h.Open(ctx, history(t, "next"))
+	until(t, "a part is filled", func() bool {
+		b, err := s.BackfillStatus(ctx)
+		require.NoError(t, err)
+		return b.Progress.Done > 5
+	})
+	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
 	require.NoError(t, err)
-	require.Empty(t, remembered(t, next, "ann"))
-	require.NoError(t, next.Close(ctx))
+	_, err = s.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+	require.Equal(t, "stopped", requireCode(t, err, abi.CodeConflict, "not loaded").Reason)
+	_, err = s.BackfillDiscard(ctx, history(t, "other"))
+	requireCode(t, err, abi.CodeNotFound, "no backfill")
+	b, err = s.BackfillDiscard(ctx, history(t, "next"))
+	require.NoError(t, err)
+	require.Empty(t, b.Remains)
+	require.Empty(t, s.followerList())
+	empty()
 }
 
 func TestAResetWhileItIsFilledHoldsForTheNewMemory(t *testing.T) {

@@ -53,7 +53,9 @@ func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Confi
 		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
 	f.inner.current.Store(&serving{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
-	f.work, err = follow.New(ctx, s.host.follow, config)
+	if f.work, err = follow.New(ctx, s.host.follow, config); err == nil {
+		err = s.host.keepProvider(ctx, p) // so that a person can be erased there when it follows no more
+	}
 	return f, err
 }
 

@@ -70,6 +70,10 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 	require.NotContains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Zorvex")
 	require.Contains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Oslo")
 	require.Zero(t, shadowOf(t, s).Report.Answers)
+	past, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, From: "1990-01-01T00:00:00Z",
+		To: "1990-01-02T00:00:00Z"})
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(past.DerivedMayRemain, "\n"), "was not asked", "the one that serves was")
 	known, err := h.ledgerRecord(ctx, spaceOf(t, s.followerList()[0].inner), "e1")
 	require.NoError(t, err)
 	require.Nil(t, known, "the follower's own ledger has lost it")

@@ -153,11 +153,15 @@ func (o *operation) forgetInArchive(ctx context.Context, r *abi.ForgetRequest, r
 	if len(gone) > 0 && receipt.Status == abi.ForgetUnsupported {
 		receipt.Status = abi.ForgetPartial
 	}
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+		remains(receipt, "the archive, which cannot be read to its end: %s", abi.AsError(err).Message)
+		receipt.Status, err = abi.ForgetPartial, nil
+	}
 	return ids, err
 }
 
 // forgetDeliveries removes what the ledger keeps of events: after the provider has removed them all of it, else the
-// digest of their text. Of providers that had this person's memory and do not serve it says what they may still hold.
+// digest of their text.
 func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, ids []string, done bool,
 	receipt *abi.ForgetReceipt) error {
 	h, space := o.slot.host, o.state.Space()
@@ -177,7 +181,23 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 			return err
 		}
 	}
-	err := h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
+	if o.slot.following == nil { // what others may hold is said once, by the slot that is followed
+		if err := o.forgetAtOthers(ctx, b, r, ids, receipt); err != nil {
+			return err
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return o.keep(ctx, b)
+}
+
+// forgetAtOthers takes the digests of events out of the ledgers of providers that had this person's memory and do not
+// serve, and names these providers.
+func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.ForgetRequest, ids []string,
+	receipt *abi.ForgetReceipt) error {
+	h := o.slot.host
+	return h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var other scopeRecord
 		key := scopeKey(kv.Key)
 		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.follows(&other) ||
@@ -195,10 +215,6 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 		}
 		return err
 	})
-	if err != nil || b.Len() == 0 {
-		return err
-	}
-	return o.keep(ctx, b)
 }
 
 // forgetDelivery adds to a batch that the ledger forgets an event: all of it where the provider is done with it, else

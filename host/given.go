@@ -25,7 +25,8 @@ func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.
 	if used {
 		return nil, inOperation(opBackfillEvents, abi.NewError(abi.CodeConflict,
 			"a backfill is under way, or stopped, that is filled from a file").WithReason("backfill").
-			WithHint("one at a time: `memhost backfill discard` throws it away"))
+			WithHint("one at a time: `memhost swap PROVIDER --backfill` goes on with it, `memhost backfill discard` throws it "+
+				"away"))
 	}
 	if r.First {
 		if err := s.host.given.Clear(ctx); err != nil {
@@ -87,11 +88,17 @@ func anyGiven(records map[follow.Key]follow.Record) bool {
 // resumeFollowing prepares what an earlier process has left for followers. A backfill from given events gets what is
 // recorded from the first moment on.
 func (h *Host) resumeFollowing(ctx context.Context) error {
-	used, err := h.usesGiven(ctx)
+	records, err := h.follow.Records(ctx)
 	if err != nil || h.fleet.Shared() {
 		return err
 	}
-	if !used {
+	h.follow.Resume(records)
+	for _, r := range records {
+		if r.Role == abi.RoleShadow && !h.archive.On {
+			h.away.Store(true)
+		}
+	}
+	if !anyGiven(records) {
 		return h.given.Clear(ctx)
 	}
 	h.queued.Store(!h.archive.On)
@@ -111,6 +118,11 @@ func (h *Host) endFollowing(ctx context.Context) error {
 		return err
 	}
 	h.queued.Store(false)
+	return h.dropQueue(ctx)
+}
+
+// dropQueue removes all that waits for followers.
+func (h *Host) dropQueue(ctx context.Context) error {
 	for last := int64(-1); h.archive.OpenBytes() != last; {
 		last = h.archive.OpenBytes()
 		if err := h.archive.DropQueued(ctx, h.archive.Settled()); err != nil {

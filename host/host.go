@@ -48,6 +48,7 @@ type Host struct {
 	follow    *follow.Store
 	forgetful atomic.Bool // something was forgotten (forget.go)
 	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
+	away      atomic.Bool // shadows of an earlier process do not follow, and no archive is kept for them
 
 	// name is how traces name this host where several share the store, else empty; began is when it was made.
 	name                        string
@@ -115,7 +116,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+
-			"holds every event itself")
+			"holds every event itself").WithHint("for a run that is recorded, turn it off: --set memory.archive=false")
 	}
 	if h.fleet.Shared() && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Cassette: not together with a store that hosts "+

@@ -167,6 +167,14 @@ func (o *operation) commit(ctx context.Context) error {
 // no archive is kept.
 func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events ...*abi.MemoryEvent) error {
 	h, p := o.slot.host, o.provider
+	if len(events) > 0 && !o.slot.noArchive && !h.archives() && h.away.Load() { // a shadow misses something
+		if err := o.slot.endAway(ctx); err != nil {
+			return err
+		}
+		if err := h.dropQueue(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case h.archives() && !o.slot.noArchive && len(events) > 0:
 	case b.Len() > 0:

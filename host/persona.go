@@ -9,12 +9,12 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// tableProviders holds the last configuration of each provider that has served: digestOf(name, origins, namespace) ->
-// KeptProvider. Its block has no credentials.
+// tableProviders holds the last configuration of each provider that has served or followed: digestOf(name, origins,
+// namespace) -> KeptProvider. Its block has no credentials.
 const tableProviders state.Table = "providers"
 
-// KeptProvider is the last configuration of a provider that serves or has served with the data folder. It names its
-// secrets, and holds none.
+// KeptProvider is the last configuration of a provider that serves or follows, or did, with the data folder. It names
+// its secrets, and holds none.
 type KeptProvider struct {
 	Name      string      `json:"name"`
 	Word      string      `json:"word"`
@@ -31,7 +31,7 @@ func providerKey(name, origin, namespace string) []byte {
 	return key[:]
 }
 
-// keepProvider notes the configuration of a provider that begins to serve. A cassette has it already.
+// keepProvider notes the configuration of a provider that begins to serve, or to follow. A cassette has it already.
 func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 	if h.tape != nil {
 		return nil

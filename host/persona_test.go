@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -97,5 +98,46 @@ func TestAPersonIsErasedFromEveryProviderThatTheFolderKnows(t *testing.T) {
 	}
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
+	require.Empty(t, dataHas(t, dir, "zorvex"))
+}
+
+func TestAPersonIsErasedFromMemoriesThatFollowedAndNeverServed(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	within := func(do func(s *Slot)) {
+		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
+		require.NoError(t, err)
+		s, err := h.Open(ctx, memoryConfig("full_history", ""))
+		require.NoError(t, err)
+		do(s)
+		require.NoError(t, s.Close(ctx))
+		require.NoError(t, h.Close(ctx))
+	}
+	within(func(s *Slot) {
+		_, err := s.RecordEvent(ctx, event("e1", "my cat is called zorvex"))
+		require.NoError(t, err)
+		require.NoError(t, s.Shadow(ctx, memoryConfig("bm25", "shadow"), ShadowOptions{}))
+		until(t, "the shadow has it", func() bool { return shadowOf(t, s).Progress.Done == 1 })
+	})
+	within(func(s *Slot) { // without the shadow
+		for i := range 100 {
+			_, err := s.RecordEvent(ctx, event(fmt.Sprint("x", i), "zorvex sleeps"))
+			require.NoError(t, err)
+		}
+		_, err := s.Backfill(ctx, memoryConfig("bm25", "stopped"), BackfillOptions{Rate: 25})
+		require.NoError(t, err)
+		until(t, "it has some", func() bool {
+			b, err := s.BackfillStatus(ctx)
+			require.NoError(t, err)
+			return b.Progress.Done > 0
+		})
+		_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+		require.NoError(t, err)
+		r, err := s.ErasePersona(ctx, &abi.PersonaRequest{PersonaID: event("e1", "").UserID},
+			func(_ context.Context, k *KeptProvider) (ProviderConfig, error) { return memoryConfig(k.Name, ""), nil })
+		require.NoError(t, err)
+		require.Equal(t, abi.ForgetDone, r.Status, "%v", r.Scopes)
+		require.Len(t, r.Scopes, 3)
+	})
 	require.Empty(t, dataHas(t, dir, "zorvex"))
 }

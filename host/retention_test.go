@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 )
 
 // What the archive's retention takes from a backfill that is late is counted, and the backfill asks before it serves.
@@ -79,4 +80,33 @@ func TestRetentionCountsWhatAShadowNeverGets(t *testing.T) {
 	record(t, s, "bob", 5, 6)
 	until(t, "it goes on", func() bool { return shadowOf(t, s).Progress.Done == 6 })
 	require.EqualValues(t, 5, shadowOf(t, s).Progress.Dropped)
+}
+
+// The archive's numbers go on after retention has removed all of it: a reset of before erases nothing that is recorded
+// after a restart.
+func TestAnArchiveThatWasEmptiedGoesOnWithItsNumbers(t *testing.T) {
+	ctx := context.Background()
+	dir, clock := t.TempDir(), new(fakeClock)
+	for life := range 2 {
+		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Now: clock.now,
+			ArchiveRetention: 24 * time.Hour})
+		require.NoError(t, err)
+		s, err := h.Open(ctx, history(t, ""))
+		require.NoError(t, err)
+		record(t, s, "ann", 10*life, 10*life+5)
+		if life == 0 {
+			_, err = s.ResetScope(ctx, personScope("ann"))
+			require.NoError(t, err)
+			clock.add(25 * time.Hour)
+			require.NoError(t, h.archive.Tend(ctx))
+			require.Empty(t, allArchived(t, h, 0))
+		} else {
+			plan, err := s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
+			require.NoError(t, err)
+			require.EqualValues(t, 5, plan.Events)
+			require.Zero(t, plan.LeftOut)
+		}
+		require.NoError(t, s.Close(ctx))
+		require.NoError(t, h.Close(ctx))
+	}
 }

@@ -47,6 +47,35 @@ func (s *Slot) Shadow(ctx context.Context, config ProviderConfig, options Shadow
 	return nil
 }
 
+// EndShadows ends the shadows that do not follow now, where no archive is kept: what is recorded from now on does not
+// wait for them. One that follows again begins anew.
+func (s *Slot) EndShadows(ctx context.Context) error {
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	if s.host.archive.On || s.canFollow() != nil {
+		return nil
+	}
+	if err := s.endAway(ctx); err != nil {
+		return inOperation(opShadows, err)
+	}
+	return s.host.endFollowing(ctx)
+}
+
+// endAway drops what is kept of shadows that do not follow.
+func (s *Slot) endAway(ctx context.Context) error {
+	s.host.away.Store(false)
+	records, err := s.host.follow.Records(ctx)
+	for key, r := range records {
+		if err != nil || r.Role != abi.RoleShadow || s.followerWith(key) != nil {
+			continue
+		}
+		s.host.logger.Warn("a memory that no longer follows does not get what is recorded, and begins anew when it "+
+			"follows again: there is no archive", "provider", r.Provider)
+		err = s.host.follow.Drop(ctx, key)
+	}
+	return err
+}
+
 // shadow makes the follower of a shadow.
 func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (*follower, error) {
 	key := p.followerKey()
@@ -70,7 +99,7 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 			return nil, err
 		}
 	}
-	record.Role, record.Module, record.Stopped = abi.RoleShadow, p.module.SHA256, ""
+	record.Role, record.Module, record.Stopped, record.InPage = abi.RoleShadow, p.module.SHA256, "", 0
 	return s.newFollower(ctx, p, follow.Config{Record: *record, SamplePercent: options.SamplePercent,
 		Retention: options.Retention})
 }

@@ -49,7 +49,10 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			record(t, s, "ann", 0, 20)
 			require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 50}))
 			record(t, s, "ann", 20, 40)
-			until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+			until(t, "it has everything", func() bool {
+				x := shadowOf(t, s) // it may be ready without the last
+				return x.State == abi.FollowerReady && x.Progress.Done == x.Progress.Events
+			})
 			m, err := s.Manifest(ctx)
 			require.NoError(t, err)
 			require.Equal(t, abi.RoleShadow, m.Followers[0].Role)
@@ -357,4 +360,57 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	status, err := s.BackfillStatus(ctx)
 	require.NoError(b, err)
 	b.ReportMetric(float64(status.Progress.Done), "filled")
+}
+
+// Without an archive a shadow that was away while something was recorded does not claim to have everything.
+func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	within := func(do func(h *Host, s *Slot)) {
+		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
+		require.NoError(t, err)
+		s, err := h.Open(ctx, history(t, ""))
+		require.NoError(t, err)
+		do(h, s)
+		require.NoError(t, s.Close(ctx))
+		require.NoError(t, h.Close(ctx))
+	}
+	has := func(s *Slot, events int64) {
+		until(t, fmt.Sprint("it has ", events), func() bool {
+			x := shadowOf(t, s)
+			return x.State == abi.FollowerReady && x.Progress.Events == events && x.Progress.Done == events
+		})
+	}
+	next := history(t, "next")
+	down := probeConfig(`{"health":"unavailable"}`)
+	within(func(_ *Host, s *Slot) {
+		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
+		require.NoError(t, s.EndShadows(ctx))
+		record(t, s, "ann", 0, 3)
+		has(s, 3)
+	})
+	within(func(_ *Host, s *Slot) { // nothing was recorded meanwhile: it goes on
+		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
+		record(t, s, "ann", 3, 5)
+		has(s, 5)
+		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
+		record(t, s, "ann", 5, 6)
+	})
+	within(func(h *Host, s *Slot) { // what is recorded without them waits for nobody
+		record(t, s, "ann", 6, 8)
+		require.Zero(t, h.archive.OpenBytes())
+	})
+	within(func(_ *Host, s *Slot) {
+		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
+		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
+		record(t, s, "ann", 8, 9)
+		until(t, "it has the last", func() bool { return s.followerList()[0].work.Record().Done == 1 })
+	})
+	within(func(h *Host, s *Slot) { // one of two was taken out
+		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
+		require.NoError(t, s.EndShadows(ctx))
+		record(t, s, "ann", 9, 10)
+		has(s, 2)
+		until(t, "nothing waits for the other", func() bool { return h.archive.OpenBytes() == 0 })
+	})
 }

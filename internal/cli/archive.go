@@ -134,8 +134,10 @@ func (a *app) archiveVerify() *cobra.Command {
 					for i, problem := range check.Problems {
 						lines[i] = printable(problem)
 					}
-					return abi.NewError(abi.CodeUnavailable, strings.Join(lines, "\n")).WithReason("archive").
+					damaged := abi.NewError(abi.CodeUnavailable, strings.Join(lines, "\n")).WithReason("archive").
 						WithHint("memory itself is not touched; a backup of the data folder has the archive whole")
+					damaged.Retryable = false
+					return damaged
 				}
 				if a.out.json {
 					return a.out.value(check)

@@ -78,19 +78,12 @@ func modelCallsText(calls *plugins.EventCalls, events int64) string {
 // the same, and a line says why.
 func (b *backfiller) resume(ctx context.Context, s *steps) {
 	u, err := b.slot.UnfinishedBackfill(ctx)
-	if err == nil && u == nil {
+	if err == nil && (u == nil || u.Stopped) {
 		return
 	}
 	if err == nil {
-		r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
-		if r.Backend = u.Provider; u.Word == config.WordCondition {
-			r.Backend, r.Condition = "", u.Provider
-		}
-		if u.Source != sourceBuiltin {
-			r.Plugin = u.Source
-		}
 		var c host.ProviderConfig
-		if c, err = b.config(r); err == nil {
+		if c, err = b.config(requestOf(u)); err == nil {
 			_, err = b.slot.Backfill(ctx, c, host.BackfillOptions{Rate: u.Rate, Inline: len(u.Block) > 0, Given: u.Given,
 				Resume: true})
 		}
@@ -103,52 +96,32 @@ func (b *backfiller) resume(ctx context.Context, s *steps) {
 	s.notef("the backfill of %s goes on: `memhost backfill` says how far it is", u.Provider)
 }
 
-// checkShadows finds the module of each configured shadow, before anything is loaded.
-func (a *app) checkShadows(c *config.Config) error {
-	for _, name := range c.Memory.Shadows {
-		if _, err := a.swapModule(c, name, ""); err != nil {
-			return inShadows(err)
-		}
+// requestOf is the request with which a backfill was begun.
+func requestOf(u *host.UnfinishedBackfill) wire.BackfillRequest {
+	r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
+	if r.Backend = u.Provider; u.Word == config.WordCondition {
+		r.Backend, r.Condition = "", u.Provider
 	}
-	return nil
-}
-
-// inShadows names the setting in an error.
-func inShadows(err error) error {
-	e := *abi.AsError(err)
-	e.Message = "memory.shadows: " + e.Message
-	return &e
-}
-
-// shadows lets the configured shadows follow the slot.
-func (b *backfiller) shadows(ctx context.Context, s *steps) error {
-	m := b.running.Memory
-	for _, name := range m.Shadows {
-		if err := b.shadow(ctx, name); err != nil {
-			return inShadows(err)
-		}
-		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
+	if u.Source != sourceBuiltin {
+		r.Plugin = u.Source
 	}
-	return nil
+	return r
 }
 
-// shadow lets one provider follow the slot.
-func (b *backfiller) shadow(ctx context.Context, name string) error {
-	module, err := b.app.swapModule(b.running, name, "")
+// BackfillDiscard implements server.Backfiller.
+func (b *backfiller) BackfillDiscard(ctx context.Context) (*abi.Backfill, error) {
+	u, err := b.slot.UnfinishedBackfill(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := wire.SwapRequest{Backend: name}
-	if decl := module.serves(name); decl != nil && decl.Kind == abi.KindControl {
-		r = wire.SwapRequest{Condition: name}
+	if u == nil {
+		return &abi.Backfill{State: abi.FollowerNone}, nil
 	}
-	c, err := b.app.swapConfig(b.running, b.options, r)
+	c, err := b.config(requestOf(u))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m := b.running.Memory
-	return b.slot.Shadow(ctx, c, host.ShadowOptions{SamplePercent: m.ShadowPercent,
-		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
+	return b.slot.BackfillDiscard(ctx, c)
 }
 
 const backfillHelp = `Says how far the backfill is that memhost swap PROVIDER --backfill began: another memory is filled
@@ -185,7 +158,10 @@ func (a *app) backfillCommand() *cobra.Command {
 			if err != nil || b.State == abi.FollowerNone {
 				return b, err
 			}
-			return a.watchBackfill(ctx, c, b)
+			if b, err = a.watchBackfill(ctx, c, b); err == nil && b.State != abi.FollowerServes {
+				err = a.tellUnserved(b)
+			}
+			return b, err
 		}),
 		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill goes on", func(ctx context.Context,
 			c *client.Client) (*abi.Backfill, error) {
@@ -211,6 +187,14 @@ func (a *app) withRunning(ctx context.Context, name string, verb func(context.Co
 		}
 		return verb(ctx, c)
 	})
+}
+
+// tellUnserved prints how far a backfill is that has ended for now without its turn.
+func (a *app) tellUnserved(b *abi.Backfill) error {
+	if err := a.tellBackfill(b, nil); err != nil {
+		return err
+	}
+	return &doneError{exitPartly}
 }
 
 // tellBackfill prints how far a backfill is.
@@ -361,7 +345,7 @@ func (a *app) backfill(ctx context.Context, d *door, swap *wire.SwapRequest, f *
 		return err
 	}
 	if b.State != abi.FollowerServes {
-		return a.tellBackfill(b, nil)
+		return a.tellUnserved(b)
 	}
 	m, err := running.Manifest(ctx)
 	if err != nil {
@@ -449,7 +433,7 @@ func (a *app) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfi
 	provider, last, shown := b.Provider, "", int64(0)
 	for {
 		if bar == nil && !a.out.json && b.State != abi.FollowerNone && string(b.State) != last {
-			a.out.note("  %s", firstLine(progressText(b.State, &b.Progress)))
+			a.out.note("  %s", watchedText(b))
 			last = string(b.State)
 		}
 		bar.add(int(b.Progress.Done - shown))
@@ -473,6 +457,15 @@ func (a *app) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfi
 		}
 		b = next
 	}
+}
+
+// watchedText says how far a backfill is, and why it waits.
+func watchedText(b *abi.Backfill) string {
+	text := progressText(b.State, &b.Progress)
+	if b.Progress.Error == nil {
+		return firstLine(text)
+	}
+	return text
 }
 
 // planText says what a backfill would send.

@@ -26,12 +26,12 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 	if err != nil {
 		return err
 	}
-	counts, err := checkTalks(talks.Source(f.from), args, o, f.keepGoing)
+	counts, bad, err := checkTalks(talks.Source(f.from), args, o, f.keepGoing)
 	if err != nil {
 		return err
 	}
 	if f.dryRun {
-		return a.reportDryRun(counts)
+		return a.reportDryRun(counts, bad)
 	}
 	if !a.out.json {
 		a.out.print("%s\n", talksText(counts))
@@ -58,16 +58,16 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 	return a.reportRecord(&r.sum, stopped)
 }
 
-// checkTalks reads everything and counts it.
+// checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.
 //
 // Errors: invalid_argument with the talks that cannot be read, unless they may be skipped.
-func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing bool) (talks.Counts, error) {
+func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing bool) (_ talks.Counts, bad []string,
+	err error) {
 	r, err := talks.Open(source, args, o)
 	if err != nil {
-		return talks.Counts{}, err
+		return talks.Counts{}, nil, err
 	}
 	defer func() { _ = r.Close() }()
-	var bad []string
 	hint := ""
 	for {
 		_, err := r.Next()
@@ -79,11 +79,9 @@ func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing
 		}
 		var one *convert.LineError
 		if !errors.As(err, &one) {
-			return talks.Counts{}, err
+			return talks.Counts{}, nil, err
 		}
-		if len(bad) < maxBadLines {
-			bad = append(bad, one.Err.Message)
-		}
+		bad = append(bad, one.Err.Message)
 		if hint == "" {
 			hint = one.Err.Hint
 		}
@@ -93,19 +91,34 @@ func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing
 		if hint != "" {
 			rest = hint + "\n        " + rest
 		}
-		return talks.Counts{}, usageError(strings.Join(bad, "\n"), rest)
+		return talks.Counts{}, nil, usageError(strings.Join(bad[:min(len(bad), maxBadLines)], "\n"), rest)
 	}
-	return r.Counts(), nil
+	return r.Counts(), bad, nil
 }
 
-func (a *app) reportDryRun(counts talks.Counts) error {
+func (a *app) reportDryRun(counts talks.Counts, bad []string) error {
 	if a.out.json {
-		return a.out.object(struct {
+		err := a.out.object(struct {
 			DryRun bool         `json:"dry_run"`
 			Talks  talks.Counts `json:"talks"`
-		}{true, counts})
+			Bad    int          `json:"cannot_be_read"`
+		}{true, counts, len(bad)})
+		if err != nil {
+			return err
+		}
+	} else {
+		a.out.print("%s\n", talksText(counts))
+		if len(bad) > 0 {
+			a.out.print("left out, since it cannot be read: %d\n", len(bad))
+		}
+		a.out.print("nothing was sent\n")
 	}
-	a.out.print("%s\nnothing was sent\n", talksText(counts))
+	for _, why := range bad[:min(len(bad), maxBadLines)] {
+		a.out.note("  %s", printable(why))
+	}
+	if len(bad) > 0 {
+		return &doneError{exitPartly}
+	}
 	return nil
 }
 

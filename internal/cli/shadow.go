@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 const shadowHelp = `A shadow (memory.shadows in the configuration file) is another memory beside the serving one: it gets every write, later and by a queue of its own, and is asked a share of the retrievals
@@ -60,6 +63,60 @@ func (a *app) shadowCommand() *cobra.Command {
 	answers.Flags().StringVar(&r.Provider, "provider", "", "of this shadow only")
 	cmd.AddCommand(answers)
 	return cmd
+}
+
+// checkShadows finds the module of each configured shadow, before anything is loaded.
+func (a *app) checkShadows(c *config.Config) error {
+	for _, name := range c.Memory.Shadows {
+		if _, err := a.swapModule(c, name, ""); err != nil {
+			return inShadows(err)
+		}
+	}
+	return nil
+}
+
+// inShadows names the setting in an error.
+func inShadows(err error) error {
+	e := *abi.AsError(err)
+	e.Message = "memory.shadows: " + e.Message
+	return &e
+}
+
+// shadows lets the configured shadows follow the slot. One that serves by now is left out with a note: a slot that was
+// moved to its shadow starts with the configuration of before.
+func (b *backfiller) shadows(ctx context.Context, s *steps) error {
+	m := b.running.Memory
+	for _, name := range m.Shadows {
+		err := b.shadow(ctx, name)
+		if err != nil && abi.AsError(err).Reason == "serves" { // it was let serve since
+			s.tell("skipped", "shadow", fmt.Sprintf("%s; take it out of memory.shadows", abi.AsError(err).Message))
+			continue
+		}
+		if err != nil {
+			return inShadows(err)
+		}
+		s.pass("shadow", fmt.Sprintf("%s gets every write, and %d %% of the retrievals", name, m.ShadowPercent))
+	}
+	return b.slot.EndShadows(ctx)
+}
+
+// shadow lets one provider follow the slot.
+func (b *backfiller) shadow(ctx context.Context, name string) error {
+	module, err := b.app.swapModule(b.running, name, "")
+	if err != nil {
+		return err
+	}
+	r := wire.SwapRequest{Backend: name}
+	if decl := module.serves(name); decl != nil && decl.Kind == abi.KindControl {
+		r = wire.SwapRequest{Condition: name}
+	}
+	c, err := b.app.swapConfig(b.running, b.options, r)
+	if err != nil {
+		return err
+	}
+	m := b.running.Memory
+	return b.slot.Shadow(ctx, c, host.ShadowOptions{SamplePercent: m.ShadowPercent,
+		Retention: milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
 }
 
 func shadowsText(list *abi.ShadowList) string {

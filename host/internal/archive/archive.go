@@ -129,8 +129,20 @@ func Open(ctx context.Context, o Options) (*Archive, error) {
 		a.openBytes += int64(len(r.Value))
 		return nil
 	})
-	if err != nil || !a.On {
-		return a, err
+	if err != nil {
+		return nil, err
+	}
+	if !a.Given { // a reset is of numbers that may have left since
+		erasures, err := a.Erasures(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range erasures {
+			a.GoOnAfter(e.UpTo)
+		}
+	}
+	if !a.On {
+		return a, nil
 	}
 	if err := segments.RemoveStrays(a.Dir, list); err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, "archive: "+err.Error(), err).WithReason("archive")
@@ -151,6 +163,14 @@ func (a *Archive) Start(leaving func(ctx context.Context, last int64, entries fu
 	a.stop, a.ended = stop, ended
 	a.mu.Unlock()
 	go a.tendAll(stop, ended)
+}
+
+// GoOnAfter lets the next entries have numbers beyond one that an earlier process has given: what is known by a number
+// stays true though the entries have left.
+func (a *Archive) GoOnAfter(number int64) {
+	a.mu.Lock()
+	a.next = max(a.next, number+1)
+	a.mu.Unlock()
 }
 
 // line is the entry's JSON. The event's own JSON stays as it is.
@@ -248,9 +268,11 @@ func (a *Archive) Segments(ctx context.Context) (list []segments.Info, err error
 }
 
 func errDamaged(why string) *abi.Error {
-	return abi.NewError(abi.CodeUnavailable, "archive: "+why).WithReason("archive").
+	e := abi.NewError(abi.CodeUnavailable, "archive: "+why).WithReason("archive").
 		WithHint("memory itself is not touched; `memhost archive verify` says what is damaged, and a backup of the data " +
 			"folder has it whole")
+	e.Retryable = false
+	return e
 }
 
 // openEntry is an entry of the table with its line.

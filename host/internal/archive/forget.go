@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -34,14 +35,11 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	defer a.forgetUnpacked()
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
-		more, err := a.forgetInSegment(ctx, info, at, matches)
-		gone = append(gone, more...)
-		if err != nil {
-			return gone, err
-		}
+		more, failed := a.forgetInSegment(ctx, info, at, matches)
+		gone, err = append(gone, more...), cmp.Or(err, failed) // one that is damaged keeps nothing in the others
 	}
-	more, err := a.forgetOpen(ctx, at, matches)
-	return append(gone, more...), err
+	more, failed := a.forgetOpen(ctx, at, matches)
+	return append(gone, more...), cmp.Or(err, failed)
 }
 
 // forgetUnpacked drops what is kept in memory of the archive's text.

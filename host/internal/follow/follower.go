@@ -158,11 +158,14 @@ func (f *Follower) keep(ctx context.Context, change func(*Record)) error {
 
 // KeepStopped keeps that it was stopped, so that it does not go on by itself.
 func (f *Follower) KeepStopped(ctx context.Context) error {
-	return f.keep(ctx, func(r *Record) { r.Stopped = f.store.stamp() })
+	f.mu.Lock()
+	inPage := f.inPage
+	f.mu.Unlock()
+	return f.keep(ctx, func(r *Record) { r.Stopped, r.InPage = f.store.stamp(), inPage })
 }
 
 // Drop removes everything that the store keeps of it. What its memory holds stays.
-func (f *Follower) Drop(ctx context.Context) error { return f.store.drop(ctx, f.key) }
+func (f *Follower) Drop(ctx context.Context) error { return f.store.Drop(ctx, f.key) }
 
 // WantTurn lets the memory serve as soon as it has everything; with accept although events are open, held back or
 // dropped. What was refused is tried once more.

@@ -39,8 +39,9 @@ type Record struct {
 	Since  string          `json:"since"`
 	// Rate is the most events a second; 0 means no limit.
 	Rate float64 `json:"rate,omitempty"`
-	// Stopped is when it was stopped.
+	// Stopped is when it was stopped, InPage how many events beyond Position had been dealt with then.
 	Stopped string `json:"stopped,omitempty"`
+	InPage  int64  `json:"in_page,omitempty"`
 	// From is the number after which it began, FillTo the last one at that time.
 	From   int64 `json:"from,omitempty"`
 	FillTo int64 `json:"fill_to"`
@@ -131,6 +132,13 @@ func (s *Store) Records(ctx context.Context) (list map[Key]Record, err error) {
 	return list, err
 }
 
+// Resume lets the archive go on after the numbers up to which followers have got it, though all of it has left since.
+func (s *Store) Resume(records map[Key]Record) {
+	for _, r := range records {
+		s.Archive.GoOnAfter(max(r.archived(), r.FillTo))
+	}
+}
+
 // Begin completes the record of a follower that begins: at the archive's beginning, or at its end. One of given events
 // begins with these, and goes on at the archive's end.
 func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error) {
@@ -158,9 +166,9 @@ func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.Follower
 		return p, err
 	}
 	_, listed, err := s.openEvents(ctx, key)
-	p = abi.FollowerProgress{Done: r.Done, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
+	p = abi.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
 		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
-	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + behind
+	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + max(0, behind-r.InPage)
 	return p, err
 }
 
@@ -175,8 +183,8 @@ func (s *Store) put(ctx context.Context, key Key, r *Record) error {
 	return s.Commit(ctx, &b)
 }
 
-// drop removes everything that is kept of a follower.
-func (s *Store) drop(ctx context.Context, key Key) error {
+// Drop removes everything that is kept of a follower that does not run.
+func (s *Store) Drop(ctx context.Context, key Key) error {
 	var b state.Batch
 	b.DeleteRecord(tableFollow, key[:])
 	err := s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {

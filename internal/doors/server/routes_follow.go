@@ -13,6 +13,8 @@ import (
 type Backfiller interface {
 	Backfill(ctx context.Context, request wire.BackfillRequest) (*abi.Backfill, error)
 	BackfillPlan(ctx context.Context, request wire.BackfillRequest) (*abi.BackfillPlan, error)
+	// BackfillDiscard throws away a backfill whose provider is not loaded.
+	BackfillDiscard(ctx context.Context) (*abi.Backfill, error)
 }
 
 // followRoutes are for the person who runs the slot: providers beside the serving one.
@@ -68,7 +70,11 @@ func (s *Server) followRoutes() []route {
 			request: &abi.BackfillStop{Discard: true}, answer: exampleBackfill(),
 			handler: call(s, wire.OpBackfillStop, func(ctx context.Context, q *abi.BackfillStop) (*abi.Backfill, error) {
 				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.Backfill, error) {
-					return f.BackfillStop(ctx, q)
+					b, err := f.BackfillStop(ctx, q)
+					if err != nil && abi.AsError(err).Reason == "stopped" && s.options.Backfiller != nil {
+						return s.options.Backfiller.BackfillDiscard(ctx)
+					}
+					return b, err
 				})
 			})},
 		{method: http.MethodGet, path: wire.PathShadows, operation: wire.OpShadows, tag: tagFollow, local: true,

@@ -54,7 +54,7 @@ func chatgptTalk(raw json.RawMessage) (*talk, error) {
 		return nil, broken("is an export of claude.ai: read it with --from claude")
 	}
 	if c.Mapping == nil {
-		return nil, broken("a talk has no mapping: not an export of chatgpt, or one of another version")
+		return nil, invalid("a talk has no mapping: not an export of chatgpt, or one of another version")
 	}
 	t := &talk{session: c.ConversationID}
 	if t.session == "" {

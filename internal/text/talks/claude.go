@@ -42,7 +42,7 @@ func claudeTalk(raw json.RawMessage) (*talk, error) {
 		return nil, broken("is an export of chatgpt: read it with --from chatgpt")
 	}
 	if c.Messages == nil {
-		return nil, broken("a talk has no chat_messages: not an export of claude.ai, or one of another version")
+		return nil, invalid("a talk has no chat_messages: not an export of claude.ai, or one of another version")
 	}
 	t := &talk{session: c.UUID}
 	at := rfc3339(c.CreatedAt)

@@ -29,7 +29,9 @@ type claudeCodeEntry struct {
 	Meta      bool   `json:"isMeta"`
 	Summary   bool   `json:"isCompactSummary"`
 	APIError  bool   `json:"isApiErrorMessage"`
-	Message   struct {
+	// Payload is there only in a log of codex.
+	Payload json.RawMessage `json:"payload"`
+	Message struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
 }
@@ -40,6 +42,7 @@ func (l *claudeCodeLog) next() (*talk, error) {
 	}
 	l.done = true
 	var entries []claudeCodeEntry
+	typed := false
 	for {
 		var e claudeCodeEntry
 		err := l.in.next(&e)
@@ -49,8 +52,15 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		if err != nil {
 			return nil, err
 		}
+		typed = typed || e.Type != ""
+		if e.Payload != nil && e.SessionID == "" {
+			return nil, broken("is a log of codex: read it with --from codex")
+		}
 		e.Message.Content = withoutOutputs(e.Message.Content)
 		entries = append(entries, e)
+	}
+	if len(entries) > 0 && !typed {
+		return nil, broken("no line has a type: not a log of Claude Code, or one of another version")
 	}
 	t := new(talk)
 	replaced := replacedEntries(entries)

@@ -1,6 +1,7 @@
 package talks
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"strings"
@@ -13,6 +14,7 @@ import (
 // the payload alone, with a first line {"id", "timestamp"}.
 type codexLog struct {
 	in   *lines
+	said map[string][]string // digests of what was said, by session, over all files: a fork repeats another session
 	done bool
 }
 
@@ -23,6 +25,8 @@ type codexLine struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	Payload   *codexPayload   `json:"payload"`
+	// SessionID is there only in a log of Claude Code.
+	SessionID string `json:"sessionId"`
 }
 
 type codexPayload struct {
@@ -41,7 +45,7 @@ func (l *codexLog) next() (*talk, error) {
 		return nil, io.EOF
 	}
 	l.done = true
-	t, side, at := new(talk), false, time.Time{}
+	t, side, at, origin := new(talk), false, time.Time{}, ""
 	for {
 		var line codexLine
 		err := l.in.next(&line)
@@ -50,6 +54,9 @@ func (l *codexLog) next() (*talk, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if line.SessionID != "" {
+			return nil, broken("is a log of Claude Code: read it with --from claude-code")
 		}
 		at = orElse(rfc3339(line.Timestamp), at)
 		p := line.Payload
@@ -64,16 +71,30 @@ func (l *codexLog) next() (*talk, error) {
 		case line.Type == "session_meta" && t.session == "": // a fork repeats the one that it came from
 			t.session = p.ID
 			side = len(p.Source) > 0 && p.Source[0] == '{'
+		case line.Type == "session_meta" && origin == "":
+			origin = p.ID
 		case line.Type == "response_item":
 			t.addCodex(p, at)
 		case line.Type == "event_msg" && p.Type == "thread_rolled_back":
 			t.takeBack(p.Turns)
 		}
 	}
+	if l.in.number > 0 && t.session == "" && len(t.said) == 0 {
+		return nil, broken("has no session: not a log of codex, or one of another version")
+	}
 	if side {
 		t.counts = Counts{SideTalks: len(t.said)}
 		t.said = nil
 	}
+	var all []string
+	for _, s := range t.said {
+		sum := sha256.Sum256([]byte(string(s.Role) + "\x00" + s.Text))
+		all = append(all, string(sum[:16]))
+	}
+	for of := l.said[origin]; t.repeated < min(len(of), len(all)) && of[t.repeated] == all[t.repeated]; {
+		t.repeated++
+	}
+	l.said[t.session] = all
 	return t, nil
 }
 

@@ -92,9 +92,9 @@ func isZip(name string) (bool, error) {
 	return bytes.Equal(start[:], []byte("PK\x03\x04")) || bytes.Equal(start[:], []byte("PK\x05\x06")), nil
 }
 
-// findInFolder looks through a folder and those in it. Links are not followed.
+// findInFolder looks through a folder, which may be a link, and those in it. Links in it are not followed.
 func findInFolder(source Source, root string) (found []file, derived []string, err error) {
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root+string(filepath.Separator), func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return unreadable(name, err)
@@ -119,7 +119,7 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 		return nil, nil, unreadable(name, err).WithHint("the archive is damaged or cut off: download it again")
 	}
 	defer func() { _ = archive.Close() }()
-	for _, entry := range archive.File {
+	for i, entry := range archive.File {
 		at := name + "/" + entry.Name
 		const encrypted = 1
 		switch {
@@ -132,7 +132,7 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 		case entry.Flags&encrypted != 0:
 			return nil, nil, invalid("%s: is encrypted; unpack it with its password first", at)
 		default:
-			found = append(found, file{at, func() (io.ReadCloser, error) { return openInArchive(name, entry.Name) }})
+			found = append(found, file{at, func() (io.ReadCloser, error) { return openInArchive(name, i, entry.Name) }})
 		}
 	}
 	slices.SortFunc(found, func(a, b file) int { return strings.Compare(a.name, b.name) })
@@ -147,13 +147,12 @@ func leadsOut(name string) bool {
 }
 
 // openInArchive opens an archive again, so that between two files none is held open.
-func openInArchive(name, entry string) (io.ReadCloser, error) {
+func openInArchive(name string, at int, entry string) (io.ReadCloser, error) {
 	archive, err := zip.OpenReader(name)
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
-	at := slices.IndexFunc(archive.File, func(f *zip.File) bool { return f.Name == entry })
-	if at < 0 {
+	if at >= len(archive.File) || archive.File[at].Name != entry { // a name may be there twice
 		_ = archive.Close()
 		return nil, invalid("the archive changed while it was read")
 	}

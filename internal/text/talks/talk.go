@@ -15,6 +15,8 @@ type talk struct {
 	session string
 	said    []convert.Said
 	ids     []string // of what was said, where another file may repeat it
+	// repeated is how many messages at its beginning are those of another file.
+	repeated int
 	// working: an agent used tools since it last said something, so its answer is not complete.
 	working bool
 	counts  Counts

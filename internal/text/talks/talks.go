@@ -88,7 +88,8 @@ type Reader struct {
 	name    string
 	talk    int // of the current file, from 1
 	ready   []convert.Item
-	seen    map[string]bool // ids of messages that became events, over all files
+	seen    map[string]bool     // ids of events, and of messages that became events, over all files
+	said    map[string][]string // see codexLog
 	counts  Counts
 }
 
@@ -125,7 +126,7 @@ func Open(source Source, paths []string, o convert.Options) (*Reader, error) {
 		return nil, invalid("%q is not a source", string(source)).
 			WithHint("want chatgpt, claude, claude-code, codex or openai-jsonl")
 	}
-	r := &Reader{source: source, options: o, seen: map[string]bool{}}
+	r := &Reader{source: source, options: o, seen: map[string]bool{}, said: map[string][]string{}}
 	r.counts.Derived = []string{}
 	for _, path := range paths {
 		found, derived, err := find(source, path)
@@ -209,7 +210,7 @@ func (r *Reader) openNext() error {
 	case ClaudeCode:
 		r.current = &claudeCodeLog{in: newLines(in), seen: r.seen}
 	case Codex:
-		r.current = &codexLog{in: newLines(in)}
+		r.current = &codexLog{in: newLines(in), said: r.said}
 	case OpenAIJSONL:
 		r.current = &openaiLines{in: newLines(in)}
 	}
@@ -259,10 +260,18 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 			r.seen[id] = true
 		}
 	}
-	r.counts.Talks++
-	r.counts.Events += len(items)
-	r.counts.Messages += len(t.said)
-	for _, item := range items {
+	messages, all := 0, items
+	items = nil
+	for _, item := range all {
+		n := len(item.Event.Messages)
+		messages += n
+		if r.seen[item.Event.EventID] || messages <= t.repeated { // another file has it, too
+			r.counts.Repeated += n
+			continue
+		}
+		r.seen[item.Event.EventID] = true
+		items = append(items, item)
+		r.counts.Messages += n
 		at, err := abi.ParseTime(item.Event.Timestamp)
 		if err != nil {
 			return nil, err
@@ -273,6 +282,10 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 		if at.After(r.counts.Last) {
 			r.counts.Last = at
 		}
+	}
+	if len(items) > 0 {
+		r.counts.Talks++
+		r.counts.Events += len(items)
 	}
 	return items, nil
 }

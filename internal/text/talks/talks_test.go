@@ -133,6 +133,78 @@ codex-cx-1 turn-0001 2026-01-08T09:00:01Z
 	require.Equal(t, 1, counts.Thoughts)
 }
 
+func TestAForkOfACodexSessionRepeatsNothing(t *testing.T) {
+	meta := func(id string) string {
+		return `{"timestamp":"2026-01-08T09:00:00Z","type":"session_meta","payload":{"id":"` + id + `"}}` + "\n"
+	}
+	turn := func(asked, answered string) (lines string) {
+		for _, m := range [][2]string{{"user", asked}, {"assistant", answered}} {
+			lines += `{"timestamp":"2026-01-08T09:00:01Z","type":"response_item","payload":{"type":"message","role":"` + m[0] +
+				`","content":[{"type":"output_text","text":"` + m[1] + `"}]}}` + "\n"
+		}
+		return lines
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{"rollout-1.jsonl": meta("one") + turn("a", "b") + turn("c", "d"),
+		"rollout-2.jsonl": meta("fork") + meta("one") + turn("a", "b") + turn("e", "f"),
+		"rollout-3.jsonl": meta("own") + turn("a", "b")} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	text, counts := read(t, talks.Codex, folder)
+	require.Equal(t, 2, strings.Count(text, `user: "a"`), "said in two sessions, and repeated by the fork: "+text)
+	require.Contains(t, text, "codex-fork turn-0002")
+	require.Equal(t, 2, counts.Repeated)
+	require.Equal(t, 4, counts.Events)
+}
+
+func TestWhatTwoFilesHaveCountsOnce(t *testing.T) {
+	name := archive(t, map[string]string{"conversations.json": "[]"})
+	plain, err := os.ReadFile("testdata/chatgpt/conversations.json")
+	require.NoError(t, err)
+	older := write(t, "older.json", string(plain))
+	once, first := read(t, talks.ChatGPT, older)
+	text, counts := read(t, talks.ChatGPT, older, name, older)
+	require.Equal(t, once, text)
+	require.Equal(t, first.Events, counts.Events)
+	require.Equal(t, first.Talks, counts.Talks)
+	require.Equal(t, 2, counts.Repeated)
+}
+
+func TestOneTalkThatCannotBeReadHidesNoOther(t *testing.T) {
+	plain, err := os.ReadFile("testdata/chatgpt/conversations.json")
+	require.NoError(t, err)
+	want, _ := read(t, talks.ChatGPT, "testdata/chatgpt")
+	text, _ := read(t, talks.ChatGPT, write(t, "x.json",
+		`[{"id":"x","mapping":null},null,`+string(plain[bytes.IndexByte(plain, '[')+1:])))
+	require.Equal(t, 2, strings.Count(text, "error: "), text)
+	require.Contains(t, text, want)
+}
+
+func TestAnArchiveWithANameTwiceAndAFolderThatIsALink(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, id := range []string{"one", "two"} {
+		w, err := z.Create("x.jsonl")
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(w, `{"id":%q,"created":1767776400,"messages":[{"role":"user","content":"a"},`+
+			`{"role":"assistant","content":"b"}]}`, id)
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	text, _ := read(t, talks.OpenAIJSONL, write(t, "twice.zip", b.String()))
+	require.Contains(t, text, "openai-jsonl-one")
+	require.Contains(t, text, "openai-jsonl-two")
+
+	link := filepath.Join(t.TempDir(), "link")
+	folder, err := filepath.Abs("testdata/codex")
+	require.NoError(t, err)
+	if os.Symlink(folder, link) != nil {
+		return // a system without links
+	}
+	_, counts := read(t, talks.Codex, link)
+	require.Equal(t, 2, counts.Events)
+}
+
 func TestOpenAIJSONL(t *testing.T) {
 	text, counts := read(t, talks.OpenAIJSONL, "testdata/openai.jsonl")
 	require.Equal(t, `openai-jsonl-r1 turn-0001 2026-01-07T09:00:00Z
@@ -229,6 +301,10 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"another version": {talks.Claude, `[{"uuid": "x", "turns": []}]`, "another version"},
 		"a circle": {talks.ChatGPT,
 			`[{"id":"x","current_node":"a","mapping":{"a":{"parent":"b"},"b":{"parent":"a"}}}]`, "circle"},
+		"codex's":           {talks.ClaudeCode, `{"type":"session_meta","payload":{"id":"a"}}`, "--from codex"},
+		"claude code's":     {talks.Codex, `{"type":"user","sessionId":"a","message":{}}`, "--from claude-code"},
+		"no codex":          {talks.Codex, `{"a":1}`, "another version"},
+		"no claude code":    {talks.ClaudeCode, `{"a":1}`, "another version"},
 		"a line is no JSON": {talks.Codex, "{}\nxx\n{}\n", "line 2: is not a JSON object"},
 		"no messages":       {talks.OpenAIJSONL, "{\"a\":1}\n", "line 1: has no messages"},
 		"no time": {talks.OpenAIJSONL,
