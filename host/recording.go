@@ -3,8 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -111,9 +109,8 @@ func (p *Provider) loaded() *cassette.Load {
 		Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
 		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes,
 			Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}
-	for name, s := range p.config.Secrets {
-		l.Secrets = append(l.Secrets, cassette.Secret{Name: name, Origin: s.Origin})
+	for _, name := range abi.SortedKeys(p.config.Secrets) {
+		l.Secrets = append(l.Secrets, cassette.Secret{Name: name, Origin: p.config.Secrets[name].Origin})
 	}
-	slices.SortFunc(l.Secrets, func(a, b cassette.Secret) int { return strings.Compare(a.Name, b.Name) })
 	return l
 }

@@ -2,6 +2,7 @@ package score
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -102,10 +103,9 @@ func slicesOf(probes []*probe, kind string, name func(*probe) string) []slice {
 		}
 	}
 	list := []slice{}
-	for n, part := range parts {
-		list = append(list, slice{kind: kind, name: n, probes: part, headline: true})
+	for _, n := range slices.SortedFunc(maps.Keys(parts), compareNames) {
+		list = append(list, slice{kind: kind, name: n, probes: parts[n], headline: true})
 	}
-	slices.SortFunc(list, func(a, b slice) int { return compareNames(a.name, b.name) })
 	return list
 }
 

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -303,10 +304,9 @@ func (t *timeline) labels() []Count {
 // counted lists counts by name.
 func counted(counts map[string]int) []Count {
 	list := []Count{}
-	for name, n := range counts {
-		list = append(list, Count{name, n})
+	for _, name := range slices.SortedFunc(maps.Keys(counts), compareNames) {
+		list = append(list, Count{name, counts[name]})
 	}
-	slices.SortFunc(list, func(a, b Count) int { return compareNames(a.Name, b.Name) })
 	return list
 }
 
