@@ -122,7 +122,7 @@ cluster fill: .SHELLFLAGS := -o pipefail -c
 PATRONI := /tmp/memhost-patroni
 cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), with faults under load before your eyes, and the count at the end (TIME=2m; HA=1: three nodes under Patroni)
 	@if [ -n "$(HA)" ]; then internal/testkit/patroni/install.sh $(PATRONI); fi
-	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|^ +(scope|then|no place)|^(---|ok|FAIL|PASS)'
+	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|patroni.go|etcd.go|^ +(scope|then|no place|log:)|^(---|ok|FAIL|PASS)'
 
 test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
 	$(MAKE) cluster HA=1 TIME=$(or $(TIME),20m)

@@ -99,8 +99,7 @@ func (m *Member) Healthy() bool {
 			return true
 		}
 	}
-	log, _ := os.ReadFile(filepath.Join(m.c.dir, m.name+".log"))
-	m.c.t.Logf("the log of %s ends:\n%s", m.name, tail(string(log)))
+	m.c.t.Logf("the log of %s ends:\n%s", m.name, m.c.tail(m.name+".log"))
 	return false
 }
 
