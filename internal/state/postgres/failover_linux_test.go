@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,22 +17,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnOldPrimaryThatWakesIsNotRead: the primary stops and its standby is promoted. The old one wakes and still says
-// that it takes writes, though nobody follows it. A host with open connections to it reads only what the new one has,
-// and what it finds on a new connection to the old one is no loss of commits.
-func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
-	old := pgserver.Start(t)
-	next := old.Standby()
-	conn, err := pgx.Connect(t.Context(), old.URL)
+// withStandby starts a primary whose commits wait for its standby. In the URL of both the primary comes first, as in one
+// that nobody changes after a failover.
+func withStandby(t *testing.T) (primary, standby *pgserver.Server, url string) {
+	primary = pgserver.Start(t)
+	standby = primary.Standby()
+	conn, err := pgx.Connect(t.Context(), primary.URL)
 	require.NoError(t, err)
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
 		_, err = conn.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
 	require.NoError(t, conn.Close(t.Context()))
-	// The old one comes first, as in a URL that nobody changes after a failover.
-	url := strings.Replace(old.URL, "/postgres?", fmt.Sprintf(",127.0.0.1:%d/postgres?"+
-		"target_session_attrs=read-write&", next.Port()), 1)
+	return primary, standby, strings.Replace(primary.URL, "/postgres?", fmt.Sprintf(",127.0.0.1:%d/postgres?"+
+		"target_session_attrs=read-write&", standby.Port()), 1)
+}
+
+// TestAnOldPrimaryThatWakesIsNotRead: the primary stops and its standby is promoted. The old one wakes and still says
+// that it takes writes, though nobody follows it. A host with open connections to it reads only what the new one has,
+// and what it finds on a new connection to the old one is no loss of commits.
+func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
+	old, next, url := withStandby(t)
 	// What is open to the old one stays open, as in a network that tells nobody.
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
 		Dial: (&net.Dialer{KeepAlive: -1}).DialContext})
@@ -73,4 +79,39 @@ func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
 		require.NotErrorIs(t, err, state.ErrLoss)
 		return err == nil && value == "after"
 	}, 60*time.Second, 10*time.Millisecond, "it serves from the new primary")
+}
+
+// TestACommitThatNobodyGotIsNoLoss: the standby is away, and a client of the primary gives up while its commit waits.
+// That commit can be seen then, but nobody has got a receipt of it. A host that has seen it serves from the standby, which
+// never had it, after a failover.
+func TestACommitThatNobodyGotIsNoLoss(t *testing.T) {
+	old, next, url := withStandby(t)
+	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
+		Past: filepath.Join(t.TempDir(), "cluster.json")})
+	require.NoError(t, put(s, "before"))
+	other, err := pgx.Connect(t.Context(), old.URL+"&search_path=memhost")
+	require.NoError(t, err)
+
+	next.Kill()
+	for visible := false; !visible; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err = other.Exec(ctx, "INSERT INTO commits (token) VALUES ('given up')")
+		cancel()
+		require.Error(t, err)
+		other, err = pgx.Connect(t.Context(), old.URL+"&search_path=memhost")
+		require.NoError(t, err)
+		require.NoError(t, other.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM commits WHERE token = 'given up')").
+			Scan(&visible))
+	}
+	require.Eventually(t, func() bool { return s.Left() <= 0 }, 30*time.Second, 10*time.Millisecond,
+		"it has looked, and could not write")
+	require.NoError(t, other.Close(t.Context()))
+	old.Kill()
+	next.Run()
+	next.Promote()
+	require.Eventually(t, func() bool {
+		err := put(s, "after")
+		require.NotErrorIs(t, err, state.ErrLoss)
+		return err == nil
+	}, 60*time.Second, 100*time.Millisecond, "it serves from the new primary")
 }

@@ -89,7 +89,7 @@ func (s *Store) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.check(ctx, s.pool); err != nil {
+	if _, err := p.check(ctx, s.pool); err != nil {
 		return s.fail("open", err)
 	}
 	s.past = p
@@ -146,7 +146,8 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 		defer cancel()
-		return s.watched.Load().check(ctx, conn)
+		_, err := s.watched.Load().check(ctx, conn)
+		return err
 	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -22,7 +22,9 @@ import (
 // receipts that callers have are gone. Each host therefore remembers the latest commit that it saw, in a file too
 // (Options.Past), and looks for it on each connection that it opens and with each renewal of its session. Where it is
 // missing the host neither reads nor writes, until AcceptLoss has begun a new incarnation and the host was restarted:
-// what it holds in memory may be of the lost past.
+// what it holds in memory may be of the lost past. It remembers a commit of another host only once the same server has
+// taken a write after that: a commit whose client gave up while it waited for a standby can be seen, and a failover loses
+// it, which is no loss of anything that was acknowledged.
 
 // seen is what a host knows of the database's past, and the content of the file Options.Past:
 //
@@ -72,41 +74,41 @@ type queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// check looks for the commit that was seen, and learns the latest one.
+// check looks for the commit that was seen, and returns the latest one, to be learned after a write on the same
+// connection.
 //
 // Errors: state.ErrIdentity for another cluster's tables, state.ErrLoss for a database that lacks commits.
-func (p *past) check(ctx context.Context, on queryer) error {
+func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	if p == nil {
-		return nil
+		return now, nil
 	}
 	p.mu.Lock()
 	known, begun, wrong := p.known, p.begun, p.wrong
 	p.mu.Unlock()
 	if wrong != nil {
-		return wrong
+		return now, wrong
 	}
-	var now seen
 	var first int64
 	var token, latest []byte
-	err := on.QueryRow(ctx, `SELECT (SELECT value FROM meta WHERE name = 'identity'),
+	err = on.QueryRow(ctx, `SELECT (SELECT value FROM meta WHERE name = 'identity'),
 		(SELECT value::bigint FROM meta WHERE name = 'incarnation'),
 		coalesce((SELECT token FROM commits WHERE number = $1), ''), coalesce((SELECT min(number) FROM commits), 0),
 		coalesce(number, 0), coalesce(token, '') FROM (SELECT 1) one
 		LEFT JOIN (SELECT number, token FROM commits ORDER BY number DESC LIMIT 1) latest ON true`, known.Commit).
 		Scan(&now.Identity, &now.Incarnation, &token, &first, &now.Commit, &latest)
 	if err != nil {
-		return err
+		return now, err
 	}
 	now.Token = hex.EncodeToString(latest)
 	want, _ := hex.DecodeString(known.Token) // a damaged one is not found
 	switch {
 	case known.Identity == "":
 	case now.Identity != known.Identity:
-		return p.refuse(&state.Error{Kind: state.ErrIdentity, Message: fmt.Sprintf("%s is cluster %s, and this host's data "+
+		return now, p.refuse(&state.Error{Kind: state.ErrIdentity, Message: fmt.Sprintf("%s is cluster %s, and this host's data "+
 			"folder belongs to cluster %s", p.where, now.Identity, known.Identity),
 			Hint: "correct store.postgres.url or schema, or give this host an empty data folder (--data)"})
 	case now.Incarnation > known.Incarnation && begun:
-		return p.refuse(&state.Error{Kind: state.ErrLoss, Message: p.where + ": an operator accepted that the database had " +
+		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: p.where + ": an operator accepted that the database had " +
 			"lost commits, and this host may know of some of them", Hint: "restart this host"})
 	case now.Incarnation > known.Incarnation:
 	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
@@ -115,15 +117,14 @@ func (p *past) check(ctx context.Context, on queryer) error {
 		_, _ = rand.Read(proof) // never fails
 		err := on.QueryRow(ctx, "INSERT INTO commits (token, lost) VALUES ($1, true) RETURNING token", proof).Scan(&proof)
 		if err != nil {
-			return err
+			return now, err
 		}
-		return p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw number %d "+
+		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw number %d "+
 			"of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from a "+
 			"backup, or a failover lost them", p.where, known.Commit, known.Incarnation, now.Commit, now.Incarnation),
 			Hint: "restore a newer copy, or run: memhost cluster accept-loss"})
 	}
-	p.learn(now)
-	return nil
+	return now, nil
 }
 
 // refuse keeps an error for good.
@@ -144,8 +145,11 @@ func (p *past) error() error {
 	return p.wrong
 }
 
-// learn remembers a commit, unless a later one is known.
+// learn remembers what check returned, unless a later commit is known.
 func (p *past) learn(now seen) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun = true
@@ -202,7 +206,7 @@ func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
 		return false, &state.Error{Kind: state.ErrFolder, Message: file + " is not there: no host saw a database from " +
 			"this folder", Hint: "name the data folder of a host: --data FOLDER"}
 	}
-	err = p.check(ctx, s.pool)
+	_, err = p.check(ctx, s.pool)
 	if errors.Is(err, state.ErrLoss) {
 		return true, nil
 	}

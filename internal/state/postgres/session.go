@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
@@ -100,13 +101,20 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 	var id fleet.Session
 	_, _ = rand.Read(id[:]) // never fails
 	asked := sinceBoot()
-	if err := j.store.past.check(ctx, j.store.pool); err != nil {
+	conn, err := j.store.pool.Acquire(ctx)
+	if err != nil {
 		return nil, err
 	}
-	found, err := j.insert(ctx, id)
+	defer conn.Release()
+	now, err := j.store.past.check(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	found, err := j.insert(ctx, conn, id)
 	if err != nil || found != nil {
 		return found, err
 	}
+	j.store.past.learn(now)
 	j.id.Store(&id)
 	j.until.Store(int64(asked + j.length))
 	j.over.Store(false)
@@ -114,9 +122,9 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 }
 
 // insert removes sessions that have ended and inserts this host's, unless another one is left, which it returns.
-func (j *session) insert(ctx context.Context, id fleet.Session) (*other, error) {
+func (j *session) insert(ctx context.Context, conn *pgxpool.Conn, id fleet.Session) (*other, error) {
 	var found *other
-	err := pgx.BeginFunc(ctx, j.store.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// The lock lets one host at a time look and insert.
 		if _, err := tx.Exec(ctx, "SELECT value FROM meta WHERE name = 'identity' FOR UPDATE"); err != nil {
 			return err
@@ -199,11 +207,11 @@ func (j *session) renew(ctx context.Context) bool {
 		}
 		j.conn = conn
 	}
-	if err := j.store.past.check(ctx, j.conn); err != nil {
+	now, err := j.store.past.check(ctx, j.conn)
+	if err != nil {
 		_ = j.conn.Close(ctx)
 		return j.failed(err)
 	}
-	j.store.past.keep()
 	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
 		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
 	if err != nil {
@@ -219,6 +227,8 @@ func (j *session) renew(ctx context.Context) bool {
 	case tag.RowsAffected() == 0:
 		j.over.Store(true)
 	default:
+		j.store.past.learn(now)
+		j.store.past.keep()
 		j.until.Store(int64(asked + j.length))
 	}
 	return true
