@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -306,26 +307,34 @@ func (c *clusterHosts) restart(at int) {
 	c.mu.Unlock()
 	_ = old.Process.Kill()
 	_ = old.Wait()
+	var said bytes.Buffer
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		m := c.machines[at]
 		cmd := m.command("run", "--listen", "127.0.0.1:0", "--json")
+		said.Reset()
+		cmd.Stderr = &said
 		out, err := cmd.StdoutPipe()
 		if err != nil || cmd.Start() != nil {
 			continue
 		}
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 		var serving struct{ URL string }
 		if json.NewDecoder(out).Decode(&serving) != nil || serving.URL == "" {
+			late.Stop()
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			continue
 		}
+		late.Stop()
 		c.t.Cleanup(func() { _ = cmd.Process.Kill() })
 		c.mu.Lock()
 		c.running[at] = &slotProcess{cmd, c.t, serving.URL}
 		c.mu.Unlock()
 		return
 	}
-	c.t.Errorf("host %d did not start again within 3 minutes", at)
+	seen, _ := os.ReadFile(filepath.Join(c.machines[at].dir, "data", "cluster.json"))
+	c.t.Errorf("host %d did not start again within 3 minutes; it has seen %s and said: %s", at, seen,
+		strings.ReplaceAll(said.String(), "\n", " | "))
 }
 
 // verify counts what the backend has and checks the history. The slot is quiet.
