@@ -140,6 +140,24 @@ func TestAnEventIsKnownAtEveryHost(t *testing.T) {
 	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
 }
 
+// TestAnEventIsCalledKnownAfterAWriteOnly: what a host reads may be on no standby of the database yet. While the
+// database takes no write, an event that can be read as recorded is not acknowledged.
+func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
+	server, _ := backend(t)
+	shared := newShared(t)
+	ctx := context.Background()
+	one, host := shared.join(), shared.join()
+	_, err := one.slot(t, server.URL, Options{}).RecordEvent(ctx, event("e1", "append turns x"))
+	require.NoError(t, err)
+	other := host.slot(t, server.URL, Options{})
+	receipt, err := other.RecordEvent(ctx, event("e1", "append turns x"))
+	require.NoError(t, err)
+	require.True(t, receipt.Duplicate)
+	host.die() // it commits nothing more, and reads
+	_, err = other.RecordEvent(ctx, event("e1", "append turns x"))
+	requireCode(t, err, abi.CodeUnavailable, "the session has ended")
+}
+
 func TestAResetAtOneHostIsSeenAtTheOthers(t *testing.T) {
 	server, _ := backend(t)
 	s := newShared(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // RecordEvent implements Contract.
@@ -128,8 +129,11 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 		return false, err
 	}
 	fresh, alone, err := o.sortKnown(ctx, events, answers)
-	if alone || err != nil || len(fresh) == 0 {
+	if alone || err != nil {
 		return alone, err
+	}
+	if len(fresh) == 0 {
+		return false, o.confirmKnown(ctx, answers)
 	}
 	first := sc.record.Since == ""
 	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
@@ -204,6 +208,20 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 		}
 	}
 	return fresh, false, nil
+}
+
+// confirmKnown makes a write in the scope's turn before events are answered as recorded before, where hosts share the
+// store: what was read may be on no standby of the database yet, and this answer outlasts a failover as the first one
+// does.
+func (o *operation) confirmKnown(ctx context.Context, answers []abi.ReceiptOrError) error {
+	if !slices.ContainsFunc(answers, func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }) {
+		return nil
+	}
+	err := stateError(o.turn.Commit(context.WithoutCancel(ctx), new(state.Batch), true))
+	if err != nil {
+		clear(answers)
+	}
+	return err
 }
 
 // repeated is the answer to an event that was recorded before: its first receipt at its present status. It is called a
