@@ -77,11 +77,31 @@ const bytesOfValue = 16
 //
 // Errors: too_large.
 func (s *Server) checkValues(body []byte) error {
-	if n, most := int64(bytes.Count(body, []byte{','})), s.options.MaxBody/bytesOfValue; n > most {
+	most := s.options.MaxBody / bytesOfValue
+	if int64(bytes.Count(body, []byte{','})) <= most {
+		return nil
+	}
+	if n := commas(body); n > most {
 		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the body has %d commas, the limit is %d", n, most)).
 			WithHint("send less at once, or raise server.max_body_bytes")
 	}
 	return nil
+}
+
+// commas counts those of JSON that are not in strings: a text may be a table.
+func commas(body []byte) (n int64) {
+	within := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			within = !within
+		case within && c == '\\':
+			i++
+		case c == ',' && !within:
+			n++
+		}
+	}
+	return n
 }
 
 // hurry gives the client of r a time to send its body, even when nothing reads it, since the server waits for the rest
