@@ -106,4 +106,11 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	known, err := h.ledgerRecord(ctx, spaceOf(t, s), "said")
 	require.NoError(t, err)
 	require.Nil(t, known, "the ledger forgets it, too")
+
+	give(t, s, true, "ann", 0, 3)
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: turnIDs("ann", 1, 2)})
+	require.NoError(t, err)
+	stats, err := h.given.ArchiveStats(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stats.Events, "what waits to be filled in forgets it, too")
 }

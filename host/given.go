@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/memhost/memhost/abi"
@@ -135,9 +136,6 @@ func (h *Host) dropQueue(ctx context.Context) error {
 // forgetKept takes the events that match out of the archive, and out of what waits to be filled in. It returns them.
 func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool) ([]*abi.MemoryEvent, error) {
 	gone, err := h.archive.Forget(ctx, matches)
-	if err != nil {
-		return gone, err
-	}
-	given, err := h.given.Forget(ctx, matches)
-	return append(gone, given...), err
+	given, failed := h.given.Forget(ctx, matches)
+	return append(gone, given...), cmp.Or(err, failed) // one that is damaged keeps nothing in the other
 }
