@@ -1,10 +1,10 @@
 package host
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
@@ -137,5 +137,5 @@ func (h *Host) dropQueue(ctx context.Context) error {
 func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool) ([]*abi.MemoryEvent, error) {
 	gone, err := h.archive.Forget(ctx, matches)
 	given, failed := h.given.Forget(ctx, matches)
-	return append(gone, given...), cmp.Or(err, failed) // one that is damaged keeps nothing in the other
+	return append(gone, given...), archive.Graver(err, failed) // one that is damaged keeps nothing in the other
 }
