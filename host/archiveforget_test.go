@@ -84,7 +84,7 @@ func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
-	fill(t, h, 0, 80)
+	fill(t, h, 0, 160)
 	require.NoError(t, h.archive.Tend(ctx))
 	files := segmentFiles(t, h)
 	require.NotEmpty(t, files)
@@ -92,9 +92,15 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e79" })
+	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" })
 	require.False(t, requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
 	require.Len(t, gone, 1, "what is not damaged forgets")
+	called, leave := context.WithCancel(ctx)
+	_, err = h.archive.Forget(called, func(*abi.MemoryEvent) bool {
+		leave()
+		return false
+	})
+	requireCode(t, err, abi.CodeTimeout, "the call ended first") // and not the damage, in spite of which all was done
 
 	s := openSlot(t, h, history(t, ""))
 	told(t, s, "said", "My cat is called Zorvex.")
@@ -106,4 +112,11 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	known, err := h.ledgerRecord(ctx, spaceOf(t, s), "said")
 	require.NoError(t, err)
 	require.Nil(t, known, "the ledger forgets it, too")
+
+	give(t, s, true, "ann", 0, 3)
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: turnIDs("ann", 1, 2)})
+	require.NoError(t, err)
+	stats, err := h.given.ArchiveStats(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stats.Events, "what waits to be filled in forgets it, too")
 }

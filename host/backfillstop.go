@@ -61,8 +61,8 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 	return status, nil
 }
 
-// BackfillDiscard is BackfillStop with Discard for UnfinishedBackfill. A backend that does not answer keeps what it has:
-// then Remains says so.
+// BackfillDiscard is BackfillStop with Discard for UnfinishedBackfill. A backend that does not answer keeps what it
+// has: then Remains says so.
 func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()

@@ -153,9 +153,19 @@ func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
 	receipt, err := other.RecordEvent(ctx, event("e1", "append turns x"))
 	require.NoError(t, err)
 	require.True(t, receipt.Duplicate)
+	told(t, other, "e2", "append turns y") // now the scope is set up here, too
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "append turns x"), *event("e3", "fail backend no")}}
+	out, err := other.RecordEvents(ctx, batch)
+	require.NoError(t, err)
+	require.True(t, out.Receipts[0].Receipt.Duplicate)
+	requireCode(t, out.Receipts[1].Error, abi.CodeBackend)
 	host.die() // it commits nothing more, and reads
 	_, err = other.RecordEvent(ctx, event("e1", "append turns x"))
 	requireCode(t, err, abi.CodeUnavailable, "the session has ended")
+	out, err = other.RecordEvents(ctx, batch)
+	require.NoError(t, err)
+	require.Nil(t, out.Receipts[0].Receipt)
+	requireCode(t, out.Receipts[0].Error, abi.CodeUnavailable, "the session has ended")
 }
 
 func TestAResetAtOneHostIsSeenAtTheOthers(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
@@ -135,9 +136,6 @@ func (h *Host) dropQueue(ctx context.Context) error {
 // forgetKept takes the events that match out of the archive, and out of what waits to be filled in. It returns them.
 func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool) ([]*abi.MemoryEvent, error) {
 	gone, err := h.archive.Forget(ctx, matches)
-	if err != nil {
-		return gone, err
-	}
-	given, err := h.given.Forget(ctx, matches)
-	return append(gone, given...), err
+	given, failed := h.given.Forget(ctx, matches)
+	return append(gone, given...), archive.Graver(err, failed) // one that is damaged keeps nothing in the other
 }

@@ -168,10 +168,11 @@ func (o *operation) commit(ctx context.Context) error {
 func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events ...*abi.MemoryEvent) error {
 	h, p := o.slot.host, o.provider
 	if len(events) > 0 && !o.slot.noArchive && !h.archives() && h.away.Load() { // a shadow misses something
-		if err := o.slot.endAway(ctx); err != nil {
+		uncancelled := context.WithoutCancel(ctx) // as keep's
+		if err := o.slot.endAway(uncancelled); err != nil {
 			return err
 		}
-		if err := h.dropQueue(ctx); err != nil {
+		if err := h.dropQueue(uncancelled); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,6 @@ func (s *Slot) EndShadows(ctx context.Context) error {
 
 // endAway drops what is kept of shadows that do not follow.
 func (s *Slot) endAway(ctx context.Context) error {
-	s.host.away.Store(false)
 	records, err := s.host.follow.Records(ctx)
 	for key, r := range records {
 		if err != nil || r.Role != abi.RoleShadow || s.followerWith(key) != nil {
@@ -72,6 +71,9 @@ func (s *Slot) endAway(ctx context.Context) error {
 		s.host.logger.Warn("a memory that no longer follows does not get what is recorded, and begins anew when it "+
 			"follows again: there is no archive", "provider", r.Provider)
 		err = s.host.follow.Drop(ctx, key)
+	}
+	if err == nil {
+		s.host.away.Store(false)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/require"
 
@@ -397,6 +398,15 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		record(t, s, "ann", 5, 6)
 	})
 	within(func(h *Host, s *Slot) { // what is recorded without them waits for nobody
+		ended, end := context.WithCancel(ctx)
+		end()
+		require.Error(t, s.endAway(ended))
+		require.True(t, h.away.Load(), "they are not dropped yet")
+		_, o, err := s.begin(ctx, abi.OpRecordEvent)
+		require.NoError(t, err)
+		require.NoError(t, o.commitArchived(ended, new(state.Batch), turn("ann", 6)), "what is sent is kept")
+		o.end(&err)
+		require.False(t, h.away.Load())
 		record(t, s, "ann", 6, 8)
 		require.Zero(t, h.archive.OpenBytes())
 	})

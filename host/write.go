@@ -117,11 +117,14 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 // time, because one of them has to be looked up first; then nothing has been done yet.
 func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
 	answers []abi.ReceiptOrError) (alone bool, err error) {
-	o.moved, o.accepted = false, nil
+	o.moved, o.accepted, o.last = false, nil, false
 	if err := o.takeTurn(ctx, sc, withFirstCommit); err != nil {
 		return false, err
 	}
 	defer func() {
+		if !alone {
+			err = cmp.Or(o.confirmKnown(ctx, answers), err)
+		}
 		o.moved = o.turn.Anew()
 		o.endTurn(ctx, sc)
 	}()
@@ -129,11 +132,8 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 		return false, err
 	}
 	fresh, alone, err := o.sortKnown(ctx, events, answers)
-	if alone || err != nil {
+	if alone || err != nil || len(fresh) == 0 {
 		return alone, err
-	}
-	if len(fresh) == 0 {
-		return false, o.confirmKnown(ctx, answers)
 	}
 	first := sc.record.Since == ""
 	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
@@ -211,15 +211,18 @@ func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
 }
 
 // confirmKnown makes a write in the scope's turn before events are answered as recorded before, where hosts share the
-// store: what was read may be on no standby of the database yet, and this answer outlasts a failover as the first one
-// does.
+// store and the operation has made none: what was read may be on no standby of the database yet, and this answer
+// outlasts a failover as the first one does. Where it fails these events have no answer.
 func (o *operation) confirmKnown(ctx context.Context, answers []abi.ReceiptOrError) error {
-	if !slices.ContainsFunc(answers, func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }) {
+	duplicate := func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }
+	if o.turn.Written() || o.turn.Anew() || !slices.ContainsFunc(answers, duplicate) {
 		return nil
 	}
 	err := stateError(o.turn.Commit(context.WithoutCancel(ctx), new(state.Batch), true))
-	if err != nil {
-		clear(answers)
+	for i, a := range answers {
+		if err != nil && duplicate(a) {
+			answers[i] = abi.ReceiptOrError{}
+		}
 	}
 	return err
 }

@@ -215,7 +215,8 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	// metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
-			Transport:     &retry.Transport{Base: &stallTransport{base, c.longestWait()}, Policy: func() retry.Policy { return retries }},
+			Transport: &retry.Transport{Base: &stallTransport{base, c.longestWait()},
+				Policy: func() retry.Policy { return retries }},
 			CheckRedirect: checkRedirect,
 		},
 		Header:     http.Header{"User-Agent": {"memhost"}},

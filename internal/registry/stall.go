@@ -11,8 +11,8 @@ import (
 // errStalled ends an answer that does not go on.
 var errStalled = errors.New("the registry stopped in the middle of its answer")
 
-// stallTransport is a transport whose answers fail where nothing comes for a while. The transport itself waits for their
-// beginning only.
+// stallTransport is a transport whose answers fail where nothing comes for a while. The transport itself waits for
+// their beginning only.
 type stallTransport struct {
 	base http.RoundTripper
 	wait time.Duration

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 
@@ -36,10 +35,20 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
 		more, failed := a.forgetInSegment(ctx, info, at, matches)
-		gone, err = append(gone, more...), cmp.Or(err, failed) // one that is damaged keeps nothing in the others
+		gone, err = append(gone, more...), Graver(err, failed) // one that is damaged keeps nothing in the others
 	}
 	more, failed := a.forgetOpen(ctx, at, matches)
-	return append(gone, more...), cmp.Or(err, failed)
+	return append(gone, more...), Graver(err, failed)
+}
+
+// Graver is the error to tell of two: a damage, in spite of which the rest was done, is told only where there is no
+// other.
+func Graver(one, other error) error {
+	damaged := func(err error) bool { return abi.AsError(err).Reason == "archive" }
+	if one == nil || other != nil && damaged(one) && !damaged(other) {
+		return other
+	}
+	return one
 }
 
 // forgetUnpacked drops what is kept in memory of the archive's text.

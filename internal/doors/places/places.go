@@ -9,7 +9,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-var place = regexp.MustCompile(`\{[\w-]*\}`)
+// place has no digit: a GUID in braces is an id.
+var place = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
 
 // Check looks for a placeholder that nothing would fill: with a misspelt one, all projects or people would share the
 // memory of that name.

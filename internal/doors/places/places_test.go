@@ -11,6 +11,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	scope := abi.MemoryScope{RunID: "home-{project}", PersonaID: "a{b}{person}", AgentID: "{"}
+	require.NoError(t, places.Check(abi.MemoryScope{RunID: "{}", PersonaID: "{3F2504E0-4F89-11D3-9A0C-0305E82C3301}"}))
 	require.NoError(t, places.Check(scope, "{project}", "{person}", "{b}"))
 	require.ErrorContains(t, places.Check(scope, "{project}", "{person}"),
 		`user "a{b}{person}": nothing fills {b}, want one of {project}, {person}`)

@@ -206,4 +206,6 @@ func TestABatchIsBounded(t *testing.T) {
 		require.Contains(t, w.Body.String(), says)
 	}
 	require.Len(t, receipts(t, s, list(`7`, 100_000)), 100_000)
+	table := `"` + strings.Repeat(`1,2,\",3,\n`, 400_000) + `"`
+	require.Len(t, receipts(t, s, list(table, 1)), 1, "commas in a text are no values")
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,17 +18,18 @@ import (
 // largeBodies is how many requests with more than 1 MiB are read and answered at a time: each may have 16 MiB.
 const largeBodies = 16
 
-// body reads a request's body whole.
+// body reads a request's body whole. release ends the call that it is for, also after an error.
 //
 // Errors: statusError 415 when it does not say application/json, or is compressed; too_large, also for many values;
 // rate_limited for a large one beside largeBodies others; statusError 408 when it does not arrive in time;
 // invalid_argument when it breaks off.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+	release = func() {}
 	if err := checkContentType(r.Header); err != nil {
-		return nil, err
+		return nil, release, err
 	}
 	if r.ContentLength > s.options.MaxBody {
-		return nil, abi.NewError(abi.CodeTooLarge,
+		return nil, release, abi.NewError(abi.CodeTooLarge,
 			fmt.Sprintf("the body has %d bytes, the limit is %d", r.ContentLength,
 				s.options.MaxBody)).WithHint("send less at once")
 	}
@@ -37,35 +37,35 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	const trusted = 1 << 20 // of a length that is only announced
 	b.Grow(int(min(max(r.ContentLength, 0), trusted)) + bytes.MinRead)
 	bounded := http.MaxBytesReader(w, r.Body, s.options.MaxBody)
-	_, err := b.ReadFrom(io.LimitReader(bounded, trusted))
+	_, err = b.ReadFrom(io.LimitReader(bounded, trusted))
 	if err == nil && b.Len() == trusted {
 		select {
 		case s.large <- struct{}{}:
-			context.AfterFunc(r.Context(), func() { <-s.large })
+			release = func() { <-s.large } // a write goes on when its caller has gone
 		default:
 			_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
 			soon := time.Second.Milliseconds()
 			e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d bodies of more than 1 MiB are here already", largeBodies)).
 				WithReason("large_bodies")
 			e.RetryAfterMS = &soon
-			return nil, e
+			return nil, release, e
 		}
 		_, err = b.ReadFrom(bounded)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
-		return b.Bytes(), s.checkValues(b.Bytes())
+		return b.Bytes(), release, s.checkValues(b.Bytes())
 	case errors.As(err, &tooLarge):
-		return nil, abi.WrapError(abi.CodeTooLarge,
+		return nil, release, abi.WrapError(abi.CodeTooLarge,
 			fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody),
 			err).WithHint("send less at once")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close") // what comes late is not the next request
-		return nil, &statusError{abi.WrapError(abi.CodeTimeout,
+		return nil, release, &statusError{abi.WrapError(abi.CodeTimeout,
 			fmt.Sprintf("the body did not arrive within %s", s.options.BodyTimeout), err), http.StatusRequestTimeout}
 	default:
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "the body broke off: "+err.Error(), err)
+		return nil, release, abi.WrapError(abi.CodeInvalidArgument, "the body broke off: "+err.Error(), err)
 	}
 }
 
@@ -77,11 +77,31 @@ const bytesOfValue = 16
 //
 // Errors: too_large.
 func (s *Server) checkValues(body []byte) error {
-	if n, most := int64(bytes.Count(body, []byte{','})), s.options.MaxBody/bytesOfValue; n > most {
+	most := s.options.MaxBody / bytesOfValue
+	if int64(bytes.Count(body, []byte{','})) <= most {
+		return nil
+	}
+	if n := commas(body); n > most {
 		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("the body has %d commas, the limit is %d", n, most)).
 			WithHint("send less at once, or raise server.max_body_bytes")
 	}
 	return nil
+}
+
+// commas counts those of JSON that are not in strings: a text may be a table.
+func commas(body []byte) (n int64) {
+	within := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			within = !within
+		case within && c == '\\':
+			i++
+		case c == ',' && !within:
+			n++
+		}
+	}
+	return n
 }
 
 // hurry gives the client of r a time to send its body, even when nothing reads it, since the server waits for the rest

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,4 +278,32 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	}
 	held.Wait()
 	require.Eventually(t, func() bool { return send(strings.NewReader(large)) == 400 }, 10*time.Second, time.Millisecond)
+}
+
+func TestALargeBodyCountsUntilItsCallHasEnded(t *testing.T) {
+	entered, free := make(chan struct{}, 16), make(chan struct{})
+	var begun atomic.Int64
+	s, _ := newServer(t, &servertest.Slot{Answer: func(context.Context, string, any) (any, error) {
+		if begun.Add(1) <= 16 {
+			entered <- struct{}{}
+			<-free
+		}
+		return &abi.WriteReceipt{}, nil
+	}})
+	large := strings.Repeat(" ", 1<<20) + anEvent
+	var calls sync.WaitGroup
+	for range 16 {
+		caller, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(caller, http.MethodPost, wire.PathEvents, strings.NewReader(large))
+		r.Host = "127.0.0.1"
+		r.Header.Set("Content-Type", "application/json")
+		calls.Go(func() { s.Handler().ServeHTTP(httptest.NewRecorder(), r) })
+		<-entered
+		leave()
+	}
+	time.Sleep(10 * time.Millisecond) // what follows from leaving has happened
+	require.Equal(t, 429, ask(s.Handler(), "POST", wire.PathEvents, large).Code)
+	close(free)
+	calls.Wait()
+	require.Equal(t, 400, ask(s.Handler(), "POST", wire.PathEvents, large+"x").Code)
 }

@@ -72,7 +72,8 @@ func misdirected(path string, body []byte, err error) error {
 func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error),
 	do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := s.body(w, r)
+		body, release, err := s.body(w, r)
+		defer release()
 		if err != nil {
 			s.fail(w, r, op, err)
 			return

@@ -160,6 +160,9 @@ func (t *Turn) refused(cause error) error {
 // Anew reports whether the operation may begin anew: its first commit was refused, and so nothing was written.
 func (t *Turn) Anew() bool { return t != nil && t.moved }
 
+// Written reports whether the operation has committed something in its turn.
+func (t *Turn) Written() bool { return t.taken || t.ended && !t.moved }
+
 // Overtaken reports whether another host has written in the scope since Begin, while this operation has not taken the
 // turn yet: what it has read may be of two moments. Then it may begin anew, as Anew says.
 func (t *Turn) Overtaken(ctx context.Context) (bool, error) {

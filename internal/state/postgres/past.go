@@ -23,8 +23,8 @@ import (
 // (Options.Past), and looks for it on each connection that it opens and with each renewal of its session. Where it is
 // missing the host neither reads nor writes, until AcceptLoss has begun a new incarnation and the host was restarted:
 // what it holds in memory may be of the lost past. It remembers a commit of another host only once the same server has
-// taken a write after that: a commit whose client gave up while it waited for a standby can be seen, and a failover loses
-// it, which is no loss of anything that was acknowledged.
+// taken a write after that: a commit whose client gave up while it waited for a standby can be seen, and a failover
+// loses it, which is no loss of anything that was acknowledged.
 
 // seen is what a host knows of the database's past, and the content of the file Options.Past:
 //
@@ -104,12 +104,12 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	switch {
 	case known.Identity == "":
 	case now.Identity != known.Identity:
-		return now, p.refuse(&state.Error{Kind: state.ErrIdentity, Message: fmt.Sprintf("%s is cluster %s, and this host's data "+
-			"folder belongs to cluster %s", p.where, now.Identity, known.Identity),
+		return now, p.refuse(&state.Error{Kind: state.ErrIdentity, Message: fmt.Sprintf("%s is cluster %s, and this host's "+
+			"data folder belongs to cluster %s", p.where, now.Identity, known.Identity),
 			Hint: "correct store.postgres.url or schema, or give this host an empty data folder (--data)"})
 	case now.Incarnation > known.Incarnation && begun:
-		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: p.where + ": an operator accepted that the database had " +
-			"lost commits, and this host may know of some of them", Hint: "restart this host"})
+		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: p.where + ": an operator accepted that the " +
+			"database had lost commits, and this host may know of some of them", Hint: "restart this host"})
 	case now.Incarnation > known.Incarnation:
 	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
 		// An old primary that wakes lacks them too. It takes no write: nobody follows it.
@@ -119,9 +119,9 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 		if err != nil {
 			return now, err
 		}
-		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw number %d "+
-			"of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from a "+
-			"backup, or a failover lost them", p.where, known.Commit, known.Incarnation, now.Commit, now.Incarnation),
+		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw "+
+			"number %d of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from "+
+			"a backup, or a failover lost them", p.where, known.Commit, known.Incarnation, now.Commit, now.Incarnation),
 			Hint: "restore a newer copy, or run: memhost cluster accept-loss"})
 	}
 	return now, nil

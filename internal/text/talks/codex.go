@@ -94,7 +94,9 @@ func (l *codexLog) next() (*talk, error) {
 	for of := l.said[origin]; t.repeated < min(len(of), len(all)) && of[t.repeated] == all[t.repeated]; {
 		t.repeated++
 	}
-	l.said[t.session] = all
+	if t.session != "" { // else it cannot be what a fork repeats
+		l.said[t.session] = all
+	}
 	return t, nil
 }
 

@@ -155,6 +155,12 @@ func TestAForkOfACodexSessionRepeatsNothing(t *testing.T) {
 	require.Contains(t, text, "codex-fork turn-0002")
 	require.Equal(t, 2, counts.Repeated)
 	require.Equal(t, 4, counts.Events)
+
+	for _, name := range []string{"rollout-1.jsonl", "rollout-2.jsonl"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(turn("a", "b")), 0o600))
+	}
+	text, _ = read(t, talks.Codex, folder)
+	require.Equal(t, 1, strings.Count(text, `user: "a"`), "a log that says of no session is nobody's origin: "+text)
 }
 
 func TestWhatTwoFilesHaveCountsOnce(t *testing.T) {
