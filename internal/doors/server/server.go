@@ -227,7 +227,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q",
+	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %.200q",
 		r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
 	if r.URL.Path == "/mcp" { // it would be among the mounts
 		e.Hint = "MCP over HTTP is off: `memhost run --mcp=http` serves it"
