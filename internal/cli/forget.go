@@ -129,6 +129,10 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 		}
 	} else {
 		a.showForgotten(r.Scope, receipt)
+		if len(r.NativeIDs) > 0 {
+			a.out.note("  %s", "no event is forgotten by a native id: an archive and shadows still have what was said; "+
+				"--event forgets it")
+		}
 	}
 	return forgetExit(receipt.Status)
 }

@@ -47,6 +47,17 @@ func TestForgetAsksAndShowsWhatRemains(t *testing.T) {
 	}
 }
 
+func TestForgetByNativeIDSaysThatNoEventIsForgotten(t *testing.T) {
+	for _, r := range []*abi.ForgetRequest{{NativeIDs: []string{"n"}}, {EventIDs: []string{"e"}}} {
+		var stderr bytes.Buffer
+		system := System{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}
+		a := &app{System: system, out: newOutput(system)}
+		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: abi.ForgetDone}}
+		require.NoError(t, a.forget(t.Context(), &door{Contract: slot}, r, true))
+		require.Equal(t, len(r.NativeIDs) > 0, strings.Contains(stderr.String(), "an archive and shadows still have"))
+	}
+}
+
 func TestForgetNamesSomeOfManyIDs(t *testing.T) {
 	var stdout bytes.Buffer
 	system := System{Stdout: &stdout, Stderr: io.Discard}
