@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/segments"
+	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -115,6 +117,22 @@ func fill(t testing.TB, h *Host, from, to int) {
 		require.NoError(t, err)
 		require.EqualValues(t, len(batch.Events), receipt.Added)
 	}
+}
+
+func TestAnArchiveThatCannotBeSealedDoesNotTryAtEveryWrite(t *testing.T) {
+	dir := t.TempDir()
+	var log logs.Buffer
+	h := open(t, Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "archive"), nil, 0o600)) // where the segments' folder would be
+	fill(t, h, 0, 100)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cannot be sealed") }, 10*time.Second,
+		time.Millisecond)
+	for i := range 10 {
+		fill(t, h, 100+10*i, 110+10*i)
+		time.Sleep(10 * time.Millisecond) // for the goroutine that would try again
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "cannot be sealed"))
+	require.Len(t, allArchived(t, h, 0), 200)
 }
 
 func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {

@@ -108,6 +108,17 @@ func TestHostileModuleWithALargeManifest(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
+// A compiler reads each of them again in every function and after every call: 65,535 took 6 GB.
+func TestHostileModuleWithManyGlobals(t *testing.T) {
+	m := goodModule()
+	m.globals = 100
+	_, err := open(t, Options{}).Load(t.Context(), m.bytes(t))
+	require.NoError(t, err)
+	m.globals = 65_535
+	_, err = open(t, Options{}).Load(t.Context(), m.bytes(t))
+	requireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "65535 globals", "fewer globals")
+}
+
 func TestHostileModuleThatWritesStateForever(t *testing.T) {
 	s := openSlot(t, open(t, Options{Limits: Limits{StateWriteBytes: 1000}}), probeConfig(`{}`))
 	half := strings.Repeat("x", 500)

@@ -30,6 +30,7 @@ type handMade struct {
 	pagesTop byte
 	memory   string // the memory's export name
 	table    []byte // limits of a table of functions
+	globals  int    // mutable ones
 	manifest string
 	data     string // at the beginning of the memory
 }
@@ -128,6 +129,9 @@ func (m *handMade) bytes(t testing.TB) []byte {
 		b = append(b, section(4, append([]byte{0x70}, m.table...))...)
 	}
 	b = append(b, section(5, memory)...)
+	if m.globals > 0 {
+		b = append(b, section(6, slices.Repeat([][]byte{{0x7f, 1, opI32, 0, 0x0b}}, m.globals)...)...)
+	}
 	b = append(b, section(7, exports...)...)
 	b = append(b, start...)
 	b = append(b, section(10, code...)...)

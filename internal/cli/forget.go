@@ -129,6 +129,10 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 		}
 	} else {
 		a.showForgotten(r.Scope, receipt)
+		if len(r.NativeIDs) > 0 {
+			a.out.note("  %s", "no event is forgotten by a native id: an archive and shadows still have what was said; "+
+				"--event forgets it")
+		}
 	}
 	return forgetExit(receipt.Status)
 }
@@ -173,12 +177,19 @@ func (a *app) forgetPersonaCommand(cmd *cobra.Command, s *scopeFlags, f *forgetF
 	})
 }
 
+// idsShown bounds the ids of a kind that are printed.
+const idsShown = 50
+
 func (a *app) showForgotten(scope abi.MemoryScope, r *abi.ForgetReceipt) {
 	a.out.print("%s\n", r.Status)
 	nothing := len(r.DerivedMayRemain) == 0
 	for _, kind := range slices.Sorted(maps.Keys(r.Removed)) {
 		if ids := r.Removed[kind]; len(ids) > 0 {
-			a.out.print("  removed: %s: %s\n", printable(kind), printable(strings.Join(ids, " ")))
+			more := ""
+			if n := len(ids) - idsShown; n > 0 {
+				ids, more = ids[:idsShown], fmt.Sprintf(" and %d more (--json names all)", n)
+			}
+			a.out.print("  removed: %s: %s%s\n", printable(kind), printable(strings.Join(ids, " ")), more)
 			nothing = false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,27 @@ func TestForgetAsksAndShowsWhatRemains(t *testing.T) {
 		require.Equal(t, want, stdout.String())
 		require.Equal(t, want != "", slot.asked != nil)
 	}
+}
+
+func TestForgetByNativeIDSaysThatNoEventIsForgotten(t *testing.T) {
+	for _, r := range []*abi.ForgetRequest{{NativeIDs: []string{"n"}}, {EventIDs: []string{"e"}}} {
+		var stderr bytes.Buffer
+		system := System{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}
+		a := &app{System: system, out: newOutput(system)}
+		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: abi.ForgetDone}}
+		require.NoError(t, a.forget(t.Context(), &door{Contract: slot}, r, true))
+		require.Equal(t, len(r.NativeIDs) > 0, strings.Contains(stderr.String(), "an archive and shadows still have"))
+	}
+}
+
+func TestForgetNamesSomeOfManyIDs(t *testing.T) {
+	var stdout bytes.Buffer
+	system := System{Stdout: &stdout, Stderr: io.Discard}
+	a := &app{System: system, out: newOutput(system)}
+	a.showForgotten(abi.MemoryScope{}, &abi.ForgetReceipt{Status: abi.ForgetDone,
+		Removed: map[string][]string{"turn": slices.Repeat([]string{"an-id"}, 6000)}})
+	require.Equal(t, 50, strings.Count(stdout.String(), "an-id"))
+	require.Contains(t, stdout.String(), " and 5950 more (--json names all)\n")
 }
 
 func TestTheExitCodeOfForgetSaysHowFarItCame(t *testing.T) {

@@ -43,10 +43,11 @@ func (a *app) ledgerExport() *cobra.Command {
 			return a.withLedger(cmd.Context(), &f, func(ctx context.Context, d *door, l *ledgerFiles) error {
 				file := ledgerFile{Version: 1, ExportedAt: time.Now().UTC().Format(time.RFC3339),
 					CurrentBranch: l.current, Branches: l.branches, Memories: []ledgerEntry{}}
-				for _, b := range l.branches {
-					if branch != "all" && b.Name != l.current {
-						continue
-					}
+				wanted, err := l.named(branch)
+				if err != nil {
+					return err
+				}
+				for _, b := range wanted {
 					list, err := a.entries(ctx, d, f.scope(), b.Name, false)
 					if err != nil {
 						return err
@@ -94,11 +95,26 @@ func (a *app) ledgerExport() *cobra.Command {
 		}}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&format, "format", "json", "json or markdown")
-	cmd.Flags().StringVar(&branch, "branch", "current", "current or all")
+	cmd.Flags().StringVar(&branch, "branch", "current", "current, all, or a branch's name")
 	cmd.Flags().StringVarP(&to, "output", "o", "", "the file; standard output otherwise")
 	cmd.Flags().BoolVar(&history, "history", false, "every commit and event too")
 	cmd.Flags().BoolVar(&withPrivate, "include-private", false, "private memories too")
 	return cmd
+}
+
+// named are the branches that --branch means.
+func (l *ledgerFiles) named(branch string) ([]ledgerBranch, error) {
+	if branch == "all" {
+		return l.branches, nil
+	}
+	if branch == "current" {
+		branch = l.current
+	}
+	i := slices.IndexFunc(l.branches, func(b ledgerBranch) bool { return b.Name == branch })
+	if i < 0 {
+		return nil, usageError("--branch: no branch is called "+branch, "`memhost ledger branches` lists them")
+	}
+	return l.branches[i : i+1], nil
 }
 
 // eventSigns show what an event does.
@@ -154,11 +170,17 @@ func memories(n int) string {
 	return fmt.Sprintf("%d memories", n)
 }
 
-// markdown groups the memories by topic, then by subject.
+// markdown groups the memories by topic, then by subject. What several branches have is one line.
 func (f *ledgerFile) markdown() string {
 	var b strings.Builder
+	listed := map[string]bool{}
 	list := slices.SortedStableFunc(slices.Values(f.Memories), func(a, b ledgerEntry) int {
 		return strings.Compare(a.Topic+"\x00"+a.Subject, b.Topic+"\x00"+b.Subject)
+	})
+	list = slices.DeleteFunc(list, func(e ledgerEntry) bool {
+		again := listed[e.ID]
+		listed[e.ID] = e.ID != ""
+		return again
 	})
 	topic, subject := "\x00", "\x00"
 	for i, e := range list {

@@ -44,6 +44,8 @@ const (
 	pageEntries, pageBytes = 1000, 4 << 20
 	// tendEvery is how often retention looks at the archive of a slot that nobody writes to.
 	tendEvery = time.Hour
+	// tryAgain is how long the archive waits when it could not be sealed, as on a full disk.
+	tryAgain = time.Minute
 )
 
 // timeForm is the form of the archive's times.

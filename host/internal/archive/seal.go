@@ -9,19 +9,23 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// tendAll seals and lets go until the host closes.
+// tendAll seals and lets go until the host closes. What fails is tried again after a
+// minute, however much is recorded.
 func (a *Archive) tendAll(stop, ended chan struct{}) {
 	defer close(ended)
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
+		wake, again := a.wake, (<-chan time.Time)(nil)
 		if err := a.Tend(context.Background()); err != nil {
 			a.Warn("the archive cannot be sealed or cut, and tries again later", "error", err)
+			wake, again = nil, time.After(tryAgain)
 		}
 		select {
 		case <-stop:
 			return
-		case <-a.wake:
+		case <-wake:
+		case <-again:
 		case <-tick.C:
 		}
 	}

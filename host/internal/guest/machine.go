@@ -188,7 +188,7 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 	}
 	if err = wasmbin.Compilable(wasm); err != nil {
 		return nil, nil, "", nil, BadModule(m.Name(), "is too much for the compiler: %v", err).
-			WithHint("split that function, or make fewer of its calls inline")
+			WithHint("split that function, make fewer of its calls inline, or have fewer globals")
 	}
 	if wasm, err = wasmbin.Bound(wasm, memoryBytes); err != nil {
 		return nil, nil, "", nil, BadModule(m.Name(), "cannot be held to limits.memory_bytes: %v", err)

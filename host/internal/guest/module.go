@@ -171,12 +171,12 @@ func (m *Module) checkMarker(parsed *wasmbin.Module) error {
 		return nil
 	}
 	for _, e := range parsed.Exports {
-		if len(e.Name) > 7 && e.Name[:7] == "mh_abi_" {
+		if e.Kind == wasmbin.KindFunc && len(e.Name) > 7 && e.Name[:7] == "mh_abi_" {
 			return BadModule(m.Name(), "speaks another version of the ABI: it exports %s, this host wants %s", e.Name,
 				abi.Marker)
 		}
 	}
-	return BadModule(m.Name(), "is no memhost plugin: it has no export %s", abi.Marker)
+	return BadModule(m.Name(), "is no memhost plugin: it exports no function %s", abi.Marker)
 }
 
 func (m *Module) checkExports(parsed *wasmbin.Module) error {

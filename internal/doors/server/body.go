@@ -15,18 +15,49 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// largeBodies is how many requests with more than 1 MiB are read and answered at a time: each may have 16 MiB.
-const largeBodies = 16
+// bodyBounds are how many requests with more than so many bytes are read and answered at a time. What a smaller one
+// takes is little more than what a connection takes.
+var bodyBounds = []struct{ above, atATime int }{{64 << 10, 256}, {1 << 20, 16}}
 
 // body reads a request's body whole. release ends the call that it is for, also after an error.
 //
-// Errors: statusError 415 when it does not say application/json, or is compressed; too_large, also for many values;
-// rate_limited for a large one beside largeBodies others; statusError 408 when it does not arrive in time;
-// invalid_argument when it breaks off.
+// Errors: statusError 415 when it does not say application/json, or is compressed; too_large for many values; those of
+// read.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
-	release = func() {}
 	if err := checkContentType(r.Header); err != nil {
-		return nil, release, err
+		return nil, func() {}, err
+	}
+	if body, release, err = s.read(w, r); err == nil {
+		err = s.checkValues(body)
+	}
+	return body, release, err
+}
+
+// mounted is a handler whose requests' bodies are read before, within the bounds of every body.
+func (s *Server) mounted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, release, err := s.read(w, r)
+		defer release()
+		if err != nil {
+			s.fail(w, r, "", err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// read reads a request's body, of any type. release gives its places back, also after an error: a write goes on when its
+// caller has gone.
+//
+// Errors: too_large; rate_limited for one beside as many others as bodyBounds has; statusError 408 when it does not
+// arrive in time; invalid_argument when it breaks off.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+	places := 0
+	release = func() {
+		for _, of := range s.bodies[:places] {
+			<-of
+		}
 	}
 	if r.ContentLength > s.options.MaxBody {
 		return nil, release, abi.NewError(abi.CodeTooLarge,
@@ -34,28 +65,34 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, rele
 				s.options.MaxBody)).WithHint("send less at once")
 	}
 	var b bytes.Buffer
-	const trusted = 1 << 20 // of a length that is only announced
-	b.Grow(int(min(max(r.ContentLength, 0), trusted)) + bytes.MinRead)
 	bounded := http.MaxBytesReader(w, r.Body, s.options.MaxBody)
-	_, err = b.ReadFrom(io.LimitReader(bounded, trusted))
-	if err == nil && b.Len() == trusted {
+	more := true
+	for i, bound := range bodyBounds {
+		// A length that is only announced takes no room beyond the bound.
+		b.Grow(max(int(min(r.ContentLength, int64(bound.above)))-b.Len(), 0) + bytes.MinRead)
+		_, err = b.ReadFrom(io.LimitReader(bounded, int64(bound.above-b.Len())))
+		if more = err == nil && b.Len() == bound.above; !more {
+			break
+		}
 		select {
-		case s.large <- struct{}{}:
-			release = func() { <-s.large } // a write goes on when its caller has gone
+		case s.bodies[i] <- struct{}{}:
+			places++
 		default:
 			_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
 			soon := time.Second.Milliseconds()
-			e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d bodies of more than 1 MiB are here already", largeBodies)).
-				WithReason("large_bodies")
+			e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d bodies of more than %d KiB are here already",
+				bound.atATime, bound.above>>10)).WithReason("large_bodies")
 			e.RetryAfterMS = &soon
 			return nil, release, e
 		}
+	}
+	if more {
 		_, err = b.ReadFrom(bounded)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
-		return b.Bytes(), release, s.checkValues(b.Bytes())
+		return b.Bytes(), release, nil
 	case errors.As(err, &tooLarge):
 		return nil, release, abi.WrapError(abi.CodeTooLarge,
 			fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody),

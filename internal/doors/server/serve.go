@@ -41,7 +41,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:       s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
 	s.log.Info("listening", "address", l.Addr().String(), "token", s.guard.digest != nil)
 	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(l) }()
+	go func() { ended <- web.Serve(&toldListener{Listener: l, log: s.log}) }()
 	select {
 	case err := <-ended:
 		return abi.WrapError(abi.CodeUnavailable, "the listener failed: "+err.Error(), err)
@@ -50,6 +50,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	err := s.stop(web, cutOff)
 	<-ended // the listener is closed
 	return err
+}
+
+// toldListener says once a minute why it accepts nobody, as when the process has no file descriptor left. The server
+// tries again by itself.
+type toldListener struct {
+	net.Listener
+	log  hclog.Logger
+	said time.Time
+}
+
+// Accept implements net.Listener.
+func (l *toldListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil && !errors.Is(err, net.ErrClosed) && time.Since(l.said) > time.Minute {
+		l.said = time.Now()
+		l.log.Warn("no further connection is let in", "error", err)
+	}
+	return c, err
 }
 
 // stop ends the server gracefully, or else by force.

@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,4 +205,41 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 			}
 		})
 	}
+}
+
+// exhausted is a listener that twice has no descriptor left for a connection.
+type exhausted struct {
+	net.Listener
+	left int
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.left > 0 {
+		l.left--
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+func TestADoorThatCannotAcceptSaysSoOnceAndGoesOn(t *testing.T) {
+	s, log := newServer(t, new(servertest.Slot))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, &exhausted{l, 2}) }()
+	answer, err := http.Get("http://" + l.Addr().String() + wire.PathLive)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	stop()
+	require.NoError(t, <-ended)
+	require.Equal(t, 1, strings.Count(log.String(), "[WARN]  http: no further connection is let in"))
+	require.Contains(t, log.String(), "too many open files")
+}
+
+func TestALongPathIsNotRepeated(t *testing.T) {
+	s, _ := newServer(t, new(servertest.Slot))
+	w := ask(s.Handler(), "GET", "/"+strings.Repeat("a", 60_000), "")
+	require.Equal(t, 404, w.Code)
+	require.Less(t, w.Body.Len(), 1000)
 }

@@ -38,8 +38,8 @@ type Server struct {
 	ending chan struct{}
 	// calls counts requests under way.
 	calls atomic.Int64
-	// large has a place for each request with a large body.
-	large chan struct{}
+	// bodies has a place for each request with a body beyond a bound of bodyBounds.
+	bodies []chan struct{}
 }
 
 // New makes the door of a slot.
@@ -51,8 +51,10 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{}),
-		large: make(chan struct{}, largeBodies)}
+	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{})}
+	for _, bound := range bodyBounds {
+		s.bodies = append(s.bodies, make(chan struct{}, bound.atATime))
+	}
 	if s.guard, err = newGuard(o.Token); err != nil {
 		return nil, err
 	}
@@ -108,6 +110,7 @@ func (s *Server) router() http.Handler {
 		s.paths = append(s.paths, wire.PathPage)
 	}
 	for path, h := range s.options.Mounts {
+		h = s.mounted(h)
 		m.Handle(path, h)
 		m.Handle(strings.TrimSuffix(path, "/")+"/*", h)
 		s.paths = append(s.paths, path)
@@ -224,7 +227,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %q",
+	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %.200q",
 		r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
 	if r.URL.Path == "/mcp" { // it would be among the mounts
 		e.Hint = "MCP over HTTP is off: `memhost run --mcp=http` serves it"

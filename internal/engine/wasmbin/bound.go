@@ -86,11 +86,16 @@ const (
 	loopWork    = 10 // of a loop, in blocks
 	bytesOfWork = 32 // of code that count as a block
 	mostWork    = 1_000_000_000
+	// A compiler reads every global again at the start of a function and after each call in it. Compilers to wasm make up
+	// to 13 globals. With 65,535 of them a module of 123 KB took 6 GB.
+	usualGlobals  = 16
+	bytesOfGlobal = 8 // of code that count as one read of a further global
 )
 
 // Compilable refuses a module whose compilation would take longer than half a minute, by the sum over its
-// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one). Code that
-// cannot be read is left to the compiler, which refuses it.
+// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one); beyond 16
+// globals, each counts as 8 bytes at the start of a function and at every call. Code that cannot be read is left to the
+// compiler, which refuses it.
 func Compilable(b []byte) error {
 	sections, err := Sections(b)
 	if err != nil {
@@ -99,6 +104,12 @@ func Compilable(b []byte) error {
 	at := slices.IndexFunc(sections, func(s Section) bool { return s.ID == SectionCode })
 	if at < 0 {
 		return nil
+	}
+	globals := 0
+	if i := slices.IndexFunc(sections, func(s Section) bool { return s.ID == SectionGlobal }); i >= 0 {
+		if globals, err = sections[i].Reader().Count("globals"); err != nil {
+			return err
+		}
 	}
 	code := sections[at].Reader()
 	n, err := code.Count("bodies")
@@ -109,22 +120,22 @@ func Compilable(b []byte) error {
 			break
 		}
 		var blocks int
-		blocks, err = body.blocks()
+		blocks, err = body.blocks(max(globals-usualGlobals, 0) * bytesOfGlobal / bytesOfWork)
 		if work += blocks * blocks; work > mostWork {
-			return code.Errorf("body %d of %d has as much control flow as %d blocks: with it the module would take too long "+
-				"to compile", i+1, n, blocks)
+			return code.Errorf("body %d of %d, with %d globals, has as much control flow as %d blocks: with it the module "+
+				"would take too long to compile", i+1, n, globals, blocks)
 		}
 	}
 	return nil
 }
 
-// blocks is what a body counts in Compilable.
-func (r *Reader) blocks() (n int, err error) {
-	n = r.Rest() / bytesOfWork
+// blocks is what a body counts in Compilable; reads is what further globals count at a time.
+func (r *Reader) blocks(reads int) (n int, err error) {
+	n = r.Rest()/bytesOfWork + reads
 	if err = r.skipLocals(); err != nil {
 		return n, err
 	}
-	for in := (Instruction{}); r.Rest() > 0; {
+	for in := (Instruction{}); r.Rest() > 0 && n <= mostWork; { // more could not be squared
 		if err = r.Instruction(&in); err != nil {
 			return n, err
 		}
@@ -135,6 +146,8 @@ func (r *Reader) blocks() (n int, err error) {
 			n += loopWork
 		case OpBrTable:
 			n += len(in.Labels)
+		case OpCall, OpCallIndirect:
+			n += reads
 		}
 	}
 	return n, nil
