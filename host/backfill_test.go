@@ -486,6 +486,7 @@ func TestOpenEventsAreListedAndTheTurnAsks(t *testing.T) {
 }
 
 func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
+	t.Parallel() // it waits more than it computes
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))
@@ -509,6 +510,7 @@ func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 }
 
 func TestASwapToAFollowersMemoryHasNoGap(t *testing.T) {
+	t.Parallel() // it waits more than it computes
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, history(t, ""))

@@ -53,6 +53,7 @@ func long(person string, n int) *abi.MemoryEvent {
 // A backfill whose data folder has no room waits, says why, and goes on once there is room. The serving memory answers
 // meanwhile, and loses nothing.
 func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
+	t.Parallel() // it waits more than it computes
 	for _, given := range []bool{false, true} {
 		t.Run(fmt.Sprint("given=", given), func(t *testing.T) {
 			ctx := context.Background()

@@ -44,6 +44,7 @@ func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
 // TestALostDataFolderDoublesNothing: events are recorded, the data folder goes, and the same events are recorded with a
 // new one.
 func TestALostDataFolderDoublesNothing(t *testing.T) {
+	t.Parallel() // it waits more than it computes
 	for _, tt := range []struct {
 		name, provider, block string
 		backend               func() http.Handler
