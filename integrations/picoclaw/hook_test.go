@@ -188,7 +188,7 @@ func TestAnotherPicoClawIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "other has no Messages with a text as Content, as LLMHookRequest of PicoClaw has at commit cf67dd38")
 	_, err = picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{})
 	require.ErrorContains(t, err, "want a slot and an outbox")
-	_, err = picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{Slot: new(slot), Outbox: t.TempDir(),
-		Scope: abi.MemoryScope{RunID: "r", PersonaID: "{sender}"}})
+	_, err = picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{
+		Slot: new(slot), Outbox: t.TempDir(), Scope: abi.MemoryScope{RunID: "r", PersonaID: "{sender}"}})
 	require.ErrorContains(t, err, "nothing fills {sender}, want one of {channel}, {sender_id}")
 }

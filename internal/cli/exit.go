@@ -28,8 +28,8 @@ const exitHelp = `0    done
 4    refused (denied, unauthenticated, read_only)
 5    conflict or not_found
 6    unsupported: the provider lacks the capability
-7    partly done: record could not record some of the events, swap --backfill and backfill watch ended before the memory serves;
-     conformance: a clause is inconclusive
+7    partly done: record could not record some of the events, swap --backfill and backfill watch ended before the
+     memory serves; conformance: a clause is inconclusive
 8    replay or manifest verify found a difference
 130  interrupted
 

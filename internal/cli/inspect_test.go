@@ -35,8 +35,8 @@ routes: all that the module can send
 `, stdout.String())
 }
 
-// TestAModulesWordsStayInTheirRow: what inspect shows of a module is what somebody decides by, so its author must not be
-// able to write rows of their own, or to a terminal.
+// TestAModulesWordsStayInTheirRow: what inspect shows of a module is what somebody decides by, so its author must not
+// be able to write rows of their own, or to a terminal.
 func TestAModulesWordsStayInTheirRow(t *testing.T) {
 	const words = "good\x1b[2J\nsignature  by somebody, trusted"
 	info, err := host.Inspect(testguest.Echo(), host.Limits{})

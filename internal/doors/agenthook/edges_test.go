@@ -79,7 +79,8 @@ func TestAPromptWaitsForItsContextNoLongerThanItMay(t *testing.T) {
 // TestAFullOutboxIsSaidWithWhatToDo: the oldest turn stays, and the next one waits as prompts until there is room.
 func TestAFullOutboxIsSaidWithWhatToDo(t *testing.T) {
 	a := start(t)
-	a.slot.fail = abi.NewError(abi.CodeUnavailable, "no slot answers").WithReason(client.ReasonNoSlot).WithHint("start one")
+	a.slot.fail = abi.NewError(abi.CodeUnavailable, "no slot answers").WithReason(client.ReasonNoSlot).
+		WithHint("start one")
 	a.change = func(o *agenthook.Options) {
 		var err error
 		o.Box, err = outbox.Open(filepath.Join(a.folder, "small"), outbox.Options{Most: 1})
@@ -89,8 +90,8 @@ func TestAFullOutboxIsSaidWithWhatToDo(t *testing.T) {
 	require.Regexp(t, `: no slot answers; start one$`, a.tell(prompt("s1", "One.")).Message)
 	a.tell(stop("s1", "1"))
 	a.tell(prompt("s1", "Two."))
-	require.Regexp(t, `^memhost: the turn is not recorded yet: .*full, 1 events wait .*; start the slot that they wait for`,
-		a.tell(stop("s1", "2")).Message)
+	require.Regexp(t, `^memhost: the turn is not recorded yet: .*full, 1 events wait .*; `+
+		`start the slot that they wait for`, a.tell(stop("s1", "2")).Message)
 	a.slot.fail = nil
 	a.tell(prompt("s1", "Three."))
 	a.tell(stop("s1", "3"))

@@ -284,10 +284,11 @@ func TestSessionStartAsksForTheProjectOrAfterACompactionForTheLastPrompt(t *test
 
 func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 	for payload, want := range map[string]string{
-		`{"session_id":"s1","hook_event_name":"UserPromptSubmit"}`:             "lacks prompt",
-		`{"hook_event_name":"Stop"}`:                                           "lacks session_id",
-		`{"session_id":"s1"}`:                                                  "lacks hook_event_name",
-		`{"session_id":7,"hook_event_name":"Stop"}`:                            "lacks session_id (session_id is a JSON number)",
+		`{"session_id":"s1","hook_event_name":"UserPromptSubmit"}`: "lacks prompt",
+		`{"hook_event_name":"Stop"}`:                               "lacks session_id",
+		`{"session_id":"s1"}`:                                      "lacks hook_event_name",
+		`{"session_id":7,"hook_event_name":"Stop"}`: "lacks session_id " +
+			"(session_id is a JSON number)",
 		`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":{}}`: "lacks prompt (prompt is a JSON object)",
 		`[]`:       "not the JSON object",
 		`not JSON`: "not the JSON object",
@@ -310,7 +311,8 @@ func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 // TestAFieldOfAnotherTypeLosesNothingElse: a newer agent may write a field in another way.
 func TestAFieldOfAnotherTypeLosesNothingElse(t *testing.T) {
 	a := start(t)
-	said := a.tell(`{"session_id":"s1","cwd":7,"source":[],"hook_event_name":"UserPromptSubmit","prompt":"I like oolong."}`)
+	said := a.tell(`{"session_id":"s1","cwd":7,"source":[],"hook_event_name":"UserPromptSubmit",` +
+		`"prompt":"I like oolong."}`)
 	require.Equal(t, memory, said.Specific.Context)
 	require.Contains(t, a.log.String(), "cwd is a JSON number")
 	a.tell(`{"session_id":"s1","hook_event_name":"Stop","last_assistant_message":"Noted.","session_crons":{"a":1}}`)

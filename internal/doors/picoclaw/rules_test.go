@@ -275,7 +275,8 @@ func TestATurnsEndOfAnotherVersionIsSaid(t *testing.T) {
 	a.send(ended("s", "t3", "1790000000", "completed", "q", "a"))
 	a.end()
 	require.Len(t, s.told, 1, "a time that cannot be read costs no turn")
-	require.Equal(t, 2, strings.Count(a.log.String(), "the turn was not recorded: PicoClaw sent what memhost does not know"))
+	require.Equal(t, 2, strings.Count(a.log.String(),
+		"the turn was not recorded: PicoClaw sent what memhost does not know"))
 	require.Contains(t, a.log.String(), "PicoClaw of commit cf67dd38 was checked")
 }
 

@@ -47,8 +47,8 @@ func (s *Server) mounted(next http.Handler) http.Handler {
 	})
 }
 
-// read reads a request's body, of any type. release gives its places back, also after an error: a write goes on when its
-// caller has gone.
+// read reads a request's body, of any type. release gives its places back, also after an error: a write goes on when
+// its caller has gone.
 //
 // Errors: too_large; rate_limited for one beside as many others as bodyBounds has; statusError 408 when it does not
 // arrive in time; invalid_argument when it breaks off.

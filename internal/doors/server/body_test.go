@@ -290,7 +290,8 @@ func boundedAt(t *testing.T, path string, size, atATime int) {
 	require.Equal(t, 400, send(strings.NewReader(large)))
 }
 
-// heldBody is a text whose end comes when end is closed. It closes read when all of the text was read and more is wanted.
+// heldBody is a text whose end comes when end is closed. It closes read when all of the text was read and more is
+// wanted.
 type heldBody struct {
 	text      *strings.Reader
 	read, end chan struct{}

@@ -17,18 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withStandby starts a primary whose commits wait for its standby. In the URL of both the primary comes first, as in one
-// that nobody changes after a failover.
+// withStandby starts a primary whose commits wait for its standby. In the URL of both the primary comes first, as in
+// one that nobody changes after a failover.
 func withStandby(t *testing.T) (primary, standby *pgserver.Server, url string) {
 	primary = pgserver.Start(t)
 	standby = primary.Standby()
-	conn, err := pgx.Connect(t.Context(), primary.URL)
-	require.NoError(t, err)
-	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
-		_, err = conn.Exec(t.Context(), statement)
-		require.NoError(t, err)
-	}
-	require.NoError(t, conn.Close(t.Context()))
+	do := asOwner(t, primary)
+	do("ALTER SYSTEM SET synchronous_standby_names = '*'")
+	do("SELECT pg_reload_conf()")
 	return primary, standby, strings.Replace(primary.URL, "/postgres?", fmt.Sprintf(",127.0.0.1:%d/postgres?"+
 		"target_session_attrs=read-write&", standby.Port()), 1)
 }
@@ -82,8 +78,8 @@ func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
 }
 
 // TestACommitThatNobodyGotIsNoLoss: the standby is away, and a client of the primary gives up while its commit waits.
-// That commit can be seen then, but nobody has got a receipt of it. A host that has seen it serves from the standby, which
-// never had it, after a failover.
+// That commit can be seen then, but nobody has got a receipt of it. A host that has seen it serves from the standby,
+// which never had it, after a failover.
 func TestACommitThatNobodyGotIsNoLoss(t *testing.T) {
 	old, next, url := withStandby(t)
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,

@@ -18,16 +18,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// asOwner returns what makes a statement at a server as its owner.
+func asOwner(t *testing.T, server *pgserver.Server) (do func(statement string)) {
+	return func(statement string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), server.URL)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close(t.Context()))
+	}
+}
+
 func TestWhatCannotBeOpened(t *testing.T) {
 	server := pgserver.Start(t)
-	conn, err := pgx.Connect(t.Context(), server.URL)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close(t.Context())) }()
-	do := func(statement string) {
-		_, err := conn.Exec(t.Context(), statement)
-		require.NoError(t, err)
-	}
-	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
+	do := asOwner(t, server)
+	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
 	require.NoError(t, err)
 	do("INSERT INTO newer.memhost_migrations (version) VALUES (7)")
 	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
@@ -89,13 +95,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 // it and no schema.
 func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
 	server := pgserver.Start(t)
-	conn, err := pgx.Connect(t.Context(), server.URL)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close(t.Context())) }()
-	do := func(statement string) {
-		_, err := conn.Exec(t.Context(), statement)
-		require.NoError(t, err)
-	}
+	do := asOwner(t, server)
 	do("CREATE ROLE tenant LOGIN")
 	do("CREATE SCHEMA given")
 	do("GRANT USAGE, CREATE ON SCHEMA given TO tenant")
