@@ -419,16 +419,27 @@ func TestAClientIsToldWhenToolsChange(t *testing.T) {
 	require.NoError(t, err)
 	here, there := newPipes()
 	go func() { _ = d.ServeStdio(context.Background(), there.in, there.out, time.Minute) }()
-	told := make(chan struct{}, 1)
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test"},
+	subscribed, told := make(chan struct{}, 1), make(chan struct{}, 1)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test"},
 		&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
 			case told <- struct{}{}:
 			default:
 			}
-		}}).Connect(t.Context(), here, nil)
+		}})
+	// Connect returns before the door knows what the client listens to, and of a change before that nobody is told.
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				subscribed <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
+	})
+	c, err := client.Connect(t.Context(), here, nil)
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
+	<-subscribed
 	require.True(t, c.InitializeResult().Capabilities.Tools.ListChanged)
 	s.answers[wire.OpMode] = &abi.ModeReceipt{ReadOnly: true}
 	require.NoError(t, d.Look(t.Context()))
