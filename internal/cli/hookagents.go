@@ -95,7 +95,7 @@ const (
 // hookCloses is how long a hook waits while it closes what it has opened. Nothing is lost if that is cut off.
 const hookCloses = time.Second
 
-// deliversWithin bounds the delivering process. Events that it cannot deliver wait for the next one.
+// deliversWithin bounds the delivering process, of which there is one at a time. Events that it cannot deliver wait for the next one.
 const deliversWithin = 10 * time.Minute
 
 // agentHook serves one event.
@@ -112,7 +112,7 @@ func (a *app) agentHook(ctx context.Context, agent string, f *agentHookFlags) {
 	if err == nil && f.deliver {
 		within, cancel := context.WithTimeout(ctx, deliversWithin)
 		defer cancel()
-		o.Box.Deliver(within, o.Slot)
+		o.Box.DeliverAlone(within, o.Slot)
 	} else {
 		agenthook.Run(ctx, o, a.Stdin, a.Stdout)
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
@@ -90,7 +92,8 @@ func (l *Lock) Set(r Reference) {
 // UpdateLock pins a reference with a tag in a lock file, one process after the other. An error has the code
 // invalid_argument.
 func UpdateLock(path string, r Reference) error {
-	defer alone(path)()
+	// The folder is locked: the file is replaced as a whole.
+	defer alone.Wait(filepath.Dir(path))()
 	l, err := ReadLock(path)
 	if err != nil {
 		return err

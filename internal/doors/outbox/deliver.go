@@ -3,9 +3,11 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
@@ -111,6 +113,22 @@ func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 		}
 	}
 	return r
+}
+
+// DeliverAlone is Deliver by one process at a time, for those that are started for it: where another one has begun, that
+// one also sends what has come in meanwhile, and DeliverAlone returns.
+func (b *Box) DeliverAlone(ctx context.Context, slot Slot) {
+	for more := true; more && ctx.Err() == nil; {
+		done, ok := alone.Try(b.dir)
+		if !ok {
+			return
+		}
+		before, err := b.names()
+		b.Deliver(ctx, slot)
+		done()
+		after, _ := b.names()
+		more = err == nil && slices.ContainsFunc(after, func(name string) bool { return !slices.Contains(before, name) })
+	}
 }
 
 // count counts an event: nil means that it is out of the box.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -441,4 +442,52 @@ func TestAFullBoxKeepsTheOldestAndSaysSo(t *testing.T) {
 	require.Zero(t, b.Deliver(t.Context(), s).Waiting)
 	require.Equal(t, []string{"1", "2"}, s.took)
 	add(t, b, "3")
+}
+
+// While a slot hangs, each turn starts a process to deliver it: they must not pile up.
+func TestOneProcessDeliversAloneAndTakesWhatComesIn(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("folders cannot be locked here")
+	}
+	dir := t.TempDir()
+	first, _ := open(t, dir)
+	add(t, first, "1")
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s := &slot{refuse: func(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+		if e.EventID == "1" {
+			close(asked)
+			<-goOn
+		}
+		return nil, nil
+	}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		first.DeliverAlone(t.Context(), s)
+	}()
+	<-asked
+	second, _ := open(t, dir)
+	add(t, second, "2")
+	other := &slot{}
+	second.DeliverAlone(t.Context(), other)
+	require.Zero(t, other.asked, "the first one is at it")
+	close(goOn)
+	<-ended
+	require.Equal(t, []string{"1", "2"}, s.took)
+	require.Zero(t, waiting(t, first))
+
+	add(t, second, "3")
+	second.DeliverAlone(t.Context(), other)
+	require.Equal(t, []string{"3"}, other.took)
+}
+
+func TestDeliveringAloneEndsWithASlotThatIsDown(t *testing.T) {
+	b, _ := open(t, t.TempDir())
+	add(t, b, "1", "2")
+	s := &slot{refuse: func(*abi.MemoryEvent) (*abi.WriteReceipt, error) {
+		return nil, abi.NewError(abi.CodeUnavailable, "down")
+	}}
+	b.DeliverAlone(t.Context(), s)
+	require.Equal(t, 1, s.asked)
+	require.Equal(t, 2, waiting(t, b))
 }
