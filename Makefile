@@ -37,7 +37,7 @@ ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat
 THREADS = ./host ./cmd/memhost $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
 test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
-	@echo "every package is shown when it is done: four to six minutes on two cores with the race detector, more the first time"
+	@echo "every package is shown when it is done: four to ten minutes on two cores with the race detector, more the first time"
 	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; $(MAKE) -s -k -j2 test-threads test-others || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
