@@ -95,7 +95,8 @@ const (
 // hookCloses is how long a hook waits while it closes what it has opened. Nothing is lost if that is cut off.
 const hookCloses = time.Second
 
-// deliversWithin bounds the delivering process, of which there is one at a time. Events that it cannot deliver wait for the next one.
+// deliversWithin bounds the delivering process, of which there is one at a time. Events that it cannot deliver wait for
+// the next one.
 const deliversWithin = 10 * time.Minute
 
 // agentHook serves one event.

@@ -115,8 +115,8 @@ func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 	return r
 }
 
-// DeliverAlone is Deliver by one process at a time, for those that are started for it: where another one has begun, that
-// one also sends what has come in meanwhile, and DeliverAlone returns.
+// DeliverAlone is Deliver by one process at a time, for those that are started for it: where another one has begun,
+// that one also sends what has come in meanwhile, and DeliverAlone returns.
 func (b *Box) DeliverAlone(ctx context.Context, slot Slot) {
 	for more := true; more && ctx.Err() == nil; {
 		done, ok := alone.Try(b.dir)
@@ -127,7 +127,10 @@ func (b *Box) DeliverAlone(ctx context.Context, slot Slot) {
 		b.Deliver(ctx, slot)
 		done()
 		after, _ := b.names()
-		more = err == nil && slices.ContainsFunc(after, func(name string) bool { return !slices.Contains(before, name) })
+		more = err == nil && slices.ContainsFunc(after, func(name string) bool {
+			_, known := slices.BinarySearch(before, name)
+			return !known
+		})
 	}
 }
 

@@ -7,8 +7,8 @@
 // A Box is a folder with one file for each event, so that several processes may share it. No process locks another out:
 // each sends the oldest event of a scope first and goes on when that one has arrived, and the slot's ledger answers a
 // repeated event with its first receipt. So every event arrives once, and those of a scope in order, whichever process
-// sends it. Processes that are started only to deliver do so one at a time (DeliverAlone): while a slot hangs they would
-// pile up.
+// sends it. Processes that are started only to deliver do so one at a time (DeliverAlone): while a slot hangs they
+// would pile up.
 package outbox
 
 import (

@@ -6,7 +6,6 @@ package pgserver
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"os"
@@ -47,6 +46,16 @@ func Start(t testing.TB) *Server {
 	if err != nil {
 		t.Skip("no PostgreSQL: ", err)
 	}
+	s := newServer(t, bin)
+	s.makeData()
+	s.choosePort()
+	s.Run()
+	return s
+}
+
+// newServer makes the folder of a server, which the test removes.
+func newServer(t testing.TB, bin string) *Server {
+	t.Helper()
 	// Not t.TempDir(): its parents are closed to other users, and its name is too long for a socket.
 	dir, err := os.MkdirTemp("", "pg")
 	if err != nil {
@@ -57,23 +66,20 @@ func Start(t testing.TB) *Server {
 		s.Kill()
 		_ = os.RemoveAll(dir)
 	})
-	s.makeData()
-	s.choosePort()
-	s.Run()
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return s
 }
 
 // makeData makes the files of a new server: a copy of those that an earlier test of this user had made, which takes a
-// tenth of initdb's time. What initdb is told is in the copy's name.
+// fifth of initdb's time.
 func (s *Server) makeData() {
 	s.t.Helper()
-	if os.Geteuid() == 0 {
-		if err := os.Chown(s.dir, nobody, nobody); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	kept, err := s.keptData()
-	if err == nil {
+	kept, keptErr := s.keptData()
+	if keptErr == nil {
 		if _, err := os.Stat(kept); err == nil {
 			s.copyFiles(kept, s.data())
 			return
@@ -83,7 +89,7 @@ func (s *Server) makeData() {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		s.t.Fatalf("initdb: %s\n%s", err, out)
 	}
-	if kept == "" { // the user has no cache folder
+	if keptErr != nil { // the user has no cache folder
 		return
 	}
 	unfinished, err := os.MkdirTemp(filepath.Dir(kept), "unfinished")
@@ -98,7 +104,7 @@ func (s *Server) makeData() {
 var initdbOptions = []string{"-U", "memhost", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync",
 	"--data-checksums"}
 
-// keptData names the copy in the user's cache folder for this PostgreSQL and the owner of its files.
+// keptData names the copy in the user's cache folder: for this PostgreSQL, and what its initdb is told.
 func (s *Server) keptData() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -109,8 +115,8 @@ func (s *Server) keptData() (string, error) {
 		return "", err
 	}
 	made := sha256.Sum256(fmt.Append(version, s.bin, initdbOptions))
-	folder := filepath.Join(cache, "memhost-test-postgres")
-	return filepath.Join(folder, hex.EncodeToString(made[:8])), os.MkdirAll(folder, 0o700)
+	folder := filepath.Join(cache, "memhost", "test-postgres")
+	return filepath.Join(folder, fmt.Sprintf("%x", made[:8])), os.MkdirAll(folder, 0o700)
 }
 
 // choosePort finds a free port.
@@ -227,20 +233,7 @@ func (s *Server) copyFiles(from, to string) {
 // Standby starts a second server that follows this one and takes no writes. The test ends it.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
-	dir, err := os.MkdirTemp("", "pg")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	other := &Server{t: s.t, bin: s.bin, dir: dir}
-	s.t.Cleanup(func() {
-		other.Kill()
-		_ = os.RemoveAll(dir)
-	})
-	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			s.t.Fatal(err)
-		}
-	}
+	other := newServer(s.t, s.bin)
 	backup := other.command("pg_basebackup", "-D", other.data(), "-d", s.URL, "-R", "-c", "fast")
 	if out, err := backup.CombinedOutput(); err != nil {
 		s.t.Fatalf("pg_basebackup: %s\n%s", err, out)
