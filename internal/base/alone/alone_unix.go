@@ -15,7 +15,7 @@ func Wait(folder string) (done func()) {
 	return done
 }
 
-// Try is Wait for somebody who does not wait: ok is false, and done nil, where another process has the folder.
+// Try is Wait for a caller that does not wait: ok is false, and done nil, if another process has the folder.
 func Try(folder string) (done func(), ok bool) {
 	done, err := lock(folder, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -1,8 +1,10 @@
 package agenthook_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,4 +193,31 @@ func TestUndoLeavesEmptyListsOfTheUsers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
 	require.Empty(t, agenthook.Diff(before, after))
+}
+
+// TestStopHooksAtOnceRecordATurnOnce: the agent's settings may have memhost several times, and the agent runs its hooks
+// side by side.
+func TestStopHooksAtOnceRecordATurnOnce(t *testing.T) {
+	a := start(t)
+	const sessions, hooks = 100, 4
+	for n := range sessions {
+		session := fmt.Sprintf("s%d", n)
+		for _, text := range []string{"a", "b", "c", "d"} {
+			a.tell(prompt(session, text+" of "+session))
+		}
+		var all sync.WaitGroup
+		for i := range hooks {
+			payload := stop(session, "ok")
+			if i == hooks-1 {
+				payload = fmt.Sprintf(`{"session_id":%q,"hook_event_name":"SessionEnd","reason":"other"}`, session)
+			}
+			all.Go(func() { a.raw(payload) })
+		}
+		all.Wait()
+	}
+	require.Equal(t, sessions, len(a.slot.told))
+	for n, words := range a.words() {
+		s := fmt.Sprintf(" of s%d", n)
+		require.Contains(t, words, "user: a"+s+"\nuser: b"+s+"\nuser: c"+s+"\nuser: d"+s)
+	}
 }

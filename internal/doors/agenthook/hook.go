@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
@@ -308,7 +309,10 @@ func (n *notes) learnCrons(p *payload) {
 
 // record puts the prompts of a session into the box as one event, for each scope, with the answer where stop has one.
 // With NoRecord there are those alone that were kept before, by this session or by one that was killed.
+//
+// An agent may run several Stop hooks of one turn at once. The first one takes all prompts, and the others find none.
 func (h *hook) record(s *session, stop *payload) answer {
+	defer alone.Wait(s.dir)()
 	prompts, files, err := s.pending()
 	if stop != nil {
 		prompts, files = upTo(prompts, files, stop.TurnID)
