@@ -1,6 +1,7 @@
 package mcpdoor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ func (d *Door) arguments(t tool, text json.RawMessage) (arguments, error) {
 		if !utf8.Valid(text) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "arguments: not valid UTF-8")
 		}
-		if err := json.Unmarshal(text, &a); err != nil {
+		if json.Unmarshal(text, &a) != nil && json.Unmarshal(unquoted(text), &a) != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "arguments: want an object").WithHint("want " + want(t))
 		}
 	}
@@ -84,7 +85,20 @@ func want(t tool) string {
 	return strings.Join(parts, "; ")
 }
 
-// text is an argument that is a string, "" where it is absent.
+// Models write arguments in other shapes than the schema's. A shape that can mean one thing only is read, any other one
+// is refused: an id that is taken for another one would be answered with a confident "nothing".
+
+// unquoted is the JSON that stands in a JSON string, and any other value as it is.
+func unquoted(value json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return value
+	}
+	return json.RawMessage(strings.TrimSpace(text))
+}
+
+// text is an argument that is a string, "" where it is absent. Its words are kept as they are, so nothing else is read
+// as one.
 func (a arguments) text(name string) (string, error) {
 	if a[name] == nil {
 		return "", nil
@@ -99,20 +113,58 @@ func (a arguments) text(name string) (string, error) {
 	return s, nil
 }
 
-// texts is an argument that is a list of strings, nil where it is absent. Models write a string for a list of one.
+// id is an argument that names one thing, "" where it is absent. JSON text of a string, or of a list with one string,
+// is read as that string.
+func (a arguments) id(name string) (string, error) {
+	ids, err := a.texts(name)
+	if err != nil || len(ids) == 0 {
+		return "", err
+	}
+	if len(ids) > 1 {
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: want one, found %d", name, len(ids)))
+	}
+	return ids[0], nil
+}
+
+// texts is an argument that is a list of ids, nil where it is absent. A string is read as a list of one, unless it may
+// be several; JSON text of a list is read as that list.
 func (a arguments) texts(name string) ([]string, error) {
 	if a[name] == nil {
 		return nil, nil
 	}
+	wrong := func(found string) error {
+		return abi.NewError(abi.CodeInvalidArgument, name+": want a list of strings, found "+found).
+			WithHint(fmt.Sprintf(`write it as JSON: {%q: ["first", "second"]}`, name))
+	}
 	var list []string
-	if err := json.Unmarshal(a[name], &list); err == nil {
-		return list, nil
+	if json.Unmarshal(a[name], &list) != nil {
+		one, err := a.text(name)
+		if err != nil {
+			return nil, wrong("something else")
+		}
+		inside := json.RawMessage(strings.TrimSpace(one))
+		var quoted string
+		switch {
+		case json.Unmarshal(inside, &list) == nil && list != nil:
+		case json.Unmarshal(inside, &quoted) == nil:
+			list = []string{quoted}
+		case strings.ContainsAny(one[:1], `[{"'`) || strings.ContainsAny(one, ",;\n"):
+			return nil, wrong("a string that may be several")
+		default:
+			list = []string{one}
+		}
 	}
-	one, err := a.text(name)
-	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, name+": want a list of strings")
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s == "" {
+			return nil, wrong("an empty one")
+		} else if s[0] == '[' && json.Valid([]byte(s)) {
+			return nil, wrong("a list in a list")
+		}
 	}
-	return []string{one}, nil
+	if len(list) == 0 {
+		return nil, wrong("an empty list")
+	}
+	return list, nil
 }
 
 // count is an argument that is a positive integer, nil where it is absent. Models write 5.0 and "5" for 5.
@@ -121,7 +173,7 @@ func (a arguments) count(name string) (*int64, error) {
 		return nil, nil
 	}
 	var n json.Number
-	if err := json.Unmarshal(a[name], &n); err == nil {
+	if err := json.Unmarshal(unquoted(a[name]), &n); err == nil {
 		if f, err := n.Float64(); err == nil && f >= 1 && f <= 1e6 && f == float64(int64(f)) {
 			i := int64(f)
 			return &i, nil
@@ -130,13 +182,13 @@ func (a arguments) count(name string) (*int64, error) {
 	return nil, abi.NewError(abi.CodeInvalidArgument, name+": want an integer from 1 to 1000000")
 }
 
-// truth is an argument that is true or false.
+// truth is an argument that is true or false. Models write "true" for true.
 func (a arguments) truth(name string) (bool, error) {
-	var b bool
-	if err := json.Unmarshal(a[name], &b); err != nil {
+	var b *bool
+	if err := json.Unmarshal(bytes.ToLower(unquoted(a[name])), &b); err != nil || b == nil {
 		return false, abi.NewError(abi.CodeInvalidArgument, name+": want true or false")
 	}
-	return b, nil
+	return *b, nil
 }
 
 // fixed is what the operator has fixed under a name that an argument might have; ok reports whether the name is one of

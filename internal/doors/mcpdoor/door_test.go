@@ -494,6 +494,57 @@ func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
 		textOf(t, call(t, c, "memory_forget", map[string]any{"event_ids": "e9"})))
 }
 
+// TestAnArgumentOfAnotherShapeIsReadOrRefused: never taken for an id that the memory does not have.
+func TestAnArgumentOfAnotherShapeIsReadOrRefused(t *testing.T) {
+	s := newSlot()
+	o := options(s)
+	o.Allow = []string{mcpdoor.AllowForget, mcpdoor.AllowSetMode}
+	c := connect(t, o)
+	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": {}}}
+	two := []string{"e1", "e2"}
+	for _, given := range []any{two, `["e1","e2"]`, " [ \"e1\" , \"e2\" ] "} {
+		for _, name := range []string{"event_ids", "native_ids"} {
+			call(t, c, "memory_forget", map[string]any{name: given})
+			asked := s.of(abi.OpForget)
+			got := asked[len(asked)-1].(*abi.ForgetRequest)
+			require.Equal(t, two, slices.Concat(got.EventIDs, got.NativeIDs), "%s: %v", name, given)
+		}
+	}
+	for _, given := range []any{"e1", `"e1"`, `["e1"]`, []string{"e1"}} {
+		for _, name := range []string{"event_ids", "session_id"} {
+			call(t, c, "memory_forget", map[string]any{name: given})
+			asked := s.of(abi.OpForget)
+			got := asked[len(asked)-1].(*abi.ForgetRequest)
+			require.Equal(t, "e1", strings.Join(got.EventIDs, "")+got.SessionID, "%s: %v", name, given)
+		}
+	}
+	before := len(s.of(abi.OpForget))
+	for _, given := range []any{"e1,e2", "e1; e2", "e1\ne2", "['e1', 'e2']", `["e1"`, "{\"event_ids\": \"e1\"}", "[]", "", " ",
+		7, true, []any{1, 2}, []any{[]string{"e1"}}, []string{`["e1"]`}, []string{""}, map[string]any{"id": "e1"}, `[1, 2]`} {
+		for _, name := range []string{"event_ids", "native_ids", "session_id"} {
+			e := problem(t, call(t, c, "memory_forget", map[string]any{name: given}))
+			require.Equal(t, abi.CodeInvalidArgument, e.Code, "%s: %v", name, given)
+		}
+	}
+	require.Equal(t, abi.CodeInvalidArgument, problem(t, call(t, c, "memory_forget", map[string]any{"session_id": two})).Code)
+	require.Equal(t, before, len(s.of(abi.OpForget)), "what is refused reaches no memory")
+
+	for _, given := range []any{5, 5.0, "5", " 5 "} {
+		call(t, c, "memory_search", map[string]any{"query": "x", "max_items": given})
+		asked := s.of(abi.OpRetrieve)
+		require.EqualValues(t, 5, *asked[len(asked)-1].(*abi.RetrieveRequest).Budget.MaxItems, given)
+	}
+	for _, given := range []any{true, "true", "True"} {
+		call(t, c, "memory_set_mode", map[string]any{"read_only": given})
+		asked := s.of(abi.OpSetMode)
+		require.True(t, asked[len(asked)-1].(*abi.AdapterMode).ReadOnly, given)
+	}
+	for _, given := range []any{1, "yes", "", "null", []bool{true}} {
+		e := problem(t, call(t, c, "memory_set_mode", map[string]any{"read_only": given}))
+		require.Equal(t, abi.CodeInvalidArgument, e.Code, "%v", given)
+	}
+}
+
 func TestAnAnswerFitsIntoWhatClientsShow(t *testing.T) {
 	s := newSlot()
 	long := strings.Repeat("é", 40_000)

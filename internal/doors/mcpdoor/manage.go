@@ -142,7 +142,11 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	}
 	for name, to := range map[string]*string{"session_id": &request.SessionID, "from": &request.From, "to": &request.To,
 		"reason": &request.Reason} {
-		text, err := a.text(name)
+		read := a.id
+		if name == "reason" {
+			read = a.text
+		}
+		text, err := read(name)
 		if err != nil {
 			return nil, err
 		}
