@@ -63,6 +63,7 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad|BadShadow|ManyEvents' ./host
 	$(GO) test -count=1 -run 'Kill|Flipped' ./internal/state
 	$(GO) test -count=1 ./internal/engine/meter
+	$(GO) test -count=1 -run '^TestMutated' ./host/internal/guest
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance
 	$(GO) test -count=1 -run 'TwoThousandProbes|AResumedRun|OrderChanges' ./eval/score
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$|KilledEvaluation|DocsEval|TheConversation' ./cmd/memhost)

@@ -96,6 +96,34 @@ func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 	}
 }
 
+// An engine makes room for as many items as a module announces, and the Go runtime ends the process when there is not
+// as much memory.
+func TestHostileModuleThatAnnouncesMoreThanItHas(t *testing.T) {
+	h := open(t, Options{})
+	for _, id := range []wasmbin.SectionID{wasmbin.SectionElement, wasmbin.SectionCode, wasmbin.SectionData} {
+		t.Run(id.String(), func(t *testing.T) {
+			sections, err := wasmbin.Sections(goodModule().bytes(t))
+			require.NoError(t, err)
+			announces := append([]byte{byte(id), 5}, uleb(0xffffffff)...)
+			out := []byte("\x00asm\x01\x00\x00\x00")
+			for i := range sections {
+				code := sections[i].ID == wasmbin.SectionCode
+				if code && id == wasmbin.SectionElement {
+					out = append(out, announces...)
+				}
+				if !code || id != wasmbin.SectionCode {
+					out = append(out, sections[i].Raw...)
+				}
+				if code && id != wasmbin.SectionElement {
+					out = append(out, announces...)
+				}
+			}
+			_, err = h.Load(t.Context(), out)
+			requireCode(t, err, abi.CodeInvalidArgument, "4294967295", "announced, but only 0 bytes follow")
+		})
+	}
+}
+
 // Names are compared with each other.
 func TestHostileModuleWithALargeManifest(t *testing.T) {
 	var list strings.Builder

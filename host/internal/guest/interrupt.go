@@ -20,8 +20,9 @@ type interruption interface {
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
 	// more is the function of the host that prepared modules import, nil where they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was checked, of a hash; quick reports whether an import only moves some bytes. An
-	// error says that it cannot.
+	// prepare may rewrite a module that was checked, of a hash; quick reports whether an import only moves some bytes.
+	//
+	// Errors: wasmbin.ErrBeyond for a form that it does not know; any other error says that the module is not valid.
 	prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error)
 }
 

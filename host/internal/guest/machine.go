@@ -173,8 +173,9 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 	return p, nil
 }
 
-// prepare bounds what a module's memory and tables grow to, rewrites it for the quick way of interruption, or chooses
-// the slow one, with a warning.
+// prepare bounds what a module's memory and tables grow to and rewrites it for the quick way of interruption. Only for a
+// module that goes beyond WebAssembly 2.0 it chooses the slow one, with a warning. Nothing else is handed to an engine
+// as it came: an engine makes room for whatever number of items a malformed module announces.
 func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way interruption, prepared []byte,
 	name string, warnings []string, err error) {
 	given := wasm
@@ -186,9 +187,11 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 		}
 		marks, named = e.Quick, e.Name
 	}
-	if err = wasmbin.Compilable(wasm); err != nil {
+	if err = wasmbin.Compilable(wasm); errors.Is(err, wasmbin.ErrTooMuch) {
 		return nil, nil, "", nil, BadModule(m.Name(), "is too much for the compiler: %v", err).
 			WithHint("split that function, make fewer of its calls inline, or have fewer globals")
+	} else if err != nil {
+		return nil, nil, "", nil, BadModule(m.Name(), "is not valid: %v", err)
 	}
 	if wasm, err = wasmbin.Bound(wasm, memoryBytes); err != nil {
 		return nil, nil, "", nil, BadModule(m.Name(), "cannot be held to limits.memory_bytes: %v", err)
@@ -198,10 +201,17 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 		sum = hex.EncodeToString(hash[:])
 	}
 	way, warnings = quick, m.Warnings
-	if prepared, err = way.prepare(sum, wasm, marks); err != nil {
-		way, prepared = contextCheck{}, wasm
-		warnings = append(append([]string{}, warnings...), notMetered(err))
+	switch prepared, err = way.prepare(sum, wasm, marks); {
+	case err == nil:
+		return way, prepared, named(way.name()), warnings, nil
+	case !errors.Is(err, wasmbin.ErrBeyond):
+		return nil, nil, "", nil, BadModule(m.Name(), "is not valid: %v", err)
 	}
+	// The module may be valid, in a form that the meter does not know. An engine reads its names; nobody checked them.
+	if prepared, err = wasmbin.StripCustom(wasm, "name"); err != nil {
+		return nil, nil, "", nil, BadModule(m.Name(), "is not valid: %v", err)
+	}
+	way, warnings = contextCheck{}, append(append([]string{}, warnings...), notMetered(err))
 	return way, prepared, named(way.name()), warnings, nil
 }
 

@@ -38,7 +38,8 @@ type rewriter struct {
 
 // Rewrite returns the metered module. It is deterministic. The input is not changed.
 //
-// Errors: what cannot be read, goes beyond WebAssembly 2.0, points to what is not there, or imports from Module.
+// Errors: what cannot be read, goes beyond WebAssembly 2.0 (for a type: wasmbin.ErrBeyond), points to what is not there,
+// or imports from Module.
 func Rewrite(wasm []byte) ([]byte, error) {
 	return RewriteWith(wasm, func(string, string) bool { return false })
 }

@@ -1,6 +1,7 @@
 package wasmbin
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -80,23 +81,36 @@ func Bound(b []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// What compiling a function takes grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops
+// The time to compile a function grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops
 // 13 s. A module that standard Go made, of 3 MB, comes to 5 % of mostWork, one of TinyGo's to 1 %.
 const (
-	loopWork    = 10 // of a loop, in blocks
-	bytesOfWork = 32 // of code that count as a block
-	mostWork    = 1_000_000_000
+	loopWork     = 10  // of a loop, in blocks
+	bytesOfWork  = 32  // of code that count as a block
+	functionWork = 300 // of a function, beside the square of its blocks: an empty one takes 10 µs
+	mostWork     = 1_000_000_000
 	// A compiler reads every global again at the start of a function and after each call in it. Compilers to wasm make up
 	// to 13 globals. With 65,535 of them a module of 123 KB took 6 GB.
 	usualGlobals  = 16
 	bytesOfGlobal = 8 // of code that count as one read of a further global
+	// A compiler keeps each parameter and result of a call, a block or a branch. With 1,000 results, a module of 8 KB
+	// took 257 MB.
+	valuesOfWork = 16 // that count as a block; fewer at one place count nothing
 )
 
-// Compilable refuses a module whose compilation would take longer than half a minute, by the sum over its
-// functions of the square of their blocks, targets of br_table, loops (each as 10) and bytes (32 as one); beyond 16
-// globals, each counts as 8 bytes at the start of a function and at every call. Code that cannot be read is left to the
-// compiler, which refuses it.
+// ErrTooMuch is the error of a module that is too much for a compiler.
+var ErrTooMuch = errors.New("would take too long to compile")
+
+// Compilable reads every function, instruction by instruction, and refuses a module whose compilation would take longer
+// than half a minute, by the sum over its functions of the square of their blocks, targets of br_table, loops (each as
+// 10) and bytes (32 as one); beyond 16 globals, each counts as 8 bytes at the start of a function and at every call.
+// Of functions, blocks and branches with more than 16 parameters and results, every 16 count as a block.
+//
+// Errors: as Parse; ErrTooMuch; what Instruction refuses, and an index that points nowhere.
 func Compilable(b []byte) error {
+	m, err := Parse(b)
+	if err != nil {
+		return err
+	}
 	sections, err := Sections(b)
 	if err != nil {
 		return err
@@ -105,37 +119,42 @@ func Compilable(b []byte) error {
 	if at < 0 {
 		return nil
 	}
-	globals := 0
-	if i := slices.IndexFunc(sections, func(s Section) bool { return s.ID == SectionGlobal }); i >= 0 {
-		if globals, err = sections[i].Reader().Count("globals"); err != nil {
-			return err
-		}
-	}
+	reads := max(m.globals-usualGlobals, 0) * bytesOfGlobal / bytesOfWork
 	code := sections[at].Reader()
 	n, err := code.Count("bodies")
+	if err != nil {
+		return err
+	}
 	work := 0
-	for i := 0; i < n && err == nil; i++ {
-		var body *Reader
-		if body, err = code.Sub("body"); err != nil {
-			break
+	for i := range n {
+		body, err := code.Sub("body")
+		if err != nil {
+			return err
 		}
-		var blocks int
-		blocks, err = body.blocks(max(globals-usualGlobals, 0) * bytesOfGlobal / bytesOfWork)
-		if work += blocks * blocks; work > mostWork {
-			return code.Errorf("body %d of %d, with %d globals, has as much control flow as %d blocks: with it the module "+
-				"would take too long to compile", i+1, n, globals, blocks)
+		blocks, err := m.blocks(body, m.Types[m.Functions[i]], reads)
+		if err != nil {
+			return err
+		}
+		if work += functionWork + blocks*blocks; work > mostWork {
+			return fmt.Errorf("%w: %w", code.Errorf("body %d of %d, with %d globals, has as much control flow as %d blocks",
+				i+1, n, m.globals, blocks), ErrTooMuch)
 		}
 	}
 	return nil
 }
 
+// work is what the values of a signature count as, in blocks.
+func (t FuncType) work() int { return (len(t.Params) + len(t.Results)) / valuesOfWork }
+
 // blocks is what a body counts in Compilable; reads is what further globals count at a time.
-func (r *Reader) blocks(reads int) (n int, err error) {
-	n = r.Rest()/bytesOfWork + reads
-	if err = r.skipLocals(); err != nil {
+func (m *Module) blocks(r *Reader, own FuncType, reads int) (n int, err error) {
+	n = r.Rest()/bytesOfWork + reads + own.work()
+	if _, err = r.skipLocals(); err != nil {
 		return n, err
 	}
+	branch := own.work()                                        // at most, so far
 	for in := (Instruction{}); r.Rest() > 0 && n <= mostWork; { // more could not be squared
+		start := r.pos
 		if err = r.Instruction(&in); err != nil {
 			return n, err
 		}
@@ -144,10 +163,30 @@ func (r *Reader) blocks(reads int) (n int, err error) {
 			n++
 		case OpLoop:
 			n += loopWork
+		case OpBr, OpBrIf, OpReturn:
+			n += branch
 		case OpBrTable:
-			n += len(in.Labels)
+			n += len(in.Labels) * (1 + branch)
 		case OpCall, OpCallIndirect:
 			n += reads
+		}
+		t, ok := FuncType{}, true
+		switch {
+		case in.Op == OpCall:
+			t, ok = m.FuncType(in.Index)
+		case in.Op == OpCallIndirect || in.Typed:
+			if ok = uint64(in.Index) < uint64(len(m.Types)); ok {
+				t = m.Types[in.Index]
+			}
+		}
+		if !ok {
+			r.pos = start
+			return n, r.Errorf("instruction 0x%02x names function or type %d, which the module does not have",
+				uint32(in.Op), in.Index)
+		}
+		n += t.work()
+		if in.Typed {
+			branch = max(branch, t.work())
 		}
 	}
 	return n, nil
@@ -206,7 +245,7 @@ func findTableGrow(code *Reader) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := body.skipLocals(); err != nil {
+		if _, err := body.skipLocals(); err != nil {
 			return false, err
 		}
 		for body.Rest() > 0 {
@@ -219,22 +258,6 @@ func findTableGrow(code *Reader) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-func (r *Reader) skipLocals() error {
-	n, err := r.Count("groups of locals")
-	if err != nil {
-		return err
-	}
-	for range n {
-		if _, err := r.U32("locals"); err != nil {
-			return err
-		}
-		if _, err := r.ValueType(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // appendLimits appends a section of tables, each after its type, or of memories, which have none.

@@ -24,12 +24,20 @@ type Module struct {
 	imported         []uint32 // type index of each imported function
 	tableTypes       []ValueType
 	importedMemories int
+
+	items           int // of all vectors outside of bodies
+	globals, bodies int
+	data, dataCount uint32
+	hasDataCount    bool
 }
 
-// Parse reads a module's outer structure.
+// Parse reads a module's outer structure: every section to its end, and of the code
+// the sizes and the locals. No count in a module that it accepts announces more than
+// there is.
 //
 // Errors: as Sections; a section that cannot be read, with the byte where it went
-// wrong; an index that points nowhere; two exports of one name; forms beyond
+// wrong; an index that points nowhere; two exports of one name; numbers of items that
+// differ between sections or are beyond the limits in counts.go; forms beyond
 // WebAssembly 2.0 with threads (GC types, 64-bit memories).
 func Parse(b []byte) (*Module, error) {
 	sections, err := Sections(b)
@@ -55,6 +63,9 @@ func Parse(b []byte) (*Module, error) {
 			return nil, err
 		}
 	}
+	if err := m.checkCounts(); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
@@ -74,6 +85,16 @@ func (m *Module) sectionReader(id SectionID) func(*Reader) error {
 		return m.readExports
 	case SectionStart:
 		return m.readStart
+	case SectionGlobal:
+		return m.readGlobals
+	case SectionElement:
+		return m.readElements
+	case SectionDataCount:
+		return m.readDataCount
+	case SectionCode:
+		return m.readCode
+	case SectionData:
+		return m.readData
 	default:
 		return nil
 	}
@@ -110,7 +131,7 @@ func (m *Module) FuncType(index uint32) (FuncType, bool) {
 }
 
 func (m *Module) readTypes(r *Reader) error {
-	n, err := r.Count("types")
+	n, err := m.count(r, "types")
 	if err != nil {
 		return err
 	}
@@ -136,9 +157,14 @@ func (m *Module) readTypes(r *Reader) error {
 }
 
 func (r *Reader) valueTypes(field string) ([]ValueType, error) {
+	start := r.pos
 	n, err := r.Count(field)
 	if err != nil || n == 0 {
 		return nil, err
+	}
+	if n > maxSignature {
+		r.pos = start
+		return nil, r.Errorf("%d %s of one function, want at most %d", n, field, maxSignature)
 	}
 	out := make([]ValueType, n)
 	for i := range out {
@@ -159,11 +185,11 @@ func (r *Reader) ValueType() (ValueType, error) {
 		return t, nil
 	}
 	r.pos--
-	return 0, r.Errorf("value type 0x%02x is not one of WebAssembly 2.0", c)
+	return 0, beyondError{r.Errorf("value type 0x%02x is not one of WebAssembly 2.0", c)}
 }
 
 func (m *Module) readImports(r *Reader) error {
-	n, err := r.Count("imports")
+	n, err := m.count(r, "imports")
 	if err != nil {
 		return err
 	}
@@ -256,7 +282,7 @@ func (m *Module) typeIndex(r *Reader) (uint32, error) {
 }
 
 func (m *Module) readFunctions(r *Reader) error {
-	n, err := r.Count("functions")
+	n, err := m.count(r, "functions")
 	if err != nil {
 		return err
 	}
@@ -298,7 +324,7 @@ func (m *Module) readTables(r *Reader) error {
 }
 
 func (m *Module) readMemories(r *Reader) error {
-	n, err := r.Count("memories")
+	n, err := m.count(r, "memories")
 	if err != nil {
 		return err
 	}
@@ -352,7 +378,7 @@ func (r *Reader) memory() (Limits, error) {
 }
 
 func (m *Module) readExports(r *Reader) error {
-	n, err := r.Count("exports")
+	n, err := m.count(r, "exports")
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,7 @@ func TestStartSectionIsReported(t *testing.T) {
 		section(SectionType, 1, 0x60, 0, 0),
 		section(SectionFunction, 1, 0),
 		section(SectionStart, 0),
+		section(SectionCode, 1, 2, 0, 0x0b),
 	))
 	require.NoError(t, err)
 	assert.True(t, m.HasStart)
