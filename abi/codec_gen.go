@@ -3260,6 +3260,7 @@ func (x *ModeReceipt) Encode(e *wirejson.Encoder) {
 	writeStringField("since", &x.Since, e)
 	writeStringField("enforced_by", &x.EnforcedBy, e)
 	writeIntField("in_flight", x.InFlight, e)
+	writeSomePtr("complete", x.Complete, e, writeBool)
 	e.FieldStart("not_ready")
 	writeStructs(x.NotReady, e, (*MemoryScope).Encode)
 	writeSomeSlice("warnings", x.Warnings, e, writeString)
@@ -3282,12 +3283,14 @@ func (x *ModeReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.EnforcedBy, d, m)
 		case "in_flight":
 			o.err = readInt(&x.InFlight, d, m)
+		case "complete":
+			o.err = readPtr(&x.Complete, d, m, readBool)
 		case "not_ready":
 			o.err = readSlice(&x.NotReady, d, m, (*MemoryScope).Decode)
 		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
 		default:
-			o.unknown(d, m, "read_only scope since enforced_by in_flight not_ready warnings")
+			o.unknown(d, m, "read_only scope since enforced_by in_flight complete not_ready warnings")
 		}
 	}
 	return o.err

@@ -14,8 +14,12 @@ type ModeReceipt struct {
 	Scope      *MemoryScope `json:"scope,omitempty"`
 	Since      string       `json:"since"`
 	EnforcedBy string       `json:"enforced_by"`
-	// InFlight counts writes that were still under way when the mode was set.
+	// InFlight counts writes, and calls of other operations that are not reads, which were let through before and are
+	// still under way. While the mode is read-only, 0 means that nothing can change the backend any more.
 	InFlight int64 `json:"in_flight"`
+	// Complete is false when the mode became read-only and the wait for what was under way ended before InFlight was 0;
+	// nil otherwise.
+	Complete *bool `json:"complete,omitempty"`
 	// NotReady lists scopes with writes that the backend has not yet shown.
 	NotReady []MemoryScope `json:"not_ready"`
 	// Warnings each begin with a stable code and a colon: "test_sessions_empty: ...".

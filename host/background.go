@@ -124,7 +124,7 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 			return nil
 		}
 	}
-	if d.Class != abi.ClassRead && s.mode.isReadOnly(sc) {
+	if d.Class != abi.ClassRead && s.wall.ReadOnly(sc.wallKey()) {
 		return nil
 	}
 	var b state.Batch

@@ -57,20 +57,21 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	if !o.provider.has(o.Op) {
 		return true, o.provider.unsupported(o.Op)
 	}
-	if admitted, err = o.admit(ctx, sc); err != nil {
+	permit, err := o.admit(ctx, sc)
+	if err != nil {
 		return false, err
 	}
-	if !admitted {
+	if permit == nil {
 		return false, o.at(ctx, sc)
 	}
-	defer o.done(sc)
+	defer permit.Release()
 	if slices.Contains(o.provider.module.Manifest.YieldsScope, o.Op) {
 		err = o.changeYielding(ctx, sc, in, out)
 	} else {
 		err = o.changeInTurn(ctx, sc, in, out)
 	}
 	if errors.Is(err, errBecameReadOnly) {
-		o.admitted = false
+		o.permit = nil
 		return false, o.at(ctx, sc)
 	}
 	return true, err
@@ -90,17 +91,17 @@ func (o *operation) changeInTurn(ctx context.Context, sc *scopeState, in abi.Enc
 
 // inTurn runs a write in the scope's turn, or refuses it while the scope is read-only.
 func (o *operation) inTurn(ctx context.Context, sc *scopeState, refusal string, write func() error) error {
-	admitted, err := o.admit(ctx, sc)
+	permit, err := o.admit(ctx, sc)
 	if err != nil {
 		return err
 	}
-	if !admitted {
-		return o.slot.mode.refusal(refusal)
+	if permit == nil {
+		return o.slot.refusal(refusal)
 	}
-	defer o.done(sc)
+	defer permit.Release()
 	err = o.takeTurn(ctx, sc, atOnce)
 	if errors.Is(err, errBecameReadOnly) {
-		return o.slot.mode.refusal(refusal)
+		return o.slot.refusal(refusal)
 	}
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (o *operation) readyInTurn(ctx context.Context, sc *scopeState) (err error)
 			o.endTurn(ctx, sc)
 		}
 	}()
-	if err = o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
+	if err = o.slot.ensureSetUp(ctx, o.provider, sc, o.permit, o.turn); err != nil {
 		return err
 	}
 	return o.at(ctx, sc)

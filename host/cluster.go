@@ -186,7 +186,8 @@ func (o *operation) noteLate(route string) {
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
 		"events", strings.Join(w.EventIDs, " "))
 	key := binary.BigEndian.AppendUint64(nil, uint64(h.now().UnixNano()))
-	key = append(binary.BigEndian.AppendUint64(key, rand.Uint64()), o.scope.key[:]...)
+	of := o.scope.wallKey()
+	key = append(binary.BigEndian.AppendUint64(key, rand.Uint64()), of[:]...)
 	h.fleet.Insist(func(ctx context.Context) error {
 		var b state.Batch
 		b.PutRecord(tableLate, key, abi.Marshal(w))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -49,7 +50,7 @@ func lanesOf(p *Provider) int {
 // newFollower joins a provider with the slot that it follows. config.Memory, Key and Lanes are filled in. The caller
 // holds swapMu, and adds and starts it.
 func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Config) (f *follower, err error) {
-	f = &follower{slot: s, inner: &Slot{host: s.host, mode: s.mode, noArchive: true,
+	f = &follower{slot: s, inner: &Slot{host: s.host, wall: s.wall, noArchive: true,
 		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
 	f.inner.current.Store(&serving{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
@@ -119,7 +120,7 @@ func (f *follower) TestSession(session string) bool { return f.provider().testSe
 // ReadOnly implements follow.Memory: the scope may be read-only at the serving provider too.
 func (f *follower) ReadOnly(event *abi.MemoryEvent) (bool, error) {
 	if event == nil {
-		return f.slot.mode.isReadOnly(nil), nil
+		return f.slot.wall.ReadOnly(wall.Slot), nil
 	}
 	providers := []*Provider{f.provider()}
 	if v := f.slot.current.Load(); v != nil {
@@ -127,7 +128,7 @@ func (f *follower) ReadOnly(event *abi.MemoryEvent) (bool, error) {
 	}
 	for _, p := range providers {
 		sc, err := p.scopeOfEvent(event)
-		if err != nil || f.slot.mode.isReadOnly(sc) {
+		if err != nil || f.slot.wall.ReadOnly(sc.wallKey()) {
 			return err == nil, err
 		}
 	}
@@ -262,18 +263,10 @@ func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEven
 	return entry, string(ledgerKey(space, open.EventID)), err
 }
 
-// Retrieve implements follow.Memory. Raising the wall waits for it; behind the wall it only reads.
+// Retrieve implements follow.Memory. Behind the wall it only reads.
 func (f *follower) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	p := f.provider()
-	if p == nil {
+	if f.provider() == nil {
 		return nil, abi.NewError(abi.CodeUnavailable, "the follower has ended").WithReason("closed")
-	}
-	sc, err := p.scopeOf(r.Scope)
-	if err != nil {
-		return nil, err
-	}
-	if f.slot.mode.admit(sc) {
-		defer f.slot.mode.done(sc)
 	}
 	return f.inner.Retrieve(ctx, r)
 }

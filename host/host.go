@@ -56,6 +56,8 @@ type Host struct {
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
 
+	calls chan struct{} // as scopeState.calls, for operations without a scope
+
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
 }
@@ -84,7 +86,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		o.Now = time.Now
 	}
 	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: send,
-		counters: map[string]tokens.Counter{}, scopes: map[scopeName]*scopeState{}}
+		counters: map[string]tokens.Counter{}, calls: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{}}
 	if o.Intercept != nil {
 		h.send = intercepted(o.Intercept, send)
 	}

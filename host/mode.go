@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -19,53 +20,52 @@ const (
 	modeOfScope = "scope:"
 )
 
-// loadMode reads the modes that an earlier process left.
+// loadMode builds the wall with the modes that an earlier process left.
 func (s *Slot) loadMode(ctx context.Context) error {
-	m := &readOnlyMode{scopes: map[scopeKey]modeRecord{}, inFlight: map[scopeKey]int64{}, ended: make(chan struct{})}
-	m.slot.Since = s.host.stamp()
-	s.mode = m
+	modes := map[wall.Scope]wall.Mode{wall.Slot: {Since: s.host.stamp()}}
 	err := s.host.eachRecord(ctx, tableModes, nil, func(r state.KeyValue) error {
-		record, err := parseMode(r.Value)
+		mode, err := parseMode(r.Value)
 		if err != nil {
 			return err
 		}
 		switch key, scope := strings.CutPrefix(string(r.Key), modeOfScope); {
-		case scope && len(key) == len(scopeKey{}):
-			m.scopes[scopeKey([]byte(key))] = record
+		case scope && len(key) == len(wall.Scope{}):
+			modes[wall.Scope([]byte(key))] = mode
 		case !scope:
-			m.slot = record
+			modes[wall.Slot] = mode
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if m.slot.ReadOnly {
-		s.host.logger.Warn("the slot is read-only, as it was left", "since", m.slot.Since, "reason", m.slot.Reason)
+	s.wall = wall.New(modes)
+	if m := modes[wall.Slot]; m.ReadOnly {
+		s.host.logger.Warn("the slot is read-only, as it was left", "since", m.Since, "reason", m.Reason)
 	}
-	if n := len(m.scopes); n > 0 {
+	if n := s.wall.ReadOnlyScopes(); n > 0 {
 		s.host.logger.Warn("scopes are read-only, as they were left", "scopes", n)
 	}
 	return nil
 }
 
 // parseMode reads a stored mode; an absent one is not read-only.
-func parseMode(stored []byte) (record modeRecord, err error) {
+func parseMode(stored []byte) (mode wall.Mode, err error) {
 	if stored == nil {
-		return record, nil
+		return mode, nil
 	}
-	if err := json.Unmarshal(stored, &record); err != nil {
-		return record, abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged",
+	if err := json.Unmarshal(stored, &mode); err != nil {
+		return mode, abi.WrapError(abi.CodeUnavailable, "state: the record of the mode is damaged",
 			err).WithReason("state")
 	}
-	return record, nil
+	return mode, nil
 }
 
 // modeKey is the key of a scope's mode.
 func modeKey(sc *scopeState) []byte { return append([]byte(modeOfScope), sc.key[:]...) }
 
 // SetMode implements Contract. The mode is stored in the data folder before it takes effect. Going read-only then waits
-// for the writes under way, until ctx ends or Limits.ModeWait is over; the receipt counts those that still run, and
+// for what was let through before, until ctx ends or Limits.ModeWait is over; the receipt counts what still runs, and
 // names the scopes whose writes are not yet known to have arrived.
 func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	return through(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
@@ -92,8 +92,8 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 			return nil, err
 		}
 	}
-	s.mode.setting.Lock()
-	defer s.mode.setting.Unlock()
+	s.settingMode.Lock()
+	defer s.settingMode.Unlock()
 	if _, err := s.look(ctx, v.provider, sc); err != nil {
 		return nil, err
 	}
@@ -111,28 +111,25 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 		}
 	}
 	if mode.ReadOnly {
-		within, cancel := context.WithTimeout(ctx, s.host.limits.ModeWait)
-		defer cancel()
-		for _, one := range scopes[1:] {
-			s.mode.waitForWrites(within, one)
-		}
-		if err := s.waitForWrites(ctx, v.provider, sc); err != nil {
+		if err := s.waitForPermits(ctx, v.provider, scopes); err != nil {
 			return nil, err
 		}
 	}
-	return s.modeReceipt(context.WithoutCancel(ctx), v.provider, sc)
+	receipt, err := s.modeReceipt(context.WithoutCancel(ctx), v.provider, scopes)
+	if err == nil && mode.ReadOnly && receipt.InFlight > 0 {
+		receipt.Complete = new(bool)
+	}
+	return receipt, err
 }
 
 // keepMode stores a mode and puts it into effect.
 func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMode) error {
-	m, key := s.mode, []byte(modeOfSlot)
-	m.mu.RLock()
-	before := m.slot
+	key := []byte(modeOfSlot)
 	if sc != nil {
-		before, key = m.scopes[sc.key], modeKey(sc)
+		key = modeKey(sc)
 	}
-	m.mu.RUnlock()
-	record := modeRecord{ReadOnly: mode.ReadOnly, Reason: mode.Reason, Since: s.host.stamp()}
+	record := wall.Mode{ReadOnly: mode.ReadOnly, Reason: mode.Reason, Since: s.host.stamp()}
+	before := s.wall.Mode(sc.wallKey())
 	if record.ReadOnly == before.ReadOnly && before.Since != "" {
 		record.Since = before.Since
 	}
@@ -149,28 +146,28 @@ func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMo
 	if err := s.host.commit(ctx, &b); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case sc == nil:
-		m.slot = record
-	case record.ReadOnly:
-		m.scopes[sc.key] = record
-	default:
-		delete(m.scopes, sc.key)
-	}
+	s.wall.Set(map[wall.Scope]wall.Mode{sc.wallKey(): record})
 	return nil
 }
 
-// waitForWrites waits at most Limits.ModeWait for writes of the scope (of any, for nil) that are under way, here and at
-// other hosts.
-func (s *Slot) waitForWrites(ctx context.Context, p *Provider, sc *scopeState) error {
+// wallKeys are the keys of scopes at the wall.
+func wallKeys(scopes []*scopeState) []wall.Scope {
+	keys := make([]wall.Scope, len(scopes))
+	for i, sc := range scopes {
+		keys[i] = sc.wallKey()
+	}
+	return keys
+}
+
+// waitForPermits waits at most Limits.ModeWait until nothing is under way, here and at other hosts, that was let through
+// in one of the scopes: in any, for nil.
+func (s *Slot) waitForPermits(ctx context.Context, p *Provider, scopes []*scopeState) error {
 	ctx, cancel := context.WithTimeout(ctx, s.host.limits.ModeWait)
 	defer cancel()
-	s.mode.waitForWrites(ctx, sc)
+	s.wall.Wait(ctx, wallKeys(scopes)...)
 	const pause = 50 * time.Millisecond
 	for {
-		n, err := s.elsewhere(context.WithoutCancel(ctx), p, sc)
+		n, err := s.elsewhere(context.WithoutCancel(ctx), p, scopes[0])
 		if err != nil || n == 0 {
 			return err
 		}
@@ -182,8 +179,8 @@ func (s *Slot) waitForWrites(ctx context.Context, p *Provider, sc *scopeState) e
 	}
 }
 
-// elsewhere counts the writes of the scope (of any, for nil) that are under way at other hosts. Turns that hosts left
-// which have ended are taken from them: those hosts commit nothing more.
+// elsewhere counts what is under way at other hosts and was let through in a scope, in any for nil. Turns of hosts that
+// have ended are taken from them: those hosts commit nothing more.
 func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n int64, err error) {
 	held, err := s.host.fleet.Held(ctx)
 	if err != nil {
@@ -204,21 +201,6 @@ func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n in
 	return n, nil
 }
 
-// waitForWrites returns when no write of the scope (of any, for nil) is under way, or ctx ends.
-func (m *readOnlyMode) waitForWrites(ctx context.Context, sc *scopeState) {
-	for {
-		n, ended := m.underWay(sc)
-		if n == 0 {
-			return
-		}
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // Mode implements Contract.
 func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 	return withServing(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
@@ -230,12 +212,14 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 		if _, err := s.look(ctx, v.provider, nil); err != nil {
 			return nil, inOperation(abi.OpSetMode, err)
 		}
-		return s.modeReceipt(ctx, v.provider, nil)
+		return s.modeReceipt(ctx, v.provider, []*scopeState{nil})
 	})
 }
 
-// modeReceipt is the present mode of a scope, or of the slot.
-func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*abi.ModeReceipt, error) {
+// modeReceipt is the present mode of a scope, or of the slot for nil. Further scopes are those of followers: what is
+// under way there counts, too.
+func (s *Slot) modeReceipt(ctx context.Context, p *Provider, scopes []*scopeState) (*abi.ModeReceipt, error) {
+	sc := scopes[0]
 	waiting, err := s.host.notReady(ctx, p, sc)
 	if err != nil {
 		return nil, err
@@ -244,10 +228,8 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	if err != nil {
 		return nil, err
 	}
-	n, _ := s.mode.underWay(sc)
-	n += others
 	r := s.presentMode(p, sc)
-	r.InFlight, r.NotReady = n, waiting
+	r.InFlight, r.NotReady = s.wall.InFlight(wallKeys(scopes)...)+others, waiting
 	if !r.ReadOnly {
 		return r, nil
 	}
@@ -258,18 +240,17 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, sc *scopeState) (*a
 	return r, err
 }
 
-// presentMode is the mode of a scope, or of the slot, without the writes.
+// presentMode is the mode of a scope, or of the slot, without what is under way.
 func (s *Slot) presentMode(p *Provider, sc *scopeState) *abi.ModeReceipt {
-	s.mode.mu.RLock()
-	defer s.mode.mu.RUnlock()
-	r := &abi.ModeReceipt{ReadOnly: s.mode.slot.ReadOnly, Since: s.mode.slot.Since, EnforcedBy: "host"}
+	mode := s.wall.Mode(wall.Slot)
+	r := &abi.ModeReceipt{ReadOnly: mode.ReadOnly, Since: mode.Since, EnforcedBy: "host"}
 	if !r.ReadOnly {
 		r.Warnings = p.config.Warnings()
 	}
 	if sc != nil {
 		scope := sc.memoryScope()
 		r.Scope = &scope
-		if own, ok := s.mode.scopes[sc.key]; ok && !r.ReadOnly {
+		if own := s.wall.Mode(sc.wallKey()); own.ReadOnly && !r.ReadOnly {
 			r.ReadOnly, r.Since, r.Warnings = true, own.Since, nil
 		}
 	}

@@ -226,7 +226,7 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 	}
 	encoded := abi.Marshal(body)
 	once := func(ctx context.Context) error {
-		o.permit()
+		o.guard()
 		now := o.stamped
 		if now == "" {
 			now = o.slot.host.stamp()

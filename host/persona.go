@@ -65,7 +65,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 		return nil, err
 	}
 	if mode.ReadOnly {
-		return nil, s.mode.refusal("nothing is erased, and no native call was made")
+		return nil, s.refusal("nothing is erased, and no native call was made")
 	}
 	h := s.host
 	if err := h.notePerson(ctx, r); err != nil {
@@ -209,10 +209,7 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	}
 	config.Namespace, config.AgentScoped = kept.Namespace, record.AgentID != ""
 	config.Scope, config.Smoke = nil, SmokeNever
-	slot := &Slot{host: h}
-	if err := slot.loadMode(ctx); err != nil {
-		return nil, err
-	}
+	slot := &Slot{host: h, wall: x.slot.wall}
 	p, health, err := slot.prepare(ctx, config, new(stepLog)) // it does not serve, and does no work of its own accord
 	if err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func frameOf(frame abi.Frame, profile abi.Profile) (abi.Frame, error) {
 func (p *Provider) starting() *guest.Call {
 	o := &operation{provider: p}
 	o.Op = abi.InitExport
-	o.permit()
+	o.guard()
 	return &o.Call
 }
 

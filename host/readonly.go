@@ -2,123 +2,64 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
+	"github.com/memhost/memhost/host/internal/wall"
 )
 
-// Read-only is enforced here, in two steps. A writing operation must be admitted before it enters the guest (admit);
-// what is not admitted is answered by the host. A guest that is entered gets powers that refuse what the operation may
-// not do (permit).
+// Read-only is enforced here; package wall holds the modes. A write needs a permit before it enters the guest (admit),
+// and keeps it until it has ended; without one it is answered by the host. The guest of any other operation gets powers
+// that refuse to write state, and that need a permit for each native call that is not a read (guard).
 
 // permission is what an operation may change.
 type permission struct {
-	// admitted: the mode let this write in. It goes on to its end even if the mode changes meanwhile.
-	admitted bool
-	// readOnly: only reads are sent to the backend, and no state is written.
+	// permit is a write's; nil for an operation that is not a write, or was not admitted.
+	permit *wall.Permit
+	// readOnly is what the guest is told: only reads are sent to the backend, and no state is written.
 	readOnly bool
 	guarded  readOnlyPowers
 }
 
-// readOnlyMode is the read-only mode of a slot, and the writes that are under way. The host keeps it: no guest can
-// change or bypass it.
-type readOnlyMode struct {
-	mu   sync.RWMutex
-	slot modeRecord
-	// scopes are those that are read-only one by one.
-	scopes map[scopeKey]modeRecord
-	// inFlight counts the writes under way, of each scope that has any. ended is closed and made new when one ends.
-	inFlight map[scopeKey]int64
-	ended    chan struct{}
-	// setting is held by the one SetMode that runs.
-	setting sync.Mutex
-}
-
-// modeRecord is what the store keeps of a mode, so that it survives a restart.
-type modeRecord struct {
-	ReadOnly bool   `json:"read_only"`
-	Reason   string `json:"reason"`
-	Since    string `json:"since"`
-}
-
-// isReadOnly reports whether a scope may not be written now. Nil asks for the slot as a whole.
-func (m *readOnlyMode) isReadOnly(sc *scopeState) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.slot.ReadOnly || sc != nil && m.scopes[sc.key].ReadOnly
-}
-
-// admit lets a write of a scope in, unless slot or scope are read-only. A write that began goes on when the mode
-// changes: done follows.
-func (m *readOnlyMode) admit(sc *scopeState) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.slot.ReadOnly || m.scopes[sc.key].ReadOnly {
-		return false
+// wallKey is the scope's key at the wall; that of the slot for nil.
+func (s *scopeState) wallKey() wall.Scope {
+	if s == nil {
+		return wall.Slot
 	}
-	m.inFlight[sc.key]++
-	return true
+	return wall.Scope(s.key)
 }
 
-// done ends what admit began.
-func (m *readOnlyMode) done(sc *scopeState) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.inFlight[sc.key]--; m.inFlight[sc.key] == 0 {
-		delete(m.inFlight, sc.key)
-	}
-	close(m.ended)
-	m.ended = make(chan struct{})
-}
-
-// admit lets the operation write in a scope, unless slot, scope or session are read-only. done follows where it did.
+// admit asks for the permit of a write in a scope. It is nil when slot, scope or session are read-only.
 //
 // Errors: those of the store.
-func (o *operation) admit(ctx context.Context, sc *scopeState) (admitted bool, err error) {
+func (o *operation) admit(ctx context.Context, sc *scopeState) (permit *wall.Permit, err error) {
 	if !o.readOnly {
-		o.admitted, err = o.slot.admit(ctx, o.provider, sc)
+		o.permit, err = o.slot.admit(ctx, o.provider, sc)
 	}
-	return o.admitted, err
+	return o.permit, err
 }
 
-// admit lets a write in. Where the mode, as far as this host knows, is read-only, it asks whether another one has
-// changed it; the opposite is found out when the write takes its turn.
-func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (admitted bool, err error) {
-	if s.mode.admit(sc) {
-		return true, nil
+// admit asks for the permit of a write. If the mode, as far as this host knows, is read-only, it looks whether another
+// host has changed it; a change to read-only is noticed when the write takes its turn.
+func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (*wall.Permit, error) {
+	if permit := s.wall.Admit(sc.wallKey()); permit != nil {
+		return permit, nil
 	}
 	if readOnly, err := s.look(ctx, p, sc); err != nil || readOnly {
-		return false, err
+		return nil, err
 	}
-	return s.mode.admit(sc), nil
-}
-
-func (o *operation) done(sc *scopeState) { o.slot.mode.done(sc) }
-
-// underWay counts the writes of a scope that have not ended, of all scopes for nil, and returns what is closed when one
-// ends.
-func (m *readOnlyMode) underWay(sc *scopeState) (int64, <-chan struct{}) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if sc != nil {
-		return m.inFlight[sc.key], m.ended
-	}
-	var all int64
-	for _, n := range m.inFlight {
-		all += n
-	}
-	return all, m.ended
+	return s.wall.Admit(sc.wallKey()), nil
 }
 
 // refusal is the error of an operation that a read-only mode prevents: of the slot or of one scope.
-func (m *readOnlyMode) refusal(words string) *abi.Error {
-	if m.isReadOnly(nil) {
+func (s *Slot) refusal(words string) *abi.Error {
+	if s.wall.ReadOnly(wall.Slot) {
 		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).
 			WithHint("set the mode first: memhost mode write")
 	}
@@ -151,13 +92,13 @@ var writers = []string{abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, 
 	abi.OpApplyFeedback, abi.OpNativeMutation,
 	abi.OpForget}
 
-// permit gives the guest its powers for the next call: all for an operation that was admitted, else those of a reader.
-func (o *operation) permit() {
-	if o.admitted {
+// guard gives the guest its powers for the next call: all for a write that has a permit, else those of a reader.
+func (o *operation) guard() {
+	if o.permit != nil {
 		o.Powers = o
 		return
 	}
-	if o.slot == nil || o.slot.mode.isReadOnly(o.scope) {
+	if o.slot == nil || o.slot.wall.ReadOnly(o.scope.wallKey()) {
 		o.readOnly = true // no slot: an instance starts
 	}
 	o.guarded = readOnlyPowers{Powers: o, operation: o}
@@ -167,8 +108,8 @@ func (o *operation) permit() {
 	o.Powers = &o.guarded
 }
 
-// readOnlyPowers lets a guest write no state, and while the operation is read-only make no native call that is not a
-// read. It ensures that all state reads of the operation see one commit.
+// readOnlyPowers lets a guest write no state, and make a native call that is not a read only with a permit for that
+// call. It ensures that all state reads of the operation see one commit.
 type readOnlyPowers struct {
 	guest.Powers
 	operation *operation
@@ -240,9 +181,11 @@ func (r *readOnlyPowers) StateAppend(context.Context, string, []byte) (int64, er
 // HTTP implements guest.Powers.
 func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte,
 	error) {
-	if err := r.refuseRoute(request.Route, abi.ProtocolHTTP); err != nil {
+	release, err := r.admitCall(ctx, request.Route, abi.ProtocolHTTP)
+	if err != nil {
 		return nil, nil, err
 	}
+	defer release()
 	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
 		return nil, nil, err
 	}
@@ -251,9 +194,11 @@ func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, bod
 
 // Bolt implements guest.Powers.
 func (r *readOnlyPowers) Bolt(ctx context.Context, request *abi.BoltRequest) (*abi.BoltResult, []byte, error) {
-	if err := r.refuseRoute(request.Route, abi.ProtocolBolt); err != nil {
+	release, err := r.admitCall(ctx, request.Route, abi.ProtocolBolt)
+	if err != nil {
 		return nil, nil, err
 	}
+	defer release()
 	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
 		return nil, nil, err
 	}
@@ -273,19 +218,44 @@ func (r *readOnlyPowers) refuseState() error {
 		o.Op+" only reads: state may be written in "+strings.Join(writers[:last], ", ")+" and "+writers[last])
 }
 
-// refuseRoute refuses a route that is not a read. The network reports anything else that is wrong with it.
-func (r *readOnlyPowers) refuseRoute(name, protocol string) error {
-	if !r.operation.readOnly {
-		return nil
-	}
-	route, err := r.operation.provider.network.Route(name, protocol)
+// admitCall lets a native call leave. One that is not a read needs a permit of its own, which it keeps until release,
+// and among hosts that share a store the scope's turn for calls: so whoever raises the wall, at any host, waits for it.
+//
+// Errors: read_only; denied in operations that only ever read. The network reports anything else that is wrong with the
+// route.
+func (r *readOnlyPowers) admitCall(ctx context.Context, name, protocol string) (release func(), err error) {
+	o := r.operation
+	route, err := o.provider.network.Route(name, protocol)
 	if err != nil || route.Class == abi.ClassRead {
-		return nil
+		return func() {}, nil
 	}
-	if r.operation.Op == abi.InitExport {
-		return abi.NewError(abi.CodeDenied,
+	switch o.Op {
+	case abi.InitExport:
+		return nil, abi.NewError(abi.CodeDenied,
 			fmt.Sprintf("route %s is of class %s, and an instance that starts may only read", name, route.Class))
+	case abi.OpFormatContext:
+		return nil, abi.NewError(abi.CodeDenied,
+			fmt.Sprintf("route %s is of class %s, and format_context may only read", name, route.Class))
 	}
-	return abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name,
+	refused := abi.NewError(abi.CodeReadOnly, fmt.Sprintf("route %s is of class %s, and the slot is read-only", name,
 		route.Class))
+	if o.readOnly {
+		return nil, refused
+	}
+	permit := o.slot.wall.Admit(o.scope.wallKey())
+	if permit == nil {
+		return nil, refused
+	}
+	leave, err := o.takeCall(ctx)
+	if err != nil {
+		permit.Release()
+		if errors.Is(err, errBecameReadOnly) {
+			return nil, refused
+		}
+		return nil, err
+	}
+	return func() {
+		leave()
+		permit.Release()
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/testkit/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -174,7 +175,7 @@ func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {
 		assert.NoError(t, err)
 		set <- m
 	}()
-	require.Eventually(t, func() bool { return s.mode.isReadOnly(nil) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.wall.ReadOnly(wall.Slot) }, 10*time.Second, time.Millisecond)
 	select {
 	case <-set:
 		t.Fatal("the mode was answered while a write was under way")

@@ -104,6 +104,9 @@ type scopeState struct {
 	turn chan struct{}
 	// work is held by the one operation that yields the scope and runs in this process. Slot.takeWork takes it.
 	work chan struct{}
+	// calls is held by the one native call that is not a read, of an operation that is not a write. Taken among hosts that
+	// share a store alone (takeCall).
+	calls chan struct{}
 
 	generation atomic.Int64 // 0: not read from the store yet
 	reading    sync.Mutex
@@ -170,6 +173,7 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	s, ok := h.scopes[name]
 	if !ok {
 		s = &scopeState{name: name, key: name.key(), turn: make(chan struct{}, 1), work: make(chan struct{}, 1),
+			calls: make(chan struct{}, 1),
 			record: scopeRecord{Provider: p.name,
 				Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID,
 				AgentID: scope.AgentID}}

@@ -7,13 +7,15 @@ import (
 	"fmt"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
 // caller holds the scope's turn.
-func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, turn *fleet.Turn) error {
+func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit,
+	turn *fleet.Turn) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -21,7 +23,7 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, tur
 	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
 		return nil
 	}
-	_, err = s.setUp(ctx, p, sc, true, turn)
+	_, err = s.setUp(ctx, p, sc, permit, turn)
 	return err
 }
 
@@ -35,14 +37,14 @@ func repeatable(err error) error {
 	return &e
 }
 
-// setUp enters setup_scope and keeps what it says. When read-only did not admit it, it only checks. The caller holds
-// the scope's turn, which is nil for one that only checks.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted bool, turn *fleet.Turn) (
+// setUp enters setup_scope and keeps what it says. Without a permit it only checks. The caller holds the scope's turn,
+// which is nil for one that only checks.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, turn *fleet.Turn) (
 	receipt *abi.SetupReceipt, err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpSetupScope)
 	defer o.end(&err)
-	o.admitted, o.turn = admitted, turn
-	if admitted && s.host.fleet.Shared() { // two hosts must not set one scope up at the backend at once
+	o.permit, o.turn = permit, turn
+	if permit != nil && s.host.fleet.Shared() { // two hosts must not set one scope up at the backend at once
 		o.OnWrite = func() error { return o.keep(ctx, new(state.Batch)) }
 	}
 	if err = o.at(ctx, sc); err != nil {
@@ -57,7 +59,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, admitted 
 			fmt.Sprintf("provider %s could not make the scope ready: %v", p.name,
 				receipt.Warnings)).WithReason("scope_not_ready")
 	}
-	if admitted {
+	if permit != nil {
 		o.noteExisted(&o.state.Batch, receipt)
 		if err = sc.keepSetup(&o.state.Batch, receipt, o.generation, s.host.stamp()); err != nil {
 			return nil, err
@@ -87,16 +89,16 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		admitted, err := s.admit(ctx, v.provider, sc)
+		permit, err := s.admit(ctx, v.provider, sc)
 		if err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		if admitted {
-			defer s.mode.done(sc)
+		if permit != nil {
+			defer permit.Release()
 			turn, err := s.takeTurn(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
 			if err == nil {
 				defer s.endTurn(ctx, sc, turn)
-				return s.setUp(ctx, v.provider, sc, true, turn)
+				return s.setUp(ctx, v.provider, sc, permit, turn)
 			}
 			if !errors.Is(err, errBecameReadOnly) {
 				return nil, inOperation(abi.OpSetupScope, err)
@@ -106,7 +108,7 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 			return nil, err
 		}
 		defer func() { <-sc.turn }()
-		return s.setUp(ctx, v.provider, sc, false, nil)
+		return s.setUp(ctx, v.provider, sc, nil, nil)
 	})
 }
 

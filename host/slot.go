@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/base/gate"
 )
 
@@ -16,8 +17,10 @@ type Slot struct {
 	current atomic.Pointer[serving]
 	swapMu  sync.Mutex // one swap at a time
 	loads   int64
-	mode    *readOnlyMode
-	drains  sync.WaitGroup
+	wall    *wall.Wall
+	// settingMode is held by the one SetMode that runs.
+	settingMode sync.Mutex
+	drains      sync.WaitGroup
 	// secrets are those of the configuration that this host loaded last; keeping is the work of keepServing.
 	secrets map[string]Secret
 	keeping backgroundWork

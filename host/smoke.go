@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -95,7 +96,7 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 		return skip("not asked for")
 	case s.host.recorded:
 		return skip("a cassette holds what the caller asks, and nothing else")
-	case s.mode.isReadOnly(nil):
+	case s.wall.ReadOnly(wall.Slot):
 		return skip("the slot is read-only: a smoke would write")
 	case p.config.Smoke == SmokeAuto:
 		since, err := s.host.smokeVerdict(ctx, key)
@@ -106,29 +107,22 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 			return skip("passed " + since + " with this module, configuration and backend version")
 		}
 	}
-	trial, err := s.trial(ctx, p)
-	if err != nil {
-		return err
-	}
 	wait := p.config.SmokeWait
 	if wait <= 0 {
 		wait = 30 * time.Second
 	}
-	passed, err := (&smoke{trial: trial, wait: wait}).run(ctx, steps)
+	passed, err := (&smoke{trial: s.trial(p), wait: wait}).run(ctx, steps)
 	if err != nil || !passed {
 		return err
 	}
 	return s.host.keepSmokeVerdict(ctx, key)
 }
 
-// trial is a slot with a provider behind it that does not serve yet, under the modes that hold.
-func (s *Slot) trial(ctx context.Context, p *Provider) (*Slot, error) {
-	trial := &Slot{host: s.host, noArchive: true}
-	if err := trial.loadMode(ctx); err != nil {
-		return nil, err
-	}
+// trial is a slot with a provider behind it that does not serve yet, behind the same wall.
+func (s *Slot) trial(p *Provider) *Slot {
+	trial := &Slot{host: s.host, wall: s.wall, noArchive: true}
 	trial.current.Store(&serving{provider: p})
-	return trial, nil
+	return trial
 }
 
 // run records, waits, asks and cleans up. Passed is false when a verdict is less than pass.

@@ -297,11 +297,7 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 		steps.end(verdictSkipped, "each scope is made ready at its first use")
 		return nil
 	}
-	trial, err := s.trial(ctx, p)
-	if err != nil {
-		return err
-	}
-	r, err := trial.SetupScope(ctx, *p.config.Scope)
+	r, err := s.trial(p).SetupScope(ctx, *p.config.Scope)
 	if err != nil {
 		return err
 	}

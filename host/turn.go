@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
@@ -41,7 +42,7 @@ func factsOf(sc *scopeState) []fleet.Ref {
 
 // ensureFacts writes the facts that all scopes share unless they are there.
 func (s *Slot) ensureFacts(ctx context.Context) error {
-	mode, err := json.Marshal(s.mode.slot)
+	mode, err := json.Marshal(s.wall.Mode(wall.Slot))
 	if err != nil {
 		return err
 	}
@@ -82,11 +83,13 @@ func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly boo
 	if err != nil {
 		return false, err
 	}
-	var scope modeRecord
+	modes := map[wall.Scope]wall.Mode{wall.Slot: slot}
 	if sc != nil {
-		if scope, err = parseMode(values[factScopeMode]); err != nil {
+		scope, err := parseMode(values[factScopeMode])
+		if err != nil {
 			return false, err
 		}
+		modes[sc.wallKey()] = scope
 		generation := int64(1)
 		if values[factScope] != nil {
 			record, err := parseScope(values[factScope])
@@ -97,18 +100,8 @@ func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly boo
 		}
 		sc.raise(generation)
 	}
-	m := s.mode
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.slot = slot
-	switch {
-	case sc == nil:
-	case scope.ReadOnly:
-		m.scopes[sc.key] = scope
-	default:
-		delete(m.scopes, sc.key)
-	}
-	return slot.ReadOnly || scope.ReadOnly, nil
+	s.wall.Set(modes)
+	return slot.ReadOnly || modes[sc.wallKey()].ReadOnly, nil
 }
 
 // raise notes a generation that was read, unless a newer one is known. Generations only grow.
@@ -134,7 +127,8 @@ const (
 	atOnce
 	// toRead: in a commit of its own, by an operation that only keeps writes out.
 	toRead
-	// toWork: in a commit of its own, beside whoever has the scope's turn: the scope's record is theirs.
+	// toWork: in a commit of its own, beside whoever has the scope's turn: the scope's record is theirs. A turn for calls
+	// is taken so, too.
 	toWork
 )
 
@@ -177,8 +171,40 @@ func (s *Slot) takeWork(ctx context.Context, p *Provider, sc *scopeState, op str
 	return turn, nil
 }
 
-// workTurn is what the key of a scope's turn for work ends with.
-const workTurn = 'w'
+// What the key of a scope's turn for work ends with, and that of its turn for calls.
+const (
+	workTurn = 'w'
+	callTurn = 'c'
+)
+
+// takeCall takes the scope's turn for a native call that is not a read, of an operation that is not a write: so other
+// hosts see that the call is under way, and the call does not leave once they have raised the wall. An operation
+// without a scope takes the slot's. Where one process owns the store the wall alone counts the call.
+func (o *operation) takeCall(ctx context.Context) (leave func(), err error) {
+	s := o.slot
+	if !s.host.fleet.Shared() {
+		return func() {}, nil
+	}
+	calls, key := s.host.calls, o.scope.wallKey()
+	if o.scope != nil {
+		calls = o.scope.calls
+	}
+	if err := acquire(ctx, calls, o.Op); err != nil {
+		return nil, err
+	}
+	turn, err := s.takeFleetTurn(ctx, o.provider, o.scope, append(key[:], callTurn), o.Op, toWork)
+	if err != nil {
+		<-calls
+		return nil, err
+	}
+	before := o.turn
+	o.turn = turn // the call is a late write if this one is lost
+	return func() {
+		o.turn = before
+		turn.Leave(context.WithoutCancel(ctx))
+		<-calls
+	}, nil
+}
 
 func (s *Slot) endWork(ctx context.Context, sc *scopeState, turn *fleet.Turn) {
 	turn.Leave(context.WithoutCancel(ctx))
@@ -219,7 +245,7 @@ func (s *Slot) takeFleetTurn(ctx context.Context, p *Provider, sc *scopeState, k
 			return turn, nil
 		}
 		var b state.Batch
-		if inherited {
+		if inherited && sc != nil {
 			generation, err := s.host.currentGeneration(ctx, sc)
 			if err != nil {
 				return nil, err

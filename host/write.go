@@ -88,21 +88,21 @@ func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.Memo
 	if err != nil {
 		return err
 	}
-	admitted, err := o.admit(ctx, sc)
+	permit, err := o.admit(ctx, sc)
 	if err != nil {
 		return err
 	}
-	if !admitted {
+	if permit == nil {
 		return o.skipAll(ctx, sc, events, answers)
 	}
-	defer o.done(sc)
+	defer permit.Release()
 	alone, err := o.deliverInTurn(ctx, sc, events, answers)
 	for o.moved { // nothing was written: another host was first, or changed the mode
 		clear(answers)
 		alone, err = o.deliverInTurn(ctx, sc, events, answers)
 	}
 	if errors.Is(err, errBecameReadOnly) {
-		o.admitted = false
+		o.permit = nil
 		return o.skipAll(ctx, sc, events, answers)
 	}
 	if alone { // the scope's turn is free again, and each event takes its own
@@ -136,7 +136,7 @@ func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []
 		return alone, err
 	}
 	first := sc.record.Since == ""
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.turn); err != nil {
+	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.permit, o.turn); err != nil {
 		return false, err
 	}
 	if first { // now it is known whether the backend had the scope before

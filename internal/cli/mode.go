@@ -66,7 +66,7 @@ func (a *app) mode(ctx context.Context, d *door, mode *abi.AdapterMode) (err err
 	}
 	line := fmt.Sprintf("%s since %s", word, r.Since)
 	if r.InFlight > 0 {
-		line += ", still under way: " + count(int(r.InFlight), "write") + " from before"
+		line += fmt.Sprintf(", still under way from before: %d", r.InFlight)
 	}
 	if len(r.NotReady) > 0 {
 		line += ", writes not arrived yet: in " + count(len(r.NotReady), "scope")

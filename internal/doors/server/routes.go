@@ -136,7 +136,8 @@ func (s *Server) slotRoutes() []route {
 		{method: http.MethodPut, path: wire.PathMode, operation: abi.OpSetMode, tag: tagSlot, local: true,
 			summary: "Raise or lower the read-only wall",
 			about: "While it is up, writing operations answer skipped_read_only without entering the plugin, and no " +
-				"native call that is not a read leaves the slot. in_flight counts writes that had begun before.",
+				"native call that is not a read leaves the slot. in_flight counts what was let through before and still runs: " +
+				"0 means that nothing can change the backend any more. With complete false, ask again.",
 			codes: []abi.Code{abi.CodeUnsupported}, request: &abi.AdapterMode{ReadOnly: true, Reason: "evaluation"},
 			answer: exampleMode(),
 			handler: callDecoded(s, abi.OpSetMode, decodeMode,
