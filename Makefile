@@ -7,7 +7,8 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # The race detector needs a C compiler; nothing else of the project does.
 RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
-TARGETS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# Each operating system and each processor once; a release compiles all six.
+TARGETS    := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help run cluster fill test-cluster load many soak check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
@@ -30,8 +31,8 @@ TESTS_AT_ONCE ?= 4
 # A program with the race detector otherwise waits a second before it ends.
 export GORACE ?= atexit_sleep_ms=0
 # What has one thread: guests, and what computes without goroutines. make test-long has it with the race detector.
-ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/compat ./internal/engine/... ./internal/text/... \
-	./internal/configuration/... ./internal/authoring/... ./internal/fakes/... ./internal/signing \
+ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/test/compat ./internal/engine/... ./internal/text/... \
+	./internal/configuration/... ./internal/authoring/... ./internal/test/fakes/... ./internal/signing \
 	./eval/build ./eval/lab ./eval/pack ./eval/stats
 # The longest come first, so that none of them runs alone at the end.
 THREADS = ./host ./cmd/memhost $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
@@ -69,7 +70,7 @@ test-long: ## what make test leaves out where it has the race detector (CONTRIBU
 	$(if $(RACE),SCRIPTS_RACE=1 $(GO) test $(RACE) -count=1 -timeout 30m -parallel $(TESTS_AT_ONCE) -run '^TestScripts$$|KilledEvaluation|DocsEval|TheConversation' ./cmd/memhost)
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation|^TestAFill' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
-	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/compat
+	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/test/compat
 	$(GO) -C tools test -count=1 ./vocabulary
 
 HOSTILE := Hostile|Indent|Refused|Refuses|Never|Forged|Forges|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound|Table
@@ -79,10 +80,10 @@ test-hostile: ## what hostile modules, routes, headers, bodies and texts try, an
 
 test-live: ## the tests against a real backend, started here (BACKEND=mem0, memos, graphiti), or at HONCHO_URL (honcho); docs/live.md
 	@case "$(BACKEND)" in mem0|memos|graphiti|honcho) ;; *) echo "make test-live BACKEND=mem0, memos, graphiti or honcho"; exit 2;; esac
-	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)(_|$$)' ./testenv/...
+	$(GO) test -tags live -count=1 -v -timeout 90m -run '^TestLive_$(BACKEND)(_|$$)' ./internal/test/testenv/...
 
 test-lab: ## examples/lab/mem0.yaml with the real mem0, on a small made-up pack (docs/eval.md)
-	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestLab_mem0$$' ./testenv/
+	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestLab_mem0$$' ./internal/test/testenv/
 
 test-nanobot: ## the Nanobot integration, with the real nanobot-ai (Python 3.11; installs it into a cache folder; LIVE=1: with the real mem0, too)
 	@integrations/nanobot/test $(if $(LIVE),-m 'live or not live')
@@ -94,17 +95,17 @@ test-typescript: ## the TypeScript client, the Vercel AI SDK, pi, and OpenClaw's
 	@integrations/typescript/test
 
 test-mcp: ## the MCP door with the official Python and TypeScript clients and the conformance suite, installed once into a cache folder (docs/mcp.md)
-	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp' ./testenv/mcpclients/
+	$(GO) test -tags live -count=1 -v -timeout 10m -run '^TestLive_mcp' ./internal/test/testenv/mcpclients/
 
 test-registry: ## modules in registries with crane, oras, cosign and the CNCF's registry (builds them once into a cache folder: ten minutes)
-	$(GO) test -tags live -count=1 -v -timeout 40m -run '^TestLive_registry' ./testenv/registryclients/
+	$(GO) test -tags live -count=1 -v -timeout 40m -run '^TestLive_registry' ./internal/test/testenv/registryclients/
 
 test-agents: ## the real Claude Code, Codex, OpenClaw and OpenCode with a stub model, in network namespaces of their own (1.9 GB of npm packages into a cache folder; not in .ci/run)
-	$(GO) test -tags live -count=1 -v -timeout 60m -run '^TestLive_' ./testenv/agents/
+	$(GO) test -tags live -count=1 -v -timeout 60m -run '^TestLive_' ./internal/test/testenv/agents/
 
 test-gateway: ## a gateway's own tests, types and lint, against the real database and the stub, and its installation (GATEWAY=mem0, graphiti; docs/live.md)
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }
-	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestGateway_$(GATEWAY)$$' ./testenv/
+	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestGateway_$(GATEWAY)$$' ./internal/test/testenv/
 
 test-page: ## the slot's page and the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium and, from npm, axe-core for tests)
 	@command -v chromium >/dev/null || { echo "installing Debian's Chromium"; apt-get update -q && apt-get install -yq --no-install-recommends chromium; }
@@ -122,7 +123,7 @@ cluster fill: .SHELLFLAGS := -o pipefail -c
 # path that every user may read, as PostgreSQL and Patroni refuse root.
 PATRONI := /tmp/memhost-patroni
 cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), with faults under load before your eyes, and the count at the end (TIME=2m; HA=1: three nodes under Patroni)
-	@if [ -n "$(HA)" ]; then internal/testkit/patroni/install.sh $(PATRONI); fi
+	@if [ -n "$(HA)" ]; then internal/test/patroni/install.sh $(PATRONI); fi
 	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|patroni.go|etcd.go|^ +(scope|then|no place|log:)|^(---|ok|FAIL|PASS)'
 
 test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
@@ -147,7 +148,7 @@ HELM        := helm.sh/helm/v3/cmd/helm@v3.19.0
 KUBERNETES  := 1.30 1.37
 COMPOSE     := github.com/compose-spec/compose-go/v2/cmd@v2.9.0
 CHART       := examples/operate/helm/memhost --kube-version 1.30.0 --set image.repository=registry.example.com/memhost,existingSecret=memhost
-bin/kubernetes-validate: testenv/requirements/kubernetes.txt
+bin/kubernetes-validate: internal/test/testenv/requirements/kubernetes.txt
 	@rm -rf $@ && python3 -m venv $@ && $@/bin/pip install -q --no-deps --disable-pip-version-check -r $< && touch $@
 
 check-deploy: bin/kubernetes-validate ## the Helm chart and the compose file: lint, template, schemas of Kubernetes (wants python3-venv; builds Helm: minutes the first time)
@@ -160,7 +161,7 @@ check-deploy: bin/kubernetes-validate ## the Helm chart and the compose file: li
 		grep -q replicaz bin/chart-wrong.txt || { echo "a field that Kubernetes does not know is not noticed"; exit 1; }
 
 backend: ## a real backend to try out, until Ctrl-C (BACKEND=mem0, memos, graphiti, ...; ARGS='--port 8888 --data DIR'; docs/live.md)
-	@$(GO) run ./testenv/cmd/backend $(ARGS) $(BACKEND)
+	@$(GO) run ./internal/test/testenv/cmd/backend $(ARGS) $(BACKEND)
 
 walk: ## docs/new-plugin.md as it stands, in every language: wants TinyGo's packages, node and npm
 	WALK=all $(GO) test -count=1 -timeout 20m -run '^TestWalk$$' ./cmd/memhost
@@ -183,7 +184,7 @@ generate: ## codecs from the contract's types
 check: generate ## formatted, vetted, tidy, generated: and then the tree is as committed (both modules)
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
-	$(GO) vet -tags live ./testenv/... ./cmd/memhost
+	$(GO) vet -tags live ./internal/test/testenv/... ./cmd/memhost
 	$(GO) mod tidy -diff
 	$(GO) -C tools build ./...
 	$(GO) -C tools vet ./...

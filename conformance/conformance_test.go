@@ -17,12 +17,12 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/examples/tiny"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
-	"github.com/memhost/memhost/internal/fakes/tiny"
-	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 func wrong(t *testing.T, provider, fault string, backend *tiny.Backend) conformance.Target {
 	t.Helper()
 	wasm := testguest.Wrong()
-	require.NotNil(t, wasm, "internal/testguest/wrong has not been built: make plugins")
+	require.NotNil(t, wasm, "internal/test/testguest/wrong has not been built: make plugins")
 	server := httptest.NewServer(backend)
 	t.Cleanup(server.Close)
 	return conformance.Target{Provider: host.ProviderConfig{Name: provider, Module: wasm, Block: abi.Raw(fmt.Sprintf(`{"url":%q,"fault":%q}`, server.URL, fault))}}

@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/segments"
-	"github.com/memhost/memhost/internal/testkit/logs"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/logs"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 

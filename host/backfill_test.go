@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"

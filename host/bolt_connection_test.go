@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

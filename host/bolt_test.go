@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/logs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/require"
 )
 

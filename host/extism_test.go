@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +18,7 @@ import (
 // TestAnExtismModuleKeepsEveryPromise runs the tests of the host's promises with the probe that was built with go-pdk:
 // the guest that does the same, behind the other engine.
 func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
-	require.NotNil(t, testguest.ProbeExtism(), "internal/testguest/probe_extism has not been built: make plugins")
+	require.NotNil(t, testguest.ProbeExtism(), "internal/test/testguest/probe_extism has not been built: make plugins")
 	mh1 := probeModule
 	probeModule = testguest.ProbeExtism()
 	defer func() { probeModule = mh1 }()

@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 )
 
 func forgetEvents(ids ...string) *abi.ForgetRequest {

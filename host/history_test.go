@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	past "github.com/memhost/memhost/internal/testkit/history"
+	"github.com/memhost/memhost/internal/test/brief"
+	past "github.com/memhost/memhost/internal/test/history"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

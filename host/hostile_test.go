@@ -15,7 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // Modules that try to use more than they may. `make test-hostile` runs these tests, and others of their kind.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

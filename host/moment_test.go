@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/testenv/llm"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

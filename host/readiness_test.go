@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

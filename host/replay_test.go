@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/extism"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
 )

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state/fleet"
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/plugins"
 )
 

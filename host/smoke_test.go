@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/tiny"
+	"github.com/memhost/memhost/examples/tiny"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

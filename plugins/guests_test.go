@@ -49,7 +49,7 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 // word into a pointer to zero; only the pinned toolchain does not. Language version 1.25 refuses it.
 func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
 	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...",
-		"./internal/testguest/...")
+		"./internal/test/testguest/...")
 	list.Dir, list.Env = "..", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	packages, err := list.Output()
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 		assert.NotContains(t, rooms[room], "host/extism", room)
 	}
 	for _, room := range []string{"cmd/memhost", "internal/cli", "internal/doors", "host", "conformance", "eval"} {
-		for _, used := range []string{"internal/fakes", "internal/testguest", "internal/testkit", "testenv", "tools"} {
+		for _, used := range []string{"internal/test", "internal/test/fakes", "internal/test/testguest", "internal/test/testenv", "tools"} {
 			assert.NotContains(t, rooms[room], used, room)
 		}
 	}

@@ -21,10 +21,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/history"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/history"
+	"github.com/memhost/memhost/internal/test/pgserver"
+	"github.com/memhost/memhost/internal/test/testguest"
 )
 
 // clusterTime is how long TestHostsOfOneSlotLoseAndDoubleNothing makes faults, by MEMHOST_CLUSTER_TIME. The test takes

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
-	"github.com/memhost/memhost/internal/testkit/history"
+	"github.com/memhost/memhost/internal/test/history"
 )
 
 // counts is what the clients of a cluster saw.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/client"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
 // TestADeadHostsScopeIsUsableAgain: a host is killed while it writes a scope. Another one writes that scope a second

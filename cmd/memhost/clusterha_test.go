@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memhost/memhost/internal/testkit/patroni"
+	"github.com/memhost/memhost/internal/test/patroni"
 )
 
 // haDatabase is three servers under Patroni.

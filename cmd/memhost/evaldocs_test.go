@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
 // docsCommands are the commands of docs/eval.md, in its order: lines of blocks, and those inside a sentence.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers": ["full_history", "ledger_memory"], "stability": 0.1,

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/doors/server/wire"
-	"github.com/memhost/memhost/testenv"
+	"github.com/memhost/memhost/internal/test/testenv"
 )
 
 // TestLive_fill_mem0 is TestAFillThatIsKilledArrivesOnce with the real mem0, which is killed too, as often as the slot.

@@ -28,8 +28,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/testenv/llm"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
 // filling is one way to run TestAFillThatIsKilledArrivesOnce.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/score"
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // TestTheLocalLabRuns runs examples/lab/local.yaml whole, and reads every other lab file there. The lab with a real

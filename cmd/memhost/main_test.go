@@ -24,9 +24,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testguest"
 )
 
 func TestMain(m *testing.M) {

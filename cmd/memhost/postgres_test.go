@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
 // TestASlotInADatabaseIsKeptThere: two machines, each with a data folder of its own, share one database.

@@ -20,8 +20,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/doors/client"
-	"github.com/memhost/memhost/internal/testkit/collector"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/collector"
+	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
 // parents are the headers traceparent that a backend got.

@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

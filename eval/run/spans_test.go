@@ -14,9 +14,9 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/internal/fakes/mem0"
 	"github.com/memhost/memhost/internal/telemetry"
-	"github.com/memhost/memhost/internal/testkit/collector"
+	"github.com/memhost/memhost/internal/test/collector"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
 // spansOf are the spans of one process that runs a run. It is interrupted after so many steps; 0: never.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/integrations/picoclaw"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/conversation"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/conversation"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // TestTheConversation holds the conversation of all integrations through the hook, with the real memhost.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/integrations/picoclaw"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // PicoClaw's types, as far as they matter, from pkg/agent/hooks.go, pkg/agent/events.go, pkg/providers and pkg/events

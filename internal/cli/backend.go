@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/examples/tiny"
 	"github.com/memhost/memhost/internal/configuration/schema"
-	"github.com/memhost/memhost/internal/fakes/tiny"
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/testguest"
 )
 
 func TestInspectShowsWhatAModuleMaySetOnARoute(t *testing.T) {

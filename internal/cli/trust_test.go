@@ -19,8 +19,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/registry"
 	"github.com/memhost/memhost/internal/signing"
-	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/testkit/sigstore"
+	"github.com/memhost/memhost/internal/test/sigstore"
+	"github.com/memhost/memhost/internal/test/testguest"
 )
 
 // TestALineOfTrustEndsWithItsDay: a signed module passes until the end of the line's last day, in UTC.

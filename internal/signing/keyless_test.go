@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testkit/sigstore"
+	"github.com/memhost/memhost/internal/test/sigstore"
 )
 
 const (

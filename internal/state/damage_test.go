@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 	"go.etcd.io/bbolt"
 )
 

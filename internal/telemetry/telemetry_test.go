@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/telemetry"
-	"github.com/memhost/memhost/internal/testkit/collector"
+	"github.com/memhost/memhost/internal/test/collector"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testkit/frames"
+	"github.com/memhost/memhost/internal/test/frames"
 )
 
 func TestFramesOfConversations(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/brief"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 

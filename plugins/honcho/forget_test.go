@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

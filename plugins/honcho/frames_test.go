@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testkit/frames"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/frames"
 )
 
 func TestFramesOfConversations(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testkit/pages"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/pages"
+	"github.com/memhost/memhost/internal/test/testcache"
 )
 
 // slotAt is a slot with the built module behind it, at a server.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk/sdktest"
 
-	fake "github.com/memhost/memhost/internal/fakes/honcho"
+	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
 )
 
 // TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 stand with ids and

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/testkit/frames"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/frames"
 )
 
 func TestFramesOfConversations(t *testing.T) {

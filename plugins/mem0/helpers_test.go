@@ -13,7 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

@@ -19,10 +19,10 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/pages"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/pages"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 

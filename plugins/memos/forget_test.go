@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

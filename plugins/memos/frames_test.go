@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/memos"
-	"github.com/memhost/memhost/internal/testkit/frames"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
+	"github.com/memhost/memhost/internal/test/frames"
 )
 
 func TestFramesOfConversations(t *testing.T) {

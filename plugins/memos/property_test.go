@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // TestEverythingRuns needs the checkout's folder, for package host's own benchmarks. `make bench-short` does the same.

@@ -7,7 +7,7 @@ import (
 	extism "github.com/extism/go-sdk"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/tetratelabs/wazero"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/fakes/graphiti"
-	"github.com/memhost/memhost/internal/fakes/honcho"
-	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/fakes/memos"
+	"github.com/memhost/memhost/internal/test/fakes/graphiti"
+	"github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/memhost/memhost/plugins"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/fakes/bolt"
-	"github.com/memhost/memhost/internal/testguest"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 

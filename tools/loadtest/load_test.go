@@ -24,7 +24,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/client"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
 // rates are how many requests a second are sent, whatever the answers take.

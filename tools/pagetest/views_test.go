@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
 // says waits until the view has a text.

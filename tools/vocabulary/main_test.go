@@ -14,7 +14,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
 
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/examples/plugins/notes/memory"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/extism"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 )
 
 // twins are the modules of the provider "notes": in Go for mh1, in Go with go-pdk and in AssemblyScript for Extism.

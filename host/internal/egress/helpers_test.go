@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
 )
 
 // realDatabase is a Neo4j 5.26 at NEO4J_URL, with the password NEO4J_PASSWORD. What the tests write they remove.

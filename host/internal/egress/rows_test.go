@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/bolt"
+	"github.com/memhost/memhost/internal/test/fakes/bolt"
 )
 
 func TestParametersBecomeCypher(t *testing.T) {

@@ -44,12 +44,12 @@ def memhost_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def fake_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built("NANOBOT_TEST_FAKE", "./internal/fakes/cmd/fake", tmp_path_factory.mktemp("fake"))
+    return built("NANOBOT_TEST_FAKE", "./internal/test/fakes/cmd/fake", tmp_path_factory.mktemp("fake"))
 
 
 @pytest.fixture(scope="session")
 def backend_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built("NANOBOT_TEST_BACKEND", "./testenv/cmd/backend", tmp_path_factory.mktemp("backend"))
+    return built("NANOBOT_TEST_BACKEND", "./internal/test/testenv/cmd/backend", tmp_path_factory.mktemp("backend"))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-// OpenClaw's gateway as a plugin sees it: the hooks of a run, with the forms that openclaw 2026.9.6 was seen to give (testenv/agents runs the real one).
+// OpenClaw's gateway as a plugin sees it: the hooks of a run, with the forms that openclaw 2026.9.6 was seen to give (internal/test/testenv/agents runs the real one).
 import { randomUUID } from "node:crypto";
 import type { Memory, Scope } from "../src/index.ts";
 import plugin, { type Context } from "../src/openclaw.ts";

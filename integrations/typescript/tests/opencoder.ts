@@ -1,4 +1,4 @@
-// OpenCode as a plugin sees it: the hooks and events of a turn, with the forms that opencode-ai 1.18.33 was seen to give (testenv/agents runs the real one).
+// OpenCode as a plugin sees it: the hooks and events of a turn, with the forms that opencode-ai 1.18.33 was seen to give (internal/test/testenv/agents runs the real one).
 import assert from "node:assert/strict";
 import type { Hooks } from "@opencode-ai/plugin";
 import type { Memory, Scope } from "../src/index.ts";

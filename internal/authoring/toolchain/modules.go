@@ -23,7 +23,7 @@ const (
 
 // otherFolders are where modules live that are no providers of the product: examples, and guests for the host's own
 // tests.
-func otherFolders() []string { return []string{"examples/plugins", "internal/testguest"} }
+func otherFolders() []string { return []string{"examples/plugins", "internal/test/testguest"} }
 
 // Module is one plugin folder.
 type Module struct {
@@ -88,7 +88,7 @@ func IsCheckout(dir string) bool {
 	return err == nil && regexp.MustCompile(`(?m)^module\s+`+regexp.QuoteMeta(modulePath)+`\s*$`).Match(b)
 }
 
-// FindModules lists every folder under plugins/, examples/plugins/ and internal/testguest/, at any depth, that has both
+// FindModules lists every folder under plugins/, examples/plugins/ and internal/test/testguest/, at any depth, that has both
 // a manifest.json and a main.go or an assembly/index.ts, sorted by name. Folders named testdata and those that start
 // with a dot or an underscore are left out, as the go command does.
 //

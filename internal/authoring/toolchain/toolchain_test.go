@@ -372,9 +372,9 @@ func TestModulesWithTheSDKHaveItsHeap(t *testing.T) {
 		between    bool
 	}{
 		{"examples/plugins/notes", sdkCollector, true},
-		{"internal/testguest/probe_extism", sdkCollector, true},
+		{"internal/test/testguest/probe_extism", sdkCollector, true},
 		{"plugins/conditions/ledger_memory", sdkCollector, false}, // imports sdk/gc
-		{"internal/testguest/echo_extism", tinygoCollector, false},
+		{"internal/test/testguest/echo_extism", tinygoCollector, false},
 	} {
 		t.Run(c.folder, func(t *testing.T) {
 			m, err := PluginIn(filepath.Join(root, filepath.FromSlash(c.folder)))

@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli/tracelog"
-	"github.com/memhost/memhost/internal/testguest"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/stretchr/testify/require"
 )
 

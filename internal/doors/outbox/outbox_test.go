@@ -18,7 +18,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // slot takes events as a host does: each id once. refuse, where it is set, comes first.

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/doors/picoclaw"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/user_a\">\n- likes oolong tea\n</memory-context>"

@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/doors/picoclaw"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // workers are hooks in this process, instead of child processes. die ends the running one as a kill does: what it has

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/recorded"
+	"github.com/memhost/memhost/internal/test/recorded"
 )
 
 // frame is a line of testdata/picoclaw.jsonl: what was recorded between a really running PicoClaw (commit cf67dd38) and

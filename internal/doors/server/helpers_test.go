@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
-	"github.com/memhost/memhost/internal/testkit/logs"
+	"github.com/memhost/memhost/internal/test/logs"
 )
 
 // newServer makes a door before a slot, with a log that the test can read.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/internal/engine/wasmbin"
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"

@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/move"
 	"github.com/memhost/memhost/internal/state/postgres"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
 func folder(t *testing.T, dir string) *state.Bolt {

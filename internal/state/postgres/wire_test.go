@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/state/postgres"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
+	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
 

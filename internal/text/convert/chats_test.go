@@ -16,8 +16,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testkit/chats"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/chats"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/internal/text/convert"
 )
 

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testkit/chats"
+	"github.com/memhost/memhost/internal/test/chats"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 

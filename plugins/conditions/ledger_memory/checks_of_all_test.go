@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/testkit/brief"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/sdk/sdktest"
-	"github.com/memhost/memhost/testenv/llm"
 )
 
 func TestS1AndS2ScopesShareNothingAndAResetClearsOne(t *testing.T) {

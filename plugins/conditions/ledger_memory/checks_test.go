@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
-	"github.com/memhost/memhost/testenv/llm"
 )
 
 // withModel is a host in memory with the stub as its model. more is what the block has besides llm:

@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
-	"github.com/memhost/memhost/testenv/llm"
 )
 
 func TestMain(m *testing.M) { testcache.Run(m) }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/testkit/chats"
+	"github.com/memhost/memhost/internal/test/chats"
 )
 
 // Conversations runs the conversations of package chats through a slot, and returns the files of each scope. With

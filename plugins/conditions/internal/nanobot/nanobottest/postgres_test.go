@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
-	"github.com/memhost/memhost/internal/testkit/pgserver"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/pgserver"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 

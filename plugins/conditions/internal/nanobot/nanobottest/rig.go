@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk/sdktest"
-	"github.com/memhost/memhost/testenv/llm"
 )
 
 // Module is a memory: its name, and its operations, called without a wasm engine.

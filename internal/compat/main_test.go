@@ -1,9 +1,0 @@
-package compat_test
-
-import (
-	"testing"
-
-	"github.com/memhost/memhost/internal/testkit/testcache"
-)
-
-func TestMain(m *testing.M) { testcache.Run(m) }

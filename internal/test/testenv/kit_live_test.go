@@ -1,0 +1,82 @@
+//go:build live
+
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/plugins"
+)
+
+// conform runs the conformance kit for a provider against a running backend; extra settings are laid over the backend's
+// block. readyWithin is how long a scope may take until what was recorded can be retrieved; a busy machine needs
+// several times what an idle one does.
+func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duration, extra map[string]any) {
+	t.Helper()
+	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: readyWithin}
+	if b.Env != nil && b.Env.Stub != nil {
+		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
+	}
+	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir(), Again: true})
+}
+
+// providerConfig is the host's configuration of a provider on this backend.
+func (b *Backend) providerConfig(t *testing.T, provider string, extra map[string]any) host.ProviderConfig {
+	t.Helper()
+	name := map[string]string{"simple_rag": "mem0"}[provider]
+	if name == "" {
+		name = provider
+	}
+	module, ok := plugins.Find(name)
+	require.True(t, ok, "the module %s is not built: go run ./internal/authoring/toolchain/cmd/plugins build %s", name,
+		name)
+	block := maps.Clone(b.Config)
+	maps.Copy(block, extra)
+	text, err := json.Marshal(block)
+	require.NoError(t, err)
+	secrets := map[string]host.Secret{}
+	for name, s := range b.Secrets {
+		secrets[name] = host.Secret{Origin: s.Origin, Value: func() (string, error) { return s.Value, nil }}
+	}
+	return host.ProviderConfig{Name: provider, Module: module.Wasm, Source: "builtin", Block: abi.Raw(text),
+		Secrets: secrets}
+}
+
+func TestMain(m *testing.M) { testcache.Run(m) }
+
+// turn is an event of one user's message.
+func turn(id, at, said string) *abi.MemoryEvent {
+	return &abi.MemoryEvent{EventID: id, RunID: "live", UserID: "ann", SessionID: "s1", TurnID: id, Timestamp: at,
+		Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
+}
+
+// tell records events one by one, each when the one before is ready, and asks a question.
+func tell(t *testing.T, config host.ProviderConfig, question string,
+	events ...*abi.MemoryEvent) (result *abi.RetrieveResult) {
+	t.Helper()
+	ctx := t.Context()
+	scope := abi.MemoryScope{RunID: events[0].RunID, PersonaID: events[0].UserID}
+	open(t, config, func(slot *host.Slot) {
+		for _, e := range events {
+			_, err := slot.RecordEvent(ctx, e)
+			require.NoError(t, err)
+			ready, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 120000})
+			require.NoError(t, err)
+			require.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.Warnings)
+		}
+		var err error
+		result, err = slot.Retrieve(ctx, &abi.RetrieveRequest{Query: question, Scope: scope, SessionID: "s2"})
+		require.NoError(t, err)
+	})
+	return result
+}
