@@ -21,11 +21,7 @@ const (
 // RecordEvents implements Contract. An invalid event gets its own error and does not stop the others. The events of a
 // scope are recorded in the batch's order, different people's side by side.
 func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	return through(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
-		if err := s.enterGate(ctx, abi.OpRecordEvents); err != nil {
-			return nil, err
-		}
-		defer s.gate.Leave()
+	return perform(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
 		return s.recordEvents(ctx, batch)
 	})
 }

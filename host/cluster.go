@@ -27,7 +27,7 @@ func (s *Slot) Cluster(ctx context.Context) (*abi.Cluster, error) {
 	if h.fleet.Shared() {
 		return readCluster(ctx, h.store, h.fleet)
 	}
-	v, err := s.use("cluster")
+	v, err := s.take("cluster")
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +158,13 @@ const warnLateWrite = "late_write: "
 // watchSending makes a context that notices a late write of the operation: the request was written, and the session had
 // ended. sent must be called after the call; it notices one of a protocol without such a moment.
 func (o *operation) watchSending(ctx context.Context, class abi.Class, route string) (_ context.Context, sent func()) {
-	if o.turn == nil || class == abi.ClassRead {
+	if o.lock == nil || class == abi.ClassRead {
 		return ctx, func() {}
 	}
 	var once sync.Once // the request's writer and its caller may come at the same time
 	look := func() {
 		once.Do(func() {
-			if o.turn.Alive() != nil {
+			if o.lock.alive() != nil {
 				o.noteLate(route)
 			}
 		})
@@ -178,10 +178,10 @@ func (o *operation) watchSending(ctx context.Context, class abi.Class, route str
 func (o *operation) noteLate(route string) {
 	h := o.slot.host
 	h.lateWrites.Add(1)
-	o.late = true
+	o.lock.late = true
 	scope := o.memoryScope()
 	w := &abi.LateWrite{At: h.stamp(), Host: h.name, Route: route, RunID: scope.RunID, Persona: scope.PersonaID,
-		EventIDs: append([]string{}, o.sending...)}
+		EventIDs: append([]string{}, o.lock.sending...)}
 	o.provider.logger.Error("a write left this host after its session had ended: another host may have acted for the "+
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
 		"events", strings.Join(w.EventIDs, " "))

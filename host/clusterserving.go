@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// Which provider serves is a fact among hosts that share a store (turn.go). A swap at one host writes it, and turns the
+// Which provider serves is a fact among hosts that share a store (agreed.go). A swap at one host writes it, and turns the
 // provider for all at that moment: an operation that finds another fact than the one its provider was loaded for begins
 // anew, after its host has loaded what the fact names. Secrets do not travel: each host has its own.
 
@@ -153,19 +153,6 @@ func errProviderChanged() *abi.Error {
 
 func isProviderChanged(err error) bool {
 	return err != nil && abi.AsError(err).Reason == providerChanged
-}
-
-// withServing runs an operation, and again when another provider serves by now, which this host then loads first.
-func withServing[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
-	for {
-		answer, err := do(ctx)
-		if !isProviderChanged(err) {
-			return answer, err
-		}
-		if err := s.loadServing(ctx); err != nil {
-			return answer, err
-		}
-	}
 }
 
 // loadServing loads the provider that serves, if this host has another one.

@@ -2,8 +2,6 @@ package host
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -48,39 +46,6 @@ type Contract interface {
 	Forget(ctx context.Context, request *abi.ForgetRequest) (*abi.ForgetReceipt, error)
 }
 
-// through runs one operation of the contract at the slot's outer border: the recording and OnExchange get exactly what
-// a caller asked and got.
-func through[R, A abi.Encodable](ctx context.Context, s *Slot, name string, request R,
-	do func(ctx context.Context) (A, error)) (answer A, err error) {
-	h, once := s.host, do
-	do = func(ctx context.Context) (A, error) { return withServing(ctx, s, once) }
-	if h.begin == nil && h.options.OnExchange == nil || s.following != nil {
-		return do(ctx)
-	}
-	if h.begin != nil {
-		inside, end, failed := h.begin(ctx, name, request)
-		if failed != nil {
-			return answer, failed
-		}
-		ctx = inside
-		defer func() { end(answer, err) }()
-	}
-	began, at, a := time.Now(), h.now(), new(account)         // a cassette counts how often its clock is read
-	if h.options.OnExchange == nil || accountOf(ctx) != nil { // an operation inside another is a part of that
-		return do(ctx)
-	}
-	answer, err = do(context.WithValue(ctx, accountKey{}, a))
-	x := &Exchange{Operation: name, Origin: OriginOf(ctx), At: at, Latency: time.Since(began), Request: request,
-		clean: s.redact}
-	if err != nil {
-		x.Error, x.Trace = abi.AsError(err), a.trace(name, x.Latency)
-	} else {
-		x.Answer = answer
-	}
-	h.options.OnExchange(x)
-	return answer, err
-}
-
 // request is what an agent asks: a type of the contract with its own rules.
 type request interface {
 	abi.Encodable
@@ -94,124 +59,29 @@ type answerOf[T any] interface {
 	abi.Decodable
 }
 
-// run is an operation of the contract that enters the guest once: validate, begin, do, end. do fills the answer.
-func run[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
+// operate is an operation of the contract that uses one provider once; do fills the answer.
+func operate[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
 	do func(ctx context.Context, o *operation, answer A) error) (A, error) {
-	return through(ctx, s, name, r, func(ctx context.Context) (answer A, err error) {
-		if err := r.Validate(); err != nil {
-			return nil, inOperation(name, err)
-		}
-		ctx, o, err := s.begin(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		defer o.end(&err)
-		if s.following == nil {
-			o.origin = OriginOf(ctx)
-		}
-		answer = new(T)
-		if err = do(ctx, o, answer); err != nil {
-			return nil, err
-		}
-		return answer, nil
-	})
+	return perform(ctx, s, name, r, func(ctx context.Context) (A, error) { return use(ctx, s, name, r, do) })
 }
 
-// Exchange is one operation of the contract as its caller saw it: for a log of the run.
-type Exchange struct {
-	Operation string
-	// Origin is what WithOrigin said; empty where nobody did.
-	Origin string
-	// At is when it began, by the host's clock; Latency is how long it took.
-	At      time.Time
-	Latency time.Duration
-	Request abi.Encodable
-	// Answer is nil where Error is set.
-	Answer abi.Encodable
-	Error  *abi.Error
-	// Trace is what the host knows of an operation that failed: scope, native calls, times. Nil when the guest was not
-	// entered. An answer carries its own trace.
-	Trace *abi.Trace
-
-	clean func([]byte) []byte
-}
-
-// Redact removes the operator's secrets from a text about the exchange.
-func (x *Exchange) Redact(text []byte) []byte { return x.clean(text) }
-
-// redact removes the secrets of the serving provider.
-func (s *Slot) redact(text []byte) []byte {
-	if v := s.current.Load(); v != nil {
-		return v.provider.network.Redactor().Bytes(text)
+// use is one use of the serving provider: validate, begin, do, end.
+func use[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
+	do func(ctx context.Context, o *operation, answer A) error) (answer A, err error) {
+	if err := r.Validate(); err != nil {
+		return nil, inOperation(name, err)
 	}
-	return text
-}
-
-// account collects what the calls of an operation cost, for an operation that fails and so has no trace of its own.
-type account struct {
-	mu      sync.Mutex
-	last    *operation
-	io      []abi.IO
-	backend time.Duration
-	inGuest time.Duration
-	counted map[*operation]int // how many native calls of it have been counted
-}
-
-type accountKey struct{}
-
-func accountOf(ctx context.Context) *account {
-	a, _ := ctx.Value(accountKey{}).(*account)
-	return a
-}
-
-// add counts one entry into a guest. A call that enters several times, as a reset does, counts its native calls once
-// each.
-func (a *account) add(o *operation) {
-	if a == nil {
-		return
+	ctx, o, err := s.begin(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.counted == nil {
-		a.counted = map[*operation]int{}
+	defer o.end(&err)
+	if s.following == nil {
+		o.origin = OriginOf(ctx)
 	}
-	seen := a.counted[o]
-	a.counted[o] = len(o.IO)
-	for _, io := range o.IO[seen:] {
-		a.io = append(a.io, io)
-		a.backend += time.Duration(io.MS * float64(time.Millisecond))
+	answer = new(T)
+	if err = do(ctx, o, answer); err != nil {
+		return nil, err
 	}
-	a.last, a.inGuest = o, a.inGuest+o.Guest
-}
-
-// trace is what the host knows of an operation that failed.
-func (a *account) trace(name string, took time.Duration) *abi.Trace {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.last == nil {
-		return nil
-	}
-	p := a.last.provider
-	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(),
-		Generation: a.last.generation, Host: a.last.slot.host.name, Tokenizer: p.tokens.Name(),
-		NativeOperation: routesOf(a.io), IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend),
-		PluginMS: ms(max(0, a.inGuest-a.backend)),
-		HostMS:   ms(max(0, took-a.inGuest))}
-}
-
-// OriginPage is the origin of what a person asked from the slot's page in the browser.
-const OriginPage = "page"
-
-type originKey struct{}
-
-// WithOrigin says where the operations of ctx come from, for Observation and Exchange: one short word of the caller's,
-// as OriginPage. The slot treats all operations alike.
-func WithOrigin(ctx context.Context, origin string) context.Context {
-	return context.WithValue(ctx, originKey{}, origin)
-}
-
-// OriginOf is what WithOrigin said; "" where nobody did.
-func OriginOf(ctx context.Context) string {
-	origin, _ := ctx.Value(originKey{}).(string)
-	return origin
+	return answer, nil
 }

@@ -17,10 +17,12 @@
 // the state of one operation, internal/tape records and plays. Package extism is a second engine, which a program passes
 // in Options.
 //
-// Reading order: options.go, host.go, module.go (bytes to Module), provider.go (Module and configuration), slot.go,
-// operation.go (one operation), powers.go and network.go (what its guest asks), scope.go, readonly.go and mode.go,
-// contract.go (the slot's outer border), read.go, listing.go, ledger.go, delivery.go, write.go, change.go, reset.go,
-// readiness.go, pending.go and background.go (the contract), smoke.go, manifest.go, verify.go and swap.go, recording.go
-// and replay.go; then follower.go, backfill.go and shadow.go (memories beside the serving one), turn.go, cluster.go and
-// clusterserving.go (hosts that share a store).
+// Reading order: options.go, host.go, module.go (bytes to Module), provider.go (Module and configuration), slot.go; the
+// way of an operation: contract.go, border.go (what stands around it), operation.go (one use of a provider, and its
+// guest), powers.go and network.go (what the guest asks), commit.go; the way of a read: read.go, listing.go; the way of
+// a write: write.go, which reads from top to bottom, decide.go (the contract of delivery, a table), settle.go, answers.go,
+// ledger.go, batch.go; what both depend on: scope.go, writelock.go, readonly.go and mode.go, agreed.go; other operations:
+// setup.go, change.go, reset.go, readiness.go, pending.go and background.go; loading: swap.go, smoke.go, manifest.go,
+// verify.go; recording.go and replay.go; then follower.go, backfill.go and shadow.go (memories beside the serving one),
+// cluster.go and clusterserving.go (hosts that share a store).
 package host

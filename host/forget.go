@@ -23,20 +23,18 @@ const forgetPause = 200 * time.Millisecond
 
 // Forget implements Contract.
 func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
-	if err := s.enterGate(ctx, abi.OpForget); err != nil {
-		return nil, err
-	}
-	defer s.gate.Leave()
-	receipt, err := s.forgetServing(ctx, r)
-	if err == nil {
-		s.forgetAtFollowers(ctx, r, receipt)
-	}
-	return receipt, err
+	return perform(ctx, s, abi.OpForget, r, func(ctx context.Context) (*abi.ForgetReceipt, error) {
+		receipt, err := s.forgetServing(ctx, r)
+		if err == nil {
+			s.forgetAtFollowers(ctx, r, receipt)
+		}
+		return receipt, err
+	})
 }
 
 // forgetServing is Forget at the serving provider.
 func (s *Slot) forgetServing(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
-	return run(ctx, s, abi.OpForget, r, func(ctx context.Context, o *operation, receipt *abi.ForgetReceipt) error {
+	return use(ctx, s, abi.OpForget, r, func(ctx context.Context, o *operation, receipt *abi.ForgetReceipt) error {
 		sc, err := o.provider.scopeOf(r.Scope)
 		if err != nil {
 			return err
@@ -44,7 +42,7 @@ func (s *Slot) forgetServing(ctx context.Context, r *abi.ForgetRequest) (*abi.Fo
 		if len(r.NativeIDs) > 0 && !o.provider.has(abi.OpForget) {
 			return o.provider.unsupported(abi.OpForget) // only the provider knows its native ids
 		}
-		return o.inTurn(ctx, sc, "nothing is forgotten, and no native call was made", func() error {
+		return o.withLock(ctx, sc, "nothing is forgotten, and no native call was made", func() error {
 			if err := o.at(ctx, sc); err != nil {
 				return err
 			}
@@ -53,7 +51,7 @@ func (s *Slot) forgetServing(ctx context.Context, r *abi.ForgetRequest) (*abi.Fo
 	})
 }
 
-// forget is Forget in the scope's turn.
+// forget is Forget under the scope's lock.
 func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
 	h := o.slot.host
 	if err := o.noteForgotten(ctx, r); err != nil {

@@ -56,7 +56,7 @@ type Host struct {
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
 
-	calls chan struct{} // as scopeState.calls, for operations without a scope
+	calling chan struct{} // as scopeState.calling, for operations without a scope
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
@@ -85,10 +85,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: send,
-		counters: map[string]tokens.Counter{}, calls: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{}}
+	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: sendPlain,
+		counters: map[string]tokens.Counter{}, calling: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{}}
 	if o.Intercept != nil {
-		h.send = intercepted(o.Intercept, send)
+		h.send = intercepted(o.Intercept, sendPlain)
 	}
 	if o.OpenStore == nil {
 		o.OpenStore = func(_ context.Context, dir string) (state.Store, error) {

@@ -56,7 +56,7 @@ type ledgerEntry struct {
 	session string
 	// receipt is nil for what was sent only.
 	receipt *abi.WriteReceipt
-	// stored is the record as it is in the store, the precondition of a change outside the scope's turn.
+	// stored is the record as it is in the store, the precondition of a change without the scope's lock.
 	stored []byte
 }
 

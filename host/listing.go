@@ -126,7 +126,7 @@ func (s *Slot) ListScopes(ctx context.Context, q ScopeQuery) (*ScopePage, error)
 			WithHint("send next of the page before, or nothing")
 		return nil, inOperation(op, e)
 	}
-	v, err := s.use(op)
+	v, err := s.take(op)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Slot) ListEvents(ctx context.Context, q EventQuery) (*EventPage, error)
 	if err := q.validate(); err != nil {
 		return nil, inOperation(op, err)
 	}
-	v, err := s.use(op)
+	v, err := s.take(op)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func modeKey(sc *scopeState) []byte { return append([]byte(modeOfScope), sc.key[
 // for what was let through before, until ctx ends or Limits.ModeWait is over; the receipt counts what still runs, and
 // names the scopes whose writes are not yet known to have arrived.
 func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
-	return through(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
+	return perform(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
 		receipt, err := s.setMode(ctx, mode)
 		if err != nil {
 			return nil, inOperation(abi.OpSetMode, err)
@@ -81,7 +81,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	if err := mode.Validate(); err != nil {
 		return nil, err
 	}
-	v, err := s.use(abi.OpSetMode)
+	v, err := s.take(abi.OpSetMode)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n in
 		if len(key) < len(scopeKey{}) || sc != nil && !bytes.HasPrefix(key, sc.key[:]) {
 			continue
 		}
-		ended, err := s.endTurnElsewhere(ctx, p, key)
+		ended, err := s.unlockElsewhere(ctx, p, key)
 		if err != nil {
 			return 0, err
 		}
@@ -203,8 +203,8 @@ func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n in
 
 // Mode implements Contract.
 func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
-	return withServing(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
-		v, err := s.use(abi.OpSetMode)
+	return route(ctx, s, func(ctx context.Context) (*abi.ModeReceipt, error) {
+		v, err := s.take(abi.OpSetMode)
 		if err != nil {
 			return nil, err
 		}

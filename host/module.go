@@ -236,3 +236,28 @@ func joinHints(a, b string) string {
 	}
 	return a + "; " + b
 }
+
+// itemLimit finds the limit by which max_tokens becomes a number of items: the first with tokens per item that counts
+// under an effective block. set tells that the block limits the items itself.
+func itemLimit(limits []abi.NativeLimit, block abi.Raw) (limit *abi.NativeLimit, set bool, err error) {
+	for i := range limits {
+		l := &limits[i]
+		if l.TokensPerItem == 0 {
+			continue
+		}
+		if l.Pointer != "" {
+			counts, err := meets(block, l.Pointer, l.Equals)
+			if err != nil {
+				return nil, false, err
+			}
+			if !counts {
+				continue
+			}
+		}
+		if l.Configured != "" {
+			set, err = meets(block, l.Configured, nil)
+		}
+		return l, set, err
+	}
+	return nil, false, nil
+}

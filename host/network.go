@@ -52,7 +52,7 @@ func (o *operation) willSend(class abi.Class) error {
 	if err := o.WillSend(class); err != nil || class == abi.ClassRead {
 		return err
 	}
-	return stateError(o.turn.Alive())
+	return o.lock.alive()
 }
 
 // route finds a route and checks that the operation may use its class.
@@ -90,8 +90,8 @@ func (o *operation) exchange(ctx context.Context, native *egress.Call) (egress.A
 // sender makes a native call for an operation, which policy and mode have let through.
 type sender func(ctx context.Context, o *operation, native *egress.Call) (egress.Answer, error)
 
-// send is the plain sender.
-func send(ctx context.Context, _ *operation, native *egress.Call) (egress.Answer, error) {
+// sendPlain is the sender that adds nothing.
+func sendPlain(ctx context.Context, _ *operation, native *egress.Call) (egress.Answer, error) {
 	return native.Send(ctx)
 }
 

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,11 +9,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
-	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
-	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the
@@ -33,22 +29,8 @@ type operation struct {
 	state *opstate.State
 	// reservedWrites is the operation's part of host.stateWrites.
 	reservedWrites int64
-	// items is how many items a retrieval asks the backend for; 0 where the host says nothing.
-	items int64
-	// stamped is when the operation began by the host's clock, if that was read.
-	stamped string
-	// accepted are events that go into the archive with the next commit.
-	accepted []*abi.MemoryEvent
-	// turn is the scope's, while the operation has it; last: its next commit is its last one.
-	turn *fleet.Turn
-	last bool
-	// moved: the turn was not had after all, nothing was written, and the operation begins anew.
-	moved bool
-	// sending are the ids of the events that it sends; late: a call of it was a late write (late.go).
-	sending []string
-	late    bool
-	// resume is set for a write of which a part has arrived already.
-	resume *abi.Resume
+	// lock is the write lock that the operation has; nil without one.
+	lock *writeLock
 	permission
 	logged loggedBytes
 	origin string // of the caller, for whoever observes
@@ -57,7 +39,7 @@ type operation struct {
 
 // begin takes the provider and opens an operation, whose span the context carries. end must follow.
 func (s *Slot) begin(ctx context.Context, name string) (context.Context, *operation, error) {
-	v, err := s.use(name)
+	v, err := s.take(name)
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -109,10 +91,10 @@ func inOperation(op string, err error) error {
 
 func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend) }
 
-// at sets the scope of the operation and opens the state of its present generation. An operation without the scope's
-// turn learns first what other hosts have changed.
+// at sets the scope of the operation and opens the state of its present generation. An operation without a
+// lock learns first what other hosts have changed.
 func (o *operation) at(ctx context.Context, sc *scopeState) error {
-	if o.turn == nil {
+	if o.lock == nil {
 		readOnly, err := o.slot.look(ctx, o.provider, sc)
 		if err != nil {
 			return err
@@ -142,98 +124,32 @@ func (o *operation) memoryScope() abi.MemoryScope {
 	return o.scope.memoryScope()
 }
 
-// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one. The
-// guest has already changed the backend, so the caller cannot cancel the commit.
-func (o *operation) commit(ctx context.Context) error {
-	t := o.state
-	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
-	if t.Changed() {
-		if err := t.CountCommit(context.WithoutCancel(ctx)); err != nil {
-			return stateError(err)
-		}
-	}
-	if t.Batch.Len() > 0 || len(o.accepted) > 0 {
-		if err := o.commitArchived(ctx, &t.Batch, o.accepted...); err != nil {
-			return err
-		}
-	}
-	o.accepted = nil
-	o.releaseWrites()
-	o.state = opstate.New(o.slot.host.store, t.Space())
-	return nil
-}
-
-// commitArchived commits a batch together with events that the operation's provider accepted. It is commit alone where
-// no archive is kept.
-func (o *operation) commitArchived(ctx context.Context, b *state.Batch, events ...*abi.MemoryEvent) error {
-	h, p := o.slot.host, o.provider
-	if len(events) > 0 && !o.slot.noArchive && !h.archives() && h.away.Load() { // a shadow misses something
-		uncancelled := context.WithoutCancel(ctx) // as keep's
-		if err := o.slot.endAway(uncancelled); err != nil {
-			return err
-		}
-		if err := h.dropQueue(uncancelled); err != nil {
-			return err
-		}
-	}
-	switch {
-	case h.archives() && !o.slot.noArchive && len(events) > 0:
-	case b.Len() > 0:
-		return o.keep(ctx, b)
-	default:
-		return nil
-	}
-	entries := make([]archive.Entry, len(events))
-	for i, e := range events {
-		entries[i] = archive.Entry{Provider: p.name, Namespace: p.config.Namespace, Queued: !h.archive.On,
-			Event: json.RawMessage(abi.Marshal(e))}
-	}
-	done, err := h.archive.Add(b, entries)
-	if err != nil {
-		return err
-	}
-	if h.options.Tracer != nil {
-		h.follow.NoteCause(entries[0].Seq, len(entries), h.traceparentOf(ctx))
-	}
-	err = o.keep(ctx, b)
-	done(err == nil)
-	o.slot.wakeFollowers()
-	o.slot.boundQueue(ctx)
-	return err
-}
-
-// archives reports whether what is recorded is kept: for the archive, or until every follower has it.
-func (h *Host) archives() bool { return h.archive.On || h.queued.Load() }
-
-// commitLast is commit for the last batch of the operation: it frees the scope's turn too.
-func (o *operation) commitLast(ctx context.Context) error {
-	o.last = true
-	return o.commit(ctx)
-}
-
 // readRepeats is how often an operation that only reads is repeated because the scope's state was written between two
-// of its reads. After that it takes the scope's turn, in which nothing is written.
+// of its reads. After that it takes the scope's lock, under which nothing is written.
 const readRepeats = 2
 
 // enter runs the guest's operation with a request body. out reads the answer. An operation that only reads sees one
 // commit of the scope's state: when a commit comes between two of its reads it is repeated, within its deadline, and
 // the guest's first answer is dropped.
 //
-// Errors: unsupported where the provider lacks the operation, otherwise those of Provider.enter.
+// Errors: unsupported if the provider lacks the operation, otherwise those of Provider.enter.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
+	return o.enterWith(ctx, &abi.Envelope{Body: abi.Marshal(body)}, out)
+}
+
+// enterWith is enter with an envelope that has the body, and what only some operations have.
+func (o *operation) enterWith(ctx context.Context, envelope *abi.Envelope, out abi.Decodable) error {
 	if !o.provider.has(o.Op) {
 		return o.provider.unsupported(o.Op)
 	}
-	encoded := abi.Marshal(body)
 	once := func(ctx context.Context) error {
 		o.guard()
-		now := o.stamped
-		if now == "" {
-			now = o.slot.host.stamp()
+		e := *envelope
+		e.Op, e.Scope, e.Generation, e.Mode.ReadOnly = o.Op, o.memoryScope(), o.generation, o.readOnly
+		if e.Now == "" {
+			e.Now = o.slot.host.stamp()
 		}
-		return o.provider.enter(ctx, o, &abi.Envelope{Op: o.Op, Scope: o.memoryScope(), Generation: o.generation,
-			Mode: abi.EnvelopeMode{ReadOnly: o.readOnly}, Now: now, Resume: o.resume,
-			Items: o.items, Body: encoded}, out)
+		return o.provider.enter(ctx, o, &e, out)
 	}
 	err := once(ctx)
 	if !errors.Is(err, errStateMoved) {
@@ -246,11 +162,11 @@ func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decod
 			return err
 		}
 	}
-	turn, err := o.slot.takeTurn(ctx, o.provider, o.scope, o.Op, toRead)
+	lock, err := o.slot.lockScope(ctx, o.provider, o.scope, o.Op, toRead)
 	if err != nil {
 		return err
 	}
-	defer o.slot.endTurn(ctx, o.scope, turn)
+	defer lock.unlock(ctx)
 	return once(ctx)
 }
 
@@ -261,7 +177,7 @@ var errStateMoved = errors.New("the scope's state was written between two reads"
 // A call of a batch waits for its seat first.
 //
 // Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
-// wait, errStateMoved when the reads of an operation without a turn saw two commits, or what the guest answered.
+// wait, errStateMoved when the reads of an operation without a lock saw two commits, or what the guest answered.
 func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
 	leave, err := takeSeat(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/budget"
 	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/internal/configuration/schema"
@@ -45,10 +46,8 @@ type Provider struct {
 	// background is what the manifest asks for, polling the looks at outstanding events.
 	background, polling backgroundWork
 
-	// itemLimit is the limit of the manifest by which max_tokens becomes a number of items; nil where none counts.
-	// itemsSet: the configuration limits the items itself.
-	itemLimit *abi.NativeLimit
-	itemsSet  bool
+	// items says how many items a budget of tokens asks for.
+	items budget.Items
 	// lacks are the capabilities that are missing from this configuration, with what they require.
 	lacks map[string]string
 	// queries and mutations are the native ones that it declares, and has with this configuration.
@@ -98,7 +97,8 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.mutations, err = offered(module.Manifest.NativeMutations, block); err != nil {
 		return nil, err
 	}
-	if p.itemLimit, p.itemsSet, err = itemLimit(module.Manifest.Limits, block); err != nil {
+	p.items.ByBudget = p.config.Profile == abi.ProfileBest
+	if p.items.Limit, p.items.Set, err = itemLimit(module.Manifest.Limits, block); err != nil {
 		return nil, err
 	}
 	if p.kind, p.note, err = kindOf(decl, block); err != nil {

@@ -23,7 +23,7 @@ const (
 // reported as pending, with the reason. A request without time gets the error. A provider with outstanding work of its
 // own (wait_until_ready) may do it in the meantime, unless the scope is read-only.
 func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
-	return through(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
+	return perform(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
 		if err := r.Validate(); err != nil {
 			return nil, inOperation(abi.OpReadiness, err)
 		}
@@ -301,7 +301,7 @@ type amendment struct {
 const amendMost = 100
 
 // amend changes records of the ledger, unless a writer of the scope changed them meanwhile: a look does not take the
-// scope's turn. Where one of several was changed, each is tried alone.
+// scope's lock. If one of several was changed, each is tried alone.
 func (o *operation) amend(ctx context.Context, u *unseen, list ...amendment) {
 	var b state.Batch
 	space := o.state.Space()

@@ -46,7 +46,7 @@ func (o *operation) admit(ctx context.Context, sc *scopeState) (permit *wall.Per
 }
 
 // admit asks for the permit of a write. If the mode, as far as this host knows, is read-only, it looks whether another
-// host has changed it; a change to read-only is noticed when the write takes its turn.
+// host has changed it; a change to read-only is noticed when the write takes its lock.
 func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (*wall.Permit, error) {
 	if permit := s.wall.Admit(sc.wallKey()); permit != nil {
 		return permit, nil
@@ -219,7 +219,7 @@ func (r *readOnlyPowers) refuseState() error {
 }
 
 // admitCall lets a native call leave. One that is not a read needs a permit of its own, which it keeps until release,
-// and among hosts that share a store the scope's turn for calls: so whoever raises the wall, at any host, waits for it.
+// and among hosts that share a store the scope's lock for calls: so whoever raises the wall, at any host, waits for it.
 //
 // Errors: read_only; denied in operations that only ever read. The network reports anything else that is wrong with the
 // route.
@@ -246,7 +246,7 @@ func (r *readOnlyPowers) admitCall(ctx context.Context, name, protocol string) (
 	if permit == nil {
 		return nil, refused
 	}
-	leave, err := o.takeCall(ctx)
+	unlock, err := o.lockCall(ctx)
 	if err != nil {
 		permit.Release()
 		if errors.Is(err, errBecameReadOnly) {
@@ -255,7 +255,7 @@ func (r *readOnlyPowers) admitCall(ctx context.Context, name, protocol string) (
 		return nil, err
 	}
 	return func() {
-		leave()
+		unlock()
 		permit.Release()
 	}, nil
 }

@@ -94,7 +94,7 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	s := netSlot(t, server.URL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
-	require.NoError(t, acquire(context.Background(), sc.turn, "test"))
+	require.NoError(t, acquire(context.Background(), sc.writing, "test"))
 	done := make(chan *abi.WriteReceipt)
 	go func() {
 		r, err := s.RecordEvent(context.Background(), event("e", "append turns x; http post body={}"))
@@ -109,7 +109,7 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	m, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, m.InFlight, "the receipt tells of it")
-	<-sc.turn
+	<-sc.writing
 	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
 	assert.EqualValues(t, 1, calls.Load())
 	assert.Equal(t, []string{"1=x "}, retrieved(t, s, "read turns"))

@@ -102,22 +102,22 @@ func (l *receiptLog) close() error {
 	return err
 }
 
-// acknowledge notes the events of a write that was committed.
-func (o *operation) acknowledge(fresh []pendingWrite, received []abi.ReceiptOrError) {
-	log := &o.slot.host.receipts
+// noteReceipts notes the events of a write that was committed.
+func (w *write) noteReceipts(received []abi.ReceiptOrError) {
+	log := &w.slot.host.receipts
 	if log.dir == "" {
 		return
 	}
-	space, scope, at := o.state.Space(), o.memoryScope(), o.slot.host.stamp()
+	space, scope, at := w.state.Space(), w.memoryScope(), w.slot.host.stamp()
 	var lines []receiptLine
-	for i, w := range fresh {
+	for i, one := range w.sending {
 		if received[i].Receipt != nil {
 			lines = append(lines, receiptLine{LostEvent{At: at, RunID: scope.RunID, Persona: scope.PersonaID,
-				EventID: w.event.EventID}, hex.EncodeToString(space[:])})
+				EventID: one.event.EventID}, hex.EncodeToString(space[:])})
 		}
 	}
 	if err := log.add(lines); err != nil {
-		o.provider.logger.Warn("receipts are not noted in the data folder", "error", err)
+		w.provider.logger.Warn("receipts are not noted in the data folder", "error", err)
 	}
 }
 

@@ -17,17 +17,13 @@ const resetPause = 200 * time.Millisecond
 // not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
 // to it.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
-	if err := s.enterGate(ctx, abi.OpResetScope); err != nil {
-		return nil, err
-	}
-	defer s.gate.Leave()
-	return run(ctx, s, abi.OpResetScope, &scope,
+	return operate(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
 			sc, err := o.provider.scopeOf(scope)
 			if err != nil {
 				return err
 			}
-			return o.inTurn(ctx, sc, "nothing is reset, and no native call was made", func() error {
+			return o.withLock(ctx, sc, "nothing is reset, and no native call was made", func() error {
 				if !s.noArchive && s.host.archives() {
 					if err := s.host.archive.NoteErased(ctx, sc.memoryScope()); err != nil {
 						return err
@@ -39,7 +35,7 @@ func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.Rese
 		})
 }
 
-// reset begins the next generation of a scope and erases those before it. The caller holds the scope's turn.
+// reset begins the next generation of a scope and erases those before it. The caller holds the scope's lock.
 func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.ResetReceipt) error {
 	old, err := o.nextGeneration(ctx, sc)
 	if err != nil {
@@ -114,7 +110,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 				return receipt, nil
 			}
 		}
-		// The guest's notes on its progress are for its next turn.
+		// The guest's notes on its progress are for its next call.
 		if err := o.commit(ctx); err != nil {
 			return nil, err
 		}
@@ -127,7 +123,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 
 // nextGeneration lets a scope's next generation begin and puts the present one on the list of those to erase. A
 // generation that an unfinished reset began and into which nothing was written since is kept. It returns the newest
-// generation to erase. The caller holds the scope's turn.
+// generation to erase. The caller holds the scope's lock.
 func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, error) {
 	h := o.slot.host
 	current, err := h.currentGeneration(ctx, sc)

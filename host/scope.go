@@ -25,11 +25,11 @@ const (
 	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
 	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
 	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey, outstanding: what is not seen yet
-	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (delivery.go), 1 byte
+	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (settle.go), 1 byte
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in internal/archive, tableForgotten is in forget.go, tableShared in turn.go.
+	// Those of the archive are in internal/archive, tableForgotten is in forget.go, tableShared in agreed.go.
 	// opstate.TableCommits counts the commits of a space's state.
 )
 
@@ -100,13 +100,9 @@ type scopeState struct {
 	name   scopeName
 	key    scopeKey
 	record scopeRecord
-	// turn is held by the one write, set-up or reset that runs in this process. Slot.takeTurn takes it.
-	turn chan struct{}
-	// work is held by the one operation that yields the scope and runs in this process. Slot.takeWork takes it.
-	work chan struct{}
-	// calls is held by the one native call that is not a read, of an operation that is not a write. Taken among hosts that
-	// share a store alone (takeCall).
-	calls chan struct{}
+	// Each of these holds an element while this process has the scope's lock (writelock.go): for writes, for operations
+	// that yield the scope, and for native calls that are not reads, of operations that are not writes.
+	writing, working, calling chan struct{}
 
 	generation atomic.Int64 // 0: not read from the store yet
 	reading    sync.Mutex
@@ -172,14 +168,28 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	defer h.scopesMu.Unlock()
 	s, ok := h.scopes[name]
 	if !ok {
-		s = &scopeState{name: name, key: name.key(), turn: make(chan struct{}, 1), work: make(chan struct{}, 1),
-			calls: make(chan struct{}, 1),
+		s = &scopeState{name: name, key: name.key(), writing: make(chan struct{}, 1),
+			working: make(chan struct{}, 1), calling: make(chan struct{}, 1),
 			record: scopeRecord{Provider: p.name,
 				Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID,
 				AgentID: scope.AgentID}}
 		h.scopes[name] = s
 	}
 	return s, nil
+}
+
+// scopeOfEvent is where an event belongs.
+func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
+	return p.scopeOf(p.memoryScopeOf(e))
+}
+
+// memoryScopeOf is the scope of an event. An agent that is no part of it travels as a label.
+func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
+	scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
+	if p.config.AgentScoped {
+		scope.AgentID = e.AgentID
+	}
+	return scope
 }
 
 // memoryScope is the scope as guests and traces see it.
@@ -209,15 +219,15 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	return s.generation.Load(), nil
 }
 
-// acquire waits for a turn or for work of this process, or until ctx ends.
-func acquire(ctx context.Context, turn chan struct{}, op string) error {
+// acquire waits for a lock of this process, or until ctx ends.
+func acquire(ctx context.Context, lock chan struct{}, op string) error {
 	select {
-	case turn <- struct{}{}:
+	case lock <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case turn <- struct{}{}:
+	case lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running",

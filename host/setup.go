@@ -9,13 +9,12 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
-	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
-// caller holds the scope's turn.
+// caller holds the scope's write lock.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit,
-	turn *fleet.Turn) error {
+	lock *writeLock) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -23,7 +22,7 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, per
 	if done, ok := p.setUp.Load(sc.key); ok && done == generation {
 		return nil
 	}
-	_, err = s.setUp(ctx, p, sc, permit, turn)
+	_, err = s.setUp(ctx, p, sc, permit, lock)
 	return err
 }
 
@@ -37,13 +36,13 @@ func repeatable(err error) error {
 	return &e
 }
 
-// setUp enters setup_scope and keeps what it says. Without a permit it only checks. The caller holds the scope's turn,
-// which is nil for one that only checks.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, turn *fleet.Turn) (
+// setUp enters setup_scope and keeps what it says. Without a permit it only checks. The caller holds the scope's write
+// lock, which is nil for one that only checks.
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, lock *writeLock) (
 	receipt *abi.SetupReceipt, err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpSetupScope)
 	defer o.end(&err)
-	o.permit, o.turn = permit, turn
+	o.permit, o.lock = permit, lock
 	if permit != nil && s.host.fleet.Shared() { // two hosts must not set one scope up at the backend at once
 		o.OnWrite = func() error { return o.keep(ctx, new(state.Batch)) }
 	}
@@ -76,11 +75,11 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *w
 
 // SetupScope implements Contract. In read-only mode it only checks.
 func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
-	return through(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
+	return perform(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
 		if err := scope.Validate(); err != nil {
 			return nil, inOperation(abi.OpSetupScope, err)
 		}
-		v, err := s.use(abi.OpSetupScope)
+		v, err := s.take(abi.OpSetupScope)
 		if err != nil {
 			return nil, err
 		}
@@ -95,19 +94,19 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 		}
 		if permit != nil {
 			defer permit.Release()
-			turn, err := s.takeTurn(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
+			lock, err := s.lockScope(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
 			if err == nil {
-				defer s.endTurn(ctx, sc, turn)
-				return s.setUp(ctx, v.provider, sc, permit, turn)
+				defer lock.unlock(ctx)
+				return s.setUp(ctx, v.provider, sc, permit, lock)
 			}
 			if !errors.Is(err, errBecameReadOnly) {
 				return nil, inOperation(abi.OpSetupScope, err)
 			}
 		}
-		if err := acquire(ctx, sc.turn, abi.OpSetupScope); err != nil {
+		if err := acquire(ctx, sc.writing, abi.OpSetupScope); err != nil {
 			return nil, err
 		}
-		defer func() { <-sc.turn }()
+		defer func() { <-sc.writing }()
 		return s.setUp(ctx, v.provider, sc, nil, nil)
 	})
 }

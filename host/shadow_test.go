@@ -404,7 +404,7 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		require.True(t, h.away.Load(), "they are not dropped yet")
 		_, o, err := s.begin(ctx, abi.OpRecordEvent)
 		require.NoError(t, err)
-		require.NoError(t, o.commitArchived(ended, new(state.Batch), turn("ann", 6)), "what is sent is kept")
+		require.NoError(t, o.commitArchived(ended, new(state.Batch), moreFollow, turn("ann", 6)), "what is sent is kept")
 		o.end(&err)
 		require.False(t, h.away.Load())
 		record(t, s, "ann", 6, 8)

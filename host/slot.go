@@ -66,8 +66,8 @@ type Observation struct {
 	IO                       []abi.IO
 }
 
-// use takes the serving provider. The caller gives it back by release; it is not closed before.
-func (s *Slot) use(op string) (*serving, error) {
+// take takes the serving provider. The caller gives it back by release; it is not closed before.
+func (s *Slot) take(op string) (*serving, error) {
 	for {
 		v := s.current.Load()
 		if v == nil {
@@ -79,19 +79,6 @@ func (s *Slot) use(op string) (*serving, error) {
 			return v, nil
 		}
 	}
-}
-
-// enterGate waits while another provider takes the serving one's place. gate.Leave follows.
-//
-// Errors: timeout where ctx ends first.
-func (s *Slot) enterGate(ctx context.Context, op string) error {
-	err := s.gate.Enter(ctx)
-	if err == nil {
-		return nil
-	}
-	e := abi.WrapError(abi.CodeTimeout, "another provider takes over at this moment", err).WithReason("busy")
-	e.Operation = op
-	return e
 }
 
 // manifestChanged tells OnManifest.

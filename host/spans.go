@@ -15,7 +15,7 @@ import (
 //
 //	POST /v1/events                    the door's, of kind SpanRequest
 //	  record_event                     SpanOperation: one for each use of a provider
-//	    turn                           SpanPart: the wait for the scope's turn
+//	    turn                           SpanPart: the wait for the scope's write lock
 //	    plugin                         SpanPart: one entry of the guest, with its wait for an instance
 //	      POST /memories               SpanCall: one native call
 //	    commit                         SpanPart: one write to the store

@@ -9,19 +9,31 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/state"
 )
 
+// A write delivers events of one scope, in order, in these steps. This file has them from top to bottom:
+//
+//	admit        a permit from the wall; without one the answer is skipped_read_only
+//	lock         the scope's write lock, of this process or of all hosts that share the store
+//	gather       what is known of each event; decide says what becomes of it (both in decide.go)
+//	settle       ask the backend about an event whose outcome is not known
+//	set up       make the scope ready if it is new, then gather again: the backend may have had the scope before
+//	send         note in the ledger that the events are on their way, then enter the guest
+//	judge        what the guest's answer, or its failure, means for each event
+//	commit       guest's state, ledger and archive in one transaction, which frees the lock
+//	acknowledge  note what callers are told, and build the answers
+//
+// Several events go as one batch to a provider that takes batches. If one of them needs its own look at the backend, the
+// lock is given back and each event goes alone, by the same steps.
+
 // RecordEvent implements Contract.
 func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	return through(ctx, s, abi.OpRecordEvent, event, func(ctx context.Context) (*abi.WriteReceipt, error) {
+	return perform(ctx, s, abi.OpRecordEvent, event, func(ctx context.Context) (*abi.WriteReceipt, error) {
 		if err := event.Validate(); err != nil {
 			return nil, inOperation(abi.OpRecordEvent, err)
 		}
-		if err := s.enterGate(ctx, abi.OpRecordEvent); err != nil {
-			return nil, err
-		}
-		defer s.gate.Leave()
 		answer := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})[0]
 		if answer.Error != nil {
 			return nil, answer.Error
@@ -30,293 +42,414 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 	})
 }
 
-// scopeOfEvent is where an event belongs.
-func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
-	return p.scopeOf(p.memoryScopeOf(e))
+// write is one write while it runs.
+type write struct {
+	*operation
+	events []*abi.MemoryEvent
+	// answers are of the events, in their order. An event without one gets the error of the write.
+	answers []abi.ReceiptOrError
+	// sending are the events to send.
+	sending []pendingWrite
+	// accepted are the events that the provider has, or may have: they go into the archive with the next commit.
+	accepted []*abi.MemoryEvent
+	// separately is set when each event has to go alone; then nothing was sent.
+	separately bool
 }
 
-// memoryScopeOf is the scope of an event. An agent that is no part of it travels as a label.
-func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
-	scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
-	if p.config.AgentScoped {
-		scope.AgentID = e.AgentID
-	}
-	return scope
+// pendingWrite is an event that is to be sent. at is its place among the write's events.
+type pendingWrite struct {
+	event *abi.MemoryEvent
+	hash  contentHash
+	at    int
+	// resume is set if a part of it has arrived already.
+	resume *abi.Resume
+	// warning goes into its receipt.
+	warning string
 }
 
-// deliver writes events of one scope, in order. Every event gets a receipt or an error.
-func (s *Slot) deliver(ctx context.Context, opName string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
+// deliver writes events of one scope. Every event gets a receipt or an error.
+func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
-	_, err := withServing(ctx, s, func(ctx context.Context) (struct{}, error) {
+	_, err := route(ctx, s, func(ctx context.Context) (struct{}, error) {
 		clear(answers)
-		return struct{}{}, s.deliverAll(ctx, opName, events, answers)
+		return struct{}{}, s.write(ctx, op, events, answers)
 	})
-	if err != nil {
-		for i, e := range events {
-			if answers[i].Receipt == nil && answers[i].Error == nil {
-				answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: abi.AsError(err)}
-			}
+	for i, e := range events {
+		if err != nil && answers[i].Receipt == nil && answers[i].Error == nil {
+			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: abi.AsError(err)}
 		}
 	}
 	return answers
 }
 
-// deliverAll fills answers; its error is of the events that have no answer yet.
-func (s *Slot) deliverAll(ctx context.Context, opName string, events []*abi.MemoryEvent,
-	answers []abi.ReceiptOrError) (err error) {
-	ctx, o, err := s.begin(ctx, opName)
+// write is deliver at the provider that serves now. Its error applies to every event without an answer.
+func (s *Slot) write(ctx context.Context, op string, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (
+	err error) {
+	ctx, o, err := s.begin(ctx, op)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		told := err
-		if e := answers[0].Error; told == nil && len(events) == 1 && e != nil {
-			told = e // Observe gets the outcome of the one event
-		}
-		o.end(&told)
-		if err != nil {
-			err = told
-		}
-	}()
+	w := &write{operation: o, events: events, answers: answers}
+	defer func() { err = w.endWith(err) }()
 	if len(events) > 1 && !o.provider.has(abi.OpRecordEvents) {
-		for i := range events {
-			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
-		}
+		w.oneByOne(ctx)
 		return nil
 	}
 	sc, err := o.provider.scopeOfEvent(events[0])
 	if err != nil {
 		return err
 	}
-	permit, err := o.admit(ctx, sc)
+	permit, err := w.admit(ctx, sc)
 	if err != nil {
 		return err
 	}
 	if permit == nil {
-		return o.skipAll(ctx, sc, events, answers)
+		return w.skipAll(ctx, sc)
 	}
 	defer permit.Release()
-	alone, err := o.deliverInTurn(ctx, sc, events, answers)
-	for o.moved { // nothing was written: another host was first, or changed the mode
+	anew, err := w.underLock(ctx, sc)
+	for anew {
 		clear(answers)
-		alone, err = o.deliverInTurn(ctx, sc, events, answers)
+		anew, err = w.underLock(ctx, sc)
 	}
-	if errors.Is(err, errBecameReadOnly) {
+	switch {
+	case errors.Is(err, errBecameReadOnly):
 		o.permit = nil
-		return o.skipAll(ctx, sc, events, answers)
-	}
-	if alone { // the scope's turn is free again, and each event takes its own
-		for i := range events {
-			answers[i] = s.deliver(ctx, abi.OpRecordEvent, events[i:i+1])[0]
-		}
+		return w.skipAll(ctx, sc)
+	case err == nil && w.separately: // the scope's lock is free again, and each event takes it for itself
+		w.oneByOne(ctx)
 	}
 	return err
 }
 
-// deliverInTurn delivers while no other write of the scope runs. alone asks the caller to pass the events one at a
-// time, because one of them has to be looked up first; then nothing has been done yet.
-func (o *operation) deliverInTurn(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
-	answers []abi.ReceiptOrError) (alone bool, err error) {
-	o.moved, o.accepted, o.last = false, nil, false
-	if err := o.takeTurn(ctx, sc, withFirstCommit); err != nil {
-		return false, err
+// endWith ends the operation. Observers get the outcome of a single event as that of the write.
+func (w *write) endWith(err error) error {
+	reported := err
+	if e := w.answers[0].Error; err == nil && len(w.events) == 1 && e != nil {
+		reported = e
 	}
-	defer func() {
-		if !alone {
-			err = cmp.Or(o.confirmKnown(ctx, answers), err)
-		}
-		o.moved = o.turn.Anew()
-		o.endTurn(ctx, sc)
-	}()
-	if err := o.at(ctx, sc); err != nil {
-		return false, err
-	}
-	fresh, alone, err := o.sortKnown(ctx, events, answers)
-	if alone || err != nil || len(fresh) == 0 {
-		return alone, err
-	}
-	first := sc.record.Since == ""
-	if err := o.slot.ensureSetUp(ctx, o.provider, sc, o.permit, o.turn); err != nil {
-		return false, err
-	}
-	if first { // now it is known whether the backend had the scope before
-		fresh, alone, err = o.sortKnown(ctx, events, answers)
-		if alone || err != nil || len(fresh) == 0 {
-			return alone, err
-		}
-	}
-	return false, o.write(ctx, fresh, answers)
-}
-
-// sortKnown answers the events whose outcome is known and returns those to send.
-func (o *operation) sortKnown(ctx context.Context, events []*abi.MemoryEvent,
-	answers []abi.ReceiptOrError) (fresh []pendingWrite, alone bool, err error) {
-	for i, e := range events {
-		if o.provider.testSession(e.SessionID) {
-			answers[i].Receipt = o.skipped(e, warnTest)
-			continue
-		}
-		forgotten, err := o.slot.host.wasForgotten(ctx, e)
-		if err != nil {
-			return nil, false, err
-		}
-		if forgotten {
-			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: errForgotten(o.Op, e.EventID)}
-			continue
-		}
-		hash, err := hashEvent(e)
-		if err != nil {
-			return nil, false, err
-		}
-		known, err := o.slot.host.ledgerRecord(ctx, o.state.Space(), e.EventID)
-		if err != nil {
-			return nil, false, err
-		}
-		w := pendingWrite{event: e, hash: hash, at: i}
-		if known == nil {
-			if known, err = o.lookUp(ctx, &w); err != nil {
-				return nil, false, err
-			}
-		}
-		switch {
-		case known == nil && w.resume != nil && len(events) > 1:
-			return nil, true, nil
-		case known == nil:
-			fresh = append(fresh, w)
-		case known.hash != hash:
-			conflict := abi.NewError(abi.CodeConflict,
-				fmt.Sprintf("event_id: %.80q was recorded before with other content",
-					e.EventID)).WithReason("event_content")
-			conflict.Operation = o.Op
-			answers[i] = abi.ReceiptOrError{EventID: e.EventID, Error: conflict}
-		case known.state == deliveryLost || known.state == deliveryFailed:
-			fresh = append(fresh, w)
-		case !known.uncertain():
-			answers[i].Receipt = o.repeated(known.receipt)
-		case len(events) > 1:
-			return nil, true, nil
-		default:
-			receipt, resend, err := o.settle(ctx, known, &w)
-			if err != nil {
-				return nil, false, err
-			}
-			if resend {
-				fresh = append(fresh, w)
-				continue
-			}
-			answers[i].Receipt = o.repeated(receipt)
-		}
-	}
-	return fresh, false, nil
-}
-
-// confirmKnown makes a write in the scope's turn before events are answered as recorded before, where hosts share the
-// store and the operation has made none: what was read may be on no standby of the database yet, and this answer
-// outlasts a failover as the first one does. Where it fails these events have no answer.
-func (o *operation) confirmKnown(ctx context.Context, answers []abi.ReceiptOrError) error {
-	duplicate := func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }
-	if o.turn.Written() || o.turn.Anew() || !slices.ContainsFunc(answers, duplicate) {
-		return nil
-	}
-	err := stateError(o.turn.Commit(context.WithoutCancel(ctx), new(state.Batch), true))
-	for i, a := range answers {
-		if err != nil && duplicate(a) {
-			answers[i] = abi.ReceiptOrError{}
-		}
-	}
-	return err
-}
-
-// repeated is the answer to an event that was recorded before: its first receipt at its present status. It is called a
-// duplicate only when it is known to have arrived.
-func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
-	r := *receipt
-	if r.Duplicate = !answercheck.Undecided(r.Status); r.Duplicate {
-		r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
-	}
-	r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
-	r.LatencyMS = r.Trace.LatencyMS
-	return &r
-}
-
-// Warnings of the host, each with its stable code.
-const (
-	warnDuplicate = "duplicate_event: this event_id was recorded before; this is its first receipt"
-	warnReadOnly  = "read_only: the slot is read-only, nothing was recorded"
-	warnTest      = "read_only: this is a test session, nothing was recorded"
-)
-
-// write gives events to the guest and commits its state together with their receipts.
-func (o *operation) write(ctx context.Context, fresh []pendingWrite, answers []abi.ReceiptOrError) error {
-	o.OnWrite = func() error { return o.noteSending(ctx, fresh) }
-	received, err := o.callRecord(ctx, fresh)
-	if wrong := firstConflict(received, err); wrong != nil {
-		overtaken, askErr := o.turn.Overtaken(ctx)
-		if overtaken || askErr != nil {
-			return cmp.Or(stateError(askErr), wrong)
-		}
-	}
+	w.end(&reported)
 	if err != nil {
-		return o.undecided(ctx, fresh, answers, err)
+		return reported
 	}
-	batch := &o.state.Batch
-	now := o.slot.host.now()
-	for i, w := range fresh {
-		r := received[i]
-		if r.Error != nil {
-			answers[w.at] = abi.ReceiptOrError{EventID: w.event.EventID, Error: o.notDelivered(batch, w, r.Error)}
-			continue
-		}
-		if wrong := answercheck.WrongReceipt(r.Receipt); wrong != "" {
-			breach := o.contractBreach(wrong)
-			if !o.inDoubt(breach) {
-				return o.undecided(ctx, fresh, answers, breach)
-			}
-			o.slot.host.uncertainEvents.Add(1)
-			answers[w.at].Receipt = o.uncertainReceipt(w.event.EventID, nil, breach) // the ledger has it as sent
-			o.accepted = append(o.accepted, w.event)
-			received[i].Receipt = nil
-			continue
-		}
-		o.own(r.Receipt, w.event)
-		o.accepted = append(o.accepted, w.event)
-		putLedger(batch, o.scope, o.state.Space(), w.event.EventID,
-			&ledgerEntry{hash: w.hash, state: deliveryReceived, sentAt: now, session: w.event.SessionID,
-				receipt: r.Receipt})
+	return nil
+}
+
+// oneByOne records each event alone.
+func (w *write) oneByOne(ctx context.Context) {
+	for i := range w.events {
+		w.answers[i] = w.slot.deliver(ctx, abi.OpRecordEvent, w.events[i:i+1])[0]
 	}
-	if err := o.slot.host.sweepLedger(ctx, batch); err != nil {
+}
+
+// skipAll answers that nothing was recorded. The guest is not entered.
+func (w *write) skipAll(ctx context.Context, sc *scopeState) error {
+	if err := w.at(ctx, sc); err != nil {
 		return err
 	}
-	if err := o.commitLast(ctx); err != nil {
-		if !o.Noted {
+	for i, e := range w.events {
+		w.answers[i].Receipt = w.skipped(e, warnReadOnly)
+	}
+	return nil
+}
+
+// underLock takes the write lock for the steps that need it. anew reports that the lock was lost before anything was
+// written: the write starts again.
+func (w *write) underLock(ctx context.Context, sc *scopeState) (anew bool, err error) {
+	w.accepted, w.separately = nil, false
+	if err := w.lockScope(ctx, sc, withFirstCommit); err != nil {
+		return false, err
+	}
+	err = w.locked(ctx, sc)
+	if !w.separately {
+		err = cmp.Or(w.confirmKnown(ctx), err)
+	}
+	anew = w.lock.anew()
+	w.unlock(ctx)
+	return anew, err
+}
+
+func (w *write) locked(ctx context.Context, sc *scopeState) error {
+	if err := w.at(ctx, sc); err != nil {
+		return err
+	}
+	if err := w.sort(ctx); err != nil || len(w.sending) == 0 {
+		return err
+	}
+	isNew := sc.record.Since == ""
+	if err := w.slot.ensureSetUp(ctx, w.provider, sc, w.permit, w.lock); err != nil {
+		return err
+	}
+	if isNew { // now it is known whether the backend had the scope before
+		if err := w.sort(ctx); err != nil || len(w.sending) == 0 {
 			return err
 		}
-		o.slot.host.uncertainEvents.Add(int64(len(fresh)))
-		if o.late {
-			return o.answerLate(fresh, answers, abi.AsError(err))
+	}
+	received, failure := w.send(ctx)
+	if conflict := firstConflict(received, failure); conflict != nil {
+		overtaken, err := w.lock.overtaken(ctx)
+		if overtaken || err != nil {
+			return cmp.Or(err, conflict)
 		}
+	}
+	if failure == nil {
+		failure = w.judge(received)
+	}
+	if failure != nil {
+		return w.judgeFailure(ctx, failure)
+	}
+	if done, err := w.commitWrite(ctx); !done {
 		return err
 	}
-	o.acknowledge(fresh, received)
-	for i, w := range fresh {
-		if r := received[i].Receipt; r != nil {
-			if r.Trace == nil {
-				r.Trace = &abi.Trace{NativeIDs: r.NativeIDs}
+	w.acknowledge(received)
+	return nil
+}
+
+// sort answers the events of which nothing is to be sent, and lists the others in w.sending.
+func (w *write) sort(ctx context.Context) error {
+	w.sending = nil
+	for i, e := range w.events {
+		f, err := w.gather(ctx, e)
+		if err != nil {
+			return err
+		}
+		next, answer := pendingWrite{event: e, hash: f.hash, at: i}, &w.answers[i]
+		switch decide(f, len(w.events) > 1) {
+		case skipTest:
+			answer.Receipt = w.skipped(e, warnTest)
+		case refuseForgotten:
+			*answer = abi.ReceiptOrError{EventID: e.EventID, Error: errForgotten(w.Op, e.EventID)}
+		case refuseOther:
+			*answer = abi.ReceiptOrError{EventID: e.EventID, Error: errOtherContent(w.Op, e.EventID)}
+		case repeat:
+			answer.Receipt = w.repeated(f.known.receipt)
+		case adopt:
+			if answer.Receipt, err = w.adopt(ctx, e, f); err != nil {
+				return err
 			}
-			r.Trace.Consistency = consistencyOf(r.Status)
-			r.Trace = o.trace(r.Trace)
-			r.LatencyMS = r.Trace.LatencyMS
-			if w.warning != "" && r.Status != abi.StatusNotRetained {
-				r.Warnings = append(r.Warnings, w.warning)
+		case settle:
+			known := cmp.Or(f.known, f.perhapsSent(e))
+			receipt, resend, err := w.settle(ctx, known, &next)
+			if err != nil {
+				return err
 			}
-			answers[w.at] = abi.ReceiptOrError{Receipt: r}
+			if resend {
+				w.sending = append(w.sending, next)
+			} else {
+				answer.Receipt = w.repeated(receipt)
+			}
+		case sendRest:
+			next.resume = &abi.Resume{Missing: f.lookup.Missing, Markers: []string{}}
+			w.sending = append(w.sending, next)
+		case sendWarned:
+			next.warning = f.mayDouble()
+			w.sending = append(w.sending, next)
+		case send:
+			w.sending = append(w.sending, next)
+		case oneByOne:
+			w.sending, w.separately = nil, true
+			return nil
 		}
 	}
 	return nil
 }
 
-// firstConflict is the first conflict in a guest's answer; nil when there is none. One of keys comes from reads before
-// and after another host's commit.
+// confirmKnown commits under the lock before events are answered as recorded before, if hosts share the store and the
+// write has not committed anything: what was read may be on no standby of the database yet, and this answer outlasts a
+// failover as the first one does. If it fails, these events have no answer.
+func (w *write) confirmKnown(ctx context.Context) error {
+	duplicate := func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }
+	if w.lock.written() || w.lock.anew() || !slices.ContainsFunc(w.answers, duplicate) {
+		return nil
+	}
+	err := w.lock.commit(ctx, new(state.Batch), lastCommit)
+	for i, a := range w.answers {
+		if err != nil && duplicate(a) {
+			w.answers[i] = abi.ReceiptOrError{}
+		}
+	}
+	return err
+}
+
+// send enters record_event for one event and record_events for several. Before the first native call that is not a read
+// leaves, the ledger says that they are on their way: so whatever happens afterwards, even a crash, it knows that
+// something may have arrived.
+func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
+	w.OnWrite = func() error { return w.noteSending(ctx) }
+	if len(w.sending) == 1 {
+		w.Op = abi.OpRecordEvent
+		one, receipt := w.sending[0], new(abi.WriteReceipt)
+		err := w.enterWith(ctx, &abi.Envelope{Resume: one.resume, Body: abi.Marshal(one.event)}, receipt)
+		return []abi.ReceiptOrError{{Receipt: receipt}}, err
+	}
+	w.Op = abi.OpRecordEvents
+	in, out := &abi.EventBatch{Events: make([]abi.MemoryEvent, len(w.sending))}, new(abi.BatchReceipts)
+	for i, one := range w.sending {
+		in.Events[i] = *one.event
+	}
+	if err := w.enter(ctx, in, out); err != nil {
+		return nil, err
+	}
+	if len(out.Receipts) != len(w.sending) {
+		return nil, w.contractBreach(fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts),
+			len(w.sending)))
+	}
+	return out.Receipts, nil
+}
+
+// noteSending writes to the ledger that the events are about to be sent.
+func (w *write) noteSending(ctx context.Context) error {
+	var b state.Batch
+	now := w.slot.host.now()
+	w.lock.sending = nil
+	for _, one := range w.sending {
+		w.lock.sending = append(w.lock.sending, one.event.EventID)
+		entry := &ledgerEntry{hash: one.hash, state: deliverySent, sentAt: now, session: one.event.SessionID}
+		if one.resume != nil { // the markers of the first attempt stay known
+			entry.state, entry.receipt = deliveryReceived,
+				&abi.WriteReceipt{EventID: one.event.EventID, Status: abi.StatusUncertain,
+					NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: one.resume.Markers,
+					Warnings: []string{}}
+		}
+		putLedger(&b, w.scope, w.state.Space(), one.event.EventID, entry)
+	}
+	return w.keep(ctx, &b)
+}
+
+// judge goes through the guest's answers: receipts and what they mean for the ledger, errors, breaches of the contract.
+// It returns a breach that cannot be pinned to one event because nothing was sent; the answer as a whole then fails.
+func (w *write) judge(received []abi.ReceiptOrError) error {
+	batch, now := &w.state.Batch, w.slot.host.now()
+	for i, one := range w.sending {
+		r := received[i]
+		if r.Error != nil {
+			w.answers[one.at] = abi.ReceiptOrError{EventID: one.event.EventID, Error: w.notDelivered(one, r.Error)}
+			continue
+		}
+		if wrong := answercheck.WrongReceipt(r.Receipt); wrong != "" {
+			breach := w.contractBreach(wrong)
+			if !w.inDoubt(breach) {
+				return breach
+			}
+			w.slot.host.uncertainEvents.Add(1)
+			w.answers[one.at].Receipt = w.uncertainReceipt(one.event.EventID, nil, breach) // the ledger has it as sent
+			w.accepted = append(w.accepted, one.event)
+			received[i].Receipt = nil
+			continue
+		}
+		w.complete(r.Receipt, one.event)
+		w.accepted = append(w.accepted, one.event)
+		putLedger(batch, w.scope, w.state.Space(), one.event.EventID,
+			&ledgerEntry{hash: one.hash, state: deliveryReceived, sentAt: now, session: one.event.SessionID,
+				receipt: r.Receipt})
+	}
+	return nil
+}
+
+// inDoubt reports whether a write that ended with e may have arrived, in whole or in part.
+func (o *operation) inDoubt(e *abi.Error) bool {
+	return o.Noted && o.Effect != egress.EffectNone && !e.NothingStored
+}
+
+// notDelivered judges one event of a batch that the guest answered with an error.
+func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
+	e := w.provider.plugin.Failed(w.Op, failure)
+	switch {
+	case w.inDoubt(e):
+		w.slot.host.uncertainEvents.Add(1)
+		w.accepted = append(w.accepted, one.event)
+		return w.doubted(e)
+	case w.Noted:
+		dropLedger(&w.state.Batch, w.state.Space(), one.event.EventID)
+	}
+	return e
+}
+
+// judgeFailure answers a write that failed as a whole. If nothing can have arrived, the ledger forgets the events and
+// the error stands. Otherwise they are uncertain: after a time-out or an answer that breaks the contract they get
+// receipts that say so, after another error its own words.
+func (w *write) judgeFailure(ctx context.Context, failure error) error {
+	if !w.Noted {
+		return failure
+	}
+	e := abi.AsError(failure)
+	if !w.inDoubt(e) {
+		var b state.Batch
+		for _, one := range w.sending {
+			if one.resume == nil {
+				dropLedger(&b, w.state.Space(), one.event.EventID)
+			}
+		}
+		if err := w.keep(ctx, &b); err != nil {
+			w.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)
+		}
+		return e
+	}
+	w.slot.host.uncertainEvents.Add(int64(len(w.sending)))
+	events := make([]*abi.MemoryEvent, len(w.sending))
+	for i, one := range w.sending {
+		events[i] = one.event
+	}
+	// perhaps the caller does not record them again
+	if err := w.commitArchived(ctx, new(state.Batch), moreFollow, events...); err != nil {
+		w.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
+	}
+	switch {
+	case w.lock.late:
+		w.answerLate(e)
+		return nil
+	case e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach:
+		return w.doubted(e)
+	}
+	for _, one := range w.sending {
+		w.answers[one.at].Receipt = w.uncertainReceipt(one.event.EventID, nil, e)
+	}
+	return nil
+}
+
+// commitWrite commits what guest and judge wrote, and frees the lock. done is false if the events are not recorded as
+// received: then they are answered already, or get the error.
+func (w *write) commitWrite(ctx context.Context) (done bool, err error) {
+	if err := w.slot.host.sweepLedger(ctx, &w.state.Batch); err != nil {
+		return false, err
+	}
+	err = w.commitLast(ctx, w.accepted...)
+	if err == nil {
+		return true, nil
+	}
+	if w.Noted {
+		w.slot.host.uncertainEvents.Add(int64(len(w.sending)))
+		if w.lock.late {
+			w.answerLate(abi.AsError(err))
+			return false, nil
+		}
+	}
+	return false, err
+}
+
+// acknowledge notes what callers are told, and then builds their answers.
+func (w *write) acknowledge(received []abi.ReceiptOrError) {
+	w.noteReceipts(received)
+	for i, one := range w.sending {
+		r := received[i].Receipt
+		if r == nil {
+			continue
+		}
+		if r.Trace == nil {
+			r.Trace = &abi.Trace{NativeIDs: r.NativeIDs}
+		}
+		r.Trace.Consistency = consistencyOf(r.Status)
+		r.Trace = w.trace(r.Trace)
+		r.LatencyMS = r.Trace.LatencyMS
+		if one.warning != "" && r.Status != abi.StatusNotRetained {
+			r.Warnings = append(r.Warnings, one.warning)
+		}
+		w.answers[one.at] = abi.ReceiptOrError{Receipt: r}
+	}
+}
+
+// firstConflict is the first conflict in a guest's answer; nil if there is none. One of keys comes from reads before and
+// after another host's commit.
 func firstConflict(received []abi.ReceiptOrError, err error) error {
 	if err != nil && abi.CodeOf(err) == abi.CodeConflict {
 		return err
@@ -327,60 +460,4 @@ func firstConflict(received []abi.ReceiptOrError, err error) error {
 		}
 	}
 	return nil
-}
-
-// callRecord enters record_event for one event and record_events for several.
-func (o *operation) callRecord(ctx context.Context, fresh []pendingWrite) ([]abi.ReceiptOrError, error) {
-	if len(fresh) == 1 {
-		o.Op = abi.OpRecordEvent
-		o.resume = fresh[0].resume
-		receipt := new(abi.WriteReceipt)
-		err := o.enter(ctx, fresh[0].event, receipt)
-		return []abi.ReceiptOrError{{Receipt: receipt}}, err
-	}
-	o.Op = abi.OpRecordEvents
-	in, out := &abi.EventBatch{Events: make([]abi.MemoryEvent, len(fresh))}, new(abi.BatchReceipts)
-	for i, w := range fresh {
-		in.Events[i] = *w.event
-	}
-	if err := o.enter(ctx, in, out); err != nil {
-		return nil, err
-	}
-	if len(out.Receipts) != len(fresh) {
-		return nil, o.contractBreach(fmt.Sprintf("answered %d receipts for %d events", len(out.Receipts), len(fresh)))
-	}
-	return out.Receipts, nil
-}
-
-// own fills in the host's fields of a guest's receipt.
-func (o *operation) own(r *abi.WriteReceipt, e *abi.MemoryEvent) {
-	r.EventID, r.Duplicate, r.RetryAfterMS = e.EventID, false, nil
-	if !answercheck.Undecided(r.Status) {
-		return
-	}
-	if !o.provider.has(abi.OpFindEvent) {
-		r.Warnings = append(r.Warnings, warnNoFind)
-		return
-	}
-	r.RetryAfterMS = afterMS(o.provider.settle())
-}
-
-// skipAll answers writes while the slot is read-only. The guest is not entered.
-func (o *operation) skipAll(ctx context.Context, sc *scopeState, events []*abi.MemoryEvent,
-	answers []abi.ReceiptOrError) error {
-	if err := o.at(ctx, sc); err != nil {
-		return err
-	}
-	for i, e := range events {
-		answers[i].Receipt = o.skipped(e, warnReadOnly)
-	}
-	return nil
-}
-
-// skipped is the receipt of an event that read-only kept out.
-func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
-	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone,
-		Warnings: []string{warning}, Trace: o.trace(nil)}
-	r.LatencyMS = r.Trace.LatencyMS
-	return r
 }

@@ -1,0 +1,130 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
+)
+
+// Hosts that share a store agree on facts: mode, provider, and each scope's generation. An operation learns first what
+// other hosts have changed. Where one process owns the store, Look reads nothing: what this process knows is right.
+
+// tableShared holds facts about the slot: sharedForgetful -> 1 byte, sharedServing -> servedRecord.
+const tableShared state.Table = "shared"
+
+// sharedForgetful is 1 once anything was forgotten, else 0.
+const sharedForgetful = "forgetful"
+
+// The places of the facts in factsOf.
+const (
+	factMode = iota
+	factForgetful
+	factServing
+	factScopeMode // from here on those of a scope
+	factScope
+)
+
+// factsOf are the records that every operation depends on, and those that every operation of a scope does.
+func factsOf(sc *scopeState) []fleet.Ref {
+	refs := []fleet.Ref{{Table: tableModes, Key: []byte(modeOfSlot)}, {Table: tableShared, Key: []byte(sharedForgetful)},
+		servingRef()}
+	if sc == nil {
+		return refs
+	}
+	return append(refs, fleet.Ref{Table: tableModes, Key: modeKey(sc)}, fleet.Ref{Table: tableScopes, Key: sc.key[:]})
+}
+
+// ensureFacts writes the facts that all scopes share unless they are there.
+func (s *Slot) ensureFacts(ctx context.Context) error {
+	mode, err := json.Marshal(s.wall.Mode(wall.Slot))
+	if err != nil {
+		return err
+	}
+	forgetful := []byte{0}
+	if s.host.forgetful.Load() {
+		forgetful[0] = 1
+	}
+	refs := factsOf(nil)
+	if err := s.host.fleet.Ensure(ctx, refs[factMode], mode); err != nil {
+		return stateError(err)
+	}
+	return stateError(s.host.fleet.Ensure(ctx, refs[factForgetful], forgetful))
+}
+
+// look learns what other hosts may have changed of a scope, or for nil of the slot, for an operation of a provider.
+//
+// Errors: unavailable (provider_changed) when another provider serves; those of the store.
+func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly bool, err error) {
+	values, err := s.host.fleet.Look(ctx, factsOf(sc)...)
+	if err != nil || values == nil {
+		return false, stateError(err)
+	}
+	return s.learn(p, sc, values)
+}
+
+// learn takes over facts as they were read, and reports whether they make the scope, or for nil the slot, read-only.
+func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
+	if values == nil {
+		return false, nil
+	}
+	if p.served != nil && !bytes.Equal(p.served, values[factServing]) { // one that is being tried serves nobody
+		return false, errProviderChanged()
+	}
+	if bytes.Equal(values[factForgetful], []byte{1}) {
+		s.host.forgetful.Store(true)
+	}
+	slot, err := parseMode(values[factMode])
+	if err != nil {
+		return false, err
+	}
+	modes := map[wall.Scope]wall.Mode{wall.Slot: slot}
+	if sc != nil {
+		scope, err := parseMode(values[factScopeMode])
+		if err != nil {
+			return false, err
+		}
+		modes[sc.wallKey()] = scope
+		generation := int64(1)
+		if values[factScope] != nil {
+			record, err := parseScope(values[factScope])
+			if err != nil {
+				return false, err
+			}
+			generation = record.Generation
+		}
+		sc.raise(generation)
+	}
+	s.wall.Set(modes)
+	return slot.ReadOnly || modes[sc.wallKey()].ReadOnly, nil
+}
+
+// raise notes a generation that was read, unless a newer one is known. Generations only grow.
+func (s *scopeState) raise(generation int64) {
+	for {
+		known := s.generation.Load()
+		if known >= generation || s.generation.CompareAndSwap(known, generation) {
+			return
+		}
+	}
+}
+
+// learnUnderLock is learn for a write that has the scope's lock in this process: it learns the scope's record too.
+func (s *Slot) learnUnderLock(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
+	if values == nil {
+		return false, nil
+	}
+	record := new(scopeRecord)
+	if stored := values[factScope]; stored != nil {
+		if record, err = parseScope(stored); err != nil {
+			return false, err
+		}
+	}
+	sc.reading.Lock()
+	sc.record.NativeScope, sc.record.Since, sc.record.Erasing = record.NativeScope, record.Since, record.Erasing
+	sc.reading.Unlock()
+	return s.learn(p, sc, values)
+}

@@ -1,0 +1,170 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
+)
+
+// This file has the answers that the host makes to writes: receipts of its own, and what it adds to those of guests.
+
+// repeated is the answer to an event that was recorded before: its first receipt at its present status. It is called a
+// duplicate only when it is known to have arrived.
+func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
+	r := *receipt
+	if r.Duplicate = !answercheck.Undecided(r.Status); r.Duplicate {
+		r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
+	}
+	r.Trace = o.trace(&abi.Trace{Consistency: consistencyOf(r.Status), NativeIDs: r.NativeIDs})
+	r.LatencyMS = r.Trace.LatencyMS
+	return &r
+}
+
+// Warnings of the host, each with its stable code.
+const (
+	warnDuplicate = "duplicate_event: this event_id was recorded before; this is its first receipt"
+	warnReadOnly  = "read_only: the slot is read-only, nothing was recorded"
+	warnTest      = "read_only: this is a test session, nothing was recorded"
+)
+
+// skipped is the receipt of an event that read-only kept out.
+func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone,
+		Warnings: []string{warning}, Trace: o.trace(nil)}
+	r.LatencyMS = r.Trace.LatencyMS
+	return r
+}
+
+// complete fills in the host's fields of a guest's receipt.
+func (o *operation) complete(r *abi.WriteReceipt, e *abi.MemoryEvent) {
+	r.EventID, r.Duplicate, r.RetryAfterMS = e.EventID, false, nil
+	if !answercheck.Undecided(r.Status) {
+		return
+	}
+	if !o.provider.has(abi.OpFindEvent) {
+		r.Warnings = append(r.Warnings, warnNoFind)
+		return
+	}
+	r.RetryAfterMS = afterMS(o.provider.settle())
+}
+
+// Warnings about deliveries.
+const (
+	warnUncertain = "delivery_uncertain: "
+	warnNoFind    = warnUncertain + "it may have reached the backend or not, and the provider cannot look it up " +
+		"(no find_event): the host does not send it again"
+	warnFound     = "delivery_found: the backend has it, though its first receipt was lost"
+	hintUncertain = "it is not known whether the event was stored; " +
+		"record it again: the host asks the backend before it sends anything twice"
+	hintNoFind = "it is not known whether the event was stored, and the provider cannot look it up (no find_event): " +
+		"recording it again sends nothing"
+)
+
+// doubted completes the error of a write that may have arrived in part: it can be settled, and so retried, if the
+// provider can look the event up.
+func (o *operation) doubted(e *abi.Error) *abi.Error {
+	told := *e
+	told.Retryable = o.provider.has(abi.OpFindEvent)
+	if told.Retryable {
+		told.Hint = joinHints(e.Hint, hintUncertain)
+	} else {
+		told.Hint = joinHints(e.Hint, hintNoFind)
+	}
+	return &told
+}
+
+// afterMS is a time to wait in ms, at least 1.
+func afterMS(d time.Duration) *int64 {
+	ms := max(d.Milliseconds(), 1)
+	return &ms
+}
+
+// uncertainReceipt says that the outcome of a write is unknown, and why as far as is known.
+func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.Error) *abi.WriteReceipt {
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{},
+		NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
+	if r.Markers == nil {
+		r.Markers = []string{}
+	}
+	if !o.provider.has(abi.OpFindEvent) {
+		r.Warnings = append(r.Warnings, warnNoFind)
+	} else {
+		r.Warnings = append(r.Warnings, warnUncertain+hintUncertain)
+		r.RetryAfterMS = afterMS(o.provider.settle())
+	}
+	t := &abi.Trace{Consistency: consistencyOf(r.Status)}
+	if why != nil {
+		r.Warnings[0] += fmt.Sprintf(" (%s: %s)", why.Code, why.Message)
+		t.Details = map[string]abi.Raw{"error": abi.Marshal(why)}
+	}
+	r.Trace = o.trace(t)
+	r.LatencyMS = r.Trace.LatencyMS
+	return r
+}
+
+// answerLate answers events that were sent by a late write: they are uncertain, and their receipts say why.
+func (w *write) answerLate(why *abi.Error) {
+	for _, one := range w.sending {
+		r := w.uncertainReceipt(one.event.EventID, nil, why)
+		r.Warnings = append(r.Warnings, warnLateWrite+"host "+w.slot.host.name+" sent it after its session had ended, when "+
+			"another host may have acted for the scope")
+		w.answers[one.at].Receipt = r
+	}
+}
+
+// stillOpen is the receipt of an event whose outcome is still unknown. After so many ms recording it again can settle
+// it; nil where nothing can.
+func (o *operation) stillOpen(known *ledgerEntry, eventID string, why *abi.Error, afterMS *int64) *abi.WriteReceipt {
+	var r abi.WriteReceipt
+	if known.receipt == nil {
+		r = *o.uncertainReceipt(eventID, nil, why)
+	} else {
+		r = *known.receipt
+		if !slices.Contains(r.Warnings, warnNoFind) {
+			r.Warnings = append(slices.Clone(r.Warnings),
+				warnUncertain+"the backend does not say yet whether it has all of it")
+		}
+	}
+	r.RetryAfterMS = afterMS
+	return &r
+}
+
+// later is why a look-up did not decide, and when to ask again.
+func later(retryAfterMS *int64, message string) *abi.Error {
+	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("%s; ask again in %d ms", message, *retryAfterMS))
+	e.RetryAfterMS = retryAfterMS
+	return e
+}
+
+// errOtherContent is the answer to an event whose id has other content in the ledger.
+func errOtherContent(op, eventID string) *abi.Error {
+	e := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was recorded before with other content",
+		eventID)).WithReason("event_content")
+	e.Operation = op
+	return e
+}
+
+// mayDouble is the warning of an event that may be stored twice now.
+func (f *facts) mayDouble() string {
+	if f.lookup != nil {
+		return fmt.Sprintf(warnMayDouble, "the backend cannot tell whether it has the event")
+	}
+	return fmt.Sprintf(warnMayDouble, f.notAsked)
+}
+
+// consistencyOf is what a write's status says of consistency.
+func consistencyOf(status abi.WriteStatus) string {
+	switch status {
+	case abi.StatusQueued:
+		return "queued"
+	case abi.StatusCommitted:
+		return "committed"
+	case abi.StatusNotRetained:
+		return "" // nothing was kept that could be consistent
+	default:
+		return "pending"
+	}
+}

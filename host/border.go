@@ -1,0 +1,210 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// This file is the slot's outer border: what stands around every operation of the contract, and needs to know only what
+// was asked and answered. What needs the provider, its native calls or the guest's time is inside: begin and end in
+// operation.go, once for each use of a provider.
+
+// asked is an operation of the contract as its caller asked for it.
+type asked struct {
+	name    string
+	request abi.Encodable
+}
+
+// A concern stands around an operation. It may refuse it, or change its context; leave gets what the caller gets.
+type concern func(ctx context.Context, a asked) (inside context.Context, leave func(answer abi.Encodable, err error),
+	err error)
+
+// concerns are those of every operation, the outermost first:
+//
+//   - The recorder comes first: what it notes is exactly what passed between slot and caller.
+//   - The exchange log is inside a recording, which counts how often the clock is read.
+//   - The gate is the last one before a provider is chosen: what has waited at it finds the new provider.
+func (s *Slot) concerns() []concern {
+	return []concern{s.recordExchange, s.logExchange, s.passGate}
+}
+
+// perform runs an operation of the contract: through the concerns, and then by route.
+func perform[A abi.Encodable](ctx context.Context, s *Slot, name string, request abi.Encodable,
+	do func(ctx context.Context) (A, error)) (answer A, err error) {
+	for _, enter := range s.concerns() {
+		inside, leave, refused := enter(ctx, asked{name, request})
+		if refused != nil {
+			return answer, refused
+		}
+		ctx = inside
+		defer func() { leave(answer, err) }()
+	}
+	return route(ctx, s, do)
+}
+
+// route runs an operation at the provider that serves, and again if that turns out to be another one by now, which this
+// host then loads first. The operation itself holds the provider (begin), one use at a time, so that a swap waits for
+// no more than a use.
+func route[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
+	for {
+		answer, err := do(ctx)
+		if !isProviderChanged(err) {
+			return answer, err
+		}
+		if err := s.loadServing(ctx); err != nil {
+			return answer, err
+		}
+	}
+}
+
+// ignore is the leave of a concern that does nothing about an operation.
+func ignore(abi.Encodable, error) {}
+
+// recordExchange notes in the cassette what is asked and answered. What a follower does is left out.
+func (s *Slot) recordExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+	if s.host.begin == nil || s.following != nil {
+		return ctx, ignore, nil
+	}
+	return s.host.begin(ctx, a.name, a.request)
+}
+
+// logExchange calls Options.OnExchange, unless the operation is a part of another one.
+func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+	h := s.host
+	if h.options.OnExchange == nil && h.begin == nil || s.following != nil {
+		return ctx, ignore, nil
+	}
+	began, at, costs := time.Now(), h.now(), new(account) // read while recording, too: a cassette counts the reads
+	if h.options.OnExchange == nil || accountOf(ctx) != nil {
+		return ctx, ignore, nil
+	}
+	return context.WithValue(ctx, accountKey{}, costs), func(answer abi.Encodable, err error) {
+		x := &Exchange{Operation: a.name, Origin: OriginOf(ctx), At: at, Latency: time.Since(began), Request: a.request,
+			clean: s.redact}
+		if err != nil {
+			x.Error, x.Trace = abi.AsError(err), costs.trace(a.name, x.Latency)
+		} else {
+			x.Answer = answer
+		}
+		h.options.OnExchange(x)
+	}, nil
+}
+
+// passGate makes writes wait while another provider takes the serving one's place (follower.go).
+//
+// Errors: timeout (busy) if ctx ends first.
+func (s *Slot) passGate(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+	switch a.name {
+	case abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpForget:
+	default:
+		return ctx, ignore, nil
+	}
+	if err := s.gate.Enter(ctx); err != nil {
+		e := abi.WrapError(abi.CodeTimeout, "another provider takes over at this moment", err).WithReason("busy")
+		e.Operation = a.name
+		return ctx, ignore, e
+	}
+	return ctx, func(abi.Encodable, error) { s.gate.Leave() }, nil
+}
+
+// Exchange is one operation of the contract as its caller saw it, for a log of the run.
+type Exchange struct {
+	Operation string
+	// Origin is what WithOrigin said; empty without it.
+	Origin string
+	// At is when it began, by the host's clock; Latency is how long it took.
+	At      time.Time
+	Latency time.Duration
+	Request abi.Encodable
+	// Answer is nil if Error is set.
+	Answer abi.Encodable
+	Error  *abi.Error
+	// Trace is what the host knows of an operation that failed: scope, native calls, times. Nil if the guest was not
+	// entered. An answer carries its own trace.
+	Trace *abi.Trace
+
+	clean func([]byte) []byte
+}
+
+// Redact removes the operator's secrets from a text about the exchange.
+func (x *Exchange) Redact(text []byte) []byte { return x.clean(text) }
+
+// redact removes the secrets of the serving provider.
+func (s *Slot) redact(text []byte) []byte {
+	if v := s.current.Load(); v != nil {
+		return v.provider.network.Redactor().Bytes(text)
+	}
+	return text
+}
+
+// account collects what the calls of an operation cost, for an operation that fails and so has no trace of its own.
+type account struct {
+	mu      sync.Mutex
+	last    *operation
+	io      []abi.IO
+	backend time.Duration
+	inGuest time.Duration
+	counted map[*operation]int // how many native calls of each were counted
+}
+
+type accountKey struct{}
+
+func accountOf(ctx context.Context) *account {
+	a, _ := ctx.Value(accountKey{}).(*account)
+	return a
+}
+
+// add counts one entry into a guest. An operation that enters several times, as a reset does, counts its native calls
+// once each.
+func (a *account) add(o *operation) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counted == nil {
+		a.counted = map[*operation]int{}
+	}
+	before := a.counted[o]
+	a.counted[o] = len(o.IO)
+	for _, io := range o.IO[before:] {
+		a.io = append(a.io, io)
+		a.backend += time.Duration(io.MS * float64(time.Millisecond))
+	}
+	a.last, a.inGuest = o, a.inGuest+o.Guest
+}
+
+// trace is what the host knows of an operation that failed.
+func (a *account) trace(name string, took time.Duration) *abi.Trace {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		return nil
+	}
+	p := a.last.provider
+	return &abi.Trace{Operation: name, BackendName: p.name, ConditionKind: p.kind, Scope: a.last.memoryScope(),
+		Generation: a.last.generation, Host: a.last.slot.host.name, Tokenizer: p.tokens.Name(),
+		NativeOperation: routesOf(a.io), IO: a.io, LatencyMS: ms(took), BackendMS: ms(a.backend),
+		PluginMS: ms(max(0, a.inGuest-a.backend)),
+		HostMS:   ms(max(0, took-a.inGuest))}
+}
+
+// OriginPage is the origin of what a person asked from the slot's page in the browser.
+const OriginPage = "page"
+
+type originKey struct{}
+
+// WithOrigin says where the operations of ctx come from, for Observation and Exchange: one short word of the caller's,
+// as OriginPage. The slot treats all operations alike.
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	return context.WithValue(ctx, originKey{}, origin)
+}
+
+// OriginOf is what WithOrigin said; "" without it.
+func OriginOf(ctx context.Context) string {
+	origin, _ := ctx.Value(originKey{}).(string)
+	return origin
+}

@@ -1,0 +1,172 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// This file finds out from the backend what became of an event.
+
+// defaultSettle is how long after sending a request can still land, for a module that does not say.
+const defaultSettle = 30 * time.Second
+
+func (p *Provider) settle() time.Duration {
+	if ms := p.module.Manifest.SettleMS; ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return defaultSettle
+}
+
+// settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend:
+// then nothing of the event has arrived, or w.resume says what. Only once no earlier request can still land is absence
+// believed, and partial too.
+func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt,
+	resend bool, err error) {
+	if !o.provider.has(abi.OpFindEvent) {
+		return o.stillOpen(known, w.event.EventID, nil, nil), false, nil
+	}
+	// Before the look: what lands between the backend's answer and a later reading of the clock was not seen.
+	wait := o.untilSettled(ctx, w.event.EventID, known)
+	found, failure := o.findEvent(ctx, w.event.EventID, w.event.SessionID, known)
+	if failure != nil {
+		e := abi.AsError(failure)
+		after := e.RetryAfterMS
+		if after == nil {
+			after = afterMS(time.Second)
+		}
+		return o.stillOpen(known, w.event.EventID, e, after), false, nil
+	}
+	switch {
+	case found.Found == answercheck.FoundPresent:
+		entry := o.provider.found(w.event.EventID, known, found)
+		var b state.Batch
+		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
+		if err := o.commitArchived(ctx, &b, moreFollow, w.event); err != nil {
+			return nil, false, err
+		}
+		return entry.receipt, false, nil
+	case found.Found == answercheck.FoundUnknown:
+		after := found.RetryAfterMS
+		if after == nil {
+			after = afterMS(max(wait, time.Second))
+		}
+		return o.stillOpen(known, w.event.EventID, later(after, "the backend cannot tell yet"), after), false, nil
+	case wait > 0:
+		after := afterMS(wait)
+		has := "nothing"
+		if found.Found == answercheck.FoundPartial {
+			has = "a part"
+		}
+		return o.stillOpen(known, w.event.EventID, later(after, "the backend has "+has+" of it, and an earlier request "+
+			"may still land"), after), false, nil
+	case found.Found == answercheck.FoundPartial:
+		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.markers()}
+	}
+	return nil, true, nil
+}
+
+// adopt notes that the backend turned out to have an event that the ledger does not know.
+func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *facts) (*abi.WriteReceipt, error) {
+	perhaps := f.perhapsSent(e)
+	perhaps.sentAt = w.slot.host.now()
+	known := w.provider.found(e.EventID, perhaps, f.lookup)
+	var b state.Batch
+	putLedger(&b, w.scope, w.state.Space(), e.EventID, known)
+	if err := w.commitArchived(ctx, &b, moreFollow, e); err != nil {
+		return nil, err
+	}
+	return w.repeated(known.receipt), nil
+}
+
+// findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
+func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
+	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
+	ctx, child := o.slot.beginOn(ctx, o.provider, abi.OpFindEvent)
+	defer child.end(&err)
+	child.ioFrom, child.lock = o.ioFrom, o.lock
+	if err = child.at(ctx, o.scope); err != nil {
+		return nil, err
+	}
+	found = new(abi.FindEventAnswer)
+	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, SessionID: sessionID, Markers: known.markers(),
+		SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
+	o.IO = append(o.IO, child.IO...)
+	o.Backend += child.Backend
+	o.Guest += child.Guest
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has
+// gone back behind the time of sending, that time becomes the present one, so that the wait has an end. What another
+// host had sent before it ended counts as sent up to an operation's time ahead (inherit).
+func (o *operation) untilSettled(ctx context.Context, eventID string, known *ledgerEntry) time.Duration {
+	now := o.slot.host.now()
+	if known.sentAt.After(now.Add(o.provider.deadline(abi.OpRecordEvent) + time.Second)) {
+		known.sentAt = now
+		var b state.Batch
+		putLedger(&b, o.scope, o.state.Space(), eventID, known)
+		if err := o.keep(ctx, &b); err != nil {
+			o.provider.logger.Warn("the clock went back, and the ledger cannot be corrected", "error", err)
+		}
+	}
+	return max(0, o.provider.settle()-now.Sub(known.sentAt))
+}
+
+// found is the record of an event that the backend turned out to have. With an immediate backend it is then committed;
+// with others readiness has to see it first.
+func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
+	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs,
+		NativeIDsKind: abi.NativeIDsFinal,
+		Markers:       known.markers(), Warnings: []string{warnFound}}
+	if len(r.Markers) == 0 && answer.Markers != nil {
+		r.Markers = answer.Markers // those of the receipt went down with it
+	}
+	if len(r.NativeIDs) == 0 {
+		r.NativeIDs, r.NativeIDsKind = []string{}, abi.NativeIDsNone
+	}
+	if p.consistency == answercheck.ConsistencyImmediate || !p.has(abi.OpReadiness) {
+		r.Status, r.Markers = abi.StatusCommitted, []string{}
+	}
+	return &ledgerEntry{hash: known.hash, state: deliveryReceived, sentAt: known.sentAt, session: known.session,
+		receipt: r}
+}
+
+// Values of tableTrimmed: why an event that the ledger does not know may have been recorded before.
+const (
+	trimmedByRetention byte = 1 // retention has dropped receipts
+	trimmedByLoss      byte = 2 // the backend had the scope before this data folder had
+)
+
+const (
+	warnScopeExisted = "scope_existed: the backend had this scope before the data folder did: an event that the " +
+		"folder does not know is looked up before it is sent"
+	warnNotLookedUp = "scope_existed: the backend had this scope before the data folder did, and " +
+		"memory.lookup_existing is off: what the folder does not know is sent, and what was recorded before is doubled"
+	warnMayDouble = "delivery_unverified: the backend had this scope before the data folder did, and %s: if the " +
+		"event " +
+		"was recorded before, it is stored twice now"
+)
+
+// noteExisted adds to a batch that the backend had a scope before this data folder was first used with it: the folder
+// is new or was lost, and another one may have recorded events. A control without a backend has its scopes from its
+// configuration.
+func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
+	first := o.scope.record.Since == ""
+	if !first || receipt.Existed == nil || !*receipt.Existed || len(o.provider.module.Manifest.Origins) == 0 {
+		return
+	}
+	space := o.state.Space()
+	b.PutRecord(tableTrimmed, space[:], []byte{trimmedByLoss})
+	warning := warnScopeExisted
+	if o.provider.config.NoLookup {
+		warning = warnNotLookedUp
+	}
+	receipt.Warnings = append(receipt.Warnings, warning)
+}
