@@ -5,12 +5,12 @@ PLUGINS    := $(GO) run ./internal/authoring/toolchain/cmd/plugins
 RELEASER   := github.com/goreleaser/goreleaser/v2@v2.16.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 GOLANGCI   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
-# The race detector needs a C compiler; nothing else of the project does.
-RACE       ?= $(if $(shell command -v "$$($(GO) env CC)"),-race)
+# RACE=-race tests with the race detector, which needs a C compiler; nothing else of the project does.
+RACE       ?=
 # Each operating system and each processor once; a release compiles all six.
 TARGETS    := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help run cluster fill test-cluster load many soak check-deploy test test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run cluster fill test-cluster load many soak check-deploy test test-all test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -37,9 +37,9 @@ ONE_THREAD := ./abi/... ./sdk/... ./plugins/... ./examples/... ./internal/test/c
 # The longest come first, so that none of them runs alone at the end.
 THREADS = ./host ./cmd/memhost $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_THREAD))")
 
-test: tools ## all tests that need Go alone; with the race detector where threads are, and a C compiler exists
-	@echo "every package is shown when it is done: four to ten minutes on two cores with the race detector, more the first time"
-	@test -n "$(RACE)" || echo "without the race detector: no C compiler $$($(GO) env CC) here"
+test: tools ## all tests that need Go alone, in their short form (make test-all: long, and with the race detector)
+	@echo "each package is printed when it is done; some minutes on two cores, more the first time"
+	@echo "left to make test-all: the race detector, long forms (CONTRIBUTING.md lists them), and real servers and programs"
 	@began=$$(date +%s); code=0; : >bin/tests.txt; $(MAKE) -s -k -j2 test-threads test-others || code=1; \
 	awk -v s=$$(($$(date +%s)-began)) '{t+=$$1; f+=$$2; k+=$$3; e+=$$4} END {printf "\nTotal: %d tests, %d failed, %d skipped, " \
 		"%d build errors, in %d min %02d s\n", t, f, k, e, s/60, s%60}' bin/tests.txt; exit $$code
@@ -56,13 +56,18 @@ test-others: # the other half: one thread, the tools, and the module for PicoCla
 	(cd integrations/picoclaw && ../../bin/gotestsum $(GOTESTSUM) -- $(TESTFLAGS) $(RACE) ./...) || code=1; \
 	exit $$code
 
+test-all: ## the tests with the race detector, then the long forms; wants a C compiler (half an hour)
+	$(MAKE) test RACE=-race
+	$(MAKE) test-long RACE=-race
+
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
 
-test-long: ## what make test leaves out where it has the race detector (CONTRIBUTING.md lists it)
+test-long: export MEMHOST_TESTS = long
+test-long: ## the long forms that make test leaves out (CONTRIBUTING.md lists them; RACE=-race: with the race detector, too)
 	$(if $(RACE),$(GO) test $(TESTFLAGS) $(RACE) -short -count=1 $(ONE_THREAD))
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad|BadShadow|ManyEvents' ./host
-	$(GO) test -count=1 -run 'Kill|Flipped' ./internal/state
+	$(GO) test -count=1 -run 'Kill|Flipped' ./internal/state ./internal/state/postgres
 	$(GO) test -count=1 ./internal/engine/meter
 	$(GO) test -count=1 -run '^TestMutated' ./host/internal/guest
 	$(GO) test -count=1 -run '^TestEachFault' ./conformance

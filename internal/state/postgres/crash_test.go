@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestAcknowledgedBatchesSurviveTheServersKill(t *testing.T) {
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Timeout: 30 * time.Second}
 	kills := 10
-	if testing.Short() {
+	if brief.Tests() {
 		kills = 2
 	}
 	const writers = 4

@@ -1,11 +1,17 @@
-// Package brief tells tests to be short: with -short, and under the race detector, which makes a test ten times as
-// long. There one variant of each surface is enough to find races. `make test-long` runs all of them without it.
+// Package brief keeps tests short unless somebody asks for their long form. A contributor runs `go test ./...` after each
+// change, so that is short; `make test-long` sets MEMHOST_TESTS=long. Under the race detector, which makes a test ten
+// times as long, tests are always short: one variant of each surface is enough to find races.
 package brief
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Tests reports whether tests are to be short.
-func Tests() bool { return testing.Short() || Race }
+func Tests() bool {
+	return testing.Short() || Race || os.Getenv("MEMHOST_TESTS") != "long"
+}
 
 // Skip leaves a test, or a variant of one, to make test-long.
 func Skip(t testing.TB) {
