@@ -13,6 +13,11 @@ import (
 	"strings"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	bundlepb "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"google.golang.org/protobuf/encoding/protojson"
 )
 
 var (
@@ -25,7 +30,6 @@ const (
 	// BundleType is the media type of a signature, and the artifact type of its OCI manifest.
 	BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-	bundlePrefix  = "application/vnd.dev.sigstore.bundle"
 	payloadType   = "application/vnd.in-toto+json"
 	statementType = "https://in-toto.io/Statement/v1"
 
@@ -36,13 +40,6 @@ const (
 // Annotations are those of the OCI manifest of a statement of a kind, without its time.
 func Annotations(kind string) map[string]string {
 	return map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": kind}
-}
-
-// bundle is the part of a Sigstore bundle that counts here. A hint is the base64 of the key's SHA-256.
-type bundle struct {
-	MediaType            string         `json:"mediaType"`
-	VerificationMaterial material       `json:"verificationMaterial"`
-	DSSEEnvelope         *dsse.Envelope `json:"dsseEnvelope"`
 }
 
 type statement struct {
@@ -56,12 +53,12 @@ type subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// Sign gives a bundle with a signed statement of a kind about the manifest with this digest, sha256:<hex>. What a
-// Signature says is {}.
-func (k *PrivateKey) Sign(kind, digest string, says json.RawMessage) ([]byte, error) {
+// Sign returns a bundle with a signed statement of a kind about the manifest with this digest, sha256:<hex>. The
+// predicate of a Signature is {}.
+func (k *PrivateKey) Sign(kind, digest string, predicate json.RawMessage) ([]byte, error) {
 	of := strings.TrimPrefix(digest, "sha256:")
 	payload, err := json.Marshal(statement{Type: statementType, PredicateType: kind,
-		Subject: []subject{{Digest: map[string]string{"sha256": of}}}, Predicate: says})
+		Subject: []subject{{Digest: map[string]string{"sha256": of}}}, Predicate: predicate})
 	if err != nil {
 		return nil, err
 	}
@@ -83,54 +80,57 @@ func (k *PrivateKey) Sign(kind, digest string, says json.RawMessage) ([]byte, er
 	})
 }
 
-// Signer is what a bundle says of itself, and is not checked: the ID of a key, or the identity in its certificate.
-func Signer(text []byte) string {
-	var b bundle
-	if err := json.Unmarshal(text, &b); err != nil {
-		return "an unknown key"
+// unchecked reads as much of a bundle as it can, to show what it claims. The result may be empty.
+func unchecked(text []byte) *bundle.Bundle {
+	b := &bundlepb.Bundle{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, b); err != nil {
+		b = &bundlepb.Bundle{}
 	}
-	if b.VerificationMaterial.certificate() != nil {
-		if i, ok := claimed(text); ok {
+	return &bundle.Bundle{Bundle: b}
+}
+
+// Signer returns what a bundle claims about its signer, unchecked: the ID of a key, or the identity in its certificate.
+func Signer(text []byte) string {
+	content, err := unchecked(text).VerificationContent()
+	switch {
+	case err != nil:
+	case content.Certificate() != nil:
+		if i, err := identityOf(content.Certificate()); err == nil {
 			return i.String()
 		}
-		return "a certificate for no identity"
-	}
-	if key := b.VerificationMaterial.PublicKey; key != nil {
-		if id, err := base64.StdEncoding.DecodeString(key.Hint); err == nil && len(id) == sha256.Size {
+		return "a certificate without one identity"
+	case content.PublicKey() != nil:
+		id, err := base64.StdEncoding.DecodeString(content.PublicKey().Hint())
+		if err == nil && len(id) == sha256.Size {
 			return "sha256:" + hex.EncodeToString(id)
 		}
 	}
 	return "an unknown key"
 }
 
-// ErrOtherKey says that a signature is not by the key that it was checked with.
+// ErrOtherKey is returned for a signature by another key than the one it was checked with.
 var ErrOtherKey = errors.New("it is not by this key")
 
-// Statement is what a bundle says, and of which kind that is: not checked unless Verify has accepted the bundle. Both
-// are empty where it cannot be read.
-func Statement(text []byte) (kind string, says json.RawMessage) {
-	var b bundle
+// Statement returns the kind and the predicate of a bundle's statement, unchecked unless Verify has accepted the bundle.
+// Both are empty if it cannot be read.
+func Statement(text []byte) (kind string, predicate json.RawMessage) {
 	var s statement
-	if json.Unmarshal(text, &b) != nil {
-		return "", nil
-	}
-	payload, _, err := b.envelope()
-	if err != nil || json.Unmarshal(payload, &s) != nil {
+	if json.Unmarshal(unchecked(text).GetDsseEnvelope().GetPayload(), &s) != nil {
 		return "", nil
 	}
 	return s.PredicateType, s.Predicate
 }
 
-// Verifier wants a signature of somebody: of a PublicKey, or a Keyless one of an identity.
+// Verifier accepts the signatures of one signer: a PublicKey, or a Keyless identity.
 type Verifier interface {
-	// Verify checks that a bundle is their statement of a kind about the manifest with this digest, sha256:<hex>, and
-	// gives their name.
+	// Verify checks that a bundle is the signer's statement of a kind about the manifest with this digest, sha256:<hex>,
+	// and returns the signer's name.
 	//
-	// Errors: ErrOtherKey, where somebody else has made it; any other error says what is wrong with the bundle.
+	// Errors: ErrOtherKey if it was made by somebody else; any other error says what is wrong with the bundle.
 	Verify(bundle []byte, kind, digest string) (signer string, err error)
-	// Claims reports whether a bundle says that it is theirs, which is not checked.
+	// Claims reports whether a bundle says that it is the signer's, unchecked.
 	Claims(bundle []byte) bool
-	// String names them in errors.
+	// String names the signer in errors.
 	String() string
 }
 
@@ -142,29 +142,55 @@ func (k *PublicKey) Claims(text []byte) bool { return Signer(text) == k.ID }
 
 // Verify implements Verifier. The signer is the key's ID.
 func (k *PublicKey) Verify(text []byte, kind, digest string) (signer string, err error) {
-	var b bundle
-	if err := json.Unmarshal(text, &b); err != nil {
-		return "", fmt.Errorf("it is no JSON of the form: %w", err)
-	}
-	payload, signature, err := b.envelope()
+	b, err := readBundle(text)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(dsse.PAE(b.DSSEEnvelope.PayloadType, payload))
-	if !ecdsa.VerifyASN1(k.key, sum[:], signature) {
+	trusted := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) { return k.verifier, nil })
+	if b.content.PublicKey() == nil || verify.VerifySignature(b.signature, b.content, trusted) != nil {
 		return "", ErrOtherKey
 	}
-	return k.ID, checkStatement(b.DSSEEnvelope.PayloadType, payload, kind, digest)
+	return k.ID, b.checkStatement(kind, digest)
 }
 
-// checkStatement checks what was signed. One key may sign many things: only the kind that is wanted counts.
-func checkStatement(payloadIs string, payload []byte, kind, digest string) error {
-	var s statement
-	if payloadIs != payloadType {
-		return fmt.Errorf("it signs a payload of type %q, want %q", payloadIs, payloadType)
+// signedBundle is a bundle that has the form of one: a DSSE envelope with exactly one signature.
+type signedBundle struct {
+	*bundle.Bundle
+	content     verify.VerificationContent
+	signature   verify.SignatureContent
+	payload     []byte
+	payloadType string
+}
+
+// readBundle reads a bundle strictly, and checks nothing that is signed.
+func readBundle(text []byte) (*signedBundle, error) {
+	b := &signedBundle{Bundle: new(bundle.Bundle)}
+	if err := b.UnmarshalJSON(text); err != nil {
+		return nil, fmt.Errorf("it is not a Sigstore bundle: %w", &refusal{err})
 	}
-	if err := json.Unmarshal(payload, &s); err != nil {
-		return fmt.Errorf("its statement is no JSON of the form: %w", err)
+	envelope := b.GetDsseEnvelope()
+	if len(envelope.GetSignatures()) != 1 {
+		return nil, errors.New("want an envelope with exactly one signature")
+	}
+	b.payload, b.payloadType = envelope.GetPayload(), envelope.GetPayloadType()
+	var err error
+	if b.signature, err = b.SignatureContent(); err != nil {
+		return nil, fmt.Errorf("its signature cannot be read: %w", err)
+	}
+	if b.content, err = b.VerificationContent(); err != nil {
+		return nil, fmt.Errorf("it has no key or certificate that can be read: %w", err)
+	}
+	return b, nil
+}
+
+// checkStatement checks the content of the envelope. One key may sign many things: only the wanted kind counts.
+func (b *signedBundle) checkStatement(kind, digest string) error {
+	var s statement
+	if b.payloadType != payloadType {
+		return fmt.Errorf("it signs a payload of type %q, want %q", b.payloadType, payloadType)
+	}
+	if err := json.Unmarshal(b.payload, &s); err != nil {
+		return fmt.Errorf("its statement is not JSON of the expected form: %w", err)
 	}
 	if s.Type != statementType || s.PredicateType != kind {
 		return fmt.Errorf("it states %q of type %q, want %q", s.PredicateType, s.Type, kind)

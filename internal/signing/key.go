@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,8 +10,11 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"time"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -25,8 +29,8 @@ const (
 // PublicKey checks signatures.
 type PublicKey struct {
 	// ID is the SHA-256 of the key in PKIX form: sha256:<64 hexadecimal digits>.
-	ID  string
-	key *ecdsa.PublicKey
+	ID       string
+	verifier *root.ExpiringKey // valid at any time
 }
 
 // PrivateKey signs.
@@ -80,7 +84,11 @@ func ReadPrivateKey(text, password []byte) (*PrivateKey, error) {
 	if err != nil {
 		return nil, notAKey(err.Error())
 	}
-	return &PrivateKey{PublicKey: PublicKey{ID: idOf(pkix), key: &key.PublicKey}, key: key}, nil
+	public, err := newPublicKey(idOf(pkix), &key.PublicKey)
+	if err != nil {
+		return nil, notAKey(err.Error())
+	}
+	return &PrivateKey{PublicKey: *public, key: key}, nil
 }
 
 // ReadPublicKey reads the public half of a key pair. An error has the code invalid_argument.
@@ -97,7 +105,19 @@ func ReadPublicKey(text []byte) (*PublicKey, error) {
 	if !ok || key.Curve != elliptic.P256() {
 		return nil, notAKey(fmt.Sprintf("found a key of type %T", parsed))
 	}
-	return &PublicKey{ID: idOf(block.Bytes), key: key}, nil
+	public, err := newPublicKey(idOf(block.Bytes), key)
+	if err != nil {
+		return nil, notAKey(err.Error())
+	}
+	return public, nil
+}
+
+func newPublicKey(id string, key *ecdsa.PublicKey) (*PublicKey, error) {
+	verifier, err := signature.LoadECDSAVerifier(key, crypto.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	return &PublicKey{ID: id, verifier: root.NewExpiringKey(verifier, time.Time{}, time.Time{})}, nil
 }
 
 func notAKey(why string) error {

@@ -6,13 +6,23 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	bundlepb "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	commonpb "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	rekorpb "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	merkle "github.com/transparency-dev/merkle/proof"
+	"github.com/transparency-dev/merkle/rfc6962"
 )
 
 // A keyless signature is by a key that its owner made for this one signature and then threw away. In place of the key
@@ -51,8 +61,12 @@ func (k Keyless) String() string { return k.Identity.String() }
 
 // Claims implements Verifier.
 func (k Keyless) Claims(text []byte) bool {
-	i, ok := claimed(text)
-	return ok && k.matches(i)
+	content, err := unchecked(text).VerificationContent()
+	if err != nil || content.Certificate() == nil {
+		return false
+	}
+	i, err := identityOf(content.Certificate())
+	return err == nil && k.matches(i)
 }
 
 func (k Keyless) matches(i Identity) bool {
@@ -77,170 +91,207 @@ func (k Keyless) Verify(text []byte, kind, digest string) (signer string, err er
 	return i.String(), nil
 }
 
-// claimed is the identity in a bundle's certificate, which is not checked.
-func claimed(text []byte) (Identity, bool) {
-	var b bundle
-	if json.Unmarshal(text, &b) != nil {
-		return Identity{}, false
-	}
-	c, err := x509.ParseCertificate(b.VerificationMaterial.certificate())
-	if err != nil {
-		return Identity{}, false
-	}
-	i, err := identityOf(c)
-	return i, err == nil
-}
+// maxStamps bounds how many timestamps a signature may have. The library has the same bound for log entries.
+const maxStamps = 32
 
-// maxEntries bounds how many log entries and timestamps a signature may have.
-const maxEntries = 32
-
-// material is verificationMaterial of a bundle. An int64 is a string in its JSON.
-type material struct {
-	PublicKey *struct {
-		Hint string `json:"hint"`
-	} `json:"publicKey,omitempty"`
-	Certificate *rawCertificate `json:"certificate,omitempty"`
-	// Chain is what bundles before 0.3 have instead of Certificate. Only its first certificate counts.
-	Chain *struct {
-		Certificates []rawCertificate `json:"certificates"`
-	} `json:"x509CertificateChain,omitempty"`
-	TLogEntries []logEntry `json:"tlogEntries,omitempty"`
-	Timestamps  *struct {
-		RFC3161 []struct {
-			SignedTimestamp []byte `json:"signedTimestamp"`
-		} `json:"rfc3161Timestamps"`
-	} `json:"timestampVerificationData,omitempty"`
-}
-
-// certificate is that of the signer, nil where a key signed.
-func (m *material) certificate() []byte {
-	switch {
-	case m.Certificate != nil:
-		return m.Certificate.RawBytes
-	case m.Chain != nil && len(m.Chain.Certificates) > 0:
-		return m.Chain.Certificates[0].RawBytes
-	}
-	return nil
-}
-
-// Verify checks that a bundle is a keyless statement of a kind about the manifest with this digest, and says whose. An
-// error says what is wrong with it.
+// Verify checks that a bundle is a keyless statement of a kind about the manifest with this digest, and returns its
+// signer. An error says what is wrong with the bundle.
 func (r *Root) Verify(text []byte, kind, digest string) (Identity, error) {
-	var b bundle
-	if err := json.Unmarshal(text, &b); err != nil {
-		return Identity{}, fmt.Errorf("it is no JSON of the form: %w", err)
-	}
-	identity, payload, err := r.verifyBundle(&b)
+	b, err := readBundle(text)
 	if err != nil {
 		return Identity{}, err
 	}
-	return identity, checkStatement(b.DSSEEnvelope.PayloadType, payload, kind, digest)
+	if err := b.checkStatement(kind, digest); err != nil {
+		return Identity{}, err
+	}
+	raw, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
+	if err != nil {
+		return Identity{}, err
+	}
+	return r.verifySignature(b, verify.WithArtifactDigest("sha256", raw))
 }
 
-// verifyBundle checks everything but what is stated.
-func (r *Root) verifyBundle(b *bundle) (identity Identity, payload []byte, err error) {
-	payload, signature, err := b.envelope()
+// verifySignature has sigstore-go verify the signature, after the checks that are stricter than the library's. The
+// caller checks the identity.
+//
+// The library ignores log entries and timestamps that it cannot verify, if others are enough. Here all of them must be
+// right, so each is verified alone: pair by pair, the last of the shorter list with the rest of the longer one.
+func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOption) (Identity, error) {
+	certificate := b.content.Certificate()
+	if certificate == nil {
+		return Identity{}, errors.New("it has no certificate")
+	}
+	if key, ok := certificate.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
+		return Identity{}, errors.New("its certificate's key is not of ECDSA on P-256")
+	}
+	if err := verify.VerifySignature(b.signature, b.content, r.trusted); err != nil {
+		return Identity{}, fmt.Errorf("its envelope is not signed by its certificate: %w", err)
+	}
+	identity, err := identityOf(certificate)
 	if err != nil {
-		return Identity{}, nil, err
+		return Identity{}, err
 	}
-	certificate, err := x509.ParseCertificate(b.VerificationMaterial.certificate())
-	if err != nil {
-		return Identity{}, nil, fmt.Errorf("it has no certificate that can be read: %w", err)
+	material := b.GetVerificationMaterial()
+	entries, stamps := material.GetTlogEntries(), material.GetTimestampVerificationData().GetRfc3161Timestamps()
+	if len(entries) == 0 {
+		return Identity{}, errors.New("it is in no transparency log")
 	}
-	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
-	if !ok || key.Curve != elliptic.P256() {
-		return Identity{}, nil, errors.New("its certificate's key is not of ECDSA on P-256")
+	if len(stamps) > maxStamps {
+		return Identity{}, fmt.Errorf("it has more than %d timestamps", maxStamps)
 	}
-	signed := dsse.PAE(b.DSSEEnvelope.PayloadType, payload)
-	if !isSignedBy(key, signed, signature) {
-		return Identity{}, nil, errors.New("its envelope is not signed by its certificate")
-	}
-	times, err := r.timesOf(&b.VerificationMaterial, signatureOf{signed, payload, signature, certificate})
-	if err != nil {
-		return Identity{}, nil, err
-	}
-	if err := r.checkCertificate(certificate, times); err != nil {
-		return Identity{}, nil, err
-	}
-	identity, err = identityOf(certificate)
-	return identity, payload, err
-}
-
-// timesOf checks logs and clocks, and gives the times at which they saw the signature: at least one.
-func (r *Root) timesOf(m *material, s signatureOf) ([]time.Time, error) {
-	if len(m.TLogEntries) == 0 {
-		return nil, errors.New("it is in no transparency log")
-	}
-	if len(m.TLogEntries) > maxEntries || m.Timestamps != nil && len(m.Timestamps.RFC3161) > maxEntries {
-		return nil, fmt.Errorf("it has more than %d log entries or timestamps", maxEntries)
-	}
-	var times []time.Time
-	var logs []logKey
-	for _, e := range m.TLogEntries {
-		log, at, err := r.verifyEntry(&e, s)
+	var logs []*root.TransparencyLog
+	for _, entry := range entries {
+		log, err := r.checkEntry(entry)
 		if err != nil {
-			return nil, err
+			return Identity{}, err
 		}
 		logs = append(logs, log)
-		if !at.IsZero() {
-			times = append(times, at)
-		}
 	}
-	if m.Timestamps != nil {
-		for _, t := range m.Timestamps.RFC3161 {
-			at, err := r.verifyTimestamp(t.SignedTimestamp, s.signature)
-			if err != nil {
-				return nil, fmt.Errorf("its timestamp: %w", err)
-			}
-			times = append(times, at)
+	var seen []verify.TimestampVerificationResult
+	for i := range max(len(entries), len(stamps)) {
+		var stamp *commonpb.RFC3161SignedTimestamp
+		if len(stamps) > 0 {
+			stamp = stamps[min(i, len(stamps)-1)]
 		}
-	}
-	if len(times) == 0 {
-		return nil, errors.New("neither a log nor a clock says when it was made")
+		times, err := r.verifyWitnesses(b, entries[min(i, len(entries)-1)], stamp, artifact)
+		if err != nil {
+			return Identity{}, err
+		}
+		seen = append(seen, times...)
 	}
 	for _, log := range logs {
-		for _, at := range times {
-			if !log.valid.contains(at) {
-				return nil, errors.New("its transparency log did not count at the time")
+		for _, at := range seen {
+			if at.Timestamp.Before(log.ValidityPeriodStart) ||
+				!log.ValidityPeriodEnd.IsZero() && at.Timestamp.After(log.ValidityPeriodEnd) {
+				return Identity{}, errors.New("its transparency log was not valid at the time")
 			}
 		}
 	}
-	return times, nil
+	validAlways := func(issuer root.CertificateAuthority) bool {
+		return !slices.ContainsFunc(seen, func(at verify.TimestampVerificationResult) bool {
+			_, err := issuer.Verify(certificate, at.Timestamp)
+			return err != nil
+		})
+	}
+	if !slices.ContainsFunc(r.trusted.FulcioCertificateAuthorities(), validAlways) {
+		return Identity{}, errors.New("no issuer of the trusted root was valid at all of its times")
+	}
+	return identity, nil
 }
 
-// checkCertificate checks that an issuer of the root has made the certificate, that it was valid at each of the times,
-// and that it is in a log of certificates.
-func (r *Root) checkCertificate(certificate *x509.Certificate, times []time.Time) error {
-	wrong := errors.New("no issuer of the trusted root counted at the time")
-	for _, issuer := range r.issuers {
-		chain, err := issuer.chainAt(certificate, times)
-		if err != nil {
-			wrong = err
-		}
-		if chain != nil {
-			return r.checkLogged(certificate, chain[1])
-		}
+// verifyWitnesses verifies the signature with one log entry and at most one timestamp, and returns when they saw it.
+func (r *Root) verifyWitnesses(
+	b *signedBundle, entry *rekorpb.TransparencyLogEntry, stamp *commonpb.RFC3161SignedTimestamp,
+	artifact verify.ArtifactPolicyOption,
+) ([]verify.TimestampVerificationResult, error) {
+	material := &bundlepb.VerificationMaterial{Content: b.GetVerificationMaterial().GetContent(),
+		TlogEntries: []*rekorpb.TransparencyLogEntry{entry}}
+	options := []verify.VerifierOption{verify.WithTransparencyLog(1), verify.WithSignedCertificateTimestamps(1),
+		verify.WithoutStatementPredicate()}
+	promised := len(entry.GetInclusionPromise().GetSignedEntryTimestamp()) > 0
+	if promised {
+		options = append(options, verify.WithIntegratedTimestamps(1))
 	}
-	return fmt.Errorf("its certificate is not by an issuer of the trusted root: %w", wrong)
+	if stamp != nil {
+		options = append(options, verify.WithSignedTimestamps(1))
+		material.TimestampVerificationData = &bundlepb.TimestampVerificationData{
+			Rfc3161Timestamps: []*commonpb.RFC3161SignedTimestamp{stamp}}
+	}
+	if !promised && stamp == nil {
+		return nil, errors.New("neither a log nor a clock says when it was made")
+	}
+	verifier, err := verify.NewVerifier(r.trusted, options...)
+	if err != nil {
+		return nil, err
+	}
+	one, err := bundle.NewBundle(&bundlepb.Bundle{MediaType: b.GetMediaType(), VerificationMaterial: material,
+		Content: b.GetContent()})
+	if err != nil {
+		return nil, err
+	}
+	result, err := verifier.Verify(one, verify.NewPolicy(artifact, verify.WithoutIdentitiesUnsafe()))
+	if err != nil {
+		return nil, &refusal{err}
+	}
+	return result.VerifiedTimestamps, nil
 }
 
-// chainAt is the certificate's chain, where it is valid at each of the times; nil where the issuer did not count.
-func (a authority) chainAt(certificate *x509.Certificate, times []time.Time) (chain []*x509.Certificate, err error) {
-	for _, at := range times {
-		if !a.valid.contains(at) {
-			return nil, nil
-		}
-		chains, err := certificate.Verify(a.options(at))
-		if err != nil {
-			return nil, err
-		}
-		chain = chains[0]
-	}
-	if len(chain) < 2 {
-		return nil, errors.New("it is the issuer's own")
-	}
-	return chain, nil
+// refusal is an error of the library, in one line and with the step that failed in our words.
+type refusal struct{ cause error }
+
+// steps are those of the library by the start of their errors, in its order.
+var steps = []struct{ start, words string }{
+	{"failed to verify log inclusion", "its log does not vouch for this signature"},
+	{"failed to verify timestamps", "no clock of the trusted root has seen it"},
+	{"failed to verify leaf certificate", "its certificate is not by an issuer of the trusted root, or had expired"},
+	{"failed to verify signed certificate timestamp",
+		"its certificate is in no log of certificates that the trusted root has"},
 }
+
+func (r *refusal) Error() string {
+	text := strings.Join(strings.Fields(r.cause.Error()), " ")
+	for _, step := range steps {
+		if strings.HasPrefix(text, step.start) {
+			return step.words + ": " + text
+		}
+	}
+	return text
+}
+
+func (r *refusal) Unwrap() error { return r.cause }
+
+// Kinds of log entries: version 1 of Rekor has the envelope, version 2 a hash of what was signed.
+const (
+	entryVersion1 = "dsse 0.0.1"
+	entryVersion2 = "hashedrekord 0.0.2"
+)
+
+// checkEntry makes the checks of a log entry that the library does not make, and returns the entry's log.
+func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLog, error) {
+	log := r.trusted.RekorLogs()[hex.EncodeToString(e.GetLogId().GetKeyId())]
+	if log == nil {
+		return nil, errors.New("it is in a transparency log that the trusted root does not have")
+	}
+	proof := e.GetInclusionProof()
+	if proof == nil {
+		return nil, errors.New("its log entry has no proof of inclusion")
+	}
+	// The lines of a checkpoint are: the log's name, the size of the tree, its root hash in base64.
+	lines := strings.SplitN(proof.GetCheckpoint().GetEnvelope(), "\n", 4)
+	if len(lines) < 4 || lines[1] != strconv.FormatInt(proof.GetTreeSize(), 10) ||
+		lines[2] != base64.StdEncoding.EncodeToString(proof.GetRootHash()) {
+		return nil, errors.New("its log entry: the checkpoint is of another tree")
+	}
+	leaf := rfc6962.DefaultHasher.HashLeaf(e.GetCanonicalizedBody())
+	if merkle.VerifyInclusion(rfc6962.DefaultHasher, uint64(proof.GetLogIndex()), uint64(proof.GetTreeSize()), leaf,
+		proof.GetHashes(), proof.GetRootHash()) != nil {
+		return nil, errors.New("its log entry: the proof does not lead to the checkpoint")
+	}
+	kind := e.GetKindVersion().GetKind() + " " + e.GetKindVersion().GetVersion()
+	switch kind {
+	case entryVersion1:
+		var body struct {
+			Spec struct{ Signatures []json.RawMessage }
+		}
+		if err := json.Unmarshal(e.GetCanonicalizedBody(), &body); err != nil {
+			return nil, fmt.Errorf("its log entry is not JSON of the expected form: %w", err)
+		}
+		if n := len(body.Spec.Signatures); n != 1 {
+			return nil, fmt.Errorf("its log entry has %d signatures, want one", n)
+		}
+	case entryVersion2:
+		// The library would not compare an entry of version 2 in a log of version 1 with the signature.
+		if treeID.MatchString(lines[0]) {
+			return nil, errors.New("its log entry is of another version than its log")
+		}
+	default:
+		return nil, fmt.Errorf("its log entry is of kind %q, want %s or %s", kind, entryVersion1, entryVersion2)
+	}
+	return log, nil
+}
+
+// treeID ends the name of a log of version 1 in its checkpoints.
+var treeID = regexp.MustCompile(` - [0-9]+$`)
 
 // Extensions of Fulcio's certificates: the issuer as a string of ASN.1, and in older ones as it is.
 var (
@@ -276,23 +327,4 @@ func identityOf(c *x509.Certificate) (Identity, error) {
 		return Identity{}, errors.New("its certificate does not say who checked the identity")
 	}
 	return i, nil
-}
-
-// envelope decodes the envelope of a bundle, which has exactly one signature.
-func (b *bundle) envelope() (payload, signature []byte, err error) {
-	if !strings.HasPrefix(b.MediaType, bundlePrefix) {
-		return nil, nil, fmt.Errorf("it has media type %q, want %q", b.MediaType, BundleType)
-	}
-	if b.DSSEEnvelope == nil || len(b.DSSEEnvelope.Signatures) != 1 {
-		return nil, nil, errors.New("want an envelope with exactly one signature")
-	}
-	payload, err = b.DSSEEnvelope.DecodeB64Payload()
-	if err != nil {
-		return nil, nil, fmt.Errorf("its payload is no base64: %w", err)
-	}
-	signature, err = base64.StdEncoding.DecodeString(b.DSSEEnvelope.Signatures[0].Sig)
-	if err != nil {
-		return nil, nil, fmt.Errorf("its signature is no base64: %w", err)
-	}
-	return payload, signature, nil
 }

@@ -4,6 +4,7 @@ package sigstore
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -72,6 +73,7 @@ type Wrong struct {
 	Spec        func(map[string]any)       // of the log's entry
 	Stamp       func(*timestamp.Timestamp) // of the clock
 	Later       time.Time                  // adds another timestamp of the clock
+	Log         string                     // the log's name in its checkpoint
 }
 
 // New makes services whose certificates are valid for ten years from 2026. clock changes the clock's certificate.
@@ -191,7 +193,7 @@ func (s *Services) Sign(sign Signature) []byte {
 		sign.change(record)
 		body := s.json(map[string]any{"apiVersion": "0.0.2", "kind": "hashedrekord",
 			"spec": map[string]any{"hashedRekordV002": record}})
-		entry := s.entry("hashedrekord", "0.0.2", body, logName)
+		entry := s.entry("hashedrekord", "0.0.2", body, cmp.Or(sign.Wrong.Log, logName))
 		entry["logIndex"] = fmt.Sprint(treeIndex)
 		material["tlogEntries"] = []any{entry}
 		stamp(sign.Seen, sign.Wrong.Stamp)
@@ -204,7 +206,7 @@ func (s *Services) Sign(sign Signature) []byte {
 				"verifier": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})}}}
 		sign.change(spec)
 		body := s.json(map[string]any{"apiVersion": "0.0.1", "kind": "dsse", "spec": spec})
-		entry := s.entry("dsse", "0.0.1", body, logName+" - 4711")
+		entry := s.entry("dsse", "0.0.1", body, cmp.Or(sign.Wrong.Log, logName+" - 4711"))
 		entry["integratedTime"] = fmt.Sprint(sign.Seen.Unix())
 		promised := s.json(map[string]any{"body": body, "integratedTime": sign.Seen.Unix(),
 			"logID": hex.EncodeToString(s.idOf(s.log)), "logIndex": globalIndex})
