@@ -1,268 +1,167 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
+	"crypto/tls"
+	"net"
 	"net/http"
-	"slices"
+	"regexp"
 	"strconv"
 	"time"
 
-	"github.com/memhost/memhost/host"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/memhost/memhost/internal/base/address"
 )
 
-// sendTimeout bounds one request, longestPause what is waited between two for the same spans.
+// sendTimeout bounds one request, longestPause the wait between two for the same spans.
 const (
 	sendTimeout  = 10 * time.Second
 	longestPause = 30 * time.Second
 )
 
-// run sends spans until Close.
-func (t *Tracer) run() {
-	defer close(t.ended)
-	due := time.NewTicker(t.options.Every)
-	defer due.Stop()
-	batch := make([]*span, 0, batchMost)
-	for {
-		var send bool
-		select {
-		case s := <-t.queue:
-			batch = append(batch, s)
-			send = len(batch) == batchMost
-		case <-due.C:
-			send = len(batch) > 0
-		case <-t.ending:
-			t.finish(batch)
-			return
-		}
-		if send {
-			if !t.deliver(batch) {
-				t.finish(batch)
-				return
-			}
-			clear(batch)
-			batch = batch[:0]
-		}
-	}
+// client sends batches. OpenTelemetry's own client gives up on a batch when it cannot connect, as while
+// a collector restarts, and after a minute of retries. This one sends a batch until the collector takes or refuses it,
+// or the tracer is closed; newer spans wait meanwhile, up to the bound of queue.
+type client struct {
+	otlptrace.Client
+	tracer   *Tracer
+	resource *resourcepb.Resource
+	down     bool // the last request failed
 }
 
-// deliver sends a batch until the collector takes or refuses it, while newer spans wait in the queue. It reports false
-// when Close was called before that.
-func (t *Tracer) deliver(batch []*span) bool {
+// newClient gives every option that OTEL_* variables could set: what memhost sends, and where to, is for its
+// configuration alone to say. Where no option can (the resource), UploadTraces does.
+func newClient(t *Tracer) *client {
+	o := t.options
+	const dialTimeout = 5 * time.Second
+	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: address.Refuse}
+	transport := &http.Transport{DialContext: dialer.DialContext, Proxy: nil, TLSHandshakeTimeout: dialTimeout,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
+		ForceAttemptHTTP2: true}
+	headers := map[string]string{"User-Agent": "memhost/" + o.Version}
+	for name, value := range o.Headers {
+		headers[name] = value
+	}
+	c := &client{tracer: t, resource: new(resourcepb.Resource)}
+	c.Client = otlptracehttp.NewClient(
+		otlptracehttp.WithEndpointURL(t.url),
+		otlptracehttp.WithHeaders(headers),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
+		otlptracehttp.WithCompression(otlptracehttp.NoCompression),
+		otlptracehttp.WithTLSClientConfig(nil),
+		otlptracehttp.WithTimeout(sendTimeout),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}),
+		otlptracehttp.WithHTTPClient(&http.Client{Transport: observer{transport},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}))
+	for _, a := range [][2]string{{"service.name", "memhost"}, {"service.version", o.Version},
+		{"service.instance.id", o.Instance}, {"host.name", o.Host}} {
+		c.resource.Attributes = append(c.resource.Attributes, &commonpb.KeyValue{Key: a[0],
+			Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: a[1]}}})
+	}
+	return c
+}
+
+// UploadTraces implements otlptrace.Client. It counts and logs failures, and returns none.
+func (c *client) UploadTraces(_ context.Context, batch []*tracepb.ResourceSpans) error {
+	var spans int64
+	for _, of := range batch {
+		of.Resource, of.SchemaUrl = c.resource, ""
+		for _, in := range of.GetScopeSpans() {
+			spans += int64(len(in.GetSpans()))
+		}
+	}
+	t := c.tracer
 	for pause := time.Second; ; pause = min(2*pause, longestPause) {
-		again, err := t.send(batch)
-		t.tell(err)
-		if !again {
-			return true
+		ended := t.isEnding()
+		again, err := c.send(batch)
+		c.report(err)
+		switch {
+		case err == nil:
+			t.sent.Add(spans)
+			return nil
+		case !again || ended:
+			rejected := rejectedOf(err, spans)
+			t.sent.Add(spans - rejected)
+			t.lost.Add(rejected)
+			return nil
 		}
 		select {
 		case <-time.After(pause):
-		case <-t.ending:
-			return false
+		case <-t.ending: // the last attempt
 		}
 	}
 }
 
-// finish sends what is left, once.
-func (t *Tracer) finish(batch []*span) {
-	for more := true; more; {
-		select {
-		case s := <-t.queue:
-			batch = append(batch, s)
-			if len(batch) < batchMost {
-				continue
-			}
-		default:
-			more = false
-		}
-		if len(batch) == 0 {
-			return
-		}
-		again, err := t.send(batch)
-		if again {
-			t.lost.Add(int64(len(batch)))
-		}
-		t.tell(err)
-		batch = batch[:0]
-	}
+// send sends a batch once. It reports whether a failed one may be sent again.
+func (c *client) send(batch []*tracepb.ResourceSpans) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(c.tracer.sending, sendTimeout)
+	defer cancel()
+	err = c.Client.UploadTraces(context.WithValue(ctx, againKey{}, &again), batch)
+	return again, err
 }
 
-// tell logs that the collector cannot be reached any more, or can again.
-func (t *Tracer) tell(err error) {
+// rejected matches the error of the client for an answer in which the collector refused some spans.
+var rejected = regexp.MustCompile(`OTLP partial success: .*\((\d+) spans? rejected\)`)
+
+// rejectedOf returns how many of a batch's spans the collector did not take.
+func rejectedOf(err error, spans int64) int64 {
+	match := rejected.FindStringSubmatch(err.Error())
+	if match == nil {
+		return spans
+	}
+	n, _ := strconv.ParseInt(match[1], 10, 64)
+	return min(n, spans)
+}
+
+// report logs when the collector cannot be reached any more, and when it can again.
+func (c *client) report(err error) {
+	t := c.tracer
 	switch {
-	case err != nil && !t.down:
+	case err != nil && !c.down:
 		t.options.Logger.Warn("spans do not reach the collector; the slot works on, and this is not said again",
 			"collector", t.url, "error", err)
-	case err == nil && t.down:
+	case err == nil && c.down:
 		t.options.Logger.Info("spans reach the collector again", "collector", t.url, "lost", t.lost.Load())
 	}
-	t.down = err != nil
+	c.down = err != nil
 }
 
-// send sends a batch once, and counts it unless it may be sent again.
-func (t *Tracer) send(batch []*span) (again bool, err error) {
-	ctx, cancel := context.WithTimeout(t.sending, sendTimeout)
-	defer cancel()
-	body, err := json.Marshal(t.request(batch))
-	if err != nil {
-		t.lost.Add(int64(len(batch)))
-		return false, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
-	if err != nil {
-		t.lost.Add(int64(len(batch)))
-		return false, err
-	}
-	for name, value := range t.options.Headers {
-		r.Header.Set(name, value)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "memhost/"+t.options.Version)
-	response, err := t.http.Do(r)
-	if err != nil {
-		return true, errors.Unwrap(err) // without the URL
-	}
-	defer func() { _ = response.Body.Close() }()
-	const most = 64 << 10
-	text, _ := io.ReadAll(io.LimitReader(response.Body, most))
-	switch status := response.StatusCode; {
-	case status >= 200 && status < 300:
-		rejected := rejectedOf(text)
-		t.sent.Add(int64(len(batch)) - rejected)
-		t.lost.Add(rejected)
-		if rejected > 0 {
-			return false, fmt.Errorf("the collector refused %d of %d spans", rejected, len(batch))
-		}
-		return false, nil
-	case slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout}, status):
-		return true, fmt.Errorf("the collector answered %s", response.Status)
-	default:
-		t.lost.Add(int64(len(batch)))
-		return false, fmt.Errorf("the collector answered %s", response.Status)
-	}
-}
+type againKey struct{}
 
-// rejectedOf is how many spans an answer says that the collector did not take.
-func rejectedOf(answer []byte) int64 {
-	var a struct {
-		PartialSuccess struct {
-			RejectedSpans json.RawMessage `json:"rejectedSpans"` // 3, or "3" as protobuf's JSON writes 64 bits
-		} `json:"partialSuccess"`
-	}
-	if json.Unmarshal(answer, &a) != nil {
-		return 0
-	}
-	n, _ := strconv.ParseInt(string(bytes.Trim(a.PartialSuccess.RejectedSpans, `"`)), 10, 64)
-	return n
-}
+// observer notes in the bool under againKey whether a request may be sent again, which OTLP says by the status.
+type observer struct{ http.RoundTripper }
 
-// The messages of OTLP as protobuf's JSON has them: 64-bit numbers are texts, ids are hexadecimal.
-type (
-	traceRequest struct {
-		ResourceSpans []resourceSpans `json:"resourceSpans"`
-	}
-	resourceSpans struct {
-		Resource   resource     `json:"resource"`
-		ScopeSpans []scopeSpans `json:"scopeSpans"`
-	}
-	resource struct {
-		Attributes []keyValue `json:"attributes"`
-	}
-	scopeSpans struct {
-		Scope struct {
-			Name    string `json:"name"`
-			Version string `json:"version,omitempty"`
-		} `json:"scope"`
-		Spans []wireSpan `json:"spans"`
-	}
-	keyValue struct {
-		Key   string   `json:"key"`
-		Value anyValue `json:"value"`
-	}
-	anyValue struct {
-		Text   *string `json:"stringValue,omitempty"`
-		Number string  `json:"intValue,omitempty"`
-	}
-	wireSpan struct {
-		TraceID      string     `json:"traceId"`
-		SpanID       string     `json:"spanId"`
-		ParentSpanID string     `json:"parentSpanId,omitempty"`
-		Flags        int        `json:"flags"`
-		Name         string     `json:"name"`
-		Kind         int        `json:"kind"`
-		Start        string     `json:"startTimeUnixNano"`
-		End          string     `json:"endTimeUnixNano"`
-		Attributes   []keyValue `json:"attributes,omitempty"`
-		Links        []wireLink `json:"links,omitempty"`
-		Status       wireStatus `json:"status"`
-	}
-	wireLink struct {
-		TraceID string `json:"traceId"`
-		SpanID  string `json:"spanId"`
-	}
-	wireStatus struct {
-		Code    int    `json:"code,omitempty"`
-		Message string `json:"message,omitempty"`
-	}
-)
-
-// The numbers of OTLP.
-const (
-	kindInternal = 1
-	kindServer   = 2
-	kindClient   = 3
-	statusError  = 2
-	flagSampled  = 1
-)
-
-func (t *Tracer) request(batch []*span) *traceRequest {
-	o := t.options
-	in := scopeSpans{Spans: make([]wireSpan, len(batch))}
-	in.Scope.Name, in.Scope.Version = "memhost", o.Version
-	for i, s := range batch {
-		in.Spans[i] = s.wire()
-	}
-	about := []attribute{{key: "service.name", text: "memhost"}, {key: "service.version", text: o.Version},
-		{key: "service.instance.id", text: o.Instance}, {key: "host.name", text: o.Host}}
-	return &traceRequest{ResourceSpans: []resourceSpans{{Resource: resource{Attributes: wireAttributes(about)},
-		ScopeSpans: []scopeSpans{in}}}}
-}
-
-func (s *span) wire() wireSpan {
-	kinds := map[host.SpanKind]int{host.SpanRequest: kindServer, host.SpanCall: kindClient}
-	w := wireSpan{TraceID: hex.EncodeToString(s.own.Trace[:]), SpanID: hex.EncodeToString(s.own.Span[:]),
-		Flags: flagSampled, Name: s.name, Kind: kindInternal, Start: strconv.FormatInt(s.began.UnixNano(), 10),
-		End: strconv.FormatInt(s.began.Add(s.took).UnixNano(), 10), Attributes: wireAttributes(s.attributes)}
-	if kind, ok := kinds[s.kind]; ok {
-		w.Kind = kind
-	}
-	if s.parent.Present() {
-		w.ParentSpanID = hex.EncodeToString(s.parent.Span[:])
-	}
-	for _, cause := range s.causes {
-		w.Links = append(w.Links, wireLink{hex.EncodeToString(cause.Trace[:]), hex.EncodeToString(cause.Span[:])})
-	}
-	if s.failure != "" {
-		w.Status = wireStatus{statusError, s.failure}
-	}
-	return w
-}
-
-func wireAttributes(list []attribute) []keyValue {
-	out := make([]keyValue, len(list))
-	for i, a := range list {
-		out[i].Key = a.key
-		if a.text != "" {
-			out[i].Value.Text = &list[i].text
-		} else {
-			out[i].Value.Number = strconv.FormatInt(a.number, 10)
+func (o observer) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := o.RoundTripper.RoundTrip(r)
+	again := err != nil
+	if err == nil {
+		switch response.StatusCode {
+		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			again = true
 		}
 	}
-	return out
+	*r.Context().Value(againKey{}).(*bool) = again
+	return response, err
+}
+
+// queue is a processor that bounds the spans which wait for the collector, and counts those that find it full. The
+// processor behind it drops them without a word.
+type queue struct {
+	sdktrace.SpanProcessor
+	tracer *Tracer
+}
+
+func (q queue) OnEnd(s sdktrace.ReadOnlySpan) {
+	t := q.tracer
+	if t.ended.Add(1)-t.sent.Load()-t.lost.Load() > queued {
+		t.lost.Add(1)
+		return
+	}
+	q.SpanProcessor.OnEnd(s)
 }

@@ -2,7 +2,10 @@ package telemetry_test
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,17 +146,17 @@ func TestACollectorThatIsDown(t *testing.T) {
 	}
 	one()
 	<-asked
-	const more = 6000 // the queue has 4096
+	const waiting, more = 4096, 6000
 	for range more {
 		one()
 	}
 	_, lost := tr.Counts()
-	assert.Equal(t, int64(more-4096), lost)
+	assert.Equal(t, int64(1+more-waiting), lost)
 	c.Answer(nil)
-	c.Wait(t, func(spans []collector.Span) bool { return len(spans) == 1+4096 })
+	c.Wait(t, func(spans []collector.Span) bool { return len(spans) == waiting })
 	tr.Close(10 * time.Second)
 	sent, _ := tr.Counts()
-	assert.Equal(t, int64(1+4096), sent)
+	assert.Equal(t, int64(waiting), sent)
 	assert.Equal(t, int64(2), log.n.Load(), "down and up again, once each")
 }
 
@@ -192,6 +195,7 @@ func TestWhatTheCollectorRefusesIsLost(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 				return true
 			}
+			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(answer))
 			return true
 		})
@@ -204,6 +208,72 @@ func TestWhatTheCollectorRefusesIsLost(t *testing.T) {
 		_, n := tr.Counts()
 		assert.Equal(t, lost, n, answer)
 	}
+}
+
+// TestACollectorThatRefusesConnections: what waits comes when it listens again.
+func TestACollectorThatRefusesConnections(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	log := new(lines)
+	tr := telemetry.New(telemetry.Options{Endpoint: "http://" + address, SamplePercent: 100, Every: time.Millisecond,
+		Logger: hclog.New(&hclog.LoggerOptions{Output: log})})
+	_, s := tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
+	s.End("")
+	require.Eventually(t, func() bool { return log.n.Load() == 1 }, 10*time.Second, time.Millisecond, "it is said once")
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	require.Eventually(t, func() bool { sent, _ := tr.Counts(); return sent == 1 }, 10*time.Second, time.Millisecond)
+	tr.Close(10 * time.Second)
+}
+
+// TestOTelVariablesAreNotRead: they are meant for other programs. The configuration alone says what is sent, and where.
+func TestOTelVariablesAreNotRead(t *testing.T) {
+	c, stranger := collector.New(t), collector.New(t)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(file, []byte("no certificate"), 0o600))
+	for name, value := range map[string]string{
+		"OTEL_SDK_DISABLED": "true", "OTEL_TRACES_EXPORTER": "none", "OTEL_TRACES_SAMPLER": "always_off",
+		"OTEL_TRACES_SAMPLER_ARG": "0", "OTEL_SERVICE_NAME": "other", "OTEL_RESOURCE_ATTRIBUTES": "secret=s3cret",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": stranger.URL, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": stranger.URL,
+		"OTEL_EXPORTER_OTLP_HEADERS": "x-key=s3cret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-key=s3cret",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json",
+		"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "gzip",
+		"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "1",
+		"OTEL_EXPORTER_OTLP_CERTIFICATE": file, "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": file,
+		"OTEL_EXPORTER_OTLP_INSECURE": "false", "OTEL_EXPORTER_OTLP_TRACES_INSECURE": "false",
+		"OTEL_BSP_SCHEDULE_DELAY": "3600000", "OTEL_BSP_MAX_QUEUE_SIZE": "1", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
+		"OTEL_BSP_EXPORT_TIMEOUT": "1", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "0",
+		"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1", "OTEL_SPAN_LINK_COUNT_LIMIT": "0",
+		"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1", "HTTP_PROXY": stranger.URL, "http_proxy": stranger.URL,
+	} {
+		t.Setenv(name, value)
+	}
+	tr := tracer(c, nil)
+	const spans = 3
+	for range spans {
+		_, s := tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation, Causes: []string{caller}})
+		s.Text("memhost.provider", "mem0")
+		s.End("")
+	}
+	c.Wait(t, func(came []collector.Span) bool { return len(came) == spans })
+	tr.Close(10 * time.Second)
+	for _, s := range c.Spans() {
+		assert.Equal(t, map[string]any{"service.name": "memhost", "service.version": "v1", "service.instance.id": "a/1",
+			"host.name": "a"}, s.Resource)
+		assert.Equal(t, map[string]any{"memhost.provider": "mem0"}, s.Attributes)
+		assert.Len(t, s.Links, 1)
+	}
+	for _, header := range c.Headers() {
+		assert.Empty(t, header.Get("X-Key"))
+		assert.Empty(t, header.Get("Content-Encoding"))
+		assert.Equal(t, "memhost/v1", header.Get("User-Agent"))
+	}
+	assert.Empty(t, stranger.Spans())
 }
 
 // TestAMetadataServiceIsNoCollector: its address is refused as for plugins.

@@ -1,25 +1,25 @@
-// Package telemetry makes spans and sends them to a collector of OpenTelemetry, by OTLP over HTTP in JSON.
+// Package telemetry makes spans with OpenTelemetry's SDK and sends them to a collector, by OTLP over HTTP.
 //
-// What it sends is written by hand, not by OpenTelemetry's own packages: docs/dependencies.md has the figures.
-// https://opentelemetry.io/docs/specs/otlp/#otlphttp
+// The SDK and its exporter are configured here and nowhere else: they would read variables named OTEL_* by themselves,
+// and an agent that memhost runs beside may have some that are meant for the agent.
 package telemetry
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/base/address"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
@@ -40,7 +40,7 @@ type Options struct {
 	Logger hclog.Logger
 }
 
-// Bounds of what waits for the collector, in spans: one has a few hundred bytes.
+// Bounds of what waits for the collector, in spans: one has a kilobyte or two.
 const (
 	queued    = 4096
 	batchMost = 512
@@ -49,22 +49,20 @@ const (
 // Tracer is a host.Tracer that sends spans to a collector. It never waits for it: spans that find the queue full are
 // counted as lost. Make one with New.
 type Tracer struct {
-	options Options
-	url     string
-	http    *http.Client
-	queue   chan *span
-	ending  chan struct{} // closed by Close
-	ended   chan struct{}
-	sending context.Context // of all requests
-	abort   context.CancelFunc
+	options  Options
+	url      string
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+	ending   chan struct{} // closed by Close
+	sending  context.Context
+	abort    context.CancelFunc // of sending
 
-	sent, lost atomic.Int64
-	down       bool // the collector did not answer when it was last asked; of the sending goroutine
+	ended, sent, lost atomic.Int64 // spans
 }
 
 var _ host.Tracer = (*Tracer)(nil)
 
-// New makes a tracer and begins to send. Close ends it.
+// New makes a tracer and starts to send. Close ends it.
 func New(o Options) *Tracer {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
@@ -72,17 +70,19 @@ func New(o Options) *Tracer {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-	const dialTimeout = 5 * time.Second
-	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: address.Refuse}
-	transport := &http.Transport{DialContext: dialer.DialContext, Proxy: nil, TLSHandshakeTimeout: dialTimeout,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
-		ForceAttemptHTTP2: true}
-	t := &Tracer{options: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces",
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}, queue: make(chan *span, queued), ending: make(chan struct{}), ended: make(chan struct{})}
+	t := &Tracer{options: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces", ending: make(chan struct{})}
 	t.sending, t.abort = context.WithCancel(context.Background())
-	go t.run()
+	batches := sdktrace.NewBatchSpanProcessor(otlptrace.NewUnstarted(newClient(t)),
+		sdktrace.WithMaxQueueSize(queued), sdktrace.WithMaxExportBatchSize(batchMost),
+		sdktrace.WithBatchTimeout(o.Every), sdktrace.WithExportTimeout(0))
+	const hundred = 100
+	t.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(queue{batches, t}),
+		sdktrace.WithResource(resource.Empty()), // newClient has the resource
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(o.SamplePercent)/hundred))),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: -1, AttributeCountLimit: -1,
+			EventCountLimit: -1, LinkCountLimit: -1, AttributePerEventCountLimit: -1, AttributePerLinkCountLimit: -1}))
+	t.tracer = t.provider.Tracer("memhost", trace.WithInstrumentationVersion(o.Version))
 	return t
 }
 
@@ -93,10 +93,18 @@ func (t *Tracer) Counts() (sent, lost int64) { return t.sent.Load(), t.lost.Load
 func (t *Tracer) Close(within time.Duration) {
 	limit := time.AfterFunc(within, t.abort)
 	close(t.ending)
-	<-t.ended
+	_ = t.provider.Shutdown(context.Background()) // ends soon after abort
 	limit.Stop()
 	t.abort()
-	t.http.CloseIdleConnections()
+}
+
+func (t *Tracer) isEnding() bool {
+	select {
+	case <-t.ending:
+		return true
+	default:
+		return false
+	}
 }
 
 // Traceparent implements host.Tracer.
@@ -111,89 +119,56 @@ func (t *Tracer) Begin(ctx context.Context, start host.SpanStart) (context.Conte
 	if parent.Present() && !parent.Sampled {
 		return ctx, host.NoSpan{}
 	}
-	s := &span{tracer: t, parent: parent, name: start.Name, kind: start.Kind, began: time.Now()}
-	s.own = traceparent.Parent{Trace: parent.Trace, Sampled: true}
-	if !parent.Present() {
-		s.own.Trace = newTrace()
-		s.own.Sampled = t.samples(s.own.Trace)
+	kind, remote := trace.SpanKindInternal, false
+	switch start.Kind {
+	case host.SpanRequest:
+		kind, remote = trace.SpanKindServer, true
+	case host.SpanCall:
+		kind = trace.SpanKindClient
 	}
-	binary.BigEndian.PutUint64(s.own.Span[:], newID())
-	ctx = traceparent.With(ctx, s.own)
-	if !s.own.Sampled {
-		return ctx, host.NoSpan{}
-	}
+	var links []trace.Link
 	for _, header := range start.Causes {
 		if cause, ok := traceparent.Parse(header); ok {
-			s.causes = append(s.causes, cause)
+			links = append(links, trace.Link{SpanContext: spanContext(cause, true)})
 		}
 	}
-	return ctx, s
-}
-
-// samples decides by the id, so that every host decides alike.
-func (t *Tracer) samples(trace [16]byte) bool {
-	const hundredth = 1<<63/100 + 1
-	return int64(binary.BigEndian.Uint64(trace[8:])>>1)/hundredth < t.options.SamplePercent
-}
-
-func newTrace() (trace [16]byte) {
-	binary.BigEndian.PutUint64(trace[:8], newID())
-	binary.BigEndian.PutUint64(trace[8:], newID())
-	return trace
-}
-
-// newID is random and not 0. Ids are no secrets.
-func newID() uint64 {
-	for {
-		if id := rand.Uint64(); id != 0 {
-			return id
-		}
+	_, s := t.tracer.Start(trace.ContextWithSpanContext(context.Background(), spanContext(parent, remote)), start.Name,
+		trace.WithSpanKind(kind), trace.WithLinks(links...))
+	own := s.SpanContext()
+	ctx = traceparent.With(ctx, traceparent.Parent{Trace: own.TraceID(), Span: own.SpanID(), Sampled: own.IsSampled()})
+	if !own.IsSampled() {
+		return ctx, host.NoSpan{}
 	}
+	return ctx, span{s}
+}
+
+func spanContext(p traceparent.Parent, remote bool) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span,
+		TraceFlags: trace.TraceFlags(0).WithSampled(p.Sampled), Remote: remote})
 }
 
 // span is a span that is recorded.
-type span struct {
-	tracer     *Tracer
-	own        traceparent.Parent
-	parent     traceparent.Parent   // none at the beginning of a trace
-	causes     []traceparent.Parent // links
-	name       string
-	kind       host.SpanKind
-	began      time.Time
-	took       time.Duration
-	failure    string
-	attributes []attribute
-}
-
-// attribute has a text, or a number where the text is "".
-type attribute struct {
-	key, text string
-	number    int64
-}
+type span struct{ trace.Span }
 
 // SetName implements host.Span.
-func (s *span) SetName(name string) { s.name = name }
+func (s span) SetName(name string) { s.Span.SetName(name) }
 
 // Text implements host.Span. An empty text is not sent.
-func (s *span) Text(key, value string) {
+func (s span) Text(key, value string) {
 	if value != "" {
-		s.attributes = append(s.attributes, attribute{key: key, text: value})
+		s.SetAttributes(attribute.String(key, value))
 	}
 }
 
 // Number implements host.Span.
-func (s *span) Number(key string, value int64) {
-	s.attributes = append(s.attributes, attribute{key: key, number: value})
-}
+func (s span) Number(key string, value int64) { s.SetAttributes(attribute.Int64(key, value)) }
 
 // End implements host.Span.
-func (s *span) End(failure string) {
-	s.took, s.failure = time.Since(s.began), failure
-	select {
-	case s.tracer.queue <- s:
-	default:
-		s.tracer.lost.Add(1)
+func (s span) End(failure string) {
+	if failure != "" {
+		s.SetStatus(codes.Error, failure)
 	}
+	s.Span.End()
 }
 
 // String names the collector, for messages.

@@ -1,8 +1,8 @@
-// Package collector is an OpenTelemetry collector for tests: it takes spans by OTLP over HTTP in JSON and keeps them.
+// Package collector is an OpenTelemetry collector for tests: it takes spans by OTLP over HTTP and keeps them.
 package collector
 
 import (
-	"encoding/base64"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // Span is a span as it came.
@@ -52,15 +52,13 @@ func New(t testing.TB) *Collector {
 		if answer != nil && answer(w) || err != nil {
 			return
 		}
-		if r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
-			http.Error(w, "want JSON at /v1/traces", http.StatusNotFound)
+		if r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+			http.Error(w, "want protobuf at /v1/traces", http.StatusNotFound)
 			return
 		}
-		// The message of a request has the same one field. Ids are hexadecimal in OTLP and base64 in protobuf's JSON;
-		// decode undoes that.
-		data := new(tracepb.TracesData)
-		if err := protojson.Unmarshal(body, data); err != nil {
-			t.Errorf("the collector cannot read a request: %v\n%s", err, body)
+		data := new(tracepb.TracesData) // the message of a request has the same one field
+		if err := proto.Unmarshal(body, data); err != nil {
+			t.Errorf("the collector cannot read a request: %v\n%q", err, body)
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -130,7 +128,7 @@ func One(t testing.TB, spans []Span, name string) Span {
 }
 
 func decode(data *tracepb.TracesData) []Span {
-	id := base64.StdEncoding.EncodeToString
+	id := hex.EncodeToString
 	var out []Span
 	for _, of := range data.GetResourceSpans() {
 		resource := map[string]any{}
