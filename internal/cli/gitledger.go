@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/object"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -168,7 +170,7 @@ func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitC
 			fresh[dir] = append(fresh[dir], parents[1].lacking(dir, parents[0])...)
 		}
 	}
-	var root []gitEntry
+	var root []object.TreeEntry
 	var hashes []gitHash
 	for _, name := range objectDirs {
 		before := new(gitDir)
@@ -180,7 +182,7 @@ func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitC
 			return nil, err
 		}
 		made.dirs[name] = dir
-		root = append(root, gitEntry{name, true, dir.hash})
+		root = append(root, gitFolder(name, dir.hash))
 	}
 	for _, p := range parents {
 		hashes = append(hashes, p.hash)
@@ -242,9 +244,9 @@ func (w *ledgerWriter) extend(name string, before *gitDir, ids []string) (*gitDi
 		}
 		dir.fans[part] = fan
 	}
-	var entries []gitEntry
+	var entries []object.TreeEntry
 	for part, fan := range dir.fans {
-		entries = append(entries, gitEntry{part, true, fan.hash})
+		entries = append(entries, gitFolder(part, fan.hash))
 	}
 	var err error
 	dir.hash, err = w.tree(entries)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/object"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -90,12 +92,12 @@ func versionsOf(files map[string]string) (versions []fileVersion, blobs map[stri
 
 // folder writes the tree of some files and the trees below it.
 func (g *gitRepository) folder(files map[string]gitHash) (gitHash, error) {
-	var entries []gitEntry
+	var entries []object.TreeEntry
 	inside := map[string]map[string]gitHash{}
 	for path, hash := range files {
 		dir, rest, is := strings.Cut(path, "/")
 		if !is {
-			entries = append(entries, gitEntry{name: path, hash: hash})
+			entries = append(entries, gitFile(path, hash))
 			continue
 		}
 		if inside[dir] == nil {
@@ -108,7 +110,7 @@ func (g *gitRepository) folder(files map[string]gitHash) (gitHash, error) {
 		if err != nil {
 			return gitHash{}, err
 		}
-		entries = append(entries, gitEntry{dir, true, hash})
+		entries = append(entries, gitFolder(dir, hash))
 	}
 	return g.tree(entries)
 }

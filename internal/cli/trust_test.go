@@ -114,7 +114,7 @@ func TestAKeylessSignatureIsTrusted(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be used: it is in a transparency log that the trusted root does not have")
 	assert.Contains(t, shown.Problem, "that the trusted root does not have")
 	_, _, err = check("broken.json", workflow+"*", actions)
-	require.ErrorContains(t, err, "broken.json: is no trusted root that can be used")
+	require.ErrorContains(t, err, "broken.json: is not a trusted root that can be used")
 	_, _, err = check("absent.json", workflow+"*", actions)
 	require.ErrorContains(t, err, "absent.json: does not exist")
 }
