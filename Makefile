@@ -76,7 +76,6 @@ test-long: ## the long forms that make test leaves out (CONTRIBUTING.md lists th
 	$(GO) test -count=1 -run 'KilledEvaluation|LocalLab|TheConversation|^TestAFill' ./cmd/memhost
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestConformance|S13|ChecksOfAll' ./plugins/...
 	$(GO) test -count=1 -parallel $(TESTS_AT_ONCE) -run '^TestOld' ./internal/test/compat
-	$(GO) -C tools test -count=1 ./vocabulary
 
 HOSTILE := Hostile|Indent|Refused|Refuses|Never|Forged|Forges|Escap|Secret|Redact|Echo|Override|Header|Origin|Token|Guard|Wall|ReadOnly|Route|Metered|Bound|Table
 test-hostile: ## what hostile modules, routes, headers, bodies and texts try, and what holds them (a part of make test)
