@@ -25,7 +25,6 @@ func (a *app) root() *cobra.Command {
 		Use: "memhost", Short: "one memory slot for an agent", Long: rootHelp,
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	// SetVersionTemplate of cobra would bring text/template in (docs/dependencies.md).
 	version := root.Flags().BoolP("version", "v", false, "version for memhost")
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if *version {
