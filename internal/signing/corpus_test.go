@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/testkit/brief"
-	"github.com/memhost/memhost/internal/testkit/sigstore"
+	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/test/sigstore"
 )
 
 // unsigned matches the changes that are accepted, since they change nothing that counts: the version of the bundle says
