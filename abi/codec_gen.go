@@ -3149,6 +3149,7 @@ func (x *PersonaReceipt) Encode(e *wirejson.Encoder) {
 	writeIntField("archived_events", x.ArchivedEvents, e)
 	e.FieldStart("may_remain")
 	writeSlice(x.MayRemain, e, writeString)
+	writeSomeSlice("outside", x.Outside, e, writeString)
 	e.ObjEnd()
 }
 
@@ -3166,8 +3167,10 @@ func (x *PersonaReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.ArchivedEvents, d, m)
 		case "may_remain":
 			o.err = readSlice(&x.MayRemain, d, m, readString)
+		case "outside":
+			o.err = readSlice(&x.Outside, d, m, readString)
 		default:
-			o.unknown(d, m, "status scopes archived_events may_remain")
+			o.unknown(d, m, "status scopes archived_events may_remain outside")
 		}
 	}
 	return o.err
@@ -3453,6 +3456,7 @@ func (x *ResetReceipt) Encode(e *wirejson.Encoder) {
 	writeIntField("new_generation", x.NewGeneration, e)
 	e.FieldStart("warnings")
 	writeSlice(x.Warnings, e, writeString)
+	writeSomeSlice("outside", x.Outside, e, writeString)
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -3478,10 +3482,12 @@ func (x *ResetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readInt(&x.NewGeneration, d, m)
 		case "warnings":
 			o.err = readSlice(&x.Warnings, d, m, readString)
+		case "outside":
+			o.err = readSlice(&x.Outside, d, m, readString)
 		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
-			o.unknown(d, m, "status removed remains old_generation new_generation warnings trace")
+			o.unknown(d, m, "status removed remains old_generation new_generation warnings outside trace")
 		}
 	}
 	return o.err
@@ -3536,6 +3542,7 @@ func (x *ForgetReceipt) Encode(e *wirejson.Encoder) {
 	writeMap(x.Removed, e, writeTexts)
 	e.FieldStart("derived_may_remain")
 	writeSlice(x.DerivedMayRemain, e, writeString)
+	writeSomeSlice("outside", x.Outside, e, writeString)
 	if x.Trace != nil {
 		e.FieldStart("trace")
 		writeStructPtr(x.Trace, e, (*Trace).Encode)
@@ -3555,10 +3562,12 @@ func (x *ForgetReceipt) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readMap(&x.Removed, d, m, readTexts)
 		case "derived_may_remain":
 			o.err = readSlice(&x.DerivedMayRemain, d, m, readString)
+		case "outside":
+			o.err = readSlice(&x.Outside, d, m, readString)
 		case "trace":
 			o.err = readPtr(&x.Trace, d, m, (*Trace).Decode)
 		default:
-			o.unknown(d, m, "status removed derived_may_remain trace")
+			o.unknown(d, m, "status removed derived_may_remain outside trace")
 		}
 	}
 	return o.err

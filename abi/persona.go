@@ -32,8 +32,10 @@ type PersonaReceipt struct {
 	Scopes []ErasedScope `json:"scopes"`
 	// ArchivedEvents counts the events that the archive has lost.
 	ArchivedEvents int64 `json:"archived_events"`
-	// MayRemain says what is left besides, and why.
+	// MayRemain says all that is left and why, what remains of each scope included.
 	MayRemain []string `json:"may_remain"`
+	// Outside names the copies that the host's store cannot reach, such as a database's files, and what to do about them.
+	Outside []string `json:"outside,omitempty"`
 }
 
 // ErasedScope is a scope of the person, with the outcome of its reset.

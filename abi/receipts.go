@@ -120,7 +120,9 @@ type ResetReceipt struct {
 	OldGeneration int64    `json:"old_generation"`
 	NewGeneration int64    `json:"new_generation"`
 	Warnings      []string `json:"warnings"`
-	Trace         *Trace   `json:"trace,omitempty"`
+	// Outside names the copies that the host's store cannot reach, such as a database's files, and what to do about them.
+	Outside []string `json:"outside,omitempty"`
+	Trace   *Trace   `json:"trace,omitempty"`
 }
 
 // ForgetRequest asks to remove some of what a scope's memory holds. Exactly one of EventIDs, SessionID, From with To,
@@ -163,5 +165,7 @@ type ForgetReceipt struct {
 	Removed map[string][]string `json:"removed"`
 	// DerivedMayRemain says what the backend made of the removed items and may still hold, and why.
 	DerivedMayRemain []string `json:"derived_may_remain"`
-	Trace            *Trace   `json:"trace,omitempty"`
+	// Outside names the copies that the host's store cannot reach, such as a database's files, and what to do about them.
+	Outside []string `json:"outside,omitempty"`
+	Trace   *Trace   `json:"trace,omitempty"`
 }

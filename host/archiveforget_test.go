@@ -30,10 +30,10 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 
 	out := map[string]bool{"e0": true, "e1": true, "e60": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
-	gone, err := h.archive.Forget(ctx, matches)
+	gone, err := h.archive.Forget(ctx, matches, nil)
 	require.NoError(t, err)
 	require.Len(t, gone, len(out))
-	again, err := h.archive.Forget(ctx, matches)
+	again, err := h.archive.Forget(ctx, matches, nil)
 	require.NoError(t, err)
 	require.Empty(t, again)
 
@@ -73,10 +73,10 @@ func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	fill(t, h, 0, 5)
-	_, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" })
+	_, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" }, nil)
 	require.NoError(t, err)
 	require.Len(t, allArchived(t, h, 2), 1, "the event behind a page of forgotten ones is found")
-	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true })
+	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true }, nil)
 	require.NoError(t, err)
 	require.Empty(t, allArchived(t, h, 2))
 }
@@ -92,14 +92,15 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" })
+	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" },
+		nil)
 	require.False(t, requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
 	require.Len(t, gone, 1, "what is not damaged forgets")
 	called, leave := context.WithCancel(ctx)
 	_, err = h.archive.Forget(called, func(*abi.MemoryEvent) bool {
 		leave()
 		return false
-	})
+	}, nil)
 	requireCode(t, err, abi.CodeTimeout, "the call ended first") // and not the damage, in spite of which all was done
 
 	s := openSlot(t, h, history(t, ""))

@@ -121,5 +121,11 @@ func (f *follower) discard(ctx context.Context) (remains []string, err error) {
 	if err := f.work.Drop(ctx); err != nil {
 		return nil, err
 	}
-	return remains, f.slot.host.endFollowing(ctx)
+	if err := f.slot.host.endFollowing(ctx); err != nil {
+		return nil, err
+	}
+	if _, left := f.slot.host.scrub(ctx); left != "" {
+		remains = append(remains, left)
+	}
+	return remains, nil
 }

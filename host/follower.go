@@ -160,11 +160,18 @@ func (f *follower) Reset(ctx context.Context, scope abi.MemoryScope) error {
 		return err
 	}
 	receipt, err := f.inner.ResetScope(ctx, scope)
-	if err == nil && receipt.Status != abi.ResetDone {
-		p.logger.Warn("a follower's reset of a scope has left something", "provider", p.name, "status", receipt.Status,
-			"remains", receipt.Remains)
+	if err != nil {
+		return err
 	}
-	return err
+	remains := receipt.Remains
+	if _, left := f.slot.host.scrub(ctx); left != "" {
+		remains = append(remains, left)
+	}
+	if receipt.Status != abi.ResetDone || len(remains) > 0 {
+		p.logger.Warn("a follower's reset of a scope has left something", "provider", p.name, "status", receipt.Status,
+			"remains", remains)
+	}
+	return nil
 }
 
 // Outstanding implements follow.Memory, by the ledger.

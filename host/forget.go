@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Forgetting goes through these steps, each of which may be done again: the host notes what is forgotten, so that it is
-// not recorded again; the provider removes what it has; the archive and the ledger lose it. Whatever ends it on the
-// way, the same request goes on.
+// Forgetting goes through these steps, each of which may be repeated: the host persists what is forgotten, so that it is
+// not recorded again; it removes what it holds itself, the archive first; the serving provider removes what it has, and
+// then the followers, side by side; the store erases what was deleted. Whatever interrupts this, the same request
+// continues.
 
 // NativeArchived is the native type of the archive's entries in a ForgetReceipt's Removed.
 const NativeArchived = "archived_event"
@@ -21,15 +23,36 @@ const NativeArchived = "archived_event"
 // forgetPause is how long the host waits before it asks a provider again that is still removing.
 const forgetPause = 200 * time.Millisecond
 
+// eraseWithin bounds how long forgetting and erasing wait for memories other than the serving one, all of them together.
+const eraseWithin = 30 * time.Second
+
 // Forget implements Contract.
 func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return perform(ctx, s, abi.OpForget, r, func(ctx context.Context) (*abi.ForgetReceipt, error) {
 		receipt, err := s.forgetServing(ctx, r)
-		if err == nil {
-			s.forgetAtFollowers(ctx, r, receipt)
+		if err != nil || s.following != nil {
+			return receipt, err
 		}
-		return receipt, err
+		s.forgetAtFollowers(ctx, r, receipt)
+		outside, left := s.host.scrub(ctx)
+		receipt.Outside = outside
+		if left != "" {
+			remains(receipt, "%s", left)
+			if receipt.Status == abi.ForgetDone {
+				receipt.Status = abi.ForgetPartial
+			}
+		}
+		return receipt, nil
 	})
+}
+
+// scrub lets the store remove what was deleted. left says what it could not remove; empty means nothing.
+func (h *Host) scrub(ctx context.Context) (outside []string, left string) {
+	outside, err := h.archive.Scrub(ctx)
+	if err != nil {
+		left = "deleted content in the store, which could not be overwritten: " + abi.AsError(stateError(err)).Error()
+	}
+	return outside, left
 }
 
 // forgetServing is Forget at the serving provider.
@@ -57,35 +80,102 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 	if err := o.noteForgotten(ctx, r); err != nil {
 		return err
 	}
-	if err := o.forgetInProvider(ctx, r, receipt); err != nil {
-		e := *abi.AsError(err)
-		e.Hint = joinHints(e.Hint, "what was to be forgotten is not recorded again; ask again to remove what is left")
-		return &e
+	var own ownForgotten
+	if o.slot.following == nil { // else the slot that is followed has done it
+		if err := own.forget(ctx, h, r); err != nil {
+			return err
+		}
 	}
-	fromProvider := receipt.Status
+	failed := o.forgetInProvider(ctx, r, receipt)
+	done := failed == nil && receipt.Status == abi.ForgetDone
+	if failed == nil {
+		own.addTo(receipt)
+	}
 	if len(r.NativeIDs) == 0 {
-		ids, err := o.forgetInArchive(ctx, r, receipt)
+		ids, err := h.forgottenIDs(ctx, r)
 		if err != nil {
 			return err
 		}
 		if ids, _, err = h.withSession(ctx, o.state.Space(), r, ids); err != nil {
 			return err
 		}
-		if err := o.forgetDeliveries(ctx, r, ids, fromProvider == abi.ForgetDone, receipt); err != nil {
+		if err := o.forgetDeliveries(ctx, r, ids, done, receipt); err != nil {
 			return err
 		}
 	}
-	if err := h.follow.ForgetAnswers(ctx, r.Scope); err != nil {
-		return err
-	}
-	if err := h.archive.Scrub(ctx); err != nil {
-		remains(receipt, "bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
-		if receipt.Status == abi.ForgetDone {
-			receipt.Status = abi.ForgetPartial
-		}
+	if failed != nil {
+		_, _ = h.scrub(ctx) // of what the host held; the caller learns of the failure
+		e := *abi.AsError(failed)
+		e.Hint = joinHints(e.Hint, "the host has removed what it held itself, and records none of it again; ask again to "+
+			"remove what is left")
+		return &e
 	}
 	receipt.Trace = o.trace(receipt.Trace)
 	return nil
+}
+
+// ownForgotten is what the host itself held of what is forgotten.
+type ownForgotten struct {
+	events []string
+	damage string // of the archive, which keeps something there; empty for none
+}
+
+// forget removes the request's events from the archive and from what waits for a backfill, and the person's stored
+// answers. The ids of the events are kept first, for providers that are asked later.
+func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest) error {
+	if err := h.follow.ForgetAnswers(ctx, r.Scope); err != nil || len(r.NativeIDs) > 0 {
+		return err
+	}
+	rule, err := ruleOf(r, h.now())
+	if err != nil {
+		return err
+	}
+	matches := func(e *abi.MemoryEvent) bool {
+		return inScope(e, r.Scope) && (slices.Contains(r.EventIDs, e.EventID) || rule != nil && rule.covers(e))
+	}
+	var note func([]*abi.MemoryEvent) error
+	if rule != nil {
+		note = func(gone []*abi.MemoryEvent) error {
+			var b state.Batch
+			err := putForgotten(&b, r.Scope, idsOf(gone), &forgottenRule{At: rule.At, By: rule.key()})
+			if err != nil {
+				return err
+			}
+			return h.commit(ctx, &b)
+		}
+	}
+	gone, err := h.forgetKept(ctx, matches, note)
+	f.events = idsOf(gone)
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+		f.damage, err = abi.AsError(err).Message, nil
+	}
+	return err
+}
+
+// addTo adds to the provider's receipt what the host has removed.
+func (f *ownForgotten) addTo(receipt *abi.ForgetReceipt) {
+	if len(f.events) > 0 {
+		receipt.Removed[NativeArchived] = append(receipt.Removed[NativeArchived], f.events...)
+		if receipt.Status == abi.ForgetUnsupported {
+			receipt.Status = abi.ForgetPartial
+		}
+	}
+	if f.damage != "" {
+		remains(receipt, "the archive, which cannot be read to its end: %s", f.damage)
+		receipt.Status = abi.ForgetPartial
+	}
+}
+
+// inScope reports whether an event is one of a scope's.
+func inScope(e *abi.MemoryEvent, scope abi.MemoryScope) bool {
+	return e.RunID == scope.RunID && e.UserID == scope.PersonaID && (scope.AgentID == "" || e.AgentID == scope.AgentID)
+}
+
+func idsOf(events []*abi.MemoryEvent) (ids []string) {
+	for _, e := range events {
+		ids = append(ids, e.EventID)
+	}
+	return ids
 }
 
 // forgetInProvider enters the provider's forget until it no longer answers in_progress, or the operation's time is
@@ -126,36 +216,6 @@ func (o *operation) forgetInProvider(ctx context.Context, r *abi.ForgetRequest, 
 // remains adds to a receipt what is left and why.
 func remains(receipt *abi.ForgetReceipt, format string, about ...any) {
 	receipt.DerivedMayRemain = append(receipt.DerivedMayRemain, fmt.Sprintf(format, about...))
-}
-
-// forgetInArchive removes the request's events from the archive and returns the ids of all events that are known to be
-// meant.
-func (o *operation) forgetInArchive(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) ([]string,
-	error) {
-	ids := slices.Clone(r.EventIDs)
-	rule, err := ruleOf(r, o.slot.host.now())
-	if err != nil {
-		return nil, err
-	}
-	gone, err := o.slot.host.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
-		ours := e.RunID == r.Scope.RunID && e.UserID == r.Scope.PersonaID &&
-			(r.Scope.AgentID == "" || e.AgentID == r.Scope.AgentID)
-		return ours && (slices.Contains(r.EventIDs, e.EventID) || rule != nil && rule.covers(e))
-	})
-	for _, e := range gone {
-		receipt.Removed[NativeArchived] = append(receipt.Removed[NativeArchived], e.EventID)
-		if !slices.Contains(ids, e.EventID) {
-			ids = append(ids, e.EventID)
-		}
-	}
-	if len(gone) > 0 && receipt.Status == abi.ForgetUnsupported {
-		receipt.Status = abi.ForgetPartial
-	}
-	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
-		remains(receipt, "the archive, which cannot be read to its end: %s", abi.AsError(err).Message)
-		receipt.Status, err = abi.ForgetPartial, nil
-	}
-	return ids, err
 }
 
 // forgetDeliveries removes what the ledger keeps of events: after the provider has removed them all of it, else the
@@ -304,9 +364,6 @@ func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.
 	return len(any) > 0, stateError(err)
 }
 
-// forgetAtFollower bounds how long one follower may take to forget.
-const forgetAtFollower = 30 * time.Second
-
 // follows reports whether a scope is one of a follower's.
 func (s *Slot) follows(r *scopeRecord) bool {
 	for _, f := range s.followerList() {
@@ -317,35 +374,48 @@ func (s *Slot) follows(r *scopeRecord) bool {
 	return false
 }
 
-// forgetAtFollowers lets every follower forget what the serving provider has forgotten. What remains there is in the
-// receipt. Native ids are the serving provider's own.
+// forgetAtFollowers lets every follower forget what the serving provider has forgotten, all at the same time. What
+// remains there is in the receipt. Native ids are the serving provider's own.
 func (s *Slot) forgetAtFollowers(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) {
+	if len(r.NativeIDs) > 0 {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, s.host.eraseWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	var mu sync.Mutex
 	for _, f := range s.followerList() {
 		p := f.provider()
-		if p == nil || len(r.NativeIDs) > 0 {
+		if p == nil {
 			continue
 		}
-		within, cancel := context.WithTimeout(ctx, forgetAtFollower)
-		one, err := f.inner.Forget(within, r)
-		cancel()
-		if err != nil {
-			one = &abi.ForgetReceipt{Status: abi.ForgetPartial, DerivedMayRemain: []string{
-				"all of it: " + abi.AsError(err).Message + "; forget it again"}}
-		}
-		for kind, ids := range one.Removed {
-			if kind != NativeArchived {
-				receipt.Removed[fmt.Sprintf("%s (%s)", kind, p.name)] = ids
+		all.Go(func() {
+			one, err := f.inner.Forget(within, r)
+			if err != nil {
+				one = &abi.ForgetReceipt{Status: abi.ForgetPartial, DerivedMayRemain: []string{
+					"all of it: " + abi.AsError(err).Message + "; forget it again"}}
 			}
-		}
-		for _, what := range one.DerivedMayRemain {
-			remains(receipt, "at %s, which follows: %s", p.name, what)
-		}
-		switch {
-		case one.Status == abi.ForgetDone || receipt.Status == abi.ForgetPartial:
-		case one.Status == abi.ForgetInProgress && receipt.Status != abi.ForgetUnsupported:
-			receipt.Status = abi.ForgetInProgress
-		default:
-			receipt.Status = abi.ForgetPartial
-		}
+			mu.Lock()
+			defer mu.Unlock()
+			addFollower(receipt, p.name, one)
+		})
+	}
+	all.Wait()
+}
+
+// addFollower adds to a receipt what a follower has forgotten.
+func addFollower(receipt *abi.ForgetReceipt, name string, one *abi.ForgetReceipt) {
+	for kind, ids := range one.Removed {
+		receipt.Removed[fmt.Sprintf("%s (%s)", kind, name)] = ids
+	}
+	for _, what := range one.DerivedMayRemain {
+		remains(receipt, "at %s, which follows: %s", name, what)
+	}
+	switch {
+	case one.Status == abi.ForgetDone || receipt.Status == abi.ForgetPartial:
+	case one.Status == abi.ForgetInProgress && receipt.Status != abi.ForgetUnsupported:
+		receipt.Status = abi.ForgetInProgress
+	default:
+		receipt.Status = abi.ForgetPartial
 	}
 }

@@ -53,6 +53,8 @@ func (s deadlyStore) Scrub(ctx context.Context) error {
 	return err
 }
 
+func (s deadlyStore) Outside() []string { return s.Store.(*state.Bolt).Outside() }
+
 // deadlyContext is asked before each page that is overwritten, and takes a step before the first, the second, the
 // fourth and so on.
 type deadlyContext struct {

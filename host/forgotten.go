@@ -37,6 +37,9 @@ type forgottenRule struct {
 	To      string `json:"to,omitempty"`
 	// All: every event that happened until then.
 	All bool `json:"all,omitempty"`
+	// By is the key of the rule by which the archive had this event; empty for an event that a request named. So the rule
+	// can still be applied to a provider once the archive has lost the event.
+	By string `json:"by,omitempty"`
 
 	at, from, to time.Time
 }
@@ -85,43 +88,82 @@ func person(runID, personaID string, agent ...string) []byte {
 	return key[:]
 }
 
+// personOfScope is the person that a request's scope is about.
+func personOfScope(scope abi.MemoryScope) []byte {
+	if scope.AgentID != "" {
+		return person(scope.RunID, scope.PersonaID, scope.AgentID)
+	}
+	return person(scope.RunID, scope.PersonaID)
+}
+
+// key is the rule's part of its key.
+func (r *forgottenRule) key() string {
+	name, _ := json.Marshal([]string{r.Session, r.From, r.To}) // strings can always be marshaled
+	return string(name)
+}
+
 // noteForgotten keeps what a request forgets, before anything is removed.
 func (o *operation) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
 	h := o.slot.host
-	whose := person(r.Scope.RunID, r.Scope.PersonaID)
-	if r.Scope.AgentID != "" {
-		whose = person(r.Scope.RunID, r.Scope.PersonaID, r.Scope.AgentID)
-	}
 	now := h.now()
 	var b state.Batch
-	for _, id := range r.EventIDs {
-		value, err := json.Marshal(&forgottenRule{At: now.UTC().Format(time.RFC3339Nano)})
-		if err != nil {
-			return err
-		}
-		b.PutRecord(tableForgotten, append(append(slices.Clone(whose), forgottenEvent), id...), value)
+	err := putForgotten(&b, r.Scope, r.EventIDs, &forgottenRule{At: now.UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		return err
 	}
 	rule, err := ruleOf(r, now)
 	if err != nil {
 		return err
 	}
 	if rule != nil {
-		name, err := json.Marshal([]string{rule.Session, rule.From, rule.To})
-		if err != nil {
-			return err
-		}
 		value, err := json.Marshal(rule)
 		if err != nil {
 			return err
 		}
-		b.PutRecord(tableForgotten, append(append(slices.Clone(whose), forgottenRules), name...), value)
+		b.PutRecord(tableForgotten, append(append(personOfScope(r.Scope), forgottenRules), rule.key()...), value)
 	}
 	if b.Len() == 0 {
 		return nil
 	}
+	h.noteForgetful(&b)
+	return o.keep(ctx, &b)
+}
+
+// noteForgetful adds to a batch that something was forgotten.
+func (h *Host) noteForgetful(b *state.Batch) {
 	b.PutRecord(tableShared, []byte(sharedForgetful), []byte{1})
 	h.forgetful.Store(true)
-	return o.keep(ctx, &b)
+}
+
+// putForgotten adds to a batch that events of a scope are forgotten.
+func putForgotten(b *state.Batch, scope abi.MemoryScope, ids []string, rule *forgottenRule) error {
+	value, err := json.Marshal(rule)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		b.PutRecord(tableForgotten, append(append(personOfScope(scope), forgottenEvent), id...), value)
+	}
+	return nil
+}
+
+// forgottenIDs lists the events that a request forgets: those that it names, and those that its rule has found in the
+// archive, now or when it was asked before.
+func (h *Host) forgottenIDs(ctx context.Context, r *abi.ForgetRequest) ([]string, error) {
+	if len(r.EventIDs) > 0 {
+		return slices.Clone(r.EventIDs), nil
+	}
+	prefix := append(personOfScope(r.Scope), forgottenEvent)
+	key := (&forgottenRule{Session: r.SessionID, From: r.From, To: r.To}).key()
+	var ids []string
+	err := h.eachRecord(ctx, tableForgotten, prefix, func(kv state.KeyValue) error {
+		var found forgottenRule
+		if json.Unmarshal(kv.Value, &found) == nil && found.By == key {
+			ids = append(ids, string(kv.Key[len(prefix):]))
+		}
+		return nil
+	})
+	return ids, err
 }
 
 // readForgetful finds out whether anything was ever forgotten.

@@ -133,9 +133,11 @@ func (h *Host) dropQueue(ctx context.Context) error {
 	return nil
 }
 
-// forgetKept takes the events that match out of the archive, and out of what waits to be filled in. It returns them.
-func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool) ([]*abi.MemoryEvent, error) {
-	gone, err := h.archive.Forget(ctx, matches)
-	given, failed := h.given.Forget(ctx, matches)
-	return append(gone, given...), archive.Graver(err, failed) // one that is damaged keeps nothing in the other
+// forgetKept takes the events that match out of the archive, and out of the events given for a backfill, and returns
+// them. Note, which may be nil, is called before they leave: its error keeps them.
+func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool,
+	note func([]*abi.MemoryEvent) error) ([]*abi.MemoryEvent, error) {
+	gone, err := h.archive.Forget(ctx, matches, note)
+	given, failed := h.given.Forget(ctx, matches, note)
+	return append(gone, given...), archive.Graver(err, failed) // damage of one keeps nothing in the other
 }

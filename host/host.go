@@ -40,6 +40,9 @@ type Host struct {
 	countersMu sync.Mutex
 	counters   map[string]tokens.Counter
 
+	// eraseWithin is eraseWithin, but in tests.
+	eraseWithin time.Duration
+
 	sweepMu sync.Mutex
 	sweptTo []byte // where the next write goes on looking for old receipts
 
@@ -86,7 +89,8 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		o.Now = time.Now
 	}
 	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: sendPlain,
-		counters: map[string]tokens.Counter{}, calling: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{}}
+		counters: map[string]tokens.Counter{}, calling: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{},
+		eraseWithin: eraseWithin}
 	if o.Intercept != nil {
 		h.send = intercepted(o.Intercept, sendPlain)
 	}

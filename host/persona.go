@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
@@ -47,10 +48,11 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 	return h.commit(ctx, &b)
 }
 
-// ErasePersona erases all that is held of a person: every scope that the data folder knows of the person is reset, by
-// the provider that serves, by one that follows, or by one that served before, which find makes ready again from its
-// last configuration. The archive loses the person's events, and the stored answers of shadows go. What happened until
-// now is not recorded again, with any provider.
+// ErasePersona erases all that is held of a person. The host's own part comes first: what happened until now is not
+// recorded again, with any provider; the archive and what waits for a backfill lose the person's events, and the stored
+// answers of shadows go. Then every scope that the data folder knows of the person is reset, all at the same time and
+// within half a minute: by the provider that serves, by one that follows, or by one that served before, which find
+// makes ready again from its last configuration.
 //
 // What cannot be erased is named in the receipt, with the reason; asked again it goes on.
 //
@@ -71,16 +73,35 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 	if err := h.notePerson(ctx, r); err != nil {
 		return nil, err
 	}
-	x := &personErasure{slot: s, request: r, find: find, opened: map[string]*Slot{}, failed: map[string]error{},
+	x := &personErasure{slot: s, request: r, find: find,
 		receipt: &abi.PersonaReceipt{Status: abi.ForgetDone, Scopes: []abi.ErasedScope{}, MayRemain: []string{}}}
 	defer x.close(ctx)
 	scopes, err := h.scopesOfPerson(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	x.eraseOwn(ctx, scopes)
+	x.eraseScopes(ctx, scopes)
+	outside, left := h.scrub(ctx)
+	x.receipt.Outside = outside
+	if left != "" {
+		x.remains("%s", left)
+	}
+	return x.receipt, nil
+}
+
+// eraseOwn removes what the host itself holds of the person.
+func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
+	h, r := x.slot.host, x.request
+	gone, err := h.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
+		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
+	}, nil)
+	x.receipt.ArchivedEvents = int64(len(gone))
+	if err != nil {
+		x.remains("the archive: %s", err)
+	}
 	runs := map[string]bool{}
 	for i := range scopes {
-		x.erase(ctx, &scopes[i])
 		runs[scopes[i].RunID] = true
 	}
 	for run := range runs {
@@ -89,17 +110,6 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 			x.remains("stored answers of shadows: %s", err)
 		}
 	}
-	gone, err := h.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
-		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
-	})
-	x.receipt.ArchivedEvents = int64(len(gone))
-	if err != nil {
-		x.remains("the archive: %s", err)
-	}
-	if err := h.archive.Scrub(ctx); err != nil {
-		x.remains("bytes in unused pages of the data folder's store, which could not be overwritten: %s", err)
-	}
-	return x.receipt, nil
 }
 
 // notePerson keeps that all of a person's events until now are forgotten.
@@ -110,7 +120,7 @@ func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
 	}
 	var b state.Batch
 	b.PutRecord(tableForgotten, append(append(person(r.RunID, r.PersonaID), forgottenRules), "all"...), value)
-	h.forgetful.Store(true)
+	h.noteForgetful(&b)
 	return h.commit(ctx, &b)
 }
 
@@ -129,39 +139,87 @@ func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list 
 	return list, err
 }
 
-// personErasure is one erasing of a person.
+// personErasure erases one person.
 type personErasure struct {
 	slot    *Slot
 	request *abi.PersonaRequest
 	find    func(context.Context, *KeptProvider) (ProviderConfig, error)
 	receipt *abi.PersonaReceipt
-	// opened are slots with providers that do not serve, failed why there is none, both by providerKey and whether
-	// memories are kept for each agent.
-	opened map[string]*Slot
-	failed map[string]error
+
+	mu     sync.Mutex
+	opened []*Slot // with providers that do not serve
 }
 
-// remains notes what is left besides the scopes, and why.
+// remains notes what is left, and why.
 func (x *personErasure) remains(format string, about ...any) {
 	x.receipt.MayRemain = append(x.receipt.MayRemain, fmt.Sprintf(format, about...))
 	x.receipt.Status = abi.ForgetPartial
 }
 
-// erase resets a scope, and adds it to the receipt.
-func (x *personErasure) erase(ctx context.Context, record *scopeRecord) {
+// scopesAtOnce is how many scopes of one provider are reset at the same time.
+const scopesAtOnce = 4
+
+// eraseScopes resets scopes and adds the outcomes to the receipt, in order. No provider waits for another one.
+func (x *personErasure) eraseScopes(ctx context.Context, scopes []scopeRecord) {
+	within, cancel := context.WithTimeout(ctx, x.slot.host.eraseWithin)
+	defer cancel()
+	owned := map[string][]int{} // by provider, and whether memories are kept for each agent
+	for i := range scopes {
+		r := &scopes[i]
+		key := fmt.Sprint(string(providerKey(r.Provider, r.Origin, r.Namespace)), r.AgentID != "")
+		owned[key] = append(owned[key], i)
+	}
+	outcomes := make([]abi.ErasedScope, len(scopes))
+	var all sync.WaitGroup
+	for _, list := range owned {
+		all.Go(func() {
+			slot, serving, err := x.slotOf(within, &scopes[list[0]])
+			var some sync.WaitGroup
+			free := make(chan struct{}, scopesAtOnce)
+			for _, i := range list {
+				free <- struct{}{}
+				some.Go(func() {
+					outcomes[i] = eraseScope(within, slot, &scopes[i], err)
+					outcomes[i].Serving = serving
+					<-free
+				})
+			}
+			some.Wait()
+		})
+	}
+	all.Wait()
+	for i := range outcomes {
+		x.add(&outcomes[i])
+	}
+}
+
+// eraseScope resets a scope. failed is why its provider could not be made ready.
+func eraseScope(ctx context.Context, slot *Slot, record *scopeRecord, failed error) abi.ErasedScope {
 	out := abi.ErasedScope{Provider: record.Provider, BackendNamespace: record.Namespace, RunID: record.RunID,
 		AgentID: record.AgentID, Status: abi.ResetFailed, Removed: map[string]*int64{}, Remains: []string{}}
-	slot, serving, err := x.slotOf(ctx, record)
-	out.Serving = serving
 	var receipt *abi.ResetReceipt
-	if err == nil {
-		receipt, err = slot.ResetScope(ctx, record.memoryScope())
+	if failed == nil {
+		receipt, failed = slot.resetIn(ctx, record.memoryScope(), false)
 	}
-	if err == nil {
-		out.Status, out.Removed, out.Remains = receipt.Status, receipt.Removed, receipt.Remains
-	} else {
-		e := abi.AsError(err)
-		out.Remains = append(out.Remains, "all of it: "+e.Error())
+	if failed != nil {
+		out.Remains = append(out.Remains, "all of it: "+abi.AsError(failed).Error())
+		return out
+	}
+	out.Status, out.Removed, out.Remains = receipt.Status, receipt.Removed, receipt.Remains
+	return out
+}
+
+// add adds the outcome of a scope to the receipt.
+func (x *personErasure) add(out *abi.ErasedScope) {
+	where := fmt.Sprintf("provider %s, run %q", out.Provider, out.RunID)
+	if out.BackendNamespace != "" {
+		where += fmt.Sprintf(", namespace %q", out.BackendNamespace)
+	}
+	if out.AgentID != "" {
+		where += fmt.Sprintf(", agent %q", out.AgentID)
+	}
+	for _, what := range out.Remains {
+		x.receipt.MayRemain = append(x.receipt.MayRemain, where+": "+what)
 	}
 	switch {
 	case out.Status == abi.ResetInProgress && x.receipt.Status == abi.ForgetDone:
@@ -169,7 +227,7 @@ func (x *personErasure) erase(ctx context.Context, record *scopeRecord) {
 	case out.Status != abi.ResetDone && out.Status != abi.ResetInProgress:
 		x.receipt.Status = abi.ForgetPartial
 	}
-	x.receipt.Scopes = append(x.receipt.Scopes, out)
+	x.receipt.Scopes = append(x.receipt.Scopes, *out)
 }
 
 // slotOf is a slot whose provider has a scope: the one that serves, a follower's, or one opened for it.
@@ -183,12 +241,13 @@ func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slo
 			return f.inner, false, nil
 		}
 	}
-	key := providerKey(record.Provider, record.Origin, record.Namespace)
-	name := fmt.Sprint(string(key), record.AgentID != "")
-	if x.opened[name] == nil && x.failed[name] == nil {
-		x.opened[name], x.failed[name] = x.open(ctx, key, record)
+	slot, err := x.open(ctx, providerKey(record.Provider, record.Origin, record.Namespace), record)
+	if err == nil {
+		x.mu.Lock()
+		x.opened = append(x.opened, slot)
+		x.mu.Unlock()
 	}
-	return x.opened[name], false, x.failed[name]
+	return slot, false, err
 }
 
 // open opens a provider that does not serve.
@@ -225,9 +284,6 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 // close closes what was opened.
 func (x *personErasure) close(ctx context.Context) {
 	for _, slot := range x.opened {
-		if slot == nil {
-			continue
-		}
 		if err := slot.Close(context.WithoutCancel(ctx)); err != nil {
 			x.slot.host.logger.Warn("closing a provider that was opened to erase", "error", err)
 		}

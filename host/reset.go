@@ -16,23 +16,82 @@ const resetPause = 200 * time.Millisecond
 // later event enters the old generation, and no receipt of the old one suppresses an event in the new one. What could
 // not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
 // to it.
+//
+// The scope's archived events, those that wait for a backfill, and the stored answers of shadows are erased too, and
+// the store overwrites what was deleted.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
+	return s.resetIn(ctx, scope, !s.noArchive)
+}
+
+// resetIn is ResetScope; own says whether the host erases what it holds itself, too.
+func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*abi.ResetReceipt, error) {
 	return operate(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
 			sc, err := o.provider.scopeOf(scope)
 			if err != nil {
 				return err
 			}
-			return o.withLock(ctx, sc, "nothing is reset, and no native call was made", func() error {
+			var erased *ownErased
+			err = o.withLock(ctx, sc, "nothing is reset, and no native call was made", func() error {
 				if !s.noArchive && s.host.archives() {
 					if err := s.host.archive.NoteErased(ctx, sc.memoryScope()); err != nil {
 						return err
 					}
 					defer s.wakeFollowers()
 				}
+				if own {
+					erased = new(ownErased)
+					if err := erased.erase(ctx, s.host, sc.memoryScope()); err != nil {
+						return err
+					}
+				}
 				return o.reset(ctx, sc, receipt)
 			})
+			if erased != nil { // also when the provider failed
+				outside, left := s.host.scrub(ctx)
+				erased.addTo(receipt, outside, left)
+			}
+			return err
 		})
+}
+
+// ownErased is what the host itself held of a scope that is reset.
+type ownErased struct {
+	events int64
+	damage string // of the archive, which keeps something there; empty for none
+}
+
+// erase removes the scope's events from the archive and from what waits for a backfill, and the stored answers of
+// shadows.
+func (e *ownErased) erase(ctx context.Context, h *Host, scope abi.MemoryScope) error {
+	if err := h.follow.ForgetAnswers(ctx, scope); err != nil {
+		return err
+	}
+	gone, err := h.forgetKept(ctx, func(event *abi.MemoryEvent) bool { return inScope(event, scope) }, nil)
+	e.events = int64(len(gone))
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+		e.damage, err = abi.AsError(err).Message, nil
+	}
+	return err
+}
+
+// addTo adds to the provider's receipt what the host has erased, and what the store says of it.
+func (e *ownErased) addTo(receipt *abi.ResetReceipt, outside []string, left string) {
+	if e.events > 0 && receipt.Removed != nil {
+		receipt.Removed[NativeArchived] = &e.events
+	}
+	receipt.Outside = outside
+	var remains []string
+	if e.damage != "" {
+		remains = append(remains, "the archive, which cannot be read to its end: "+e.damage)
+	}
+	if left != "" {
+		remains = append(remains, left)
+	}
+	receipt.Remains = append(receipt.Remains, remains...)
+	if len(remains) > 0 && receipt.Status == abi.ResetDone {
+		receipt.Status = abi.ResetIncomplete
+	}
 }
 
 // reset begins the next generation of a scope and erases those before it. The caller holds the scope's lock.

@@ -73,6 +73,23 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	other.stop()
 	slot.stop()
 	require.Contains(t, second.everything().FormattedContext, "oolong", "nobody serves any more")
+
+	out, code = first.run("forget", "--event", "e1", "--run", "r", "--user", "u", "--yes")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "done\n")
+	require.Contains(t, out, "  outside: the database's write-ahead log (WAL)")
+	out, code = first.run("reset", "--run", "r", "--user", "u", "--yes")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "  outside: the database's table and index files")
+	out, code = first.run("forget", "--persona", "u", "--yes", "--json")
+	require.Zero(t, code, out)
+	var erased struct {
+		MayRemain []string `json:"may_remain"`
+		Outside   []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &erased), out)
+	require.Empty(t, erased.MayRemain)
+	require.Len(t, erased.Outside, 3)
 }
 
 // TestALossIsAccepted: the database is put back to a copy. The host refuses it, the operator accepts the loss and learns

@@ -18,13 +18,14 @@ provider's own items. The archive loses it too, and recording it again is refuse
 elsewhere it wants --yes. Asked again it goes on.
 
 It prints what was removed, and what may remain and why: what the provider made of it, a provider that has no forget,
-one that had it before a swap. Backups, cassettes, logs and folders of runs are files of yours that it does not touch.
+one that had it before a swap. "outside" are copies that the slot cannot reach, such as a database's files. Backups,
+cassettes, logs and folders of runs are files of yours that it does not touch.
 
 --persona erases all of a user's memory: every scope that the data folder knows of them is reset, by the provider that
 serves or by one that served before a swap, which is opened with the configuration that it had; the archive loses their
 events.
 
-The exit code is 0 when all is removed, 3 while it is in progress, and 1 when something remains.`
+The exit code is 0 when all is removed, 3 while it is in progress, and 1 when something remains or may remain.`
 
 // forgetFlags say what is to be forgotten.
 type forgetFlags struct {
@@ -134,7 +135,7 @@ func (a *app) forget(ctx context.Context, d *door, r *abi.ForgetRequest, yes boo
 				"--event forgets it")
 		}
 	}
-	return forgetExit(receipt.Status)
+	return forgetExit(receipt.Status, receipt.DerivedMayRemain)
 }
 
 // confirmed reads the answer to a question; any other than yes ends the command with a note.
@@ -150,15 +151,25 @@ func (a *app) confirmed(ctx context.Context, otherwise string) error {
 	return nil
 }
 
-// forgetExit is the exit code for how far a forgetting came.
-func forgetExit(status abi.ForgetStatus) error {
-	switch status {
-	case abi.ForgetDone:
-		return nil
-	case abi.ForgetInProgress:
+// forgetExit is the exit code for how far a forgetting came, and what may remain.
+func forgetExit(status abi.ForgetStatus, mayRemain []string) error {
+	switch {
+	case status == abi.ForgetInProgress:
 		return &doneError{exitRetry}
+	case status == abi.ForgetDone && len(mayRemain) == 0:
+		return nil
 	}
 	return &doneError{exitFailed}
+}
+
+// showRemains prints what may remain, and what is outside of the slot's reach.
+func (a *app) showRemains(mayRemain, outside []string) {
+	for _, what := range mayRemain {
+		a.out.print("  may remain: %s\n", printable(what))
+	}
+	for _, what := range outside {
+		a.out.print("  outside: %s\n", printable(what))
+	}
 }
 
 // forgetPersonaCommand runs --persona.
@@ -197,7 +208,5 @@ func (a *app) showForgotten(scope abi.MemoryScope, r *abi.ForgetReceipt) {
 		a.out.note("  nothing of that was there, in run %s, user %s; --run and --user name another scope",
 			quote(scope.RunID), quote(scope.PersonaID))
 	}
-	for _, what := range r.DerivedMayRemain {
-		a.out.print("  may remain: %s\n", printable(what))
-	}
+	a.showRemains(r.DerivedMayRemain, r.Outside)
 }

@@ -69,16 +69,35 @@ func TestForgetNamesSomeOfManyIDs(t *testing.T) {
 }
 
 func TestTheExitCodeOfForgetSaysHowFarItCame(t *testing.T) {
-	for status, want := range map[abi.ForgetStatus]int{abi.ForgetDone: 0, abi.ForgetInProgress: exitRetry,
-		abi.ForgetPartial: exitFailed, abi.ForgetUnsupported: exitFailed} {
+	for _, c := range []struct {
+		status             abi.ForgetStatus
+		mayRemain, outside []string
+		exit               int
+	}{
+		{status: abi.ForgetDone},
+		{status: abi.ForgetDone, outside: []string{"the database's WAL"}},
+		{status: abi.ForgetDone, mayRemain: []string{"a summary"}, exit: exitFailed},
+		{status: abi.ForgetInProgress, exit: exitRetry},
+		{status: abi.ForgetInProgress, mayRemain: []string{"a summary"}, exit: exitRetry},
+		{status: abi.ForgetPartial, exit: exitFailed},
+		{status: abi.ForgetUnsupported, exit: exitFailed},
+	} {
 		system := System{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 		a := &app{System: system, out: newOutput(system)}
-		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: status}}
-		err := a.forget(context.Background(), &door{Contract: slot}, &abi.ForgetRequest{EventIDs: []string{"e"}}, true)
-		if want == 0 {
-			require.NoError(t, err)
-			continue
+		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: c.status, DerivedMayRemain: c.mayRemain,
+			Outside: c.outside}}
+		d := &door{Contract: slot, erase: func(context.Context, *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+			return &abi.PersonaReceipt{Status: c.status, MayRemain: c.mayRemain, Outside: c.outside}, nil
+		}}
+		for _, err := range []error{
+			a.forget(t.Context(), d, &abi.ForgetRequest{EventIDs: []string{"e"}}, true),
+			a.forgetPersona(t.Context(), d, &abi.PersonaRequest{PersonaID: "ann"}, true),
+		} {
+			if c.exit == 0 {
+				require.NoError(t, err, "%v", c)
+			} else {
+				require.Equal(t, &doneError{c.exit}, err, "%v", c)
+			}
 		}
-		require.Equal(t, &doneError{want}, err, status)
 	}
 }

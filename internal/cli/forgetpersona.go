@@ -67,7 +67,7 @@ func (a *app) forgetPersona(ctx context.Context, d *door, r *abi.PersonaRequest,
 	} else {
 		a.showErased(r, receipt)
 	}
-	return forgetExit(receipt.Status)
+	return forgetExit(receipt.Status, receipt.MayRemain)
 }
 
 func (a *app) showErased(asked *abi.PersonaRequest, r *abi.PersonaReceipt) {
@@ -89,12 +89,7 @@ func (a *app) showErased(asked *abi.PersonaRequest, r *abi.PersonaReceipt) {
 			where += ", agent " + quote(s.AgentID)
 		}
 		a.out.print("  %s: %s\n", printable(where), s.Status)
-		for _, what := range s.Remains {
-			a.out.print("    remains: %s\n", printable(what))
-		}
 	}
 	a.out.print("  archive: %s\n", count(int(r.ArchivedEvents), "event"))
-	for _, what := range r.MayRemain {
-		a.out.print("  may remain: %s\n", printable(what))
-	}
+	a.showRemains(r.MayRemain, r.Outside)
 }

@@ -12,16 +12,18 @@ import (
 )
 
 func TestForgettingAPersonAsksAndListsEachScope(t *testing.T) {
-	receipt := &abi.PersonaReceipt{Status: abi.ForgetPartial, ArchivedEvents: 2, MayRemain: []string{"free pages"},
+	receipt := &abi.PersonaReceipt{Status: abi.ForgetPartial, ArchivedEvents: 2, Outside: []string{"WAL"},
+		MayRemain: []string{"free pages", "provider mem0: all of it: unavailable"},
 		Scopes: []abi.ErasedScope{{Provider: "bm25", RunID: "r1", Status: abi.ResetDone},
 			{Provider: "mem0", RunID: "r2", AgentID: "a", BackendNamespace: "n", Status: abi.ResetFailed,
 				Remains: []string{"all of it: unavailable"}}}}
 	for answer, want := range map[string]string{"no\n": "", "yes\n": `partial
   provider bm25, run "r1": done
   provider mem0, run "r2", namespace "n", agent "a": failed
-    remains: all of it: unavailable
   archive: 2 events
   may remain: free pages
+  may remain: provider mem0: all of it: unavailable
+  outside: WAL
 `} {
 		var stdout, stderr bytes.Buffer
 		system := System{Stdin: strings.NewReader(answer), Stdout: &stdout, Stderr: &stderr}

@@ -13,8 +13,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-const resetHelp = `Erases the memory of one scope and starts its next generation: what was recorded before is gone, and may be recorded again. On a terminal it asks first;
-elsewhere it wants --yes. The exit code is 0 when the reset is done, 3 while it is in progress and 1 when something remains.`
+const resetHelp = `Erases the memory of one scope and starts its next generation: what was recorded before is gone, from the archive
+too, and may be recorded again. On a terminal it asks first; elsewhere it wants --yes. "outside" are copies that the
+slot cannot reach, such as a database's files. The exit code is 0 when the reset is done, 3 while it is in progress and 1 when something remains.`
 
 func (a *app) resetCommand() *cobra.Command {
 	var f scopeFlags
@@ -83,6 +84,7 @@ func (a *app) showReset(r *abi.ResetReceipt, whose string) {
 	for _, what := range r.Remains {
 		a.out.print("  remains: %s\n", printable(what))
 	}
+	a.showRemains(nil, r.Outside)
 	for _, w := range r.Warnings {
 		a.out.note("  warning: %s", printable(w))
 	}

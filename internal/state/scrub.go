@@ -7,6 +7,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+var _ Scrubber = (*Bolt)(nil)
+
 // Scrub overwrites with zeros what the data file holds in pages that are free: what was deleted or replaced is not in
 // the file any more. The file keeps its size. Readers and writers wait meanwhile: its cost is that of writing the free
 // pages, and of a sync before and after.
@@ -35,6 +37,9 @@ func (s *Bolt) Scrub(ctx context.Context) error {
 	_ = tx.Rollback() // it changed nothing
 	return s.fail("scrub", err)
 }
+
+// Outside implements Scrubber: the file is overwritten.
+func (s *Bolt) Outside() []string { return nil }
 
 // overwriteFree is Scrub inside its transaction.
 func (s *Bolt) overwriteFree(ctx context.Context, tx *bbolt.Tx) error {

@@ -65,6 +65,15 @@ type Store interface {
 	Close() error
 }
 
+// Scrubber is a Store that can remove deleted content from its files.
+type Scrubber interface {
+	// Scrub removes what was deleted or replaced from the store's files, as far as the store can. Errors: those of a
+	// Store, when something is left that the store could have removed.
+	Scrub(ctx context.Context) error
+	// Outside names the copies of deleted content that Scrub never reaches, and what ends them; nil for none.
+	Outside() []string
+}
+
 // Value is what a key holds.
 type Value struct {
 	// Data is nil when the key is absent.

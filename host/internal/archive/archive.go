@@ -309,11 +309,14 @@ func (a *Archive) open(ctx context.Context, after, last, bytes int64, limit int)
 	}
 }
 
-// Scrub overwrites what the store has released. Its store is never that of a tape.
-func (a *Archive) Scrub(ctx context.Context) error {
-	s, ok := a.Store.(interface{ Scrub(context.Context) error })
+// Scrub lets the store remove what was deleted from its files, and names the copies that stay out of the store's reach.
+// Its store is never that of a tape.
+//
+// Errors: those of the store, when something is left that it could have removed; unsupported when it can remove nothing.
+func (a *Archive) Scrub(ctx context.Context) (outside []string, err error) {
+	s, ok := a.Store.(state.Scrubber)
 	if !ok {
-		return nil
+		return nil, abi.NewError(abi.CodeUnsupported, "the store cannot overwrite what was deleted")
 	}
-	return s.Scrub(context.WithoutCancel(ctx))
+	return s.Outside(), s.Scrub(context.WithoutCancel(ctx))
 }

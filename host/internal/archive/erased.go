@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// A reset erases a scope's memory and leaves the archive as it is. What was archived before it is therefore not given
-// to a follower, and a follower that has it resets the scope too.
+// A reset erases a scope's memory and takes its events out of the archive. A follower that has them resets the scope
+// too, and gets nothing that was archived before the reset, should any of it be left.
 
 // tableErased holds the last reset of each scope: number of the reset(8) -> Erasure, JSON.
 const tableErased state.Table = "erased"

@@ -16,11 +16,15 @@ import (
 //	{"seq":17,"at":"2026-03-02T08:00:01.000Z","forgotten":"2026-04-01T10:00:00.000Z"}
 //
 // A segment that has one of them is written anew, with another digest and name. What was done before an error, or
-// before the process ended, stays done: forgetting the same again goes on.
+// before the process ended, stays done: forgetting the same again goes on. Note, which may be nil, is called before
+// events leave: its error keeps them.
 //
 // Errors: those of the store and the folder, and unavailable for a damaged segment: nobody can tell what it holds.
-func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent,
-	err error) {
+func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool,
+	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
+	if note == nil {
+		note = func([]*abi.MemoryEvent) error { return nil }
+	}
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	list, err := a.Segments(ctx)
@@ -34,15 +38,14 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	defer a.forgetUnpacked()
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
-		more, failed := a.forgetInSegment(ctx, info, at, matches)
+		more, failed := a.forgetInSegment(ctx, info, at, matches, note)
 		gone, err = append(gone, more...), Graver(err, failed) // one that is damaged keeps nothing in the others
 	}
-	more, failed := a.forgetOpen(ctx, at, matches)
+	more, failed := a.forgetOpen(ctx, at, matches, note)
 	return append(gone, more...), Graver(err, failed)
 }
 
-// Graver is the error to tell of two: a damage, in spite of which the rest was done, is told only where there is no
-// other.
+// Graver picks which of two errors to return. Damage to the archive does not stop the rest, so any other error wins.
 func Graver(one, other error) error {
 	damaged := func(err error) bool { return abi.AsError(err).Reason == "archive" }
 	if one == nil || other != nil && damaged(one) && !damaged(other) {
@@ -63,7 +66,7 @@ func (a *Archive) forgetUnpacked() {
 
 // forgetInSegment is Forget for one segment. The caller holds changing.
 func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
-	matches func(*abi.MemoryEvent) bool) (gone []*abi.MemoryEvent, err error) {
+	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
 	text, err := segments.Read(a.Dir, info)
 	if err != nil {
 		return nil, errDamaged(err.Error())
@@ -83,12 +86,15 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at st
 	if len(gone) == 0 {
 		return nil, nil
 	}
+	if err := note(gone); err != nil {
+		return nil, err
+	}
 	return gone, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
 }
 
 // forgetOpen is Forget for what is not sealed yet. The caller holds changing.
-func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool) (
-	gone []*abi.MemoryEvent, err error) {
+func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool,
+	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
 	var smaller int64
 	var b state.Batch
 	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
@@ -108,6 +114,9 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	}
 	if len(gone) == 0 {
 		return nil, nil
+	}
+	if err := note(gone); err != nil {
+		return nil, err
 	}
 	if err := a.commitLeaving(context.WithoutCancel(ctx), &b, smaller); err != nil {
 		return nil, state.ContractError(err)

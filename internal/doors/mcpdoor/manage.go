@@ -126,8 +126,17 @@ func (d *Door) reset(ctx context.Context, _ arguments) (*mcp.CallToolResult, err
 	if len(r.Remains) > 0 {
 		text += "\nWhat remains: " + strings.Join(r.Remains, "; ")
 	}
+	text += outsideText(r.Outside)
 	return answered(text, map[string]any{"status": r.Status, "remains": nonNil(r.Remains),
 		"warnings": nonNil(r.Warnings)}), nil
+}
+
+// outsideText names the copies that the slot cannot reach.
+func outsideText(outside []string) string {
+	if len(outside) == 0 {
+		return ""
+	}
+	return "\nWhat the slot cannot reach: " + strings.Join(outside, "; ")
 }
 
 // forget removes some of the scope's memory.
@@ -185,6 +194,7 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	if len(r.DerivedMayRemain) > 0 {
 		text += "\nWhat may remain: " + strings.Join(r.DerivedMayRemain, "; ")
 	}
+	text += outsideText(r.Outside)
 	return answered(text, map[string]any{"status": r.Status, "removed": removed,
 		"may_remain": nonNil(r.DerivedMayRemain)}), nil
 }

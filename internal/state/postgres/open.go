@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,10 @@ type Store struct {
 	watched atomic.Pointer[past] // past, for connections: nil until it has been looked at
 	closed  atomic.Bool
 	commits atomic.Int64
+	// background is what runs beside reads and commits until open ends, which shut does.
+	background sync.WaitGroup
+	open       context.Context
+	shut       context.CancelFunc
 	// What the server said when the store was opened.
 	synchronousCommit, synchronousStandbys string
 }
@@ -141,8 +146,10 @@ func connect(ctx context.Context, opts Options) (*Store, error) {
 	if c.ConnectTimeout == 0 || c.ConnectTimeout > wait {
 		c.ConnectTimeout = wait
 	}
-	s := &Store{opts: opts, where: fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
-		opts.Schema, c.User)}
+	s := &Store{opts: opts}
+	s.open, s.shut = context.WithCancel(context.Background())
+	s.where = fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
+		opts.Schema, c.User)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 		defer cancel()
@@ -247,6 +254,8 @@ func (s *Store) Close() error {
 		s.session.end()
 	}
 	s.past.keep()
+	s.shut()
+	s.background.Wait()
 	s.pool.Close()
 	return nil
 }

@@ -112,7 +112,8 @@ export async function turns(place, slot, wanted) {
       return [el("h2", {}, "Forgotten: ", words(name)), facts([["status", state(r.status)],
         ...Object.entries(r.removed).map(([type, ids]) =>
           [`removed: ${type}`, `${ids.length}: ${ids.slice(0, 20).join(", ")}`]),
-        ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]])];
+        ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain],
+        ["outside", r.outside ?? "nothing"]])];
     });
   };
   // erase resets the scope, once a person has read what that does.
