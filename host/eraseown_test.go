@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/fakes/mem0"
-	"github.com/memhost/memhost/internal/testkit/testcache"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
