@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -43,7 +44,18 @@ func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.B
 	if answer.Bolt == nil {
 		answer.Bolt = &abi.BoltResult{Rows: int64(bytes.Count(answer.Body, []byte{'\n'}))}
 	}
-	return answer.Bolt, c.Route.redactor.Bytes(answer.Body), nil
+	clean := c.Route.redactor
+	head := *answer.Bolt
+	head.Columns = slices.Clone(head.Columns)
+	for i, name := range head.Columns {
+		head.Columns[i] = clean.Text(name)
+	}
+	head.Counters = make(map[string]int64, len(answer.Bolt.Counters))
+	for name, n := range answer.Bolt.Counters {
+		head.Counters[clean.Text(name)] = n
+	}
+	head.Server = clean.Text(head.Server)
+	return &head, clean.Bytes(answer.Body), nil
 }
 
 // boltStatus turns the outcome of a statement into an HTTP-like status, for a trace. Bolt knows SUCCESS (200) and

@@ -20,6 +20,9 @@ import (
 // errBodyTooLarge is the error of an answer beyond Config.BodyBytes.
 var errBodyTooLarge = errors.New("the answer is larger than the limit")
 
+// errSwitched is the error of an answer that leaves HTTP. No request of a route asks for another protocol.
+var errSwitched = errors.New("the backend answered 101 Switching Protocols, which no request asked for")
+
 // sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
 //
 // net/http sends a request again by itself when a connection that it had used before breaks: one of which it wrote
@@ -49,6 +52,10 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 		return answer, err
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		// The body is the connection itself, which no deadline ends.
+		return answer, errSwitched
+	}
 	answer = Answer{Status: response.StatusCode, Header: response.Header}
 	var body bytes.Buffer
 	limit := c.Route.bodyBytes
@@ -83,7 +90,7 @@ func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.H
 	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(map[string]string, len(answer.Header)),
 		Empty: c.Route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
-		head.Headers[strings.ToLower(name)] = clean.Text(strings.Join(values, ", "))
+		head.Headers[clean.Text(strings.ToLower(name))] = clean.Text(strings.Join(values, ", "))
 	}
 	return head, clean.Bytes(answer.Body), nil
 }
@@ -99,6 +106,9 @@ func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 		return abi.WrapError(abi.CodeDenied, fmt.Sprintf("%s: %v", at, err), err).WithReason("address")
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, route), err)
+	}
+	if errors.Is(err, errSwitched) {
+		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s on route %s: %v", at, route, err), err)
 	}
 	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err),
 		err).
