@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -144,9 +145,7 @@ func (b *Builder) Build(r Request, path string) (*pack.Manifest, error) {
 
 func (b *Builder) options(given map[string]string) (map[string]string, error) {
 	options := map[string]string{}
-	for name, value := range b.Defaults {
-		options[name] = value
-	}
+	maps.Copy(options, b.Defaults)
 	for name, value := range given {
 		if _, known := b.Defaults[name]; !known {
 			e := wrong("builder %s has no option %q", b.Name, name)

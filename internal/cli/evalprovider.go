@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,9 +65,7 @@ func (a *app) evalHost() host.Options {
 // knows the truth for, the pack's is used.
 func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder string) (host.ProviderConfig, error) {
 	name, memory := entry.Name(), map[string]any{}
-	for key, value := range entry.Memory {
-		memory[key] = value
-	}
+	maps.Copy(memory, entry.Memory)
 	if _, short := memory["provider"]; short {
 		delete(memory, "provider")
 		word := config.WordBackend
@@ -88,9 +87,7 @@ func (a *app) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder
 	conditions, _ := memory["conditions"].(map[string]any)
 	if block, known := p.Conditions[name]; known && conditions[name] == nil {
 		blocks := map[string]any{name: block}
-		for other, value := range conditions {
-			blocks[other] = value
-		}
+		maps.Copy(blocks, conditions)
 		memory["conditions"] = blocks
 	}
 	tree := map[string]any{"memory": memory}

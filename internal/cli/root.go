@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -187,9 +188,7 @@ func (a *app) configOptions() (config.Options, error) {
 	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio || a.namedFileOnly,
 		Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
 		Check: a.checkBlock}
-	for name, v := range a.flags.more {
-		o.Flags[name] = v
-	}
+	maps.Copy(o.Flags, a.flags.more)
 	common := map[string]string{"data": a.flags.data, "log-level": a.flags.logLevel, "log-format": a.flags.logFormat}
 	for name, v := range common {
 		if v != "" {

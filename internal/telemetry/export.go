@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -45,9 +46,7 @@ func newClient(t *Tracer) *client {
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
 		ForceAttemptHTTP2: true}
 	headers := map[string]string{"User-Agent": "memhost/" + o.Version}
-	for name, value := range o.Headers {
-		headers[name] = value
-	}
+	maps.Copy(headers, o.Headers)
 	c := &client{tracer: t, resource: new(resourcepb.Resource)}
 	c.Client = otlptracehttp.NewClient(
 		otlptracehttp.WithEndpointURL(t.url),

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -92,10 +93,8 @@ func postgresHosts(text string) (hosts []string, wrong string) {
 		return nil, asSecret
 	}
 	hosts = strings.Split(authority, ",")
-	for _, host := range hosts {
-		if host == "" {
-			return nil, want
-		}
+	if slices.Contains(hosts, "") {
+		return nil, want
 	}
 	return hosts, ""
 }

@@ -3,6 +3,7 @@ package mcpdoor_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,9 +78,7 @@ func TestMCPStandsBehindTheGuardOfTheHTTPDoor(t *testing.T) {
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")
-			for name, values := range c.header {
-				r.Header[name] = values
-			}
+			maps.Copy(r.Header, c.header)
 			if c.host != "" {
 				r.Host = c.host
 			}

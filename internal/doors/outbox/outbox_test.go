@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +40,8 @@ func (s *slot) RecordEvent(_ context.Context, e *abi.MemoryEvent) (*abi.WriteRec
 			return receipt, err
 		}
 	}
-	for _, known := range s.took {
-		if known == e.EventID {
-			return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, Duplicate: true}, nil
-		}
+	if slices.Contains(s.took, e.EventID) {
+		return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, Duplicate: true}, nil
 	}
 	s.took = append(s.took, e.EventID)
 	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted}, nil
