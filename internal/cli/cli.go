@@ -42,8 +42,8 @@ type System struct {
 	// Now is the clock and Sleep waits, or returns early when ctx ends.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
-	// Modules are the built-in modules.
-	Modules []BuiltinModule
+	// Modules returns the built-in modules, which are a few megabytes: most commands need none.
+	Modules func() []BuiltinModule
 }
 
 // Main runs the command line of this process and returns its exit code.
@@ -51,7 +51,7 @@ func Main() int {
 	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
 		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
 		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
-		Modules: builtinModules()})
+		Modules: builtinModules})
 }
 
 func notify() <-chan os.Signal {

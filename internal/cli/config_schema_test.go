@@ -24,7 +24,7 @@ func editorSchema(t *testing.T, args ...string) *jsonschema.Schema {
 	var stdout, stderr bytes.Buffer
 	code := Run(context.Background(), System{Args: append([]string{"config", "schema"}, args...),
 		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Modules: builtinModules(), Now: time.Now})
+		Modules: builtinModules, Now: time.Now})
 	require.Equal(t, exitOK, code, stderr.String())
 	doc, err := jsonschema.UnmarshalJSON(&stdout)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestTheEditorSchemaTakesEveryExample(t *testing.T) {
 		}
 	}
 	require.Greater(t, n, 10, "the pages have examples")
-	a := &app{System: System{Modules: builtinModules()}}
+	a := &app{System: System{Modules: builtinModules}}
 	for _, p := range a.knownProviders() {
 		m, err := a.openModule(p.Name, false)
 		require.NoError(t, err)

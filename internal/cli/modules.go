@@ -54,7 +54,7 @@ func (m *module) serves(provider string) *abi.ProviderDecl {
 // builtins inspects all built-in modules. One that cannot be read is a defect of the build, not the user's mistake: it
 // is left out, and TestBuiltinModules checks that there is no such module.
 func (a *app) builtins() []*module {
-	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules) })
+	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules()) })
 	return a.inspected
 }
 
