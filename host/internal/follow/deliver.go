@@ -11,7 +11,6 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/archive"
-	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
@@ -105,6 +104,11 @@ func (f *Follower) page(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	record := f.Record()
+	if _, people := record.waitingEvents(); people >= waitingMost {
+		if _, why := f.nextDue(); why != nil {
+			return false, why
+		}
+	}
 	entries, _, err := f.store.read(ctx, &record, record.Position, PageEvents)
 	if err != nil {
 		return false, err
@@ -211,37 +215,24 @@ type delivered struct {
 
 // deliverScopes delivers to scopes, lanes of them at a time. The first error ends all.
 func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum delivered, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	free := make(chan struct{}, f.lanes)
-	for _, one := range scopes {
-		free <- struct{}{}
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			defer func() { <-free }()
-			result, err := f.deliverUnlessHeld(ctx, one)
-			if err != nil {
-				cancel(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			sum.done += result.done
-			sum.leftOut += result.leftOut
-			sum.held = append(sum.held, result.held...)
-		}()
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return delivered{}, context.Cause(ctx)
+	err = f.sideBySide(ctx, len(scopes), func(ctx context.Context, i int) error {
+		result, err := f.deliverUnlessHeld(ctx, scopes[i])
+		mu.Lock()
+		defer mu.Unlock()
+		sum.done += result.done
+		sum.leftOut += result.leftOut
+		sum.held = append(sum.held, result.held...)
+		return err
+	})
+	if err != nil {
+		return delivered{}, err
 	}
 	return sum, nil
 }
 
 // deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, noted as open or held
-// back because the scope is read-only, or when ctx ends.
+// back, because the scope is read-only or the event has to be tried again later, or when ctx ends.
 func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered, err error) {
 	most := 1
 	if f.memory.Has(abi.OpRecordEvents) {
@@ -251,7 +242,7 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 		batch := d.events[:min(most, len(d.events))]
 		answers, err := f.send(ctx, batch)
 		for i := 0; err == nil && i < len(batch); i++ {
-			result, waited, failed := f.settle(ctx, batch[i], &answers[i])
+			result, waited, failed := f.settle(ctx, d.scope, batch[i], &answers[i])
 			if failed != nil {
 				err, d.events = failed, d.events[i:]
 				break
@@ -269,7 +260,13 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 			}
 		}
 		if errors.Is(err, errHeld) {
-			sum.held = held(d)
+			sum.held = held(d, false)
+			return sum, nil
+		}
+		var failed *failure
+		if errors.As(err, &failed) {
+			f.postpone(d.scope, failed)
+			sum.held = held(d, true)
 			return sum, nil
 		}
 		if err != nil {
@@ -305,6 +302,9 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	if err := f.waitForPause(ctx); err != nil {
+		return nil, err
+	}
 	if err := f.waitForWall(ctx, batch[0].event); err != nil {
 		return nil, err
 	}
@@ -326,28 +326,24 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	return receipts.Receipts, ctx.Err()
 }
 
-// settle follows an event's answer until its outcome is known. waited: it was sent again for it.
-func (f *Follower) settle(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) (_ outcome, waited bool,
-	err error) {
-	for try, wait := 1, deliverPause; ; try++ {
-		result, why := f.judge(answer, try)
+// settle says what has become of an event of a scope. waited: it was sent again, because the wall was raised in between.
+//
+// Errors: *failure when it has to be tried again later.
+func (f *Follower) settle(ctx context.Context, scope abi.MemoryScope, e archivedEvent, answer *abi.ReceiptOrError) (
+	_ outcome, waited bool, err error) {
+	for {
+		result, why := f.judge(answer, f.tryOf(scope))
 		f.tally.add(result)
 		switch result {
 		case outcomeDone, outcomeLeftOut:
+			f.arrived(scope)
 			return result, waited, nil
 		case outcomeOpen:
+			f.arrived(scope)
 			return result, waited, f.noteOpen(ctx, e, answer)
-		case outcomeReadOnly: // the wall was raised in between; send waits for it
-			try--
+		case outcomeReadOnly: // send waits for the wall
 		default:
-			if result == outcomeUnreached {
-				try--
-			}
-			f.waits(why, afterOr(why, wait))
-			if err := pause.For(ctx, afterOr(why, wait)); err != nil {
-				return result, waited, err
-			}
-			wait = min(2*wait, deliverPauseMax)
+			return result, waited, &failure{why: why, counts: result != outcomeUnreached}
 		}
 		answers, err := f.send(ctx, []archivedEvent{e})
 		if err != nil {
@@ -453,7 +449,16 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	}
 	f.mu.Lock()
 	turn, accept, held, dropped := f.turn, f.accept, f.record.heldEvents(), f.record.gaps()
+	_, waiting := f.record.waitingEvents()
 	f.mu.Unlock()
+	if waiting > 0 {
+		at, why := f.nextDue()
+		wait := min(max(time.Until(at), time.Millisecond), deliverPauseMax)
+		if why != nil {
+			f.waits(why, wait)
+		}
+		return false, wait
+	}
 	notReady := look.unseen
 	if turn && notReady > 0 {
 		if notReady, err = f.memory.Awaited(ctx, look.listed); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -214,6 +215,12 @@ func fill(t *testing.T, f *Follower) {
 		var err error
 		more, err = f.work(t.Context())
 		require.NoError(t, err)
+		record := f.Record()
+		if _, people := record.waitingEvents(); people > 0 && !more {
+			at, _ := f.nextDue()
+			require.NoError(t, pause.For(t.Context(), time.Until(at)))
+			more = true
+		}
 	}
 }
 

@@ -53,6 +53,11 @@ type Follower struct {
 	lastPage int
 	speed    speed
 	tally    tally
+	// backoffs are the scopes that wait; the whole follower pauses until pausedUntil, and pauseWait was its last pause
+	// (waiting.go).
+	backoffs    map[abi.MemoryScope]backoff
+	pausedUntil time.Time
+	pauseWait   time.Duration
 	// nextSend is when the limit on events a second lets the next one go, nextLook when the memory is asked again whether
 	// all is ready.
 	nextSend, nextLook time.Time
@@ -68,7 +73,7 @@ type Follower struct {
 func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
 	f := &Follower{store: store, memory: c.Memory, key: c.Key, record: c.Record, lanes: max(1, c.Lanes),
 		turn: c.Record.Role == abi.RoleBackfill, retryRefused: true, state: abi.FollowerFilling,
-		wake: make(chan struct{}, 1), calls: context.Background()}
+		wake: make(chan struct{}, 1), calls: context.Background(), backoffs: map[abi.MemoryScope]backoff{}}
 	if c.Record.Role == abi.RoleShadow {
 		f.asking = &asking{percent: c.SamplePercent, retention: cmp.Or(max(0, c.Retention), DefaultRetention),
 			queue: make(chan *Question, questionsWaiting)}
@@ -193,7 +198,9 @@ func (f *Follower) WantsTurn() bool {
 // Behind counts the events that it has not dealt with.
 func (f *Follower) Behind(ctx context.Context) (int64, error) {
 	record := f.Record()
-	return f.store.countAfter(ctx, &record)
+	behind, err := f.store.countAfter(ctx, &record)
+	waiting, _ := record.waitingEvents()
+	return behind + waiting, err
 }
 
 // CatchUp delivers what is left, while nobody records and the follower's own work waits or has ended. caught is false
@@ -212,8 +219,13 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 		if ctx.Err() != nil {
 			return false, nil
 		}
-		if err != nil || !more {
-			return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		if !more {
+			record := f.Record()
+			waiting, _ := record.waitingEvents()
+			return waiting == 0, nil
 		}
 	}
 }
@@ -269,7 +281,8 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	if err != nil {
 		return at, progress, err
 	}
-	behind = max(0, behind-inPage)
+	waiting, _ := record.waitingEvents()
+	behind = max(0, behind-inPage) + waiting
 	look, err := f.look(ctx)
 	if err != nil {
 		return at, progress, err

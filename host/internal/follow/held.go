@@ -22,6 +22,8 @@ type heldScope struct {
 	Scope  abi.MemoryScope `json:"scope"`
 	From   int64           `json:"from"`
 	Events int64           `json:"events"`
+	// Waiting: an event of it failed and is tried again (waiting.go). Otherwise the scope is read-only.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // hold adds scopes of which something more is held back.
@@ -55,10 +57,12 @@ func (r *Record) unhold(number int64, e *abi.MemoryEvent) bool {
 	return true
 }
 
-// heldEvents counts the events that wait for their scopes.
+// heldEvents counts the events whose scopes are read-only.
 func (r *Record) heldEvents() (n int64) {
 	for _, h := range r.Held {
-		n += h.Events
+		if !h.Waiting {
+			n += h.Events
+		}
 	}
 	return n
 }
@@ -84,32 +88,37 @@ func (r *Record) heldText() string {
 const heldNamed = 20
 
 // held is what is held back when a scope gets nothing for now.
-func held(d delivery) []heldScope {
-	return []heldScope{{Scope: d.scope, From: d.events[0].number, Events: int64(len(d.events))}}
+func held(d delivery, waiting bool) []heldScope {
+	return []heldScope{{Scope: d.scope, From: d.events[0].number, Events: int64(len(d.events)), Waiting: waiting}}
 }
 
 // deliverUnlessHeld is deliverScope, unless earlier events of the scope wait.
 func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (delivered, error) {
 	waits := func(h heldScope) bool { return h.Scope == d.scope }
 	if slices.ContainsFunc(f.Record().Held, waits) {
-		return delivered{held: held(d)}, nil
+		return delivered{held: held(d, false)}, nil // added to what is held back already
 	}
 	return f.deliverScope(ctx, d)
 }
 
-// release delivers what waits of scopes that may be written again.
+// release delivers what waits of scopes that may be written again, and of those that are tried again now.
 func (f *Follower) release(ctx context.Context) error {
-	for _, h := range f.Record().Held {
+	list := f.Record().Held
+	return f.sideBySide(ctx, len(list), func(ctx context.Context, i int) error {
+		h := list[i]
+		if h.Waiting {
+			if !f.due(h.Scope) {
+				return nil
+			}
+			return f.releaseScope(ctx, h)
+		}
 		readOnly, err := f.memory.ReadOnly(&abi.MemoryEvent{RunID: h.Scope.RunID, UserID: h.Scope.PersonaID,
 			AgentID: h.Scope.AgentID})
-		if err == nil && !readOnly {
-			err = f.releaseScope(ctx, h)
-		}
-		if err != nil {
+		if err != nil || readOnly {
 			return err
 		}
-	}
-	return nil
+		return f.releaseScope(ctx, h)
+	})
 }
 
 // releaseScope delivers what waits of a scope, page by page, and keeps how far it has come.
@@ -133,7 +142,7 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 		}
 		h.Events -= result.done + result.leftOut + result.open
 		if len(result.held) > 0 {
-			h.From = result.held[0].From
+			h.From, h.Waiting = result.held[0].From, result.held[0].Waiting
 		}
 		err = f.keep(ctx, func(r *Record) {
 			r.Done += result.done

@@ -168,7 +168,8 @@ func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.Follower
 	_, listed, err := s.openEvents(ctx, key)
 	p = abi.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
 		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
-	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + max(0, behind-r.InPage)
+	waiting, _ := r.waitingEvents()
+	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + waiting + max(0, behind-r.InPage)
 	return p, err
 }
 
