@@ -34,11 +34,15 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 		if err := event.Validate(); err != nil {
 			return nil, inOperation(abi.OpRecordEvent, err)
 		}
-		answer := s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event})[0]
-		if answer.Error != nil {
+		answers := make([]abi.ReceiptOrError, 1)
+		err := s.write(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event}, answers)
+		switch answer := answers[0]; {
+		case answer.Receipt != nil: // it has arrived, or may have: this is told even if what followed failed
+			return answer.Receipt, nil
+		case answer.Error != nil:
 			return nil, answer.Error
 		}
-		return answer.Receipt, nil
+		return nil, err
 	})
 }
 
@@ -67,7 +71,8 @@ type pendingWrite struct {
 	warning string
 }
 
-// deliver writes events of one scope. Every event gets a receipt or an error.
+// deliver writes events of one scope as a part of a batch, whose events may find another provider serving one by one.
+// Every event gets a receipt or an error.
 func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
 	_, err := route(ctx, s, func(ctx context.Context) (struct{}, error) {
