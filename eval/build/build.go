@@ -24,6 +24,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // Builder makes a pack of one kind of source.
@@ -212,7 +213,7 @@ func elements[T any](b *builder, n int, want string, each func(index int, elemen
 		return err
 	}
 	defer in.Close()
-	name, d := filepath.Base(b.sources[n]), json.NewDecoder(in)
+	name, d := filepath.Base(b.sources[n]), json.NewDecoder(convert.UTF8(in))
 	first, err := d.Token()
 	if err != nil || first != json.Delim('[') {
 		return wrong("%s: want %s, a JSON array; found %v", name, want, found(first, err))

@@ -85,6 +85,26 @@ func TestLocomo(t *testing.T) {
 		"evidence_unreadable": 1, "unknown_category": 1}, repairs)
 }
 
+func TestLongMemEvalTellsOfSessionsThatCannotBe(t *testing.T) {
+	session := `[{"role":"user","content":"I like oolong.","has_answer":true},{"role":"assistant","content":"Noted."}]`
+	source := filepath.Join(t.TempDir(), "longmemeval_s.json")
+	require.NoError(t, os.WriteFile(source, []byte("\ufeff"+`[{"question_id":"q","question_type":"single","question":"Which tea?",
+		"answer":"oolong","question_date":"2023/05/30 (Tue) 23:40","haystack_session_ids":["a","a","b","a"],
+		"haystack_dates":["2023/05/01 (Mon) 10:00","2023/05/02 (Tue) 10:00","2023/06/01 (Thu) 10:00","2023/05/03 (Wed) 10:00"],
+		"haystack_sessions":[`+session+`,`+session+`,[{"role":"user","content":"Later."}],[{"role":"user","content":"Other."}]],
+		"answer_session_ids":["a"]}]`), 0o600))
+	to := filepath.Join(t.TempDir(), "p")
+	m, err := longmemevalBuilder.Build(Request{Sources: []string{source}}, to)
+	require.NoError(t, err)
+	repairs := map[string]int{}
+	for _, r := range m.Repairs {
+		repairs[r.Kind] = r.Count
+	}
+	require.Equal(t, map[string]int{"session_given_twice": 1, "session_id_given_twice": 1,
+		"session_later_than_its_question": 1}, repairs)
+	require.Equal(t, 3, m.Counts.Sessions)
+}
+
 func TestLocomoPerspectivesAreOneCluster(t *testing.T) {
 	p := built(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"},
 		"locomo.json")

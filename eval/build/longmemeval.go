@@ -80,13 +80,19 @@ func longmemevalDate(text string) (time.Time, error) {
 	return time.Parse("2006/01/02 (Mon) 15:04", strings.TrimSpace(text))
 }
 
-// longmemevalSessions reads the haystack in order of time: it is published in any.
+// longmemevalSessions reads the haystack in order of time: it is published in any. A session that is given twice counts
+// once; one that is later than the question stays, as its publishers gave it. Both are told.
 func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]longmemevalSession, error) {
 	if len(q.Dates) != len(q.Sessions) || len(q.SessionIDs) != len(q.Sessions) {
 		return nil, wrong("%s: want one date and one id for each of its %d sessions; found %d dates, %d ids",
 			where, len(q.Sessions), len(q.Dates), len(q.SessionIDs))
 	}
+	asked, err := longmemevalDate(q.QuestionDate)
+	if err != nil {
+		return nil, wrong(`%s, question_date: want a date such as "2023/05/30 (Tue) 23:40"; found %q`, where, q.QuestionDate)
+	}
 	var list []longmemevalSession
+	known := map[string]int{}
 	for n, turns := range q.Sessions {
 		began, err := longmemevalDate(q.Dates[n])
 		if err != nil {
@@ -96,6 +102,18 @@ func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]l
 		if len(turns) == 0 {
 			b.Repair("session_without_turns", fmt.Sprintf("%s, haystack_sessions[%d]", where, n))
 			continue
+		}
+		place := fmt.Sprintf("%s, haystack_sessions[%d] (%s)", where, n, q.SessionIDs[n])
+		if first, twice := known[q.SessionIDs[n]]; twice {
+			if slices.Equal(turns, q.Sessions[first]) {
+				b.Repair("session_given_twice", place)
+				continue
+			}
+			b.Repair("session_id_given_twice", place)
+		}
+		known[q.SessionIDs[n]] = n
+		if began.After(asked) {
+			b.Repair("session_later_than_its_question", place)
 		}
 		list = append(list, longmemevalSession{q.SessionIDs[n], began, turns})
 	}
@@ -142,7 +160,7 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 	}
 	asked, err := longmemevalDate(q.QuestionDate)
 	if err != nil {
-		return wrong(`%s, question_date: want a date such as "2023/05/30 (Tue) 23:40"; found %q`, where, q.QuestionDate)
+		return err // longmemevalSessions has read it
 	}
 	p := &pack.Probe{ProbeID: persona + "-q", AfterSession: len(sessions), Kind: "question", Label: q.QuestionType,
 		Query: q.Question,

@@ -169,6 +169,8 @@ type Answer struct {
 	Stub      bool       `json:"stub,omitempty"`
 	Error     *abi.Error `json:"error,omitempty"`
 	LatencyMS float64    `json:"latency_ms"`
+	// Params are the parameters that the request had: an endpoint may refuse some.
+	Params string `json:"params,omitempty"`
 }
 
 // Closed is the end of a test session with what it proved.

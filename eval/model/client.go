@@ -13,13 +13,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/internal/base/pause"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // Put keeps a text in the run's blobs and returns its SHA-256.
@@ -33,7 +34,8 @@ type Message struct {
 
 // Reply is what a model answered, with where request and answer are kept.
 type Reply struct {
-	Text          string
+	Text          string // without what the model thought aloud
+	Params        string // the parameters that were sent: Params.Names
 	Model         string // as the answer names it
 	Stub          bool   // the project's own stand-in answered, not a model
 	RequestSHA256 string
@@ -51,7 +53,11 @@ const maxAnswer = 4 << 20
 type Client struct {
 	model lab.Model
 	key   string
-	http  *http.Client
+	// params are what the endpoint takes; ready: it has been asked.
+	mu     sync.Mutex
+	params chat.Params
+	ready  bool
+	http   *http.Client
 	// wait sleeps between attempts; a test replaces it.
 	wait func(context.Context, time.Duration) error
 }
@@ -75,14 +81,53 @@ func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 // attempts is how often a request that failed for now is made.
 const attempts = 5
 
-// Chat asks for one answer, again where the endpoint says that it may work later.
+// after is what to ask with after an error, if the endpoint has refused a parameter.
+func after(p chat.Params, err error) (next chat.Params, ok bool) {
+	native := abi.AsError(err).Native
+	if native == nil || native.Status == nil {
+		return p, false
+	}
+	return p.After(*native.Status, []byte(native.Body))
+}
+
+// Chat asks for one answer, again where the endpoint says that it may work later. Until an endpoint has answered once,
+// one call at a time finds out which parameters it takes: a refused request has no answer, so none is counted twice.
 //
 // Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an
 // answer, with the raw text.
 func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put Put) (*Reply, error) {
-	body, err := json.Marshal(map[string]any{"model": c.model.Model, "messages": messages,
-		"temperature": c.model.Temperature,
-		"max_tokens":  c.model.MaxTokens, "seed": seed & (1<<31 - 1)})
+	c.mu.Lock()
+	settling := !c.ready
+	if !settling {
+		c.mu.Unlock()
+	} else {
+		defer c.mu.Unlock()
+	}
+	for {
+		reply, err := c.chat(ctx, messages, seed, c.params, put)
+		if err == nil {
+			if reply.Params = c.params.Names(); settling {
+				c.ready = true
+			}
+			return reply, nil
+		}
+		next, ok := after(c.params, err)
+		if !ok || !settling {
+			return nil, err
+		}
+		c.params = next
+	}
+}
+
+func (c *Client) chat(ctx context.Context, messages []Message, seed uint64, params chat.Params, put Put) (*Reply, error) {
+	request := map[string]any{"model": c.model.Model, "messages": messages, params.Limit(): c.model.MaxTokens}
+	if !params.NoTemperature {
+		request["temperature"] = c.model.Temperature
+	}
+	if !params.NoSeed {
+		request["seed"] = seed & (1<<31 - 1)
+	}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +143,10 @@ func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put 
 			if reply.AnswerSHA256, err = put(text); err != nil {
 				return nil, err
 			}
-			return reply, reply.read(text)
+			if err := reply.read(text); err != nil {
+				return nil, err
+			}
+			return reply, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -151,23 +199,26 @@ func (c *Client) send(ctx context.Context, body []byte) ([]byte, *abi.Error) {
 	return nil, c.refusal(response, text)
 }
 
-// refusal is the error of an answer that is not 200.
+// refusal is the error of an answer that is not 200, with the endpoint's own words.
 func (c *Client) refusal(response *http.Response, text []byte) *abi.Error {
-	code, retryable := abi.CodeBackend, false
-	switch status := response.StatusCode; {
+	status := int64(response.StatusCode)
+	code := abi.CodeBackend
+	switch {
 	case status == http.StatusTooManyRequests:
-		code, retryable = abi.CodeRateLimited, true
+		code = abi.CodeRateLimited
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		code = abi.CodeUnauthenticated
-	case status >= 500:
-		code, retryable = abi.CodeUnavailable, true
+	case chat.Retryable(status):
+		code = abi.CodeUnavailable
 	}
-	status := int64(response.StatusCode)
-	e := abi.NewError(code, fmt.Sprintf("the model's endpoint answered %d", status))
-	e.Retryable = retryable
+	message := fmt.Sprintf("the model's endpoint answered %d", status)
+	if said := chat.ErrorText(text); said != "" {
+		message += ": " + said
+	}
+	e := abi.NewError(code, c.clean(message))
+	e.Retryable = chat.Retryable(status)
 	e.Native = &abi.NativeError{Status: &status, Body: c.clean(string(text[:min(len(text), abi.NativeBodyLimit)]))}
-	if seconds, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 64); err == nil && seconds >= 0 {
-		after := seconds * 1000
+	if after, ok := chat.RetryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
 		e.RetryAfterMS = &after
 	}
 	return e
@@ -188,7 +239,7 @@ func (r *Reply) read(text []byte) error {
 		Fingerprint string `json:"system_fingerprint"`
 		Choices     []struct {
 			Message struct {
-				Content string `json:"content"`
+				Content json.RawMessage `json:"content"`
 			} `json:"message"`
 		} `json:"choices"`
 	}
@@ -202,6 +253,6 @@ func (r *Reply) read(text []byte) error {
 		e.Native = &abi.NativeError{Body: string(text[:min(len(text), abi.NativeBodyLimit)])}
 		return e
 	}
-	r.Text, r.Model, r.Stub = answer.Choices[0].Message.Content, answer.Model, answer.Fingerprint == StubFingerprint
+	r.Text, r.Model, r.Stub = chat.Text(answer.Choices[0].Message.Content), answer.Model, answer.Fingerprint == StubFingerprint
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // JudgementsFile is the judge's file in a run's folder. Another judge needs no new run: it writes a file of its own.
@@ -38,6 +39,8 @@ type Judgement struct {
 	Stub          bool   `json:"stub,omitempty"`
 	RequestSHA256 string `json:"request_sha256,omitempty"`
 	AnswerSHA256  string `json:"answer_sha256,omitempty"`
+	// Params are the parameters that the request had.
+	Params string `json:"params,omitempty"`
 	// Text is the hash of an answer's text: what a person is shown to label it.
 	Text string `json:"text,omitempty"`
 	// Error is the judge's, or the agent's where it gave no answer.
@@ -169,24 +172,15 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 		}
 		return nil
 	}
-	j.Stub, j.RequestSHA256, j.AnswerSHA256 = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256
-	switch word := strings.ToLower(strings.Trim(firstWord(reply.Text), ".,:;!*\"'")); word {
+	j.Stub, j.RequestSHA256, j.AnswerSHA256, j.Params = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256, reply.Params
+	switch chat.Word(reply.Text, "yes", "no") {
 	case "yes":
 		j.Accepted = true
 	case "no":
 	default:
-		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %q",
-			firstWord(reply.Text)))
+		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %.80q", reply.Text))
 	}
 	return nil
-}
-
-func firstWord(text string) string {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return ""
-	}
-	return words[0]
 }
 
 // itemsOf are all texts to judge: answers by cell, then calibration items by probe.

@@ -246,6 +246,49 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 	assert.ErrorContains(t, err, "is empty")
 }
 
+// TestAnEndpointsRefusalOfAParameterIsFoundOutOnce: before the first answer, and the bound of the cost stays.
+func TestAnEndpointsRefusalOfAParameterIsFoundOutOnce(t *testing.T) {
+	var asked []map[string]any
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		asked = append(asked, body)
+		for _, name := range []string{"max_completion_tokens", "temperature"} {
+			if _, given := body[name]; given {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = fmt.Fprintf(w, `{"error":{"message":"Unsupported parameter: '%s'"}}`, name)
+				return
+			}
+		}
+		_, _ = w.Write([]byte(`{"model":"m","choices":[{"message":{"content":[{"type":"text","text":"<think>hm</think>yes"}]}}]}`))
+	}))
+	defer s.Close()
+	c, err := NewClient(lab.Model{URL: s.URL, TimeoutMS: 5000, MaxTokens: 64}, func(string) string { return "" })
+	require.NoError(t, err)
+	put := func([]byte) (string, error) { return "hash", nil }
+	for range 2 {
+		reply, err := c.Chat(t.Context(), nil, 1, put)
+		require.NoError(t, err)
+		assert.Equal(t, "yes", reply.Text)
+		assert.Equal(t, "max_tokens, seed", reply.Params)
+	}
+	require.Len(t, asked, 4)
+	assert.EqualValues(t, 64, asked[3]["max_tokens"])
+
+	refused := 0
+	s2 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refused++
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":{"message":"This model's context is 8192 tokens."}}`))
+	}))
+	defer s2.Close()
+	c, err = NewClient(lab.Model{URL: s2.URL, TimeoutMS: 5000}, func(string) string { return "" })
+	require.NoError(t, err)
+	_, err = c.Chat(t.Context(), nil, 1, put)
+	require.ErrorContains(t, err, "answered 400: This model's context is 8192 tokens.")
+	require.Equal(t, 1, refused)
+}
+
 func TestASimulatorsProcessPlaysTheUser(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "user.sh")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do echo '{\"content\": \"And "+

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const recordHelp = `Records JSON Lines from files, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object
@@ -34,15 +35,16 @@ All files are read through before anything is sent; a bad line stops the command
   claude-code   logs of Claude Code, such as ~/.claude/projects
   codex         logs of Codex, such as ~/.codex/sessions
   openai-jsonl  a request of OpenAI's chat API on each line, with its answer
+  gemini        Gemini in Google Takeout's "My Activity" (ordered as JSON), and conversations that AI Studio saved
 
 A talk is a session. What the person and the assistant said is recorded, of the branch that was shown last, at the time it was said. Tool calls and their output,
-thoughts, instructions, sub-agents' talks and what looks like a credential are left out and counted; attachments are named. A last turn without a whole answer waits until the
-answer is there. --dry-run counts and sends nothing.`
+thoughts, instructions, sub-agents' talks, messages of other sessions, what looks like a credential and what this version does not know are left out and counted; attachments
+are named. A last turn without a whole answer waits until the answer is there. A line of a log that cannot be read costs that line. --dry-run counts and sends nothing.`
 
 type recordFlags struct {
 	scopeFlags
 	session, format, start string
-	from                   string
+	from, zone             string
 	step                   time.Duration
 	keepGoing, leaveOut    bool
 	dryRun                 bool
@@ -74,8 +76,8 @@ func (a *app) recordCommand() *cobra.Command {
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit "+
 		"code is 7 then")
 	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
-	fs.StringVar(&f.from, "from", "", "read what a service exported or a program logged: chatgpt, claude, "+
-		"claude-code, codex or openai-jsonl")
+	fs.StringVar(&f.from, "from", "", "read what a service exported or a program logged: "+talks.Names())
+	fs.StringVar(&f.zone, "zone", "", "with --from: the zone of times that name none: UTC, Europe/Paris or +01:00")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "with --from: count what would be recorded and left out, and send nothing")
 	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
 	return cmd
@@ -108,6 +110,9 @@ func (f *recordFlags) options(a *app) (convert.Options, error) {
 func (a *app) record(ctx context.Context, f *recordFlags, args []string) error {
 	if f.dryRun {
 		return usageError("--dry-run: only with --from", "")
+	}
+	if f.zone != "" {
+		return usageError("--zone: only with --from", "other times name their zone")
 	}
 	o, err := f.options(a)
 	if err != nil {
@@ -218,7 +223,11 @@ func closeInputs(inputs []*input) {
 
 // file records one input. named: messages name it, since there are several.
 func (r *recorder) file(soft, hard context.Context, in *input, o convert.Options, named bool) error {
-	reader, err := convert.NewReader(in.stream, o)
+	stream := in.stream
+	if in.file != nil {
+		stream = convert.UTF8(in.file)
+	}
+	reader, err := convert.NewReader(stream, o)
 	if err != nil {
 		return in.unreadable(err)
 	}
@@ -277,7 +286,7 @@ const maxBadLines = 10
 //
 // Errors: invalid_argument with the bad lines, unless they may be skipped.
 func (in *input) check(o convert.Options, keepGoing bool) (events int, err error) {
-	r, err := convert.NewReader(in.file, o)
+	r, err := convert.NewReader(convert.UTF8(in.file), o)
 	if err != nil {
 		return 0, in.unreadable(err)
 	}

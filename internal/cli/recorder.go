@@ -24,6 +24,8 @@ const (
 	longestAsked = 2 * time.Minute
 	// maxFailedInRow: so many failures in a row are the slot's fault, not the events'.
 	maxFailedInRow = 25
+	// reasonContent is that of a conflict: the slot has the event with other content.
+	reasonContent = "event_content"
 	// maxListed bounds the failures whose details are kept.
 	maxListed = 1000
 )
@@ -261,6 +263,9 @@ func (r *recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 		case e.Code == abi.CodeConflict && e.Reason == "forgotten":
 			r.sum.LastLine, r.failedInRow = item.Line, 0
 			r.sum.Forgotten++
+		case e.Code == abi.CodeConflict && e.Reason == reasonContent && r.sum.Talks != nil:
+			r.sum.LastLine, r.failedInRow = item.Line, 0
+			r.sum.Known++
 		case e.Retryable:
 			if problem == nil {
 				problem = e

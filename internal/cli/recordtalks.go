@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
@@ -22,8 +26,12 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 	case f.format != string(convert.FormatAuto):
 		return usageError("--format: not with --from, which says the form", "")
 	}
-	o, err := f.options(a)
-	if err != nil {
+	var o talks.Options
+	var err error
+	if o.Options, err = f.options(a); err != nil {
+		return err
+	}
+	if o.Zone, err = zoneOf(f.zone); err != nil {
 		return err
 	}
 	counts, bad, err := checkTalks(talks.Source(f.from), args, o, f.keepGoing)
@@ -36,10 +44,6 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 	if !a.out.json {
 		a.out.print("%s\n", talksText(counts))
 	}
-	reader, err := talks.Open(talks.Source(f.from), args, o)
-	if err != nil {
-		return err
-	}
 	soft, hard, stop := a.inTwoStages(ctx)
 	defer stop()
 	d, err := a.connect(soft)
@@ -47,21 +51,74 @@ func (a *app) recordTalks(ctx context.Context, f *recordFlags, args []string) er
 		return err
 	}
 	defer d.close()
+	if o.Known, err = knownIDs(soft, d, f.scope()); err != nil {
+		return err
+	}
+	reader, err := talks.Open(talks.Source(f.from), args, o)
+	if err != nil {
+		return err
+	}
 	r := &recorder{slot: d, batch: batchSize(hard, d), retries: f.retries, keepGoing: f.keepGoing, sleep: a.Sleep,
 		out: a.out, progress: a.out.progress(counts.Events, "recording"), sum: newSummary()}
 	r.sum.Talks = &counts
 	began := a.Now()
 	stopped := r.run(soft, hard, reader)
 	r.progress.finish()
+	r.sum.addKnown(reader.Counts())
 	r.sum.Seconds = a.Now().Sub(began).Seconds()
 	r.sum.Slot = d.whose(hard)
 	return a.reportRecord(&r.sum, stopped)
 }
 
+// zoneOf reads --zone; nil where it is not given.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
+		if t, err := time.Parse(layout, name); err == nil {
+			_, offset := t.Zone()
+			return time.FixedZone(name, offset), nil
+		}
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, usageError(fmt.Sprintf("--zone: %q is no zone", name), "want UTC, a name such as Europe/Paris, or +01:00")
+	}
+	return zone, nil
+}
+
+// knownIDs are the ids of the events that the slot has of a scope. A slot that cannot list them knows none.
+func knownIDs(ctx context.Context, d *door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+	lists, ok := d.Contract.(interface {
+		ListEvents(ctx context.Context, q host.EventQuery) (*host.EventPage, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	var ids []string
+	for q := (host.EventQuery{Scope: scope, Limit: host.MaxPage}); ; {
+		page, err := lists.ListEvents(ctx, q)
+		if err != nil {
+			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {
+				return nil, nil
+			}
+			return nil, err
+		}
+		for _, e := range page.Events {
+			ids = append(ids, e.EventID)
+		}
+		if page.Next == "" {
+			return talks.NewKnownIDs(ids), nil
+		}
+		q.After = page.Next
+	}
+}
+
 // checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.
 //
 // Errors: invalid_argument with the talks that cannot be read, unless they may be skipped.
-func checkTalks(source talks.Source, args []string, o convert.Options, keepGoing bool) (_ talks.Counts, bad []string,
+func checkTalks(source talks.Source, args []string, o talks.Options, keepGoing bool) (_ talks.Counts, bad []string,
 	err error) {
 	r, err := talks.Open(source, args, o)
 	if err != nil {
@@ -138,14 +195,27 @@ func talksText(c talks.Counts) string {
 		what string
 	}{{c.Credentials, "credential"}, {c.ToolCalls, "tool call"}, {c.ToolOutputs, "tool output"},
 		{c.Thoughts, "thought"}, {c.Instructions, "instruction"}, {c.Replaced, "replaced message"},
-		{c.SideTalks, "sub-agent message"}, {c.Repeated, "repeated message"}, {c.Unfinished, "unfinished turn"},
+		{c.SideTalks, "sub-agent message"}, {c.TakenBack, "prompt taken back"}, {c.Repeated, "repeated message"},
+		{c.Unfinished, "unfinished turn"}, {c.ProgramEntries, "program note"}, {c.CutOff, "last line cut off"},
 		{c.Empty, "empty talk"}} {
 		if part.n > 0 {
 			left = append(left, count(part.n, part.what))
 		}
 	}
+	if c.Others > 0 {
+		left = append(left, count(c.Others, "message")+" of other sessions or agents")
+	}
+	if c.AnswersToOthers > 0 {
+		left = append(left, count(c.AnswersToOthers, "answer")+" to them")
+	}
+	for _, of := range slices.Sorted(maps.Keys(c.Unknown)) {
+		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], printable(of)))
+	}
 	if len(left) > 0 {
 		text += "\nleft out: " + strings.Join(left, ", ")
+	}
+	if c.BadTimes > 0 {
+		text += fmt.Sprintf("\n%s could not be read: those of the messages before count", count(c.BadTimes, "time"))
 	}
 	for _, name := range c.Derived {
 		text += "\nleft out: " + printable(name) + " has facts that were drawn from talks, not talks"

@@ -22,6 +22,8 @@ type recordSummary struct {
 	SkippedReadOnly int `json:"skipped_read_only"`
 	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
 	Uncertain int `json:"uncertain"`
+	// Known are turns of talks that the slot has, but read differently: by another version, or by an agent's hook.
+	Known int `json:"known_read_differently,omitempty"`
 	// Forgotten were left out, since somebody had them forgotten.
 	Forgotten int `json:"forgotten,omitempty"`
 	Failed    int `json:"failed"`
@@ -102,6 +104,15 @@ func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
 	}
 }
 
+// addKnown counts the turns that the reader left out, since the slot has them under ids that were given before.
+func (s *recordSummary) addKnown(c talks.Counts) {
+	s.Known += c.ReadDifferently
+	s.Duplicates += c.Known - c.ReadDifferently
+	if s.Talks != nil {
+		s.Talks.Known, s.Talks.ReadDifferently = c.Known, c.ReadDifferently
+	}
+}
+
 func (s *recordSummary) fail(f recordFailure) {
 	if len(s.Failures) < maxListed {
 		s.Failures = append(s.Failures, f)
@@ -110,7 +121,7 @@ func (s *recordSummary) fail(f recordFailure) {
 
 // exitCode is that of the error that stopped the recording, or of the failures.
 func (s *recordSummary) exitCode(stopped error) int {
-	there := s.Recorded + s.Duplicates + s.NotRetained
+	there := s.Recorded + s.Duplicates + s.NotRetained + s.Known
 	switch {
 	case errors.Is(stopped, errInterrupted):
 		return exitInterrupted
@@ -137,6 +148,7 @@ func (s *recordSummary) text() string {
 		n    int
 		what string
 	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"},
+		{s.Known, "%d known, read differently before"},
 		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: read-only"},
 		{s.Uncertain, "%d uncertain: record them again"}, {s.Forgotten, "%d forgotten and left out"}, {s.Failed, "%d failed"},
 		{s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // untouched lets the folders of all sessions be as old as the tests' clock says, not the computer's.
@@ -220,4 +224,40 @@ func TestStopHooksAtOnceRecordATurnOnce(t *testing.T) {
 		s := fmt.Sprintf(" of s%d", n)
 		require.Contains(t, words, "user: a"+s+"\nuser: b"+s+"\nuser: c"+s+"\nuser: d"+s)
 	}
+}
+
+// TestAHookAndAnImportNameATurnAlike: by the agent's own ids, or by the entry of its log.
+func TestAHookAndAnImportNameATurnAlike(t *testing.T) {
+	log := `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-03-02T09:00:00Z","message":{"content":"I like oolong."}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","timestamp":"2026-03-02T09:00:05Z","message":{"content":[{"type":"text","text":"Noted."}]}}
+`
+	path := filepath.Join(t.TempDir(), "s1.jsonl")
+	for name, c := range map[string]struct{ log, with string }{"by its log": {log, `"transcript_path":` + strconv.Quote(path)},
+		"by the prompt's id": {strings.Replace(log, `"uuid":"u1"`, `"uuid":"u1","promptId":"p1"`, 1), `"prompt_id":"p1"`}} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(path, []byte(c.log), 0o600))
+			r, err := talks.Open(talks.ClaudeCode, []string{path}, talks.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
+			require.NoError(t, err)
+			item, err := r.Next()
+			require.NoError(t, err)
+			a := start(t)
+			a.tell(`{"session_id":"s1","hook_event_name":"UserPromptSubmit",` + c.with + `,"prompt":"<ide_selection>x</ide_selection>I like oolong."}`)
+			a.tell(`{"session_id":"s1","hook_event_name":"Stop",` + c.with + `,"last_assistant_message":"<think>Tea.</think>Noted."}`)
+			require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+			require.Equal(t, item.Event.EventID, a.slot.told[0].EventID)
+			a.tell(`{"session_id":"s1","hook_event_name":"UserPromptSubmit",` + c.with + `,"prompt":"I like oolong."}`)
+			a.tell(`{"session_id":"s1","hook_event_name":"Stop",` + c.with + `,"last_assistant_message":"Yes."}`)
+			require.Len(t, a.words(), 2, "said again in the same turn, which is recorded already")
+		})
+	}
+}
+
+// TestInputsOfWindows: with a byte order mark and CR LF.
+func TestInputsOfWindows(t *testing.T) {
+	a := start(t)
+	mark := "\ufeff"
+	a.tell(mark + strings.ReplaceAll(prompt("s1", "I like oolong."), `,"`, ",\r\n\"") + "\r\n")
+	a.tell(mark + stop("s1", "Noted.") + "\r\n")
+	require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+	require.True(t, strings.HasSuffix(a.slot.told[0].Timestamp, "Z"))
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // Slot is what a hook asks of a slot. A host.Contract is one.
@@ -111,10 +113,16 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 	if err != nil {
 		e := abi.AsError(err)
 		o.Logger.Warn("no memory for this event", "error", err, "hint", e.Hint)
-		if p == nil || p.Event != eventPrompt && p.Event != eventSessionStart {
+		if p == nil { // the event is not known, and the person should be
+			p = new(payload)
+		} else if p.Event != eventPrompt && p.Event != eventSessionStart {
 			return
 		}
-		write(o, answer{Message: "memhost: no memory: " + e.Message + "; " + e.Hint}, p.Event, out)
+		message := "memhost: no memory: " + e.Message
+		if e.Hint != "" {
+			message += "; " + e.Hint
+		}
+		write(o, answer{Message: message}, p.Event, out)
 		return
 	}
 	if p.odd != nil {
@@ -201,13 +209,14 @@ func (h *hook) startQuery() string {
 
 // prompted keeps the prompt and answers with context for it.
 func (h *hook) prompted(ctx context.Context) answer {
-	text := *h.payload.Prompt
-	if !ofPerson(text) || slices.Contains(h.notes.Crons, strings.TrimSpace(text)) {
+	text := said.ReadPrompt(*h.payload.Prompt).Words
+	if text == "" || slices.Contains(h.notes.Crons, strings.TrimSpace(*h.payload.Prompt)) {
 		return answer{}
 	}
 	var problem answer
 	if !h.NoRecord {
-		err := h.session.keep(&prompt{Text: text, Time: h.Now().Format(time.RFC3339Nano), TurnID: h.payload.TurnID,
+		err := h.session.keep(&prompt{Text: text, Time: h.Now().UTC().Format(time.RFC3339Nano), TurnID: h.payload.TurnID,
+			PromptID: h.payload.PromptID, Transcript: h.payload.Transcript,
 			Session: h.payload.SessionID, CWD: h.payload.CWD, Scope: h.scope})
 		if err != nil {
 			h.Logger.Error("the turn will not be recorded: its prompt could not be put on disk", "error", err)
@@ -322,7 +331,7 @@ func (h *hook) record(s *session, stop *payload) answer {
 		if turn[len(turn)-1].Text != prompts[len(prompts)-1].Text {
 			answered = nil // it answers what was said later, in another memory
 		}
-		err = errors.Join(err, h.Box.Add(h.event(turn, answered)))
+		err = errors.Join(err, h.Box.Add(h.event(s, turn, answered)))
 	}
 	if err == nil {
 		err = s.remove(files)
@@ -355,8 +364,8 @@ func withHint(err error) string {
 	return err.Error()
 }
 
-// event is a turn as memory takes it. Its id follows from what it holds, so that a turn reported twice is one event.
-func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
+// event is a turn as memory takes it.
+func (h *hook) event(s *session, prompts []prompt, stop *payload) *abi.MemoryEvent {
 	first := &prompts[0]
 	e := &abi.MemoryEvent{RunID: first.Scope.RunID, UserID: first.Scope.PersonaID, AgentID: first.Scope.AgentID,
 		SessionID: shortID(first.Session), Timestamp: first.Time,
@@ -366,13 +375,37 @@ func (h *hook) event(prompts []prompt, stop *payload) *abi.MemoryEvent {
 		parts = append(parts, prompts[i].Text)
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: &prompts[i].Text})
 	}
-	if stop != nil && stop.Answer != nil && *stop.Answer != "" {
-		parts = append(parts, *stop.Answer)
-		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: stop.Answer})
+	if stop != nil && stop.Answer != nil {
+		if words, _ := said.Answer(*stop.Answer); words != "" {
+			parts = append(parts, *stop.Answer)
+			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: &words})
+		}
 	}
-	e.EventID = h.Agent + "-" + outbox.Digest(parts...)
+	e.EventID = h.turnID(s, first)
+	if e.EventID == "" {
+		e.EventID = h.Agent + "-" + outbox.Digest(parts...)
+	}
 	e.TurnID = shortID(first.TurnID + "@" + first.Time)
 	return e
+}
+
+// turnID is the id that an import of the session's log gives the turn as well. It is empty where the agent does not say
+// which turn it is, and for what is said in a turn after that was recorded: then the event's id follows from what it
+// holds, so that a turn reported twice is one event.
+func (h *hook) turnID(s *session, first *prompt) (id string) {
+	source := talks.Source(h.Agent)
+	switch {
+	case first.TurnID != "":
+		id = talks.TurnID(source, first.Session, first.TurnID)
+	case first.PromptID != "":
+		id = talks.TurnID(source, first.Session, first.PromptID)
+	case source == talks.ClaudeCode && first.Transcript != "":
+		id = talks.FindPrompt(first.Transcript, first.Text)
+	}
+	if id == "" || !s.claim(id) {
+		return ""
+	}
+	return id
 }
 
 // recordForgotten records what is left of sessions that ended without notice, as when their agent was killed.

@@ -300,6 +300,8 @@ func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 		if strings.Contains(payload, "UserPromptSubmit") {
 			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input lacks prompt`)
 			require.Contains(t, shown, `; this version`)
+		} else if strings.Contains(want, "not the JSON") {
+			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input is not the JSON object`)
 		} else {
 			require.Empty(t, shown, "a message at each event would be too many")
 		}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -27,6 +25,10 @@ type payload struct {
 	CWD       string `json:"cwd"`
 	// TurnID is the id of the turn. Codex has it, Claude Code has not.
 	TurnID string `json:"turn_id"`
+	// PromptID is the id of the last prompt. Claude Code has it, and its log too; older versions have not.
+	PromptID string `json:"prompt_id"`
+	// Transcript is the session's log, which may be behind.
+	Transcript string `json:"transcript_path"`
 	// AgentID is there only when a sub-agent is at work. Nil: the field is missing.
 	AgentID any `json:"agent_id"`
 	// Source says why a session starts: startup, resume, clear or compact.
@@ -49,6 +51,7 @@ type payload struct {
 // payload is then as much as could be read, nil for the former.
 func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
+	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF")) // which Windows' shells put there
 	err := json.Unmarshal(text, p)
 	var odd *json.UnmarshalTypeError
 	if errors.As(err, &odd) && odd.Field != "" { // the others have been read
@@ -77,28 +80,6 @@ func readPayload(text []byte) (*payload, error) {
 				"checked")
 	}
 	return p, nil
-}
-
-// envelopes are the elements in which Claude Code submits what no person wrote: the result of a background task, and
-// messages of other sessions and agents.
-var envelopes = []string{"task-notification", "teammate-message", "cross-session-message"}
-
-// loops are the commands that submit a prompt again and again: /proactive is another name of /loop.
-var loops = []string{"/loop", "/proactive"}
-
-// ofPerson reports whether a person wrote a prompt. A prompt that only mentions an envelope, or has text around it, is
-// a person's.
-func ofPerson(prompt string) bool {
-	text := strings.TrimSpace(prompt)
-	if text == "" || slices.Contains(loops, strings.Fields(text)[0]) {
-		return false
-	}
-	for _, name := range envelopes {
-		if strings.HasPrefix(text, "<"+name) && strings.HasSuffix(text, "</"+name+">") {
-			return false
-		}
-	}
-	return true
 }
 
 // answer is what a hook prints. The zero answer prints nothing.

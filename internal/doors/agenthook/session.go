@@ -26,12 +26,15 @@ type session struct {
 
 // prompt is a person's message that is not recorded yet.
 type prompt struct {
-	Text    string          `json:"text"`
-	Time    string          `json:"time"` // RFC 3339 with zone
-	TurnID  string          `json:"turn_id,omitempty"`
-	Session string          `json:"session_id"`
-	CWD     string          `json:"cwd,omitempty"`
-	Scope   abi.MemoryScope `json:"scope"`
+	Text    string `json:"text"`
+	Time    string `json:"time"` // RFC 3339 with zone
+	TurnID  string `json:"turn_id,omitempty"`
+	Session string `json:"session_id"`
+	CWD     string `json:"cwd,omitempty"`
+	// PromptID and Transcript are those of the payload.
+	PromptID   string          `json:"prompt_id,omitempty"`
+	Transcript string          `json:"transcript,omitempty"`
+	Scope      abi.MemoryScope `json:"scope"`
 
 	file string // the name of its file
 }
@@ -53,7 +56,9 @@ const (
 	maxCrons = 100
 	// promptSuffix ends the name of a file with a prompt, notesFile is the name of the file with notes.
 	promptSuffix = ".prompt.json"
-	notesFile    = "notes.json"
+	// turnSuffix ends the name of an empty file that stands for a turn that was recorded.
+	turnSuffix = ".turn"
+	notesFile  = "notes.json"
 	// together is within what time two equal prompts are one, reported by two hooks: the agent's settings may have memhost
 	// twice.
 	together = 2 * time.Second
@@ -131,6 +136,15 @@ func toldBefore(prompts []prompt, p *prompt) bool {
 		}
 	}
 	return false
+}
+
+// claim notes that an event has the id, and reports whether none had it before.
+func (s *session) claim(id string) bool {
+	f, err := os.OpenFile(filepath.Join(s.dir, outbox.Digest(id)+turnSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
 }
 
 // remove takes prompts off the disk.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // An event_id of the door holds the event's time, so that a call that is repeated with it is the same event: to the
@@ -44,7 +45,7 @@ func (d *Door) add(ctx context.Context, a arguments) (*mcp.CallToolResult, error
 		AgentID: d.options.AgentID, SessionID: d.options.Session,
 		TurnID: id, Timestamp: at.UTC().Format(time.RFC3339Nano),
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
-	if reply != "" {
+	if reply, _ = said.Answer(reply); reply != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &reply})
 	}
 	if err := event.Validate(); err != nil {

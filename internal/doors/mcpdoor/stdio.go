@@ -135,6 +135,7 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // parse reads a line: a message, or several in an array as protocols before 2025-06-18 have them.
 func (l *lines) parse(line []byte) (messages []jsonrpc.Message) {
+	line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // which Windows' shells put before the first
 	parts := []json.RawMessage{line}
 	if !json.Valid(line) {
 		l.complain(jsonrpc.CodeParseError, "the line is not JSON")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // turnEnd is the kind of the event that ends a turn, completed the status of one that has an answer.
@@ -64,7 +65,7 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 	}
 	if _, err := abi.ParseTime(e.Time); err != nil {
 		h.unknown("the turn is recorded with the time of now", err)
-		e.Time = time.Now().Format(time.RFC3339Nano)
+		e.Time = time.Now().UTC().Format(time.RFC3339Nano)
 	}
 	said := turn.steered(p.UserMessage)
 	if strings.HasPrefix(p.UserMessage, systemPrefix) {
@@ -102,8 +103,8 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	for i := range steered {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleUser, Content: &steered[i]})
 	}
-	if p.FinalContent != "" {
-		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &p.FinalContent})
+	if words, _ := said.Answer(p.FinalContent); words != "" {
+		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &words})
 	}
 	for key, value := range map[string]string{"picoclaw_agent": e.Scope.AgentID, "channel": e.Scope.Channel,
 		"chat_id": e.Scope.ChatID, "sender_id": e.Scope.SenderID} {

@@ -92,7 +92,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
-		return b.Bytes(), release, nil
+		return bytes.TrimPrefix(b.Bytes(), []byte("\xEF\xBB\xBF")), release, nil // some editors put a mark there
 	case errors.As(err, &tooLarge):
 		return nil, release, abi.WrapError(abi.CodeTooLarge,
 			fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody),

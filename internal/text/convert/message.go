@@ -27,6 +27,7 @@ type message struct {
 	abi.Message
 	at          string // RFC 3339, empty when it carries no time
 	attachments int
+	joins       bool // the turn before it, though it is a user's
 }
 
 // ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that are beside messages and say nothing about

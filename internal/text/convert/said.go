@@ -12,6 +12,8 @@ type Said struct {
 	Role abi.Role
 	Text string
 	At   time.Time
+	// Joins: a user's message that belongs to the turn before it.
+	Joins bool
 }
 
 // Events cuts a whole conversation into turns and makes an event of each, in order. Scope, Start and Step are those of
@@ -27,7 +29,7 @@ func Events(o Options, sessionID string, said []Said, metadata map[string]abi.Ra
 	c := &conversation{runID: o.RunID, userID: o.UserID, agentID: o.AgentID, sessionID: sessionID, start: o.Start,
 		metadata: metadata}
 	for _, s := range said {
-		m := message{Message: abi.Message{Role: s.Role, Content: &s.Text}}
+		m := message{Message: abi.Message{Role: s.Role, Content: &s.Text}, joins: s.Joins}
 		if !s.At.IsZero() {
 			m.at = s.At.UTC().Format(time.RFC3339Nano)
 		}

@@ -93,7 +93,7 @@ func cutTurns(messages []message) [][]message {
 	var turns [][]message
 	begin, hasUser := 0, false
 	for i, m := range messages {
-		if m.Role != abi.RoleUser {
+		if m.Role != abi.RoleUser || m.joins {
 			continue
 		}
 		if hasUser {

@@ -14,7 +14,7 @@ import (
 type chatgptExport struct {
 	ID             string                 `json:"id"`
 	ConversationID string                 `json:"conversation_id"`
-	CreateTime     *float64               `json:"create_time"`
+	CreateTime     json.RawMessage        `json:"create_time"`
 	CurrentNode    string                 `json:"current_node"`
 	Mapping        map[string]chatgptNode `json:"mapping"`
 	// ChatMessages is there only in an export of claude.ai.
@@ -30,8 +30,8 @@ type chatgptMessage struct {
 	Author struct {
 		Role string `json:"role"`
 	} `json:"author"`
-	CreateTime *float64 `json:"create_time"`
-	Recipient  string   `json:"recipient"`
+	CreateTime json.RawMessage `json:"create_time"`
+	Recipient  string          `json:"recipient"`
 	Content    struct {
 		Type  string            `json:"content_type"`
 		Text  string            `json:"text"`
@@ -45,7 +45,7 @@ type chatgptMessage struct {
 	} `json:"metadata"`
 }
 
-func chatgptTalk(raw json.RawMessage) (*talk, error) {
+func chatgptTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	var c chatgptExport
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, invalid("is not a talk of chatgpt: %s", err)
@@ -54,9 +54,11 @@ func chatgptTalk(raw json.RawMessage) (*talk, error) {
 		return nil, broken("is an export of claude.ai: read it with --from claude")
 	}
 	if c.Mapping == nil {
-		return nil, invalid("a talk has no mapping: not an export of chatgpt, or one of another version")
+		return nil, invalid("mapping: want the messages of a talk, found none: not an export of chatgpt, or one of another " +
+			"version")
 	}
-	t := &talk{session: c.ConversationID}
+	t := newTalk(zone)
+	t.session = c.ConversationID
 	if t.session == "" {
 		t.session = c.ID
 	}
@@ -64,11 +66,11 @@ func chatgptTalk(raw json.RawMessage) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := secondsSince1970(c.CreateTime)
+	at := t.timeOf(c.CreateTime, "create_time")
 	for _, id := range shown {
 		if m := c.Mapping[id].Message; m != nil {
-			at = orElse(secondsSince1970(m.CreateTime), at)
-			t.addChatGPT(m, at)
+			at = orElse(t.timeOf(m.CreateTime, "mapping["+id+"].message.create_time"), at)
+			t.addChatGPT(m, at, id)
 		}
 	}
 	t.counts.Replaced += c.replaced(shown)
@@ -104,7 +106,7 @@ func (c *chatgptExport) newest() string {
 		if node.Message == nil {
 			continue
 		}
-		t := secondsSince1970(node.Message.CreateTime)
+		t, _ := readTime(node.Message.CreateTime, time.UTC)
 		if newest == "" || t.After(at) || t.Equal(at) && id > newest {
 			newest, at = id, t
 		}
@@ -124,6 +126,10 @@ func (c *chatgptExport) replaced(shown []string) int {
 	return n
 }
 
+// chatgptContext are the types of what the service tells the model.
+var chatgptContext = []string{"user_editable_context", "model_editable_context", "system_error", "app_pairing_content",
+	"sonic_webpage", "system_message"}
+
 // isSaid tells words from what the service put there and from what tools were given.
 func (m *chatgptMessage) isSaid() bool {
 	role := m.Author.Role
@@ -132,13 +138,17 @@ func (m *chatgptMessage) isSaid() bool {
 	return (role == "user" || role == "assistant") && toAll && typeSaid && !m.Metadata.Hidden
 }
 
-func (t *talk) addChatGPT(m *chatgptMessage, at time.Time) {
+func (t *talk) addChatGPT(m *chatgptMessage, at time.Time, id string) {
+	say := func(role abi.Role, texts bool) {
+		words := t.chatgptWords(m, texts)
+		t.noteEarlier(role, words, t.say(role, words, at, entryID(t.session, id)))
+	}
 	role := abi.Role(m.Author.Role)
 	switch kind := m.Content.Type; {
 	case role == abi.RoleTool:
 		t.counts.ToolOutputs++
 		if kind == "multimodal_text" { // a picture that was asked for is named as an answer
-			t.say(abi.RoleAssistant, t.chatgptWords(m, false), at)
+			say(abi.RoleAssistant, false)
 		}
 	case kind == "thoughts" || kind == "reasoning_recap":
 		t.counts.Thoughts++
@@ -147,9 +157,13 @@ func (t *talk) addChatGPT(m *chatgptMessage, at time.Time) {
 	case role == abi.RoleAssistant && m.Recipient != "" && m.Recipient != "all":
 		t.counts.ToolCalls++
 	case m.isSaid():
-		t.say(role, t.chatgptWords(m, true), at)
-	case kind != "text" || strings.TrimSpace(new(talk).chatgptWords(m, true)) != "": // instructions
-		t.counts.Instructions++
+		say(role, true)
+	case slices.Contains(chatgptContext, kind) || role == abi.RoleSystem || m.Metadata.Hidden:
+		if kind != "text" || strings.TrimSpace(newTalk(nil).chatgptWords(m, true)) != "" {
+			t.counts.Instructions++
+		}
+	default:
+		t.counts.Unknown[orWithout(kind)]++
 	}
 }
 
@@ -173,6 +187,7 @@ func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
 		switch {
 		case json.Unmarshal(raw, &text) == nil:
 		case json.Unmarshal(raw, &part) != nil:
+			t.counts.Unknown["without a type"]++
 			continue
 		case part.Type == "audio_transcription":
 			text = part.Text
@@ -180,6 +195,11 @@ func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
 			words = append(words, t.attached("", "image"))
 		case named == 0 && strings.Contains(part.Type, "video"):
 			words = append(words, t.attached("", "video"))
+		case strings.Contains(part.Type, "image"), strings.Contains(part.Type, "video"),
+			strings.Contains(part.Type, "audio"), strings.HasSuffix(part.Type, "_asset_pointer"):
+			// Named below, or the sound of a transcription.
+		default:
+			t.counts.Unknown[orWithout(part.Type)]++
 		}
 		if texts && text != "" {
 			words = append(words, mark.ReplaceAllString(text, ""))

@@ -2,16 +2,20 @@ package talks
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // claudeExport is an element of claude.ai's conversations.json.
 type claudeExport struct {
 	UUID      string          `json:"uuid"`
-	CreatedAt string          `json:"created_at"`
+	CreatedAt json.RawMessage `json:"created_at"`
 	Leaf      string          `json:"current_leaf_message_uuid"`
 	Messages  []claudeMessage `json:"chat_messages"`
 	// Mapping is there only in an export of chatgpt.
@@ -24,16 +28,18 @@ type claudeMessage struct {
 	Sender      string          `json:"sender"`
 	Text        string          `json:"text"`
 	Content     json.RawMessage `json:"content"`
-	CreatedAt   string          `json:"created_at"`
+	CreatedAt   json.RawMessage `json:"created_at"`
 	Attachments []claudeFile    `json:"attachments"`
 	Files       []claudeFile    `json:"files"`
 }
 
 type claudeFile struct {
 	Name string `json:"file_name"`
+	// Extracted is its text, as far as the service has it.
+	Extracted string `json:"extracted_content"`
 }
 
-func claudeTalk(raw json.RawMessage) (*talk, error) {
+func claudeTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	var c claudeExport
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, invalid("is not a talk of claude.ai: %s", err)
@@ -42,37 +48,61 @@ func claudeTalk(raw json.RawMessage) (*talk, error) {
 		return nil, broken("is an export of chatgpt: read it with --from chatgpt")
 	}
 	if c.Messages == nil {
-		return nil, invalid("a talk has no chat_messages: not an export of claude.ai, or one of another version")
+		return nil, invalid("chat_messages: want a list of messages, found none: not an export of claude.ai, or one of " +
+			"another version")
 	}
-	t := &talk{session: c.UUID}
-	at := rfc3339(c.CreatedAt)
+	t := newTalk(zone)
+	t.session = c.UUID
+	at := t.timeOf(c.CreatedAt, "created_at")
 	shown := c.shown()
-	for _, m := range shown {
-		at = orElse(rfc3339(m.CreatedAt), at)
+	for i, m := range shown {
+		at = orElse(t.timeOf(m.CreatedAt, "chat_messages["+strconv.Itoa(i)+"].created_at"), at)
 		role := abi.RoleAssistant
-		if m.Sender == "human" || m.Sender == "user" {
+		switch m.Sender {
+		case "human", "user":
 			role = abi.RoleUser
+		case "assistant":
+		default:
+			t.counts.Instructions++
+			continue
 		}
-		t.say(role, t.claudeWords(m), at)
+		words, earlier := t.claudeWords(m)
+		t.noteEarlier(role, earlier, t.say(role, words, at, entryID(c.UUID, m.UUID)))
 	}
 	t.counts.Replaced += len(c.Messages) - len(shown)
 	return t, nil
 }
 
-// shown are the messages of the branch that was shown last. Exports without parents are one branch.
+// shown are the messages of the branch that was shown last. Exports without parents are one branch, in the order of
+// time. An export that does not name the branch's last message means the newest.
 func (c *claudeExport) shown() []claudeMessage {
 	byID := map[string]claudeMessage{}
-	linked := false
-	for _, m := range c.Messages {
+	linked, timed := false, true
+	time := func(m *claudeMessage) time.Time {
+		at, err := readTime(m.CreatedAt, time.UTC)
+		timed = timed && err == nil && !at.IsZero()
+		return at
+	}
+	newest := 0
+	for i, m := range c.Messages {
 		byID[m.UUID] = m
 		linked = linked || m.Parent != ""
+		if !time(&m).Before(time(&c.Messages[newest])) {
+			newest = i
+		}
 	}
 	if !linked {
+		if timed {
+			slices.SortStableFunc(c.Messages, func(a, b claudeMessage) int { return time(&a).Compare(time(&b)) })
+		}
 		return c.Messages
 	}
 	leaf := c.Leaf
 	if _, ok := byID[leaf]; !ok {
-		leaf = c.Messages[len(c.Messages)-1].UUID
+		if !timed {
+			newest = len(c.Messages) - 1
+		}
+		leaf = c.Messages[newest].UUID
 	}
 	var path []claudeMessage
 	for id := leaf; len(path) < len(c.Messages); {
@@ -87,14 +117,31 @@ func (c *claudeExport) shown() []claudeMessage {
 	return path
 }
 
-// claudeWords takes the blocks, since text has notes instead of those that are no words. Old exports have only text.
-func (t *talk) claudeWords(m claudeMessage) string {
-	words := t.wordsOf(blocksOf(m.Content))
-	if strings.TrimSpace(words) == "" && len(blocksOf(m.Content)) == 0 {
+// pasted are the names that the service gives to what a person pasted instead of uploading a file.
+var pasted = regexp.MustCompile(`(?i)^\s*$|^pasted?([ _-](text|content))?([ _-]?\(?\d+\)?)?(\.(txt|md))?$`)
+
+// claudeWords reads the blocks, because text replaces blocks that are no words by notes. Old exports have only text, and
+// so do messages whose blocks say nothing. What was pasted is the person's: an attachment that the service has the text
+// of. earlier is what was read before.
+func (t *talk) claudeWords(m claudeMessage) (words, earlier string) {
+	pieces := said.Blocks(m.Content)
+	words, earlier = t.wordsOf(pieces), earlierWords(m.Content)
+	if strings.TrimSpace(words) == "" && !slices.ContainsFunc(pieces, func(p said.Piece) bool {
+		return p.Kind != said.Words
+	}) {
 		words = m.Text
 	}
-	for _, f := range slices.Concat(m.Attachments, m.Files) {
-		words += "\n" + t.attached(f.Name, "file")
+	if len(pieces) == 0 && strings.TrimSpace(earlier) == "" {
+		earlier = m.Text
 	}
-	return words
+	for _, f := range slices.Concat(m.Attachments, m.Files) {
+		name := t.attached(f.Name, "file")
+		earlier += "\n" + name
+		if pasted.MatchString(f.Name) && strings.TrimSpace(f.Extracted) != "" {
+			t.counts.Attachments--
+			name = f.Extracted
+		}
+		words += "\n" + name
+	}
+	return words, earlier
 }

@@ -3,37 +3,77 @@ package talks
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
-	"regexp"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // claudeCodeLog reads a session's log: one talk.
 type claudeCodeLog struct {
 	in   *lines
-	seen map[string]bool // ids of recorded messages, over all files: a resumed session repeats those of another
+	zone *time.Location
+	seen map[string]bool // keys of recorded messages, over all files: a resumed session repeats those of another
 	done bool
 }
 
 type claudeCodeEntry struct {
-	Type      string `json:"type"`
-	UUID      string `json:"uuid"`
-	Parent    string `json:"parentUuid"`
-	SessionID string `json:"sessionId"`
-	Timestamp string `json:"timestamp"`
-	Side      bool   `json:"isSidechain"`
-	Meta      bool   `json:"isMeta"`
-	Summary   bool   `json:"isCompactSummary"`
-	APIError  bool   `json:"isApiErrorMessage"`
+	Type      string          `json:"type"`
+	UUID      string          `json:"uuid"`
+	Parent    string          `json:"parentUuid"`
+	SessionID string          `json:"sessionId"`
+	PromptID  string          `json:"promptId"`
+	Timestamp json.RawMessage `json:"timestamp"`
+	Side      bool            `json:"isSidechain"`
+	Meta      bool            `json:"isMeta"`
+	Summary   bool            `json:"isCompactSummary"`
+	Hidden    bool            `json:"isVisibleInTranscriptOnly"`
+	APIError  bool            `json:"isApiErrorMessage"`
+	Subtype   string          `json:"subtype"`
 	// Payload is there only in a log of codex.
 	Payload json.RawMessage `json:"payload"`
 	Message struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
+	// Operation and Content are of a queue-operation.
+	Operation string          `json:"operation"`
+	Content   json.RawMessage `json:"content"`
+	// Attachment is of an entry of that type: what the program adds to the conversation while the agent works.
+	Attachment claudeCodeAttachment `json:"attachment"`
+
+	at      time.Time
+	line    int
+	pieces  []said.Piece
+	prompt  said.Prompt // of a user's entry, or a queued one
+	earlier string      // what a build before the release read as words
+}
+
+type claudeCodeAttachment struct {
+	Type   string          `json:"type"`
+	Prompt json.RawMessage `json:"prompt"`
+	Mode   string          `json:"commandMode"`
+	Origin struct {
+		Kind string `json:"kind"`
+	} `json:"origin"`
+}
+
+// isQueued tells a prompt that was typed while the agent worked.
+func (e *claudeCodeEntry) isQueued() bool {
+	return e.Type == "attachment" && e.Attachment.Type == "queued_command"
+}
+
+// key tells an entry from those of all sessions: a copy in the log of a resumed session has the key of its original.
+func (e *claudeCodeEntry) key() string {
+	if isUUID(e.UUID) || e.UUID == "" {
+		return e.UUID
+	}
+	text, _ := json.Marshal([]any{e.UUID, e.at, e.pieces, e.prompt})
+	return digest(string(text))
 }
 
 func (l *claudeCodeLog) next() (*talk, error) {
@@ -41,13 +81,19 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		return nil, io.EOF
 	}
 	l.done = true
-	var entries []claudeCodeEntry
+	t := newTalk(l.zone)
+	var entries []*claudeCodeEntry
 	typed := false
 	for {
-		var e claudeCodeEntry
-		err := l.in.next(&e)
+		e := new(claudeCodeEntry)
+		err := l.in.next(e)
 		if err == io.EOF {
 			break
+		}
+		var bad *badLine
+		if errors.As(err, &bad) {
+			t.badLines = append(t.badLines, err)
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -56,36 +102,181 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		if e.Payload != nil && e.SessionID == "" {
 			return nil, broken("is a log of codex: read it with --from codex")
 		}
-		e.Message.Content = withoutOutputs(e.Message.Content)
+		if e.line = l.in.number; !e.read(t) {
+			continue
+		}
 		entries = append(entries, e)
 	}
 	if len(entries) > 0 && !typed {
 		return nil, broken("no line has a type: not a log of Claude Code, or one of another version")
 	}
-	t := new(talk)
-	replaced := replacedEntries(entries)
-	for i := range entries {
-		e := &entries[i]
+	t.counts.CutOff += l.in.cutOff
+	replaced, earlierReplaced := replacedEntries(entries, (*claudeCodeEntry).isPrompt),
+		replacedEntries(entries, (*claudeCodeEntry).wasPrompt)
+	prompts := map[string]bool{}
+	queue := queued{}
+	for _, e := range entries {
 		if t.session == "" {
 			t.session = e.SessionID
 		}
-		if e.Type != "user" && e.Type != "assistant" {
-			continue
-		}
+		repeated := e.UUID != "" && l.seen[e.key()]
 		switch {
+		case e.Type == "queue-operation":
+			queue.note(e)
+			t.counts.ProgramEntries++
+		case e.Type != "user" && e.Type != "assistant" && !e.isQueued():
+			t.countEntry(e)
 		case e.Side:
 			t.counts.SideTalks++
 		case replaced[e.UUID]:
 			t.counts.Replaced++
-		case e.Meta || e.Summary || e.APIError:
-			t.counts.Instructions++
-		case e.UUID != "" && l.seen[e.UUID]:
+		case repeated:
 			t.counts.Repeated++
+		case e.Meta || e.Summary || e.Hidden || e.APIError:
+			t.counts.Instructions++
 		default:
-			t.addClaudeCode(e)
+			m := t.addClaudeCode(e, prompts)
+			if e.Type != "attachment" && !earlierReplaced[e.UUID] {
+				t.noteEarlier(abi.Role(e.Type), e.earlier, m)
+			}
+			queue.taken(e.prompt.Words)
+			if m != nil && e.UUID != "" {
+				m.key = e.key()
+			}
 		}
 	}
+	t.counts.TakenBack += len(queue.open)
 	return t, nil
+}
+
+// read reads an entry's time and words, and lets go of the rest: a log's tool outputs need not be held until its end.
+// ok is false for an entry whose time cannot be read, which is a bad line then.
+func (e *claudeCodeEntry) read(t *talk) (ok bool) {
+	at, err := readTime(e.Timestamp, t.zone)
+	if err != nil {
+		if e.Type == "user" || e.Type == "assistant" || e.isQueued() {
+			t.badLines = append(t.badLines, newBadLine(e.line, "timestamp: "+err.Message, err.Hint))
+			return false
+		}
+	}
+	content := e.Message.Content
+	if e.isQueued() {
+		content = e.Attachment.Prompt
+	}
+	e.at, e.pieces, e.earlier = at, said.Blocks(content), earlierReminder.ReplaceAllString(earlierWords(content), "")
+	if e.Type == "user" || e.isQueued() {
+		var scratch talk
+		scratch.counts = newCounts()
+		e.prompt = said.ReadPrompt(scratch.wordsOf(e.pieces))
+		if !earlierPrompt(e.earlier) {
+			e.earlier = ""
+		}
+	}
+	if e.isQueued() && (e.Attachment.Mode != "" && e.Attachment.Mode != "prompt" ||
+		e.Attachment.Origin.Kind != "" && e.Attachment.Origin.Kind != "human") {
+		e.prompt = said.Prompt{Instructions: 1}
+	}
+	if e.Type != "assistant" {
+		for i := range e.pieces {
+			if e.pieces[i].Kind == said.Words {
+				e.pieces[i].Text = ""
+			}
+		}
+	}
+	e.Message.Content, e.Attachment.Prompt, e.Timestamp = nil, nil, nil
+	return true
+}
+
+// programEntries are types of entries that hold no words of a conversation.
+var programEntries = []string{"system", "summary", "progress", "file-history-snapshot", "attachment", "ai-title",
+	"custom-title", "agent-name", "agent-color", "agent-setting", "permission-mode", "mode", "worktree-state", "last-prompt",
+	"tag", "pr-link", "attribution-snapshot", "content-replacement", "task-summary", "saved_hook_context", "result",
+	"bridge-session", "speculation-accept", "context-collapse", "hook-additional-context"}
+
+func (t *talk) countEntry(e *claudeCodeEntry) {
+	if slices.Contains(programEntries, e.Type) {
+		t.counts.ProgramEntries++
+		return
+	}
+	of := e.Type
+	if of == "" {
+		of = "without a type"
+	}
+	t.counts.Unknown[of]++
+}
+
+// addClaudeCode adds what an entry says. prompts are the ids of prompts that began a turn before.
+func (t *talk) addClaudeCode(e *claudeCodeEntry, prompts map[string]bool) *message {
+	if e.Type == "assistant" {
+		calls := t.counts.ToolCalls
+		m := t.say(abi.RoleAssistant, t.wordsOf(e.pieces), e.at, "")
+		t.working = t.working || calls < t.counts.ToolCalls
+		if m != nil {
+			m.id = entryID(e.SessionID, e.UUID)
+		}
+		return m
+	}
+	outputs := t.counts.ToolOutputs
+	t.wordsOf(e.pieces)
+	defer func() { t.working = t.working || outputs < t.counts.ToolOutputs }()
+	p := &e.prompt
+	t.counts.Instructions += p.Instructions
+	t.counts.Others += p.Others
+	switch {
+	case p.Output:
+		t.dropCommand()
+	case p.Words == "" && p.Others > 0:
+		t.dropCommand()
+		t.toOthers = true
+	}
+	if p.Words == "" {
+		return nil
+	}
+	t.dropCommand()
+	joins := e.isQueued() || !t.answered()
+	m := t.say(abi.RoleUser, p.Words, e.at, "")
+	if m == nil {
+		return nil
+	}
+	m.joins, m.command = joins && len(t.said) > 1, p.Command
+	if p.Command && !p.Bare {
+		m.command = false
+	}
+	if id := e.PromptID; id != "" && !prompts[id] && !m.joins {
+		m.id = entryID(e.SessionID, id)
+		prompts[id] = true
+	} else {
+		m.id = entryID(e.SessionID, e.UUID)
+	}
+	return m
+}
+
+// entryID is an entry's id over all sessions.
+func entryID(session, id string) string {
+	if id == "" || isUUID(id) {
+		return id
+	}
+	return session + "\x00" + id
+}
+
+// queued follows the prompts that are typed while the agent works. One that was taken back leaves the queue, and
+// nothing in the log has its words.
+type queued struct{ open []string }
+
+func (q *queued) note(e *claudeCodeEntry) {
+	var text string
+	if e.Operation == "enqueue" && json.Unmarshal(e.Content, &text) == nil {
+		if p := said.ReadPrompt(text); p.Words != "" {
+			q.open = append(q.open, p.Words)
+		}
+	}
+}
+
+// taken notes that the agent got a prompt.
+func (q *queued) taken(words string) {
+	if at := slices.Index(q.open, words); at >= 0 {
+		q.open = slices.Delete(q.open, at, at+1)
+	}
 }
 
 // lastTime is the time of a log's last entry. A resumed session is in a log of its own, which begins with a copy of the
@@ -98,12 +289,16 @@ func lastTime(f file) (last time.Time, err error) {
 	defer func() { _ = in.Close() }()
 	for l := newLines(in); ; {
 		var e struct {
-			Timestamp string `json:"timestamp"`
+			Timestamp json.RawMessage `json:"timestamp"`
 		}
-		if l.next(&e) != nil { // what cannot be read is an error when its turn comes
+		err := l.next(&e)
+		var bad *badLine
+		if err != nil && !errors.As(err, &bad) { // what cannot be read is an error when its turn comes
 			return last, nil
 		}
-		last = orElse(rfc3339(e.Timestamp), last)
+		if at, err := readTime(e.Timestamp, time.UTC); err == nil {
+			last = orElse(at, last)
+		}
 	}
 }
 
@@ -123,76 +318,26 @@ func byLastTime(files []file) error {
 	return nil
 }
 
-// withoutOutputs keeps of a content only the types of the blocks that are no words, so that a log's tool outputs need
-// not be held until its end.
-func withoutOutputs(content json.RawMessage) json.RawMessage {
-	if len(content) == 0 || content[0] != '[' {
-		return content
-	}
-	kept, err := json.Marshal(blocksOf(content))
-	if err != nil {
-		return content
-	}
-	return kept
+// isPrompt reports whether a person wrote an entry.
+func (e *claudeCodeEntry) isPrompt() bool {
+	return e.Type == "user" && e.prompt.Words != "" && !(e.prompt.Command && e.prompt.Bare)
 }
 
-func (t *talk) addClaudeCode(e *claudeCodeEntry) {
-	calls, outputs := t.counts.ToolCalls, t.counts.ToolOutputs
-	words, put := withoutReminders(t.wordsOf(blocksOf(e.Message.Content)))
-	t.counts.Instructions += put
-	if e.Type == "user" && !isPrompt(words) {
-		if strings.TrimSpace(words) != "" {
-			t.counts.Instructions++
-		}
-		words = ""
-	}
-	said := len(t.said)
-	t.say(abi.Role(e.Type), words, rfc3339(e.Timestamp))
-	if len(t.said) > said {
-		t.ids = append(t.ids, e.UUID)
-	}
-	t.working = t.working || calls < t.counts.ToolCalls || outputs < t.counts.ToolOutputs
-}
-
-// reminder is what the program puts into a message for the model.
-var reminder = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
-
-func withoutReminders(text string) (words string, put int) {
-	put = len(reminder.FindAllStringIndex(text, -1))
-	return reminder.ReplaceAllString(text, ""), put
-}
-
-// isPrompt tells a person's words from a command of the program, its output, and the note that a turn was interrupted.
-func isPrompt(text string) bool {
-	text = strings.TrimSpace(text)
-	for _, start := range []string{"<command-name>", "<command-message>", "<command-args>", "<local-command-", "<bash-",
-		"<user-memory-input>", "<task-notification>", "[Request interrupted by user", "Caveat: The messages below"} {
-		if strings.HasPrefix(text, start) {
-			return false
-		}
-	}
-	return text != ""
-}
+// wasPrompt is isPrompt as it was before the release.
+func (e *claudeCodeEntry) wasPrompt() bool { return e.Type == "user" && e.earlier != "" }
 
 // replacedEntries are the messages after a prompt that the person took back: of the prompts that follow one message
 // only the last counts. Other forks stay, since several tools that run at once make such, too.
-func replacedEntries(entries []claudeCodeEntry) map[string]bool {
+func replacedEntries(entries []*claudeCodeEntry, isPrompt func(*claudeCodeEntry) bool) map[string]bool {
 	last := map[string]string{} // parent -> its last prompt
-	prompt := func(e *claudeCodeEntry) bool {
-		if e.Type != "user" || e.Side || e.Meta || e.Parent == "" {
-			return false
-		}
-		var scratch talk
-		return isPrompt(scratch.wordsOf(blocksOf(e.Message.Content)))
-	}
-	for i := range entries {
-		if e := &entries[i]; prompt(e) {
+	prompt := func(e *claudeCodeEntry) bool { return isPrompt(e) && !e.Side && !e.Meta && e.Parent != "" }
+	for _, e := range entries {
+		if prompt(e) {
 			last[e.Parent] = e.UUID
 		}
 	}
 	replaced := map[string]bool{}
-	for i := range entries { // parents come before their children
-		e := &entries[i]
+	for _, e := range entries { // parents come before their children
 		if e.UUID == "" {
 			continue
 		}
@@ -201,4 +346,35 @@ func replacedEntries(entries []claudeCodeEntry) map[string]bool {
 		}
 	}
 	return replaced
+}
+
+// FindPrompt looks for a person's words in the log of a session, from its end, and returns the id of the turn that the
+// last entry with them begins; "" where there is none. Only the last 8 MiB are read: an agent waits for it.
+func FindPrompt(path, words string) string {
+	const most = 8 << 20
+	in, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = in.Close() }()
+	if info, err := in.Stat(); err == nil && info.Size() > most {
+		if _, err := in.Seek(-most, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	found := ""
+	for l, t := newLines(in), newTalk(time.UTC); ; {
+		e := new(claudeCodeEntry)
+		err := l.next(e)
+		var bad *badLine
+		switch {
+		case errors.As(err, &bad): // the first may begin in the middle
+			continue
+		case err != nil:
+			return found
+		}
+		if e.read(t) && e.prompt.Words == words && !e.Side && !e.Meta && e.UUID != "" {
+			found = TurnID(ClaudeCode, e.SessionID, cmp.Or(e.PromptID, e.UUID))
+		}
+	}
 }

@@ -1,25 +1,29 @@
 package talks
 
 import (
-	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // codexLog reads a session's log: one talk. A line is {"timestamp", "type", "payload"}; logs of 2025's first half have
 // the payload alone, with a first line {"id", "timestamp"}.
 type codexLog struct {
 	in   *lines
+	zone *time.Location
 	said map[string][]string // digests of what was said, by session, over all files: a fork repeats another session
 	done bool
 }
 
 type codexLine struct {
-	Timestamp string          `json:"timestamp"`
+	Timestamp json.RawMessage `json:"timestamp"`
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
 	Role      string          `json:"role"`
@@ -32,6 +36,7 @@ type codexLine struct {
 type codexPayload struct {
 	Type    string          `json:"type"`
 	ID      string          `json:"id"`
+	TurnID  string          `json:"turn_id"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	// Source is "cli", "vscode", "exec" or, for a sub-agent, an object.
@@ -40,17 +45,37 @@ type codexPayload struct {
 	Turns int `json:"num_turns"`
 }
 
+// codexItems are the items of a response that hold no words of a conversation.
+var codexItems = map[string]said.Kind{"function_call": said.ToolCall, "custom_tool_call": said.ToolCall,
+	"local_shell_call": said.ToolCall, "web_search_call": said.ToolCall, "tool_search_call": said.ToolCall,
+	"image_generation_call": said.ToolCall, "mcp_tool_call": said.ToolCall,
+	"function_call_output": said.ToolOutput, "custom_tool_call_output": said.ToolOutput,
+	"tool_search_output": said.ToolOutput, "mcp_tool_call_output": said.ToolOutput, "local_shell_call_output": said.ToolOutput,
+	"reasoning":    said.Thought,
+	"ghost_commit": said.Instruction, "ghost_snapshot": said.Instruction, "compaction": said.Instruction,
+	"compaction_summary": said.Instruction, "context_compaction": said.Instruction, "compaction_trigger": said.Instruction}
+
+// codexLines are the types of lines beside items. An event_msg repeats what an item says.
+var codexLines = []string{"session_meta", "turn_context", "event_msg", "compacted", "world_state", "state",
+	"inter_agent_communication"}
+
 func (l *codexLog) next() (*talk, error) {
 	if l.done {
 		return nil, io.EOF
 	}
 	l.done = true
-	t, side, at, origin := new(talk), false, time.Time{}, ""
+	t, side, at, origin := newTalk(l.zone), false, time.Time{}, ""
+	turn, turns := "", map[string]bool{}
 	for {
 		var line codexLine
 		err := l.in.next(&line)
 		if err == io.EOF {
 			break
+		}
+		var bad *badLine
+		if errors.As(err, &bad) {
+			t.badLines = append(t.badLines, err)
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -58,14 +83,24 @@ func (l *codexLog) next() (*talk, error) {
 		if line.SessionID != "" {
 			return nil, broken("is a log of Claude Code: read it with --from claude-code")
 		}
-		at = orElse(rfc3339(line.Timestamp), at)
+		now, problem := readTime(line.Timestamp, l.zone)
+		if problem != nil {
+			t.badLines = append(t.badLines, newBadLine(l.in.number, "timestamp: "+problem.Message, problem.Hint))
+			continue
+		}
+		at = orElse(now, at)
 		p := line.Payload
 		if p == nil { // a log of before
 			p = &codexPayload{Type: line.Type, Role: line.Role, Content: line.Content}
 			if line.Type == "" && t.session == "" {
 				t.session = line.ID
+				t.counts.ProgramEntries++
+				continue
 			}
 			line.Type = "response_item"
+		}
+		if p.TurnID != "" && line.Type != "response_item" {
+			turn = p.TurnID
 		}
 		switch {
 		case line.Type == "session_meta" && t.session == "": // a fork repeats the one that it came from
@@ -74,22 +109,28 @@ func (l *codexLog) next() (*talk, error) {
 		case line.Type == "session_meta" && origin == "":
 			origin = p.ID
 		case line.Type == "response_item":
-			t.addCodex(p, at)
+			t.addCodex(p, at, codexID(t.session, turn, l.in.number, turns))
+			continue
 		case line.Type == "event_msg" && p.Type == "thread_rolled_back":
 			t.takeBack(p.Turns)
+		case !slices.Contains(codexLines, line.Type):
+			t.counts.Unknown[orWithout(line.Type)]++
+			continue
 		}
+		t.counts.ProgramEntries++
 	}
-	if l.in.number > 0 && t.session == "" && len(t.said) == 0 {
+	t.counts.CutOff += l.in.cutOff
+	if l.in.number > 0 && t.session == "" && len(t.said) == 0 && len(t.badLines) == 0 {
 		return nil, broken("has no session: not a log of codex, or one of another version")
 	}
 	if side {
-		t.counts = Counts{SideTalks: len(t.said)}
-		t.said = nil
+		counts := newCounts()
+		counts.SideTalks = len(t.said)
+		t.counts, t.said, t.earlier = counts, nil, nil
 	}
 	var all []string
-	for _, s := range t.said {
-		sum := sha256.Sum256([]byte(string(s.Role) + "\x00" + s.Text))
-		all = append(all, string(sum[:16]))
+	for _, m := range t.said {
+		all = append(all, digest(string(m.role), m.text))
 	}
 	for of := l.said[origin]; t.repeated < min(len(of), len(all)) && of[t.repeated] == all[t.repeated]; {
 		t.repeated++
@@ -100,48 +141,92 @@ func (l *codexLog) next() (*talk, error) {
 	return t, nil
 }
 
-func (t *talk) addCodex(p *codexPayload, at time.Time) {
-	switch p.Type {
-	case "message":
-		words := t.wordsOf(blocksOf(p.Content))
-		role := abi.Role(p.Role)
-		if role == abi.RoleUser && isPutByCodex(words) || role != abi.RoleUser && role != abi.RoleAssistant {
-			t.counts.Instructions++
-			return
+func orWithout(of string) string {
+	if of == "" {
+		return "without a type"
+	}
+	return of
+}
+
+// codexID is the id of a message that a person may have begun a turn with: the turn's, or its place in the log. used are
+// the turns that have begun.
+func codexID(session, turn string, line int, used map[string]bool) func() string {
+	return func() string {
+		if turn != "" && !used[turn] {
+			used[turn] = true
+			return entryID(session, turn)
 		}
-		t.say(role, words, at)
-	case "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call":
-		t.counts.ToolCalls++
-		t.working = true
-	case "function_call_output", "custom_tool_call_output", "tool_search_output":
-		t.counts.ToolOutputs++
-		t.working = true
-	case "reasoning":
-		t.counts.Thoughts++
+		return session + "\x00line " + strconv.Itoa(line)
 	}
 }
 
-// isPutByCodex tells what the program tells the model as if the person had said it.
-func isPutByCodex(text string) bool {
-	text = strings.TrimSpace(text)
-	for _, start := range []string{"<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "<turn_aborted>",
-		"<skill>", "<permissions", "<collaboration_mode>", "<subagent_notification>", "<user_shell_command>",
-		"# AGENTS.md instructions"} {
-		if strings.HasPrefix(text, start) {
-			return true
-		}
+// addCodex adds what an item says. id is its id.
+func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
+	kind, known := codexItems[p.Type]
+	if !known && p.Type != "message" {
+		kind = said.Block(json.RawMessage(`{"type":` + strconv.Quote(p.Type) + `}`)).Kind
 	}
-	return false
+	switch {
+	case p.Type == "message":
+		t.addCodexMessage(p, at, id)
+	case kind == said.ToolCall:
+		t.counts.ToolCalls++
+		t.working = true
+	case kind == said.ToolOutput:
+		t.counts.ToolOutputs++
+		t.working = true
+	case kind == said.Thought:
+		t.counts.Thoughts++
+	case kind == said.Instruction:
+		t.counts.Instructions++
+	default:
+		t.counts.Unknown[orWithout(p.Type)]++
+	}
+}
+
+func (t *talk) addCodexMessage(p *codexPayload, at time.Time, id func() string) {
+	words, role := t.wordsOf(said.Blocks(p.Content)), abi.Role(p.Role)
+	earlier := earlierWords(p.Content)
+	switch role {
+	case abi.RoleAssistant:
+		t.noteEarlier(role, earlier, t.say(role, words, at, ""))
+	case abi.RoleUser:
+		prompt := said.ReadPrompt(words)
+		t.counts.Instructions += prompt.Instructions
+		t.counts.Others += prompt.Others
+		var m *message
+		if prompt.Words != "" {
+			joins := !t.answered()
+			if m = t.say(role, prompt.Words, at, ""); m != nil {
+				m.joins = joins
+				if m.id = id(); strings.Contains(m.id, "\x00line ") && joins {
+					m.id = ""
+				}
+			}
+		}
+		if !earlierPutByCodex(earlier) {
+			t.noteEarlier(role, earlier, m)
+		}
+	default:
+		t.counts.Instructions++
+	}
 }
 
 // takeBack removes the last turns.
 func (t *talk) takeBack(turns int) {
-	for i := len(t.said) - 1; i >= 0 && turns > 0; i-- {
-		if t.said[i].Role == abi.RoleUser {
-			turns--
+	left := turns
+	for i := len(t.said) - 1; i >= 0 && left > 0; i-- {
+		if t.said[i].role == abi.RoleUser {
+			left--
 		}
 		t.said = t.said[:i]
 		t.counts.Replaced++
+	}
+	for i := len(t.earlier) - 1; i >= 0 && turns > 0; i-- {
+		if t.earlier[i].role == abi.RoleUser {
+			turns--
+		}
+		t.earlier = t.earlier[:i]
 	}
 	t.working = false
 }

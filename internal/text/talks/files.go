@@ -14,6 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const (
@@ -33,14 +37,36 @@ type file struct {
 	open func() (io.ReadCloser, error)
 }
 
-// holdsTalks tells, by its name, a file of the source in a folder or an archive. name has slashes.
-func holdsTalks(source Source, name string) bool {
+// mayHoldTalks tells, by its name, a file of the source in a folder or an archive. name has slashes.
+func mayHoldTalks(source Source, name string) bool {
 	base := path.Base(name)
+	ext := strings.ToLower(path.Ext(base))
 	switch source {
 	case ChatGPT, Claude:
-		return strings.HasPrefix(base, "conversations") && path.Ext(base) == ".json"
+		return strings.HasPrefix(base, "conversations") && ext == ".json"
+	case Gemini: // what AI Studio saves has no ending in Google Drive
+		return ext == ".json" || ext == ""
 	}
-	return path.Ext(base) == ".jsonl"
+	return ext == ".jsonl"
+}
+
+// holdsTalks looks into a file where its name says too little.
+func holdsTalks(source Source, f file) bool {
+	if source != Gemini {
+		return true
+	}
+	in, err := f.open()
+	if err != nil {
+		return true // an error when its turn comes
+	}
+	defer func() { _ = in.Close() }()
+	start, _ := io.ReadAll(io.LimitReader(in, 64<<10))
+	for _, own := range []string{`"chunkedPrompt"`, `"runSettings"`, `"safeHtmlItem"`, `"Gemini Apps"`, `"Prompted `} {
+		if bytes.Contains(start, []byte(own)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isDerived tells a file that holds what a service drew from talks, such as claude.ai's memories.json.
@@ -74,8 +100,16 @@ func plain(name string) file {
 		if err != nil {
 			return nil, unreadable(name, err)
 		}
-		return in, nil
+		return asUTF8(in), nil
 	}}
+}
+
+// asUTF8 reads a file that is UTF-16, too.
+func asUTF8(in io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{convert.UTF8(in), in}
 }
 
 func isZip(name string) (bool, error) {
@@ -101,7 +135,7 @@ func findInFolder(source Source, root string) (found []file, derived []string, e
 		case !d.Type().IsRegular():
 		case isDerived(filepath.ToSlash(name)):
 			derived = append(derived, name)
-		case holdsTalks(source, filepath.ToSlash(name)):
+		case mayHoldTalks(source, filepath.ToSlash(name)) && holdsTalks(source, plain(name)):
 			found = append(found, plain(name))
 		}
 		return nil
@@ -120,19 +154,23 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 	}
 	defer func() { _ = archive.Close() }()
 	for i, entry := range archive.File {
-		at := name + "/" + entry.Name
+		inside := withSlashes(entry.Name)
+		at := name + "/" + inside
+		open := func() (io.ReadCloser, error) { return openInArchive(name, i, entry.Name) }
 		const encrypted = 1
 		switch {
-		case leadsOut(entry.Name):
+		case leadsOut(inside):
 			return nil, nil, invalid("%s: the archive has a path that leads out of it: %q", name, entry.Name)
-		case entry.FileInfo().IsDir():
-		case isDerived(entry.Name):
+		case entry.FileInfo().IsDir(), strings.HasSuffix(inside, "/"):
+		case isDerived(inside):
 			derived = append(derived, at)
-		case !holdsTalks(source, entry.Name):
+		case !mayHoldTalks(source, inside):
 		case entry.Flags&encrypted != 0:
 			return nil, nil, invalid("%s: is encrypted; unpack it with its password first", at)
 		default:
-			found = append(found, file{at, func() (io.ReadCloser, error) { return openInArchive(name, i, entry.Name) }})
+			if f := (file{at, open}); holdsTalks(source, f) {
+				found = append(found, f)
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b file) int { return strings.Compare(a.name, b.name) })
@@ -142,8 +180,13 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 	return found, derived, nil
 }
 
+// withSlashes is a name in an archive as it should be: some programs on Windows write backslashes.
+func withSlashes(name string) string { return strings.ReplaceAll(name, `\`, "/") }
+
+// leadsOut reports whether a name with slashes leads out of its archive, on any system.
 func leadsOut(name string) bool {
-	return strings.Contains(name, `\`) || !filepath.IsLocal(filepath.FromSlash(strings.TrimSuffix(name, "/")))
+	drive := len(name) > 1 && name[1] == ':'
+	return drive || !filepath.IsLocal(filepath.FromSlash(strings.TrimSuffix(name, "/")))
 }
 
 // openInArchive opens an archive again, so that between two files none is held open.
@@ -162,7 +205,7 @@ func openInArchive(name string, at int, entry string) (io.ReadCloser, error) {
 		return nil, unreadable(name, err)
 	}
 	left := freeSize + maxRatio*int64(min(archive.File[at].CompressedSize64, 1<<40))
-	return &unpacked{in: in, archive: archive, left: left}, nil
+	return asUTF8(&unpacked{in: in, archive: archive, left: left}), nil
 }
 
 // unpacked reads a file of an archive, up to a bound.
@@ -187,35 +230,71 @@ func (u *unpacked) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (u *unpacked) Close() error { return errors.Join(u.in.Close(), u.archive.Close()) }
 
-// list reads an export: one JSON list with a talk in each element.
+// list reads an export: one JSON list with a talk in each element, or a talk alone.
 type list struct {
 	in     *bounded
 	decode *json.Decoder
 	parse  func(json.RawMessage) (*talk, error)
+	// byTime, where it is set, is the time of an element: the list is read in its order.
+	byTime func(json.RawMessage) time.Time
+	sorted []json.RawMessage
 	opened bool
+	single bool
 }
 
 func newList(in io.Reader, parse func(json.RawMessage) (*talk, error)) *list {
 	b := &bounded{in: bufio.NewReaderSize(in, 64<<10)}
-	if mark, _ := b.in.Peek(3); bytes.Equal(mark, []byte("\xEF\xBB\xBF")) {
-		_, _ = b.in.Discard(len(mark))
-	}
 	return &list{in: b, decode: json.NewDecoder(b), parse: parse}
 }
 
 func (l *list) next() (*talk, error) {
+	raw, err := l.element()
+	if err != nil {
+		return nil, err
+	}
+	return l.parse(raw)
+}
+
+// element is the next element of the list, by time where there is an order.
+func (l *list) element() (json.RawMessage, error) {
+	if l.byTime == nil || l.opened && l.sorted == nil {
+		return l.read()
+	}
+	if !l.opened {
+		l.sorted = []json.RawMessage{}
+		for {
+			raw, err := l.read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			l.sorted = append(l.sorted, raw)
+		}
+		slices.SortStableFunc(l.sorted, func(a, b json.RawMessage) int { return l.byTime(a).Compare(l.byTime(b)) })
+	}
+	if len(l.sorted) == 0 {
+		return nil, io.EOF
+	}
+	raw := l.sorted[0]
+	l.sorted = l.sorted[1:]
+	return raw, nil
+}
+
+func (l *list) read() (json.RawMessage, error) {
 	l.in.left = maxValue
 	if !l.opened {
 		l.opened = true
-		first, err := l.decode.Token()
-		if err != nil {
-			return nil, l.cutOff(err)
-		}
-		if first != json.Delim('[') {
-			return nil, broken("want a JSON list of talks, found one that starts with %v", first)
+		if err := l.open(); err != nil {
+			return nil, err
 		}
 	}
-	if !l.decode.More() {
+	if l.single {
+		if l.decode == nil {
+			return nil, io.EOF
+		}
+	} else if !l.decode.More() {
 		if _, err := l.decode.Token(); err != nil {
 			return nil, l.cutOff(err)
 		}
@@ -225,7 +304,34 @@ func (l *list) next() (*talk, error) {
 	if err := l.decode.Decode(&raw); err != nil {
 		return nil, l.cutOff(err)
 	}
-	return l.parse(raw)
+	if l.single {
+		l.decode = nil
+	}
+	return raw, nil
+}
+
+// open tells a list from a talk alone.
+func (l *list) open() error {
+	start, _ := l.in.in.Peek(512)
+	start = bytes.TrimLeft(start, " \t\r\n")
+	switch {
+	case bytes.HasPrefix(start, []byte("{")):
+		l.single = true
+		return nil
+	case bytes.HasPrefix(start, []byte("<")):
+		err := broken("want a JSON list of talks, found HTML or XML")
+		err.err.Hint = "the export has a file of JSON as well, or can be ordered as JSON: Google Takeout offers it for " +
+			"\"My Activity\" under \"Multiple formats\""
+		return err
+	}
+	first, err := l.decode.Token()
+	if err != nil {
+		return l.cutOff(err)
+	}
+	if first != json.Delim('[') {
+		return broken("want a JSON list of talks, or a talk alone, found one that starts with %v", first)
+	}
+	return nil
 }
 
 func (l *list) cutOff(err error) error {
@@ -268,60 +374,112 @@ func (b *bounded) Read(p []byte) (int, error) {
 type lines struct {
 	in     *bufio.Reader
 	number int
+	// cutOff is 1 if the last line is only a part of one.
+	cutOff int
+	glued  []byte // an entry that a damaged line had behind it
 }
 
 func newLines(in io.Reader) *lines { return &lines{in: bufio.NewReaderSize(in, 64<<10)} }
 
+// badLine is a line that cannot be read. The lines after it can.
+type badLine struct {
+	line int
+	err  *abi.Error
+}
+
+func (e *badLine) Error() string { return e.err.Message }
+func (e *badLine) Unwrap() error { return e.err }
+
+func newBadLine(line int, message, hint string) *badLine {
+	e := invalid("line %d: %s", line, message)
+	if hint != "" {
+		e = e.WithHint(hint)
+	}
+	return &badLine{line, e}
+}
+
 // next reads the next line that is not blank into v. A last line without its end that is no JSON is still being
-// written, or was when its program stopped: it is passed over.
+// written, or was when its program stopped: it is passed over, and cutOff counts it.
 //
-// Errors: io.EOF after the last line; *brokenError for a line that is not a JSON object, or too long.
+// A program that was killed leaves a part of a line, and the next one writes its entry behind it. Then that part is a
+// bad line, and the entry is read as if it stood alone. So is what stands behind NUL bytes, which a power loss leaves.
+//
+// Errors: io.EOF after the last line; *badLine for a line that is not a JSON object, after which the next one can be
+// read; *brokenError where the file cannot be read on.
 func (l *lines) next(v any) error {
 	for {
-		line, whole, err := l.read()
-		if err != nil {
-			return err
+		line, whole := l.glued, true
+		if l.glued = nil; line == nil {
+			var err error
+			if line, whole, err = l.read(); err != nil {
+				return err
+			}
 		}
-		if l.number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF"))
+		line = bytes.TrimSpace(line)
+		if withoutNULs := bytes.Trim(line, "\x00 \t\r\n"); len(withoutNULs) > 0 {
+			line = withoutNULs
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		if len(line) == 0 {
 			continue
 		}
-		if !whole && !json.Valid(line) {
-			return io.EOF
+		if !json.Valid(line) {
+			if l.glued = entryBehind(line); l.glued == nil && !whole {
+				l.cutOff = 1
+				return io.EOF
+			}
 		}
-		err = json.Unmarshal(line, v)
+		err := json.Unmarshal(line, v)
 		var other *json.UnmarshalTypeError
 		if errors.As(err, &other) && line[0] == '{' {
 			err = nil // a field of another version: what could be read counts
 		}
 		if err != nil {
-			return broken("line %d: is not a JSON object: %s", l.number, err)
+			return newBadLine(l.number, "is not a JSON object: "+err.Error(), "")
 		}
 		return nil
 	}
 }
 
+// entryBehind is the JSON object that ends a damaged line, nil where there is none.
+func entryBehind(line []byte) []byte {
+	const most = 32 // objects that are tried
+	for at, n := 1, 0; at < len(line) && n < most; n++ {
+		next := bytes.Index(line[at:], []byte(`{"`))
+		if next < 0 {
+			return nil
+		}
+		at += next
+		if json.Valid(line[at:]) {
+			return line[at:]
+		}
+		at++
+	}
+	return nil
+}
+
 // read returns a line. whole: it has its end.
 func (l *lines) read() (line []byte, whole bool, err error) {
+	long := false
 	for {
 		part, err := l.in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxValue:
-			return nil, false, broken("line %d: is longer than %d MiB", l.number+1, maxValue>>20)
-		case errors.Is(err, bufio.ErrBufferFull):
+		if long = long || len(line)+len(part) > maxValue; long {
+			line = line[:0]
+		} else {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			l.number++
-			return line, false, nil
-		case errors.Is(err, io.EOF):
-			return nil, false, io.EOF
-		case err != nil:
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, false, broken("line %d: %s", l.number+1, err)
 		}
+		if err != nil && len(line) == 0 && !long {
+			return nil, false, io.EOF
+		}
 		l.number++
-		return line, true, nil
+		if long {
+			return nil, false, newBadLine(l.number, fmt.Sprintf("is longer than %d MiB", maxValue>>20), "")
+		}
+		return line, err == nil, nil
 	}
 }

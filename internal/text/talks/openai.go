@@ -1,18 +1,30 @@
 package talks
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
+
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/said"
 )
 
 // openaiLines reads a conversation from each line: a request {"messages": [...]}, as it is, in "request" or in "body",
 // with the answer in "choices" or in "response"; so do files for fine-tuning and for batches.
-type openaiLines struct{ in *lines }
+type openaiLines struct {
+	in   *lines
+	zone *time.Location
+	file int
+	log  *openaiLog
+}
 
 type openaiLine struct {
 	openaiRequest
@@ -26,9 +38,9 @@ type openaiLine struct {
 	} `json:"response"`
 	SessionID      string          `json:"session_id"`
 	ConversationID string          `json:"conversation_id"`
+	ThreadID       string          `json:"thread_id"`
 	CustomID       string          `json:"custom_id"`
 	ID             string          `json:"id"`
-	Created        json.RawMessage `json:"created"`
 	CreatedAt      json.RawMessage `json:"created_at"`
 	Timestamp      json.RawMessage `json:"timestamp"`
 }
@@ -47,9 +59,143 @@ type openaiAnswer struct {
 type openaiMessage struct {
 	Role      string            `json:"role"`
 	Content   json.RawMessage   `json:"content"`
+	Refusal   string            `json:"refusal"`
+	Reasoning json.RawMessage   `json:"reasoning_content"`
 	ToolCalls []json.RawMessage `json:"tool_calls"`
 	CreatedAt json.RawMessage   `json:"created_at"`
 	Timestamp json.RawMessage   `json:"timestamp"`
+}
+
+// openaiLog is what all files together say of how their lines belong to each other. A program that logs its requests
+// repeats a conversation's whole history in each: then a line goes on where another one ends.
+//
+// A line goes on with another if it begins with all messages of it, and is not older. Of several the longest counts,
+// and of equal ones the first that no other line goes on with. Lines that name different conversations never belong
+// together; lines that are equal are conversations of their own, unless they have one id.
+type openaiLog struct {
+	lines map[openaiPlace]*openaiPast
+	ends  map[string][]*openaiPast // by conversation and digest of all its messages
+}
+
+type openaiPlace struct{ file, line int }
+
+// openaiPast is a line as far as others go on with it.
+type openaiPast struct {
+	place    openaiPlace
+	session  string // a conversation's id, if the line names one
+	id       string // the request's own
+	at       time.Time
+	prefixes []string // digests of its first message, its first two, and so on
+	before   *openaiPast
+	taken    bool // another line goes on with it
+	copies   int  // how many lines without an id before it, in its file, have the same messages
+}
+
+// findOpenAI reads all files once.
+func findOpenAI(files []file, zone *time.Location) *openaiLog {
+	l := &openaiLog{lines: map[openaiPlace]*openaiPast{}, ends: map[string][]*openaiPast{}}
+	var all []*openaiPast
+	for n, f := range files {
+		in, err := f.open()
+		if err != nil {
+			continue // an error when its turn comes
+		}
+		copies := map[string][]time.Time{}
+		for lines := newLines(in); ; {
+			var line openaiLine
+			err := lines.next(&line)
+			var bad *badLine
+			if errors.As(err, &bad) {
+				continue
+			}
+			if err != nil {
+				break
+			}
+			p := line.past(openaiPlace{n, lines.number}, zone)
+			if len(p.prefixes) == 0 {
+				continue
+			}
+			if p.id == "" {
+				times := copies[p.end()]
+				p.copies = len(times)
+				if at := slices.Index(times, p.at); at >= 0 && !p.at.IsZero() {
+					p.copies = at
+				}
+				copies[p.end()] = append(times, p.at)
+			}
+			l.lines[p.place] = p
+			all = append(all, p)
+		}
+		_ = in.Close()
+	}
+	for _, p := range all {
+		key := p.session + p.end()
+		l.ends[key] = append(l.ends[key], p)
+	}
+	for _, p := range all {
+		p.before = l.lineBefore(p)
+		if p.before != nil {
+			p.before.taken = true
+		}
+	}
+	return l
+}
+
+func (p *openaiPast) end() string { return p.prefixes[len(p.prefixes)-1] }
+
+// lineBefore is the line that p goes on with, nil where there is none.
+func (l *openaiLog) lineBefore(p *openaiPast) *openaiPast {
+	for n := len(p.prefixes) - 2; n >= 0; n-- {
+		var found *openaiPast
+		for _, q := range l.ends[p.session+p.prefixes[n]] {
+			later := q.place.file > p.place.file || q.place.file == p.place.file && q.place.line > p.place.line
+			if !p.at.IsZero() && !q.at.IsZero() {
+				later = q.at.After(p.at)
+			}
+			if !later && (found == nil || found.taken && !q.taken) {
+				found = q
+			}
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// root is the line that the conversation begins with.
+func (p *openaiPast) root() *openaiPast {
+	for p.before != nil {
+		p = p.before
+	}
+	return p
+}
+
+// past reads what others may go on with.
+func (l *openaiLine) past(place openaiPlace, zone *time.Location) *openaiPast {
+	p := &openaiPast{place: place}
+	p.session, p.id = l.ids()
+	p.at, _ = l.time(zone)
+	h := sha256.New()
+	for _, m := range l.messages() {
+		if m.Role != "user" && m.Role != "assistant" {
+			continue // instructions change from request to request
+		}
+		text := string(m.Content)
+		var plain string
+		if json.Unmarshal(m.Content, &plain) == nil {
+			text = plain
+		}
+		if m.Role == "assistant" { // a history has the answers without thoughts
+			text, _ = said.Answer(text)
+		}
+		if text = strings.TrimSpace(text); text == "" || text == "null" {
+			continue
+		}
+		fmt.Fprintf(h, "%s\x00%d\x00%s", m.Role, len(text), text)
+		p.prefixes = append(p.prefixes, hex.EncodeToString(h.Sum(nil)[:16]))
+	}
+	return p
 }
 
 func (l *openaiLines) next() (*talk, error) {
@@ -59,22 +205,92 @@ func (l *openaiLines) next() (*talk, error) {
 	}
 	messages := line.messages()
 	if len(messages) == 0 {
-		return nil, invalid("line %d: has no messages: a request of OpenAI's chat API is meant", l.in.number)
+		return nil, newBadLine(l.in.number, "has no messages: a request of OpenAI's chat API is meant", "")
 	}
-	t := new(talk)
-	at := firstTime(line.Timestamp, line.CreatedAt, line.Created)
-	if r := line.Response; r != nil {
-		at = orElse(at, firstTime(r.Created))
-		if r.Body != nil {
-			at = orElse(at, firstTime(r.Body.Created))
+	t := newTalk(l.zone)
+	at, problem := line.time(l.zone)
+	if problem != nil {
+		return nil, newBadLine(l.in.number, problem.Message, problem.Hint)
+	}
+	past := l.log.lines[openaiPlace{l.file, l.in.number}]
+	known, n := 0, 0 // messages that an earlier line has, messages that count
+	if past != nil && past.before != nil {
+		known = len(past.before.prefixes)
+	}
+	for i, m := range messages {
+		own, problem := firstTime(l.zone, [2]any{"timestamp", m.Timestamp}, [2]any{"created_at", m.CreatedAt})
+		if problem != nil {
+			return nil, newBadLine(l.in.number, fmt.Sprintf("messages[%d].%s", i, problem.Message), problem.Hint)
+		}
+		before := n
+		if past != nil && isOpenAIText(m) {
+			n++
+		}
+		if n > before && n <= known || n == before && n < known {
+			if n > before {
+				t.counts.Repeated++
+				if m.Role == "user" {
+					t.turnsBefore++
+				}
+			}
+			t.noteEarlier(abi.Role(m.Role), earlierWords(m.Content), nil)
+			continue
+		}
+		said := len(t.said)
+		t.addOpenAI(m, orElse(own, at))
+		for _, m := range t.said[said:] {
+			if n > before {
+				m.id, m.alike = past.messageID(before), past.prefixes[before]
+			}
+			m.history = n < len(past.prefixes)-1
 		}
 	}
-	for _, m := range messages {
-		at = orElse(firstTime(m.Timestamp, m.CreatedAt), at)
-		t.addOpenAI(m, at)
+	t.session = "none" // nobody said anything
+	if past != nil {
+		root := past.root()
+		t.session = cmp.Or(root.session, root.id, root.prefixes[0][:16])
 	}
-	t.session = line.session(t)
+	t.earlierSession = cmp.Or(line.SessionID, line.ConversationID, line.CustomID, line.ID, earlierFirst(t))
 	return t, nil
+}
+
+// earlierFirst named a line without an id by what was said first.
+func earlierFirst(t *talk) string {
+	if len(t.earlier) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(string(t.earlier[0].role) + "\x00" + t.earlier[0].text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// isOpenAIText reports whether past counts a message.
+func isOpenAIText(m openaiMessage) bool {
+	line := openaiLine{openaiRequest: openaiRequest{[]openaiMessage{m}}}
+	return len(line.past(openaiPlace{}, nil).prefixes) > 0
+}
+
+// messageID is the id of the line's nth message: what was said up to there, and which of equal conversations it is.
+func (p *openaiPast) messageID(n int) string {
+	own := p.id
+	if own == "" && p.copies > 0 {
+		own = strconv.Itoa(p.copies)
+	}
+	if own = p.session + "\x00" + own; own != "\x00" {
+		return p.prefixes[n] + "." + digest(own)[:8]
+	}
+	return p.prefixes[n]
+}
+
+// time is that of the line.
+func (l *openaiLine) time(zone *time.Location) (time.Time, *abi.Error) {
+	times := [][2]any{{"timestamp", l.Timestamp}, {"created_at", l.CreatedAt}, {"created", l.Created}}
+	if r := l.Response; r != nil {
+		times = append(times, [2]any{"response.created", r.Created})
+		if r.Body != nil {
+			times = append(times, [2]any{"response.body.created", r.Body.Created})
+		}
+	}
+	return firstTime(zone, times...)
 }
 
 // messages are those of the request with the answer behind them.
@@ -96,25 +312,24 @@ func (l *openaiLine) messages() []openaiMessage {
 	return messages
 }
 
-// session is the line's id. A line without one is known by what was said first.
-func (l *openaiLine) session(t *talk) string {
-	for _, id := range []string{l.SessionID, l.ConversationID, l.CustomID, l.ID} {
-		if id != "" {
-			return id
-		}
-	}
-	if len(t.said) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(string(t.said[0].Role) + "\x00" + t.said[0].Text))
-	return hex.EncodeToString(sum[:8])
+// ids are those that the line names: of its conversation, and of the request. Either may be empty.
+func (l *openaiLine) ids() (session, request string) {
+	return cmp.Or(l.SessionID, l.ConversationID, l.ThreadID), cmp.Or(l.CustomID, l.ID)
 }
 
 func (t *talk) addOpenAI(m openaiMessage, at time.Time) {
 	t.counts.ToolCalls += len(m.ToolCalls)
+	if len(m.Reasoning) > 2 && string(m.Reasoning) != "null" {
+		t.counts.Thoughts++
+	}
 	switch m.Role {
 	case "user", "assistant":
-		t.say(abi.Role(m.Role), t.wordsOf(blocksOf(m.Content)), at)
+		words := t.wordsOf(said.Blocks(m.Content))
+		earlier := earlierWords(m.Content)
+		if words == "" && m.Refusal != "" {
+			words = m.Refusal
+		}
+		t.noteEarlier(abi.Role(m.Role), earlier, t.say(abi.Role(m.Role), words, at, ""))
 	case "tool", "function":
 		t.counts.ToolOutputs++
 	default:
@@ -122,21 +337,19 @@ func (t *talk) addOpenAI(m openaiMessage, at time.Time) {
 	}
 }
 
-// firstTime is the first of the values that is a time: RFC 3339, or seconds since 1970.
-func firstTime(values ...json.RawMessage) time.Time {
-	for _, raw := range values {
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			if at := rfc3339(text); !at.IsZero() {
-				return at
-			}
-			continue
+// firstTime is the first of the values, each with its name, that is a time.
+//
+// Errors: invalid_argument with the name, for one that is no time.
+func firstTime(zone *time.Location, values ...[2]any) (time.Time, *abi.Error) {
+	for _, v := range values {
+		at, err := readTime(v[1].(json.RawMessage), zone)
+		if err != nil {
+			err.Message = v[0].(string) + ": " + err.Message
+			return at, err
 		}
-		if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil {
-			if at := secondsSince1970(&seconds); !at.IsZero() {
-				return at
-			}
+		if !at.IsZero() {
+			return at, nil
 		}
 	}
-	return time.Time{}
+	return time.Time{}, nil
 }

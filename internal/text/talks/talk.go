@@ -2,36 +2,101 @@ package talks
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/said"
 )
+
+// message is something that a person or an assistant said.
+type message struct {
+	role abi.Role
+	text string
+	at   time.Time
+	// id is the source's own id of the message; empty where the source has none.
+	id string
+	// alike begins the ids of all events that begin with it, whichever line of a growing log they come from. history: the
+	// line repeats it from before.
+	alike   string
+	history bool
+	// joins: it belongs to the turn before it, though a person said it.
+	joins bool
+	// command: it is a command of the program, which is a person's words only if the assistant answers it.
+	command bool
+	// key tells it from the messages of all files, where another file may repeat it.
+	key string
+	// before is the id of the event that releases up to 0.1.0 had it in; see earlier.go.
+	before, beforeText string
+}
 
 // talk is one conversation as far as it is kept.
 type talk struct {
 	session string
-	said    []convert.Said
-	ids     []string // of what was said, where another file may repeat it
+	said    []*message
+	// earlier is what releases up to 0.1.0 made of it.
+	earlier []earlierMessage
+	// earlierSession is the id of its session then, where that was another.
+	earlierSession string
 	// repeated is how many messages at its beginning are those of another file.
 	repeated int
+	// turnsBefore is how many turns of the conversation other lines of a log have.
+	turnsBefore int
 	// working: an agent used tools since it last said something, so its answer is not complete.
 	working bool
-	counts  Counts
+	// toOthers: what is said now answers another session or agent.
+	toOthers bool
+	// zone is that of times without one; nil: such a time is an error.
+	zone *time.Location
+	// problem is the first part of the talk that cannot be read: then the talk cannot.
+	problem *abi.Error
+	// badLines are the lines of a log that cannot be read. The others can.
+	badLines []error
+	counts   Counts
 }
 
-// say adds a message. Blanks around it are removed, credentials are replaced, and an empty text adds no message.
-func (t *talk) say(role abi.Role, text string, at time.Time) {
+func newTalk(zone *time.Location) *talk { return &talk{zone: zone, counts: newCounts()} }
+
+// say adds a message and returns it, nil for one that is empty. Blanks around it are removed, what an assistant thought
+// aloud is left out, and credentials are replaced.
+func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message {
+	if role == abi.RoleAssistant {
+		var thoughts int
+		text, thoughts = said.Answer(text)
+		t.counts.Thoughts += thoughts
+	}
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return
+		return nil
+	}
+	if role == abi.RoleUser {
+		t.toOthers = false
+	} else if t.toOthers {
+		t.counts.AnswersToOthers++
+		t.working = false
+		return nil
 	}
 	text, found := withoutCredentials(text)
 	t.counts.Credentials += found
-	t.said = append(t.said, convert.Said{Role: role, Text: text, At: at})
+	m := &message{role: role, text: text, at: at, id: id}
+	t.said = append(t.said, m)
 	t.working = false
+	return m
+}
+
+// drop takes the last message back, if it is m.
+func (t *talk) drop(m *message) bool {
+	last := len(t.said) - 1
+	if m == nil || last < 0 || t.said[last] != m {
+		return false
+	}
+	t.said = t.said[:last]
+	return true
+}
+
+// answered reports whether the assistant said something since the person's last turn began.
+func (t *talk) answered() bool {
+	return len(t.said) == 0 || t.said[len(t.said)-1].role == abi.RoleAssistant
 }
 
 // attached is the line that names an attachment; kind replaces a missing name.
@@ -43,94 +108,77 @@ func (t *talk) attached(name, kind string) string {
 	return "[attachment: " + name + "]"
 }
 
-// finish leaves out a last turn that has no answer yet, or only a part of one.
+// finish leaves out a last turn that has no answer yet, or only a part of one, and commands that nobody answered.
 func (t *talk) finish() {
-	last := len(t.said) - 1
-	if last < 0 || t.said[last].Role == abi.RoleAssistant && !t.working {
-		return
+	t.dropCommand()
+	if last := t.turnStart(); last >= 0 && (t.working || t.said[len(t.said)-1].role != abi.RoleAssistant) {
+		t.said = t.said[:last]
+		t.counts.Unfinished++
 	}
-	for last > 0 && t.said[last].Role != abi.RoleUser {
+}
+
+// turnStart is where the last turn begins, -1 where there is none.
+func (t *talk) turnStart() int {
+	last := len(t.said) - 1
+	for last > 0 && (t.said[last].role != abi.RoleUser || t.said[last].joins) {
 		last--
 	}
-	t.said = t.said[:last]
-	t.ids = t.ids[:min(last, len(t.ids))]
-	t.counts.Unfinished++
+	return last
 }
 
-// block is a part of a message, as Claude, Claude Code, Codex and OpenAI's API write it.
-type block struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-	Name string `json:"filename"`
-}
-
-// blocksOf reads a content that is a text or a list of blocks.
-func blocksOf(content json.RawMessage) []block {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return []block{{Type: "text", Text: text}}
+// dropCommand leaves out a command that the program dealt with itself: the assistant has not answered it.
+func (t *talk) dropCommand() {
+	for last := len(t.said) - 1; last >= 0 && t.said[last].command; last-- {
+		t.said = t.said[:last]
+		t.counts.Instructions++
 	}
-	var raw []json.RawMessage
-	if json.Unmarshal(content, &raw) != nil {
-		return nil
-	}
-	blocks := make([]block, len(raw))
-	for i := range raw {
-		if json.Unmarshal(raw[i], &blocks[i]) != nil { // a block of another version: only its type counts
-			blocks[i] = block{Type: typeOf(raw[i])}
-		}
-	}
-	return blocks
-}
-
-func typeOf(raw json.RawMessage) string {
-	var b struct {
-		Type string `json:"type"`
-	}
-	_ = json.Unmarshal(raw, &b)
-	return b.Type
 }
 
 // wordsOf joins the texts of a message, names its attachments and counts the rest.
-func (t *talk) wordsOf(blocks []block) string {
+func (t *talk) wordsOf(pieces []said.Piece) string {
 	var words []string
-	for _, b := range blocks {
-		switch b.Type {
-		case "text", "input_text", "output_text", "refusal":
-			words = append(words, b.Text)
-		case "tool_use", "server_tool_use", "mcp_tool_use":
+	for _, p := range pieces {
+		switch p.Kind {
+		case said.Words:
+			words = append(words, p.Text)
+		case said.Attachment:
+			words = append(words, t.attached(p.Text, p.Type))
+		case said.ToolCall:
 			t.counts.ToolCalls++
-		case "tool_result", "web_search_tool_result", "mcp_tool_result":
+		case said.ToolOutput:
 			t.counts.ToolOutputs++
-		case "thinking", "redacted_thinking", "reasoning":
+		case said.Thought:
 			t.counts.Thoughts++
-		case "image", "input_image", "image_url":
-			words = append(words, t.attached(b.Name, "image"))
-		case "document", "input_file", "file":
-			words = append(words, t.attached(b.Name, "file"))
-		case "input_audio", "audio":
-			words = append(words, t.attached(b.Name, "sound"))
+		case said.Instruction:
+			t.counts.Instructions++
+		case said.Other:
+			t.counts.Others++
+		case said.Unknown:
+			t.counts.Unknown[p.Type]++
 		}
 	}
 	return strings.Join(words, "\n")
 }
 
-// secondsSince1970 is a time as ChatGPT writes it, to the microsecond. Nil and 0 are no time.
-func secondsSince1970(seconds *float64) time.Time {
-	const latest = 1e11 // some three thousand years from now
-	if seconds == nil || *seconds <= 0 || *seconds > latest {
-		return time.Time{}
+// wrong notes the first part of a talk that cannot be read.
+func (t *talk) wrong(format string, args ...any) {
+	if t.problem == nil {
+		t.problem = invalid(format, args...)
 	}
-	return time.UnixMicro(int64(math.Round(*seconds * 1e6))).UTC()
 }
 
-// rfc3339 is a time with a zone. What is no time is a zero one.
-func rfc3339(text string) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}
+// timeOf reads a message's time; place names it in an error. A time that is missing, or none at all, is a zero one.
+func (t *talk) timeOf(raw json.RawMessage, place string) time.Time {
+	at, err := readTime(raw, t.zone)
+	switch {
+	case err == nil:
+	case err.Reason == reasonNoZone:
+		t.wrong("%s: %s", place, err.Message)
+		t.problem.Hint = err.Hint
+	default:
+		t.counts.BadTimes++
 	}
-	return at.UTC()
+	return at
 }
 
 // orElse is the first time that is one.

@@ -1,23 +1,28 @@
 // Package talks reads the conversations that people have with chat services and coding agents, as those services export
 // them and those programs log them, and makes events of them.
 //
-// Most callers need Open and Reader.Next. What is kept is what a person and an assistant said to each other. Left out
-// and counted: what tools were called with and what they answered, what a model thought, what a program put into the
-// person's mouth (instructions, surroundings, reminders), branches that an edit or a new answer replaced, talks of
-// sub-agents, and what looks like a credential. An attachment is named in the text, as in "[attachment: plan.pdf]".
+// Most callers need Open and Reader.Next. What is kept is what a person and an assistant said to each other, as package
+// said decides it. Everything else is left out and counted: what tools were called with and what they answered, what a
+// model thought, what a program put into the person's mouth (instructions, surroundings, reminders), messages of other
+// sessions, branches that an edit or a new answer replaced, talks of sub-agents, what looks like a credential, and what
+// this version does not know. An attachment is named in the text, as in "[attachment: plan.pdf]".
 //
-// The same talk gets the same event ids whenever it is read, so recording it again doubles nothing. The last turn of a
-// talk waits until it has been answered: half of it now and all of it later would be two events.
+// A turn's event id is made of the source's own ids (EventID), so recording a talk again doubles nothing, whatever a
+// later version reads in it. The last turn of a talk waits until it has been answered.
 //
-// Reading order: talks.go (the reader), talk.go (what one talk is made of), credential.go, files.go (files, folders and
-// archives), then a file for each source.
+// Reading order: talks.go (the reader), talk.go (what one talk is made of), times.go, credential.go, files.go (files,
+// folders and archives), then a file for each source. earlier.go knows the ids that were given before.
 package talks
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,10 +46,12 @@ const (
 	Codex Source = "codex"
 	// OpenAIJSONL is a request of OpenAI's chat API on each line, with the answer where it was kept.
 	OpenAIJSONL Source = "openai-jsonl"
+	// Gemini is what Google Takeout has of Gemini ("My Activity", as JSON), and what AI Studio saves.
+	Gemini Source = "gemini"
 )
 
 // Sources lists them all.
-func Sources() []Source { return []Source{ChatGPT, Claude, ClaudeCode, Codex, OpenAIJSONL} }
+func Sources() []Source { return []Source{ChatGPT, Claude, ClaudeCode, Codex, OpenAIJSONL, Gemini} }
 
 // Counts say what was read, and what of it was left out.
 type Counts struct {
@@ -67,6 +74,23 @@ type Counts struct {
 	SideTalks int `json:"sub_agent_messages_left_out"`
 	// Repeated are messages that another file of the same command has, too.
 	Repeated int `json:"repeated_messages_left_out"`
+	// Others are messages of other sessions, agents and channels, AnswersToOthers what the assistant answered to them.
+	Others          int `json:"messages_of_others_left_out"`
+	AnswersToOthers int `json:"answers_to_others_left_out"`
+	// TakenBack are prompts that were typed while the agent worked, and taken back.
+	TakenBack int `json:"taken_back_prompts_left_out"`
+	// ProgramEntries are entries of a log, or activities, that hold no words of a conversation.
+	ProgramEntries int `json:"program_entries_left_out"`
+	// Unknown are entries, blocks and parts of a type that this version does not know, by type.
+	Unknown map[string]int `json:"unknown_left_out"`
+	// CutOff are last lines that were not written to their end.
+	CutOff int `json:"cut_off_last_lines_left_out"`
+	// BadTimes are times that are none; the time of the message before counts.
+	BadTimes int `json:"times_not_read"`
+	// Known are turns that the slot has under an id that was given before, ReadDifferently those of them whose text was
+	// read differently then.
+	Known           int `json:"known_turns_left_out"`
+	ReadDifferently int `json:"known_turns_read_differently"`
 	// Unfinished are last turns without a whole answer. They are recorded once they have it.
 	Unfinished int `json:"unfinished_turns_left_out"`
 	// Empty are talks of which nothing was left.
@@ -80,24 +104,59 @@ type Counts struct {
 
 // Reader reads talks from files, one event at a time.
 type Reader struct {
-	source  Source
-	options convert.Options
-	files   []file
-	current talkReader
-	close   func() error
-	name    string
-	talk    int // of the current file, from 1
-	ready   []convert.Item
-	seen    map[string]bool     // ids of events, and of messages that became events, over all files
-	said    map[string][]string // see codexLog
-	counts  Counts
+	source   Source
+	options  Options
+	files    []file
+	opened   int     // files before the current one
+	problems []error // of the talk that was read last
+	current  talkReader
+	close    func() error
+	name     string
+	talk     int // of the current file, from 1
+	ready    []convert.Item
+	seen     map[string]bool     // ids of events, and keys of messages that became events, over all files
+	said     map[string][]string // see codexLog
+	openai   *openaiLog
+	talks    map[string]bool // sessions that were counted
+	counts   Counts
+}
+
+// Options say how talks are read. Scope, Start and Step of the embedded ones count; a session is named by its talk.
+type Options struct {
+	convert.Options
+	// Zone is that of times without one. Nil: such a time is an error.
+	Zone *time.Location
+	// Known are the ids of events that the slot has. A turn that it has under an id given before is left out and counted.
+	// Nil: nothing is known.
+	Known *KnownIDs
+}
+
+// KnownIDs are ids of events that a slot has.
+type KnownIDs struct {
+	all    map[string]bool
+	begins map[string]bool // ids up to the dot
+}
+
+// NewKnownIDs makes a set of ids.
+func NewKnownIDs(ids []string) *KnownIDs {
+	k := &KnownIDs{all: map[string]bool{}, begins: map[string]bool{}}
+	for _, id := range ids {
+		if isEarlierID(id) {
+			k.all[id] = true
+		}
+		if begin, _, ok := strings.Cut(id, "."); ok || strings.HasPrefix(id, string(OpenAIJSONL)+"-") {
+			k.begins[begin] = true
+		}
+	}
+	return k
 }
 
 // talkReader reads the talks of one file.
 type talkReader interface {
 	// next returns the next talk.
 	//
-	// Errors: io.EOF after the last one; *abi.Error for one talk that cannot be read, after which the next one can;
+	// Errors: io.EOF after the last one; *abi.Error and *badLine for one talk that cannot be read, after which the next
+	// one can;
 	// *brokenError for a file that cannot be read on.
 	next() (*talk, error)
 }
@@ -117,17 +176,18 @@ func invalid(format string, args ...any) *abi.Error {
 }
 
 // Open finds the files to read: those named, those of the source in folders named, and those of the source in zip
-// archives. Nothing is unpacked to disk. Scope, Start and Step of the options count; a session is named by its talk.
+// archives. Nothing is unpacked to disk.
 //
 // Errors: invalid_argument for an unknown source, a file that cannot be opened, and an archive that is damaged,
 // encrypted or has paths that lead out of it.
-func Open(source Source, paths []string, o convert.Options) (*Reader, error) {
+func Open(source Source, paths []string, o Options) (*Reader, error) {
 	if !slices.Contains(Sources(), source) {
 		return nil, invalid("%q is not a source", string(source)).
-			WithHint("want chatgpt, claude, claude-code, codex or openai-jsonl")
+			WithHint("want " + Names())
 	}
-	r := &Reader{source: source, options: o, seen: map[string]bool{}, said: map[string][]string{}}
-	r.counts.Derived = []string{}
+	r := &Reader{source: source, options: o, seen: map[string]bool{}, said: map[string][]string{},
+		talks: map[string]bool{}}
+	r.counts = newCounts()
 	for _, path := range paths {
 		found, derived, err := find(source, path)
 		if err != nil {
@@ -136,13 +196,28 @@ func Open(source Source, paths []string, o convert.Options) (*Reader, error) {
 		r.files = append(r.files, found...)
 		r.counts.Derived = append(r.counts.Derived, derived...)
 	}
-	if source == ClaudeCode {
+	switch source {
+	case ClaudeCode:
 		if err := byLastTime(r.files); err != nil {
 			return nil, err
 		}
+	case OpenAIJSONL:
+		r.openai = findOpenAI(r.files, o.Zone)
 	}
 	return r, nil
 }
+
+// Names lists the sources in a sentence.
+func Names() string {
+	var names []string
+	for _, s := range Sources() {
+		names = append(names, string(s))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func newCounts() Counts { return Counts{Derived: []string{}, Unknown: map[string]int{}} }
 
 // Counts is what has been read so far.
 func (r *Reader) Counts() Counts { return r.counts }
@@ -177,15 +252,29 @@ func (r *Reader) Next() (convert.Item, error) {
 		r.talk++
 		t, err := r.current.next()
 		if errors.Is(err, io.EOF) {
+			if requests, ok := r.current.(*openaiLines); ok {
+				r.counts.CutOff += requests.in.cutOff
+			}
 			_ = r.Close()
 			continue
 		}
 		if err != nil {
 			return convert.Item{}, r.wrong(err)
 		}
-		if r.ready, err = r.events(t); err != nil {
-			return convert.Item{}, r.wrong(err)
+		r.problems = append(r.problems, t.badLines...)
+		items, err := r.events(t)
+		if err != nil {
+			r.problems = append(r.problems, err)
 		}
+		r.ready = items
+		if len(r.problems) > 0 {
+			break
+		}
+	}
+	if len(r.problems) > 0 { // bad lines are told before the events of the others
+		err := r.problems[0]
+		r.problems = r.problems[1:]
+		return convert.Item{}, r.wrong(err)
 	}
 	item := r.ready[0]
 	r.ready = r.ready[1:]
@@ -198,22 +287,27 @@ func (r *Reader) openNext() error {
 	r.name, r.talk = next.name, 0
 	in, err := next.open()
 	if err != nil {
+		r.opened++
 		return err
 	}
 	r.counts.Files++
 	r.close = in.Close
+	zone := r.options.Zone
 	switch r.source {
 	case ChatGPT:
-		r.current = newList(in, chatgptTalk)
+		r.current = newList(in, func(raw json.RawMessage) (*talk, error) { return chatgptTalk(raw, zone) })
 	case Claude:
-		r.current = newList(in, claudeTalk)
+		r.current = newList(in, func(raw json.RawMessage) (*talk, error) { return claudeTalk(raw, zone) })
 	case ClaudeCode:
-		r.current = &claudeCodeLog{in: newLines(in), seen: r.seen}
+		r.current = &claudeCodeLog{in: newLines(in), zone: zone, seen: r.seen}
 	case Codex:
-		r.current = &codexLog{in: newLines(in), said: r.said}
+		r.current = &codexLog{in: newLines(in), zone: zone, said: r.said}
 	case OpenAIJSONL:
-		r.current = &openaiLines{in: newLines(in)}
+		r.current = &openaiLines{in: newLines(in), zone: zone, file: r.opened, log: r.openai}
+	case Gemini:
+		r.current = newGeminiList(in, next.name, zone)
 	}
+	r.opened++
 	return nil
 }
 
@@ -233,7 +327,7 @@ func (r *Reader) wrong(err error) error {
 		e.Message = r.name + ": " + e.Message
 	}
 	var rest *brokenError
-	if errors.As(err, &rest) || r.current == nil {
+	if errors.As(err, &rest) {
 		_ = r.Close()
 	}
 	return &convert.LineError{Line: max(r.talk, 1), Err: &e}
@@ -241,37 +335,57 @@ func (r *Reader) wrong(err error) error {
 
 // events makes events of a talk and counts it.
 func (r *Reader) events(t *talk) ([]convert.Item, error) {
+	if t.problem != nil {
+		return nil, t.problem
+	}
+	r.nameEarlier(t)
 	t.finish()
 	r.counts.add(&t.counts)
 	if len(t.said) == 0 {
-		r.counts.Empty++
+		if t.counts.Repeated == 0 {
+			r.counts.Empty++
+		}
 		return nil, nil
 	}
 	if t.session == "" {
 		return nil, invalid("the talk has no id: an export of another version?")
 	}
+	list := make([]convert.Said, len(t.said))
+	for i, m := range t.said {
+		list[i] = convert.Said{Role: m.role, Text: m.text, At: m.at, Joins: m.joins}
+	}
 	metadata := map[string]abi.Raw{"imported_from": abi.Raw(`"` + string(r.source) + `"`)}
-	items, err := convert.Events(r.options, sessionID(r.source, t.session), t.said, metadata, r.talk)
+	items, err := convert.Events(r.options.Options, sessionID(r.source, t.session), list, metadata, r.talk)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range t.ids {
-		if id != "" {
-			r.seen[id] = true
+	for _, m := range t.said {
+		if m.key != "" {
+			r.seen[m.key] = true
 		}
 	}
 	messages, all := 0, items
 	items = nil
-	for _, item := range all {
+	for i, item := range all {
 		n := len(item.Event.Messages)
+		turn := t.said[messages : messages+n]
 		messages += n
+		if id := r.eventID(turn); id != "" {
+			item.Event.EventID = id
+		}
+		if t.turnsBefore > 0 {
+			item.Event.TurnID = fmt.Sprintf("turn-%04d", t.turnsBefore+i+1)
+		}
 		if r.seen[item.Event.EventID] || messages <= t.repeated { // another file has it, too
 			r.counts.Repeated += n
 			continue
 		}
 		r.seen[item.Event.EventID] = true
+		if !r.leaveKnown(&item, turn) {
+			continue
+		}
 		items = append(items, item)
-		r.counts.Messages += n
+		r.counts.Messages += len(item.Event.Messages)
 		at, err := abi.ParseTime(item.Event.Timestamp)
 		if err != nil {
 			return nil, err
@@ -283,12 +397,111 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 			r.counts.Last = at
 		}
 	}
-	if len(items) > 0 {
-		r.counts.Talks++
+	if key := sessionID(r.source, t.session); len(items) > 0 {
+		if !r.talks[key] {
+			r.counts.Talks++
+		}
+		r.talks[key] = true
 		r.counts.Events += len(items)
 	}
 	return items, nil
 }
+
+// nameEarlier gives the talk's messages the ids that they were recorded under before, where the slot may have such.
+func (r *Reader) nameEarlier(t *talk) {
+	if r.options.Known == nil || len(r.options.Known.all) == 0 {
+		return
+	}
+	session := t.earlierSession
+	if session == "" {
+		session = t.session
+	}
+	t.nameEarlier(r.options.Options, sessionID(r.source, session))
+}
+
+// eventID is the id of a turn: that of the message it begins with. It is empty where the source has no ids.
+func (r *Reader) eventID(turn []*message) string {
+	first := turn[0]
+	for _, m := range turn {
+		if m.role == abi.RoleUser {
+			first = m
+			break
+		}
+	}
+	switch {
+	case first.alike != "":
+		return string(r.source) + "-" + first.id
+	case first.id != "":
+		return EventID(r.source, first.id)
+	}
+	return ""
+}
+
+// leaveKnown takes out of an event what the slot has under an id that was given before. It is false where nothing is
+// left.
+func (r *Reader) leaveKnown(item *convert.Item, turn []*message) bool {
+	known := r.options.Known
+	if known == nil {
+		return true
+	}
+	if first := turn[0]; first.history && known.begins[string(r.source)+"-"+first.alike] {
+		r.counts.Known++
+		return false
+	}
+	var left []abi.Message
+	differently := false
+	for i, m := range turn {
+		if m.before == "" || !known.all[m.before] {
+			left = append(left, item.Event.Messages[i])
+			differently = differently || m.role == abi.RoleUser
+		}
+	}
+	if len(left) == len(turn) {
+		return true
+	}
+	if !differently { // of the person's words nothing is left
+		r.counts.Known++
+		if len(left) > 0 || r.readsDifferently(turn) {
+			r.counts.ReadDifferently++
+		}
+		return false
+	}
+	item.Event.Messages = left
+	return true
+}
+
+// readsDifferently reports whether what was recorded before has another text.
+func (r *Reader) readsDifferently(turn []*message) bool {
+	for _, m := range turn {
+		if m.beforeText != m.text {
+			return true
+		}
+	}
+	return false
+}
+
+// EventID is the id of a turn of a source: a digest of the source's own id of the entry that began it, or of session and
+// entry where that id is not unique by itself (entryID).
+func EventID(source Source, id string) string { return string(source) + "-" + digest(id) }
+
+// TurnID is EventID for a turn of a session, as a hook knows it.
+func TurnID(source Source, session, turn string) string {
+	return EventID(source, entryID(session, turn))
+}
+
+// digest is 32 hexadecimal digits for a list of texts.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d\x00%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// isUUID tells an id that no other session has.
+func isUUID(id string) bool { return uuid.MatchString(id) }
 
 // sessionID names the session of a talk, as in chatgpt-68a1c2.
 func sessionID(source Source, id string) string {
@@ -307,6 +520,15 @@ func (c *Counts) add(t *Counts) {
 	c.SideTalks += t.SideTalks
 	c.Repeated += t.Repeated
 	c.Unfinished += t.Unfinished
+	c.Others += t.Others
+	c.AnswersToOthers += t.AnswersToOthers
+	c.TakenBack += t.TakenBack
+	c.ProgramEntries += t.ProgramEntries
+	c.CutOff += t.CutOff
+	c.BadTimes += t.BadTimes
+	for of, n := range t.Unknown {
+		c.Unknown[of] += n
+	}
 }
 
 // unreadable names a file that cannot be opened.
@@ -325,8 +547,11 @@ func unreadable(name string, err error) *abi.Error {
 // nothingIn says that a folder or an archive has no file of the source.
 func nothingIn(source Source, name string) *abi.Error {
 	want := "*.jsonl"
-	if source == ChatGPT || source == Claude {
+	switch source {
+	case ChatGPT, Claude:
 		want = "conversations*.json"
+	case Gemini:
+		want = "MyActivity.json, or one that AI Studio saved,"
 	}
 	return invalid("%s: has no talks of %s: want a file %s in it", name, source, want)
 }

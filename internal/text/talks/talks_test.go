@@ -19,7 +19,7 @@ import (
 
 // read renders what a reader gives: a line for each event and for each message of it, and one for each error.
 func read(t *testing.T, source talks.Source, paths ...string) (string, talks.Counts) {
-	r, err := talks.Open(source, paths, convert.Options{RunID: "r", UserID: "ann"})
+	r, err := talks.Open(source, paths, talks.Options{Options: convert.Options{RunID: "r", UserID: "ann"}})
 	require.NoError(t, err)
 	var b strings.Builder
 	for {
@@ -229,7 +229,7 @@ openai-jsonl-r3 turn-0001 2026-01-07T10:00:00Z
 func TestATalkThatHasGrownKeepsItsIDs(t *testing.T) {
 	ids := func(text string) []string {
 		r, err := talks.Open(talks.OpenAIJSONL, []string{write(t, "x.jsonl", text)},
-			convert.Options{RunID: "r", UserID: "u"})
+			talks.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
 		require.NoError(t, err)
 		var ids []string
 		for {
@@ -277,7 +277,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"is missing": {filepath.Join(t.TempDir(), "no.zip"), "does not exist"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, err := talks.Open(talks.ChatGPT, []string{c.name}, convert.Options{})
+			_, err := talks.Open(talks.ChatGPT, []string{c.name}, talks.Options{})
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -301,7 +301,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		text, want string
 	}{
 		"cut off":         {talks.ChatGPT, `[{"mapping": {}, "id": "x"}, {"mapp`, "the list of talks is cut off"},
-		"an object":       {talks.ChatGPT, `{"a": 1}`, "want a JSON list of talks"},
+		"an object":       {talks.ChatGPT, `{"a": 1}`, "mapping: want the messages of a talk"},
 		"claude's":        {talks.ChatGPT, `[{"uuid": "x", "chat_messages": []}]`, "--from claude"},
 		"chatgpt's":       {talks.Claude, `[{"id": "x", "mapping": {}}]`, "--from chatgpt"},
 		"another version": {talks.Claude, `[{"uuid": "x", "turns": []}]`, "another version"},
