@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // smallDisk is a folder on a file system of 8 MiB. full takes all of its room, and gives it back when called again.
@@ -131,4 +132,55 @@ func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
 	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Empty(t, check.Problems)
+}
+
+// While the disk is full and writes are refused, health says so; with room again it is ok after the next write.
+func TestHealthNamesAFullDisk(t *testing.T) {
+	ctx := context.Background()
+	dir, full := smallDisk(t)
+	s := openSlot(t, open(t, Options{DataDir: dir}), history(t, ""))
+	health := func() *abi.BackendHealth {
+		h, err := s.Health(ctx)
+		require.NoError(t, err)
+		return h
+	}
+	require.Equal(t, abi.HealthOK, health().Status)
+	full()
+	refused := error(nil)
+	for n := 0; refused == nil; n++ {
+		require.Less(t, n, 1000)
+		_, refused = s.RecordEvent(ctx, long("ann", n))
+	}
+	requireCode(t, refused, abi.CodeUnavailable, "no space left")
+	require.Equal(t, abi.HealthDegraded, health().Status)
+	require.Contains(t, health().Warnings[len(health().Warnings)-1], "store_failing: the last write could not be kept: ")
+	require.Contains(t, health().Warnings[len(health().Warnings)-1], "make room")
+	full()
+	record(t, s, "bob", 0, 1)
+	require.Equal(t, abi.HealthOK, health().Status)
+}
+
+// refusingStore refuses commits, as a store on a full disk does.
+type refusingStore struct{ state.Store }
+
+func (refusingStore) Commit(context.Context, *state.Batch) (state.CommitResult, error) {
+	return state.CommitResult{}, &state.Error{Kind: state.ErrUnavailable, Message: "no space left"}
+}
+
+// A segment whose record could not be committed is no problem of the archive: its file is removed.
+func TestASegmentThatWasNotCommittedLeavesNoFile(t *testing.T) {
+	ctx := context.Background()
+	h := open(t, Options{Archive: true})
+	h.archive.Close() // it is tended by the test
+	fill(t, h, 0, 120)
+	store := h.archive.Store
+	h.archive.Store = refusingStore{store}
+	require.ErrorIs(t, h.archive.Tend(ctx), state.ErrUnavailable)
+	require.Empty(t, segmentFiles(t, h))
+	h.archive.Store = store
+	check, err := h.Archive().ArchiveCheck(ctx)
+	require.NoError(t, err)
+	require.Empty(t, check.Problems)
+	require.NoError(t, h.archive.Tend(ctx))
+	require.NotEmpty(t, segmentFiles(t, h))
 }

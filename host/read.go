@@ -217,6 +217,13 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	if s.host.storeWarning != "" {
 		health.Warnings = append(health.Warnings, s.host.storeWarning)
 	}
+	if failing := stateError(s.host.fleet.Failing()); failing != nil {
+		if health.Status == abi.HealthOK {
+			health.Status = abi.HealthDegraded
+		}
+		health.Warnings = append(health.Warnings, joinHints(
+			"store_failing: the last write could not be kept: "+failing.Error(), abi.AsError(failing).Hint))
+	}
 	health.LatencyMS = ms(s.host.clock.Measured(time.Since(o.began)))
 	return health, answered, nil
 }

@@ -203,6 +203,8 @@ const problemsMost = 100
 
 // ArchiveCheck implements host.Archive.
 func (a *Archive) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
+	a.changing.Lock() // a segment that is being made has a file before it has a record
+	defer a.changing.Unlock()
 	a.moving.RLock()
 	defer a.moving.RUnlock()
 	check := &abi.ArchiveCheck{Problems: []string{}}

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/memhost/memhost/internal/state"
@@ -35,6 +36,13 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 func (a *Archive) Tend(ctx context.Context) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
+	list, err := a.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	if err := segments.RemoveStrays(a.Dir, list); err != nil { // of an attempt that failed
+		return err
+	}
 	if a.Retention > 0 {
 		if err := a.letGo(ctx, a.Now().Add(-a.Retention)); err != nil {
 			return err
@@ -91,8 +99,9 @@ func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte,
 	for _, info := range old {
 		b.DeleteRecord(a.catalogue, numberKey(info.First))
 	}
+	var info segments.Info
 	if len(text) > 0 {
-		info := segments.Info{First: old[0].First, Last: old[len(old)-1].Last, Oldest: old[0].Oldest,
+		info = segments.Info{First: old[0].First, Last: old[len(old)-1].Last, Oldest: old[0].Oldest,
 			Newest: old[len(old)-1].Newest, Forgotten: forgotten}
 		if info, err = segments.Write(a.Dir, info, text); err != nil {
 			return err
@@ -104,6 +113,7 @@ func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte,
 	a.moving.Lock()
 	defer a.moving.Unlock()
 	if _, err := a.Store.Commit(ctx, &b); err != nil {
+		a.dropUnused(info, err)
 		return err
 	}
 	for _, info := range old {
@@ -137,8 +147,18 @@ func (a *Archive) seal(ctx context.Context) (bool, error) {
 	if err := a.putSegment(&b, info); err != nil {
 		return false, err
 	}
-	err = a.commitLeaving(ctx, &b, size)
+	if err = a.commitLeaving(ctx, &b, size); err != nil {
+		a.dropUnused(info, err)
+	}
 	return err == nil, err
+}
+
+// dropUnused removes a segment's file whose record was not committed, as on a full disk. When the outcome is uncertain
+// the file stays until the next tending. The zero Info has no file.
+func (a *Archive) dropUnused(info segments.Info, failed error) {
+	if info.FileBytes > 0 && !errors.Is(failed, state.ErrUncertain) {
+		_ = segments.Remove(a.Dir, info) // else the next tending removes it
+	}
 }
 
 // commitLeaving commits a batch with which entries leave the table, in whole or in part: so many bytes less are open.

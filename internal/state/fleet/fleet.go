@@ -60,6 +60,7 @@ type Fleet struct {
 	end      context.CancelFunc
 	releases sync.WaitGroup
 	counts   counts
+	failing  atomic.Pointer[error] // Failing
 }
 
 // Counts are what a Fleet has counted since it was made.
@@ -90,14 +91,26 @@ func (f *Fleet) Commit(ctx context.Context, b *state.Batch) error {
 	switch {
 	case err == nil:
 		f.counts.commits.Add(1)
+		f.failing.Store(nil)
 	case errors.Is(err, state.ErrUncertain):
 		f.counts.uncertain.Add(1)
 	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrQuota), errors.Is(err, state.ErrInvalid):
 		f.counts.refused.Add(1)
 	default:
 		f.counts.failed.Add(1)
+		if errors.Is(err, state.ErrUnavailable) {
+			f.failing.Store(&err)
+		}
 	}
 	return err
+}
+
+// Failing is why the last commit could not be written, such as a full disk; nil after one that could.
+func (f *Fleet) Failing() error {
+	if why := f.failing.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // New makes the Fleet of a store. Sessions are nil for a store that one process owns. Close ends it.
