@@ -4,10 +4,13 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -191,4 +194,37 @@ func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(m.dir, "data"), filepath.Join(m.dir, "left")))
 	require.NoError(t, os.Rename(filepath.Join(m.dir, "back"), filepath.Join(m.dir, "data")))
 	again()
+}
+
+// TestASlotEndsInTimeWhileTheDatabaseHangs: its server is suspended, as a live migration or a full disk array does.
+func TestASlotEndsInTimeWhileTheDatabaseHangs(t *testing.T) {
+	server := pgserver.Start(t)
+	m := memhost{t, t.TempDir(), cacheHome(t), ""}
+	yaml := "memory: {condition: full_history, smoke: never}\nserver: {shutdown_ms: 2000}\n" +
+		"store: {postgres: {url: \"" + server.URL + "\"}}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
+	_, code := m.run("cluster", "migrate")
+	require.Zero(t, code)
+	slot := m.serve()
+	server.Pause()
+	t.Cleanup(server.Continue)
+
+	began := time.Now()
+	answer, err := http.Get(slot.url + "/readyz")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.Less(t, time.Since(began), 5*time.Second)
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = http.Get(slot.url + "/v1/health") // a call under way
+	}()
+	began = time.Now()
+	require.NoError(t, slot.Process.Signal(syscall.SIGTERM))
+	_ = slot.Wait()
+	require.Less(t, time.Since(began), 8*time.Second, "shutdown_ms, and what releasing takes at most")
+	t.Logf("ended after %s", time.Since(began))
+	<-ended
 }

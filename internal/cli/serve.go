@@ -42,6 +42,8 @@ type servedSlot struct {
 	stop   context.CancelFunc
 	ended  chan error
 	forced bool // the process ends: nothing is waited for any more
+	// endBy is when calls under way are cut off, once a signal has come.
+	endBy time.Time
 }
 
 // start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a
@@ -336,6 +338,7 @@ func (v *servedSlot) serveUntilSignal(a *app) error {
 		case <-a.signals():
 		}
 	}
+	v.endBy = time.Now().Add(v.within)
 	a.out.note("\nEnding: calls under way have up to %s; a second signal stops at once.", v.within)
 	v.stop()
 	select {
@@ -350,13 +353,36 @@ func (v *servedSlot) serveUntilSignal(a *app) error {
 	}
 }
 
-// close ends serving, as far as it has begun, and releases the data folder.
+// closeLeast is what releasing takes at most after calls under way have ended or were cut off, unless there is more of
+// server.shutdown_ms left.
+const closeLeast = 3 * time.Second
+
+// close ends serving, as far as it has begun, and releases the data folder. It returns in time although a database or a
+// backend hangs: what it held is free once the process has ended, and a host's session ends by itself.
 func (v *servedSlot) close() {
 	if v.forced {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(v.within, time.Second))
+	left := max(v.within, time.Second)
+	if !v.endBy.IsZero() {
+		left = max(time.Until(v.endBy), closeLeast)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		v.release(ctx)
+	}()
+	select {
+	case <-released:
+	case <-ctx.Done():
+		v.log.Warn("the store or a provider does not answer: the process ends without waiting for it")
+	}
+}
+
+// release is close without a bound.
+func (v *servedSlot) release(ctx context.Context) {
 	if v.stop != nil {
 		v.stop()
 		select {

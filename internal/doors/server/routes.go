@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -211,6 +213,9 @@ func (s *Server) swap(ctx context.Context, q *wire.SwapRequest) (*abi.RunManifes
 	return s.options.Swapper.Swap(ctx, *q)
 }
 
+// readyWithin is how long /readyz waits for the store.
+const readyWithin = 2 * time.Second
+
 func (s *Server) processRoutes() []route {
 	live := func(status string) *wire.Liveness {
 		return &wire.Liveness{Service: wire.Service, Status: status, Version: s.options.Version}
@@ -227,8 +232,21 @@ func (s *Server) processRoutes() []route {
 				if s.stopping.Load() {
 					return nil, abi.NewError(abi.CodeUnavailable, "the slot is stopping").WithReason("stopping")
 				}
-				if _, err := s.options.Slot.Capabilities(ctx); err != nil { // cheaper than the manifest, and as telling
-					return nil, err
+				within, cancel := context.WithTimeout(ctx, readyWithin)
+				defer cancel()
+				answered := make(chan error, 1)
+				go func() {
+					_, err := s.options.Slot.Capabilities(within) // cheaper than the manifest, and as telling
+					answered <- err
+				}()
+				select {
+				case err := <-answered:
+					if err != nil {
+						return nil, err
+					}
+				case <-within.Done():
+					return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("the slot's store did not answer within %s",
+						readyWithin)).WithReason("state").WithHint("see that the database runs and can be reached from here")
 				}
 				return live("ready"), nil
 			})},
