@@ -13,13 +13,13 @@ const route = "state"
 
 // block is a turn as the prompt has it:
 //
-//	[2026-01-12T09:03:00+01:00 | work/food]
+//	[2026-01-12T08:03:00Z | work/food]
 //	user: ...
 //	assistant calls search (1): {"q":"tea"}
 //	tool search (1): ...
 //	assistant: ...
 //
-// and in the frames compact and minimal with "[2026-01-12 09:03 | work/food] " before its first line, without the date
+// and in the frames compact and minimal with "[2026-01-12 08:03 | work/food] " before its first line, without the date
 // where the turn above has the same. Further lines of a message are indented, so that no message can look like another
 // speaker's or like another turn. The label is context/scenario. Ids of sessions, events and calls were chosen by
 // callers and are not shown: calls are numbered within the turn. The attribute is not shown either: it says what the
@@ -36,8 +36,8 @@ func block(e *abi.MemoryEvent) sdk.Block {
 	for i := range e.Messages {
 		t.add(&e.Messages[i])
 	}
-	return sdk.Block{Before: "[" + e.Timestamp + label + "]\n", Text: strings.TrimSuffix(t.text.String(), "\n"),
-		When: sdk.Minute(e.Timestamp) + label}
+	return sdk.Block{Before: "[" + inUTC(e.Timestamp) + label + "]\n", Text: strings.TrimSuffix(t.text.String(), "\n"),
+		When: sdk.Minute(inUTC(e.Timestamp)) + label}
 }
 
 // transcript is the messages of a turn, and the ids of the calls among them in order.

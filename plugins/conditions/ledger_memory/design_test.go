@@ -51,6 +51,20 @@ func TestABranchHasMetadata(t *testing.T) {
 	assert.Contains(t, string(b.encode()), `"metadata":{}`)
 }
 
+// TestAListIsFoundBehindProse: a citation or an empty list before it is not the answer.
+func TestAListIsFoundBehindProse(t *testing.T) {
+	const item = `[{"event_type":"add","subject":"Ann","predicate":"owns","object":"an otter called Quill"}]`
+	for _, answer := range []string{item, "From line [1] I take this:\n```json\n" + item + "\n```",
+		"Often I answer [] but here is one:\n" + item, "<think>[1] [] [{}]</think>" + item, "[2] says so. {\"items\": " + item + "}"} {
+		h, stub := withModel(t, "")
+		say(t, stub, answer)
+		record(t, h, turn("e1", "s1", "Ann owns an otter called Quill."))
+		require.Equal(t, []string{"e1"}, ready(t, h, "e1").EventIDs.Pending, answer)
+		require.Equal(t, abi.ReadinessReady, wait(t, h).Status, answer)
+		require.Contains(t, ask(t, h, "view", `{}`), "an otter called Quill", answer)
+	}
+}
+
 func TestTheToolMemoryBranchLists(t *testing.T) {
 	h := newHost(t)
 	must(t, h, "create_branch", `{"name":"work"}`)

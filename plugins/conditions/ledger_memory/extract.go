@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +152,8 @@ func conversation(e *abi.MemoryEvent) string {
 }
 
 // itemsIn finds the list in an answer: bare, in an object's events, memories or items, in a fenced block, or the
-// first that is balanced in prose.
+// first that is balanced in prose. Lists of other things than objects, such as the [1] of a citation, are passed over,
+// and an empty list counts only if there is no other.
 func itemsIn(text string) (items []wirejson.Raw, ok bool) {
 	for at := 0; at < len(text); at++ {
 		if text[at] != '[' && text[at] != '{' {
@@ -162,17 +164,27 @@ func itemsIn(text string) (items []wirejson.Raw, ok bool) {
 			continue
 		}
 		if list := listIn(raw); list != nil {
-			err := wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
+			items = nil
+			objects := wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
 				item, err := d.RawAppend(nil)
 				items = append(items, item)
+				if err == nil && wirejson.Raw(item).Type() != wirejson.Object {
+					err = errNoItem
+				}
 				return err
-			})
-			return items, err == nil
+			}) == nil
+			if objects && len(items) > 0 {
+				return items, true
+			}
+			ok = ok || objects
 		}
 		at += len(raw) - 1
 	}
-	return nil, false
+	return nil, ok
 }
+
+// errNoItem ends a list that is not of memories.
+var errNoItem = errors.New("no item")
 
 // listIn is an array itself, or the first of an object's three; nil if there is none.
 func listIn(raw wirejson.Raw) (list wirejson.Raw) {
