@@ -24,6 +24,6 @@ func Example() {
 	fmt.Println(result.FormattedContext)
 	// Output:
 	// <memory-context backend="full_history" scope="run/ann" condition_kind="control">
-	// m1 [2026-03-02 09:00] user: My cat is called Zorvex.
+	// m1 [2026-03-02 08:00] user: My cat is called Zorvex.
 	// </memory-context>
 }
