@@ -19,6 +19,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/internal/base/noswitch"
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/sdk/chat"
 )
@@ -66,7 +67,7 @@ type Client struct {
 //
 // Errors: invalid_argument where the variable is named and empty.
 func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
-	c := &Client{model: m, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	c := &Client{model: m, http: &http.Client{Transport: noswitch.Transport{Base: http.DefaultTransport}, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}, wait: pause.For}
 	if m.KeyEnv != "" {

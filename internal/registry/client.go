@@ -20,6 +20,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/noswitch"
 )
 
 // maxManifest bounds the manifest that is read, in bytes.
@@ -215,7 +216,7 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	// metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
-			Transport: &retry.Transport{Base: &stallTransport{base, c.longestWait()},
+			Transport: &retry.Transport{Base: &stallTransport{noswitch.Transport{Base: base}, c.longestWait()},
 				Policy: func() retry.Policy { return retries }},
 			CheckRedirect: checkRedirect,
 		},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/noswitch"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -67,7 +68,7 @@ func New(base, token string) (*Client, error) {
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, DisableCompression: true}
 	return &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, transport: transport,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		http: &http.Client{Transport: noswitch.Transport{Base: transport}, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}}, nil
 }
