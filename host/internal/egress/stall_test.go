@@ -272,8 +272,7 @@ func TestEveryStallOfBoltEndsAtTheDeadline(t *testing.T) {
 			for name, way := range ways {
 				t.Run(fmt.Sprintf("%s/%s after %d messages", scheme, name, passed), func(t *testing.T) {
 					t.Parallel()
-					var s *stalling
-					s = newStalling(t, func(conn net.Conn, quit <-chan struct{}) {
+					s := newStalling(t, func(conn net.Conn, quit <-chan struct{}) {
 						if passMessages(conn, upstream.Address(), passed) == nil {
 							way(conn, quit)
 						}

@@ -320,7 +320,7 @@ func byLastTime(files []file) error {
 
 // isPrompt reports whether a person wrote an entry.
 func (e *claudeCodeEntry) isPrompt() bool {
-	return e.Type == "user" && e.prompt.Words != "" && !(e.prompt.Command && e.prompt.Bare)
+	return e.Type == "user" && e.prompt.Words != "" && (!e.prompt.Command || !e.prompt.Bare)
 }
 
 // wasPrompt is isPrompt as it was before the release.

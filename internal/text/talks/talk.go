@@ -84,16 +84,6 @@ func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message
 	return m
 }
 
-// drop takes the last message back, if it is m.
-func (t *talk) drop(m *message) bool {
-	last := len(t.said) - 1
-	if m == nil || last < 0 || t.said[last] != m {
-		return false
-	}
-	t.said = t.said[:last]
-	return true
-}
-
 // answered reports whether the assistant said something since the person's last turn began.
 func (t *talk) answered() bool {
 	return len(t.said) == 0 || t.said[len(t.said)-1].role == abi.RoleAssistant
