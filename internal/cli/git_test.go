@@ -32,7 +32,7 @@ func TestAGitExportIsTheSameByteForByte(t *testing.T) {
 				return nil
 			}
 			text, err := fs.ReadFile(os.DirFS(dir), path)
-			fmt.Fprintln(sum, string(text))
+			fmt.Fprintf(sum, "%v\n", text)
 			return err
 		}))
 		assert.Equal(t, want, fmt.Sprintf("%x", sum.Sum(nil)))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
@@ -14,14 +15,14 @@ import (
 // TestNoPartOfAnAnswerCarriesASecret fills every text of an answer, names included, with a secret. It goes through the
 // contract's types by reflection, so that a field added later is covered.
 func TestNoPartOfAnAnswerCarriesASecret(t *testing.T) {
-	const secret = "s3cr3t-of-the-operator"
+	const secret = "S3cr3t-of-the-Operator"
 	route := &Route{redactor: NewRedactor([]string{secret})}
 	call := &Call{Route: route}
 
 	head, body, err := call.HTTPAnswer(t.Context(), Answer{Status: 200, Header: http.Header{
 		"X-" + secret: {"a"}, "X-Value": {"a", "Bearer " + secret}}, Body: []byte(secret)}, nil)
 	require.NoError(t, err)
-	assert.NotContains(t, fmt.Sprintf("%+v %s", *head, body), secret)
+	assert.NotContains(t, strings.ToLower(fmt.Sprintf("%+v %s", *head, body)), strings.ToLower(secret))
 	assert.Len(t, head.Headers, 2, "a header whose name was redacted is still there")
 
 	var bolt abi.BoltResult

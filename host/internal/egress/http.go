@@ -90,7 +90,7 @@ func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.H
 	head := &abi.HTTPResponse{Status: int64(answer.Status), Headers: make(map[string]string, len(answer.Header)),
 		Empty: c.Route.isEmpty(answer.Status, answer.Body)}
 	for name, values := range answer.Header {
-		head.Headers[clean.Text(strings.ToLower(name))] = clean.Text(strings.Join(values, ", "))
+		head.Headers[clean.HeaderName(name)] = clean.Text(strings.Join(values, ", "))
 	}
 	return head, clean.Bytes(answer.Body), nil
 }

@@ -27,6 +27,8 @@ const Redacted = "[secret removed]"
 type Redactor struct {
 	// needles[n] is what to look for in a text that was decoded n times: the forms of each secret, decoded as often.
 	needles [decodings + 1][][]byte
+	// names has the forms of each secret in lower case, for names of headers.
+	names []string
 }
 
 // decodings is how many layers of escapes are looked through.
@@ -40,6 +42,7 @@ func NewRedactor(values []string) Redactor {
 			continue
 		}
 		for _, form := range append(base64Forms(v), v, strings.ReplaceAll(v, " ", "+")) {
+			r.names = append(r.names, strings.ToLower(form))
 			needle := []byte(form)
 			for n := range r.needles {
 				r.needles[n] = append(r.needles[n], needle)
@@ -74,6 +77,16 @@ func (r Redactor) Text(s string) string {
 		return string(without(b, spans))
 	}
 	return s
+}
+
+// HeaderName returns the name of a header in lower case and without secrets, whatever case they are in: the spelling of a
+// name is lost when it is read.
+func (r Redactor) HeaderName(name string) string {
+	name = r.Text(strings.ToLower(name))
+	for _, secret := range r.names {
+		name = strings.ReplaceAll(name, secret, Redacted)
+	}
+	return name
 }
 
 // Bytes returns b without secrets: b itself if it contains none.
