@@ -259,7 +259,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	trouble.Go(func() {
 		for over.Err() == nil {
 			time.Sleep(time.Duration(modes.IntN(60)) * time.Millisecond)
-			d.wall(modes)
+			d.wall(over, modes)
 		}
 	})
 	for client := range 6 {
@@ -292,8 +292,8 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	return ops
 }
 
-// wall makes all scopes read-only and writable again.
-func (d *drama) wall(random *rand.Rand) {
+// wall makes all scopes read-only and writable again. It stops trying when the clients are over.
+func (d *drama) wall(over context.Context, random *rand.Rand) {
 	for _, readOnly := range []bool{true, false} {
 		for done := false; !done; {
 			op := past.Op{Kind: past.SetMode, Client: 98, ReadOnly: readOnly, Call: d.rec.Now()}
@@ -307,7 +307,10 @@ func (d *drama) wall(random *rand.Rand) {
 				}
 			}
 			d.rec.Add(op)
-			done = err == nil || readOnly
+			done = err == nil || readOnly || over.Err() != nil
+			if !done {
+				time.Sleep(time.Millisecond) // a busy loop would keep the hosts from renewing their sessions
+			}
 		}
 		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond)
 	}

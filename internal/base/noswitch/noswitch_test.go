@@ -33,7 +33,7 @@ func TestASwitchOfTheProtocolIsRefusedAndItsConnectionClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, plain.Body.Close())
 
-	_, err = c.Get(s.URL)
+	_, err = c.Get(s.URL) //nolint:bodyclose // an error has no body
 	require.ErrorIs(t, err, ErrSwitched)
 	select {
 	case err := <-closed:

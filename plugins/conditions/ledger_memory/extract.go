@@ -168,7 +168,7 @@ func itemsIn(text string) (items []wirejson.Raw, ok bool) {
 			objects := wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
 				item, err := d.RawAppend(nil)
 				items = append(items, item)
-				if err == nil && wirejson.Raw(item).Type() != wirejson.Object {
+				if err == nil && item.Type() != wirejson.Object {
 					err = errNoItem
 				}
 				return err
