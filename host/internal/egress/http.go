@@ -14,14 +14,12 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/noswitch"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
 // errBodyTooLarge is the error of an answer beyond Config.BodyBytes.
 var errBodyTooLarge = errors.New("the answer is larger than the limit")
-
-// errSwitched is the error of an answer that leaves HTTP. No request of a route asks for another protocol.
-var errSwitched = errors.New("the backend answered 101 Switching Protocols, which no request asked for")
 
 // sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
 //
@@ -51,11 +49,10 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	if err != nil {
 		return answer, err
 	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusSwitchingProtocols {
-		// The body is the connection itself, which no deadline ends.
-		return answer, errSwitched
+	if err := noswitch.Refuse(response); err != nil {
+		return answer, err
 	}
+	defer func() { _ = response.Body.Close() }()
 	answer = Answer{Status: response.StatusCode, Header: response.Header}
 	var body bytes.Buffer
 	limit := c.Route.bodyBytes
@@ -107,7 +104,7 @@ func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return abi.WrapError(abi.CodeTimeout, fmt.Sprintf("%s did not answer route %s in time", at, route), err)
 	}
-	if errors.Is(err, errSwitched) {
+	if errors.Is(err, noswitch.ErrSwitched) {
 		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s on route %s: %v", at, route, err), err)
 	}
 	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err),
