@@ -63,7 +63,7 @@ test-all: ## the tests with the race detector, then the long forms; wants a C co
 tools: # gotestsum and benchstat, in the versions of tools/go.mod, and the benchmarks
 	@$(GO) -C tools build -o $(CURDIR)/bin/ gotest.tools/gotestsum golang.org/x/perf/cmd/benchstat ./bench
 
-test-long: export MEMHOST_TESTS = long
+test-long: export TESTS = long
 test-long: ## the long forms that make test leaves out (CONTRIBUTING.md lists them; RACE=-race: with the race detector, too)
 	$(if $(RACE),$(GO) test $(TESTFLAGS) $(RACE) -short -count=1 $(ONE_THREAD))
 	$(GO) test -count=1 -run 'Crashes|Killed|SwapUnderLoad|BadShadow|ManyEvents' ./host

@@ -1,5 +1,5 @@
 // Package brief keeps tests short unless somebody asks for their long form. A contributor runs `go test ./...` after each
-// change, so that is short; `make test-long` sets MEMHOST_TESTS=long. Under the race detector, which makes a test ten
+// change, so that is short; `make test-long` sets TESTS=long. Under the race detector, which makes a test ten
 // times as long, tests are always short: one variant of each surface is enough to find races.
 package brief
 
@@ -10,7 +10,7 @@ import (
 
 // Tests reports whether tests are to be short.
 func Tests() bool {
-	return testing.Short() || Race || os.Getenv("MEMHOST_TESTS") != "long"
+	return testing.Short() || Race || os.Getenv("TESTS") != "long"
 }
 
 // Skip leaves a test, or a variant of one, to make test-long.
