@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// fit puts the items under their groups' own names and keeps as many from the front as the budget allows:
+// fit puts the items under their groups' own names and keeps as many as the budget allows, in the order of limits.order:
 //
 //	## text_mem
 //	- [LongTermMemory | said 2026-05-01T10:00:00Z | score 0.71 | id 6b0c4a1e] The user moved to Lyon.
@@ -21,11 +22,17 @@ func (s *settings) fit(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk
 	for i, m := range items {
 		ids[i] = m.id
 	}
-	for i, id := range sdk.ShortIDs(ids) {
-		blocks[i] = s.block(items[i], id)
-		blocks[i].Item, blocks[i].Heading = i, "## "+items[i].group
+	short := sdk.ShortIDs(ids)
+	for at, i := range s.limits.order(items) {
+		blocks[at] = s.block(items[i], short[i])
+		blocks[at].Item, blocks[at].Heading = i, "## "+items[i].group
 	}
-	return sdk.ContextOf(s.config, c.Scope).FitFirst(c, blocks, budget)
+	context := sdk.ContextOf(s.config, c.Scope)
+	context.Arrange = func(kept []sdk.Block) []sdk.Block {
+		slices.SortFunc(kept, func(a, b sdk.Block) int { return a.Item - b.Item })
+		return kept
+	}
+	return context.FitFirst(c, blocks, budget)
 }
 
 // block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
@@ -53,12 +60,16 @@ func (s *settings) block(m *item, id string) sdk.Block {
 		When: sdk.Day(at)}
 }
 
-// formatContext formats an earlier result.
+// formatContext formats the items of an earlier result's evidence.
 //
 // Errors: invalid_argument when the result is not one of retrieve.
 func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) {
+	inEvidence := map[string]bool{}
+	for i := range r.Result.Evidence {
+		inEvidence[r.Result.Evidence[i].Pointer] = true
+	}
 	var items []*item
-	for _, call := range r.Result.Raw.Calls {
+	for i, call := range r.Result.Raw.Calls {
 		if !strings.HasPrefix(call.Route, "search_") {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is not a call of "+
 				"retrieve")
@@ -72,7 +83,11 @@ func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) 
 		if err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}
-		items = append(items, listed(groups)...)
+		for _, m := range listed(groups) {
+			if inEvidence["/calls/"+sdk.Itoa(i)+"/body"+m.pointer] {
+				items = append(items, m)
+			}
+		}
 	}
 	return b.fit(b.Call, items, b.shown(r.Budget)).Result(r.Result.Evidence), nil
 }

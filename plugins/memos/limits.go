@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
@@ -13,26 +15,28 @@ type limits struct{ text, pref, tool, skill int64 }
 // mostItems bounds what is asked of one search, whatever max_items says.
 const mostItems = 500
 
-// limitsFor are the groups' limits for a budget. max_items, or what the host makes of max_tokens, is the text group's,
-// and the other groups have their own:
+// limitsFor are the groups' limits of a search. What a budget has room for is asked of the text group, or with share:
+// groups of each group, since nobody knows beforehand which groups have anything; the order in which items are kept
+// (order) shares the budget out among those that came.
 //
-//	max_items 5                      text 5, and 6 preferences, 6 tools, 3 skills beside them
-//	66 by max_tokens                 text 45 = 66 - 6 - 2*6 - 3, so that the others have room
-//	neither                          text 10
-//	share: groups, max_items 5       text 2, and 1 of each other group, tools none
+//	max_items 5, or room for 5 in max_tokens     text 5, and 6 preferences, 6 tools, 3 skills
+//	neither                                      text 10, and 6 preferences, 6 tools, 3 skills
+//	share: groups, max_items 5                   5 of each group that is switched on
 func (b *backend) limitsFor(budget abi.ContextBudget) limits {
 	n := b.ItemsFor(budget, 0)
-	switch {
-	case budget.MaxItems == nil && n == 0:
+	if budget.MaxItems == nil && n == 0 {
 		return b.limits
-	case b.shareGroups:
-		return b.limits.within(&n)
 	}
+	n = min(max(1, n), mostItems)
 	l := b.limits
-	if budget.MaxItems == nil {
-		n = max(n-l.pref-2*l.tool-l.skill, (n+1)/2)
+	l.text = n
+	if b.shareGroups {
+		for _, group := range []*int64{&l.pref, &l.tool, &l.skill} {
+			if *group > 0 {
+				*group = n
+			}
+		}
 	}
-	l.text = min(max(1, n), mostItems)
 	return l
 }
 
@@ -44,40 +48,48 @@ func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
 	return budget
 }
 
-// within shares n items out, so that the groups' limits keep the proportions of the configuration and never come to
-// more than n. The text group has at least one, the least that the server takes. Without n the configuration's limits
-// hold.
-func (l limits) within(n *int64) limits {
-	if n == nil {
-		return l
+// order is the order in which items are kept within a budget, as places in items, which are group by group in the order
+// of their ranks. Each group has a share of the budget in the proportion of its configured limit, the text group at
+// least half; the share of a group that has nothing left goes to the others. So with the limits 10, 6, 6, 3:
+//
+//	40 texts, 1 preference        2 texts, the preference, 38 texts
+//	no texts, 6 preferences       6 preferences
+func (l limits) order(items []*item) []int {
+	weights := [4]int64{max(l.text, l.pref+l.tool+l.skill), l.pref, l.tool, l.skill} // as in groupNames
+	var left [4][]int
+	for i, m := range items {
+		group := max(0, slices.Index(groupNames, m.group))
+		left[group] = append(left[group], i)
 	}
-	left := min(*n, mostItems)
-	shared := limits{text: 1}
-	left--
-	type share struct {
-		have *int64
-		want int64
-		cost int64
-	}
-	shares := []share{{&shared.text, l.text, 1}, {&shared.pref, l.pref, 1}, {&shared.tool, l.tool, 2},
-		{&shared.skill, l.skill, 1}}
-	for left > 0 {
-		var next *share
-		for i := range shares {
-			s := &shares[i]
-			// The group that is furthest below its share comes next: have/want compared crosswise, so that it stays in
-			// integers.
-			if s.want > 0 && s.cost <= left && (next == nil || *s.have*next.want < *next.have*s.want) {
-				next = s
+	var kept [4]int64
+	order := make([]int, 0, len(items))
+	for len(order) < len(items) {
+		next := -1
+		for group := range left {
+			// The smallest (kept+1)/weight is next (D'Hondt), compared crosswise, so that it stays in integers.
+			if len(left[group]) > 0 && (next < 0 || (kept[group]+1)*weights[next] < (kept[next]+1)*weights[group]) {
+				next = group
 			}
 		}
-		if next == nil {
-			break
-		}
-		*next.have++
-		left -= next.cost
+		order = append(order, left[next][0])
+		left[next] = left[next][1:]
+		kept[next]++
 	}
-	return shared
+	return order
+}
+
+// first are the n items that are kept first, in their own order; all without n.
+func (l limits) first(items []*item, n *int64) []*item {
+	if n == nil || int64(len(items)) <= *n {
+		return items
+	}
+	places := l.order(items)[:*n]
+	slices.Sort(places)
+	kept := make([]*item, len(places))
+	for at, i := range places {
+		kept[at] = items[i]
+	}
+	return kept
 }
 
 // fields are the limits as POST /product/search takes them. A group with none is switched off. The design of the

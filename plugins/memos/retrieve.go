@@ -58,6 +58,9 @@ func (q *query) search() error {
 		return err
 	}
 	q.items = listed(groups)
+	if q.shareGroups {
+		q.items = q.limits.first(q.items, q.request.Budget.MaxItems)
+	}
 	q.result.Raw.Calls = []abi.RawCall{{Route: route, Body: a.body}}
 	switch {
 	case len(q.items) > 0:

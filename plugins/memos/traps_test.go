@@ -210,7 +210,7 @@ func TestTraps(t *testing.T) {
 			assert.LessOrEqual(t, int64(len(result.Evidence)), most)
 		}
 		assert.Contains(t, sentBody(t, b, "search_fast"),
-			`"top_k":4,"pref_top_k":2,"tool_mem_top_k":2,"skill_mem_top_k":1`)
+			`"top_k":11,"pref_top_k":11,"tool_mem_top_k":11,"skill_mem_top_k":11`)
 
 		b = newBench(t, syncFine, memos.Options{})
 		for _, id := range strings.Fields("a b c d e f g h") {
@@ -227,7 +227,7 @@ func TestTraps(t *testing.T) {
 
 		b.AskItems, r.Budget = 66, abi.ContextBudget{MaxTokens: sdk.Ptr(int64(4000))}
 		b.find(r)
-		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":45,"pref_top_k":6,`, "the other groups have room")
+		assert.Contains(t, sentBody(t, b, "search_fast"), `"top_k":66,"pref_top_k":6,`, "places are shared among what came")
 	})
 	t.Run("a name stands before the text once two users have names", func(t *testing.T) {
 		name := func(id, who string) *abi.MemoryEvent {
