@@ -11,16 +11,39 @@ import (
 // briefRepresentation takes the place of overRepresentation in the frame compact.
 const briefRepresentation = "Honcho's representation of the user"
 
-// format fits items into a budget: the first ones. The session's messages, which are the last items and the newest of
-// them first, are shown in order of time.
+// The sections of a context, each with a share of the budget. A section that has nothing leaves its share to the others.
+const (
+	sectionUser     = iota // representation, card, and the answer of Honcho's model
+	sectionSummary         // of this session
+	sectionFound           // what supplements and a search brought
+	sectionMessages        // of this session
+)
+
+var sectionShares = []int64{sectionUser: 3, sectionSummary: 1, sectionFound: 3, sectionMessages: 1}
+
+func sectionOf(heading string) int {
+	switch heading {
+	case overSummary:
+		return sectionSummary
+	case overPast, overConclusions, overSearch:
+		return sectionFound
+	case overMessages:
+		return sectionMessages
+	}
+	return sectionUser
+}
+
+// format fits items into a budget, each section within its share. The session's messages, which are the last items and
+// the newest of them first, are shown in order of time.
 func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
-	ids, blocks := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines))
+	ids, blocks, sections := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines)),
+		make([]int, len(items.lines))
 	for i := range items.evidence {
 		ids[i] = items.evidence[i].NativeID
 	}
 	for i, id := range sdk.ShortIDs(ids) {
 		blocks[i] = items.lines[i].block(&items.evidence[i], id)
-		blocks[i].Item = i
+		blocks[i].Item, sections[i] = i, sectionOf(items.lines[i].heading)
 		if b.config.Frame == abi.FrameCompact {
 			blocks[i].Heading = strings.Replace(blocks[i].Heading, overRepresentation, briefRepresentation, 1)
 		}
@@ -33,7 +56,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 		}
 		return kept
 	}
-	return context.FitFirst(b.Call, blocks, budget)
+	return context.FitShares(b.Call, blocks, sections, sectionShares, budget)
 }
 
 // block is one item in the prompt. What is in a representation has its time in its own words.

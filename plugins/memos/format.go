@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -9,7 +8,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// fit puts the items under their groups' own names and keeps as many as the budget allows, in the order of limits.order:
+// fit puts the items under their groups' own names and keeps as many as the budget allows, each group within
+// its share:
 //
 //	## text_mem
 //	- [LongTermMemory | said 2026-05-01T10:00:00Z | score 0.71 | id 6b0c4a1e] The user moved to Lyon.
@@ -22,17 +22,12 @@ func (s *settings) fit(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk
 	for i, m := range items {
 		ids[i] = m.id
 	}
-	short := sdk.ShortIDs(ids)
-	for at, i := range s.limits.order(items) {
-		blocks[at] = s.block(items[i], short[i])
-		blocks[at].Item, blocks[at].Heading = i, "## "+items[i].group
+	for i, id := range sdk.ShortIDs(ids) {
+		blocks[i] = s.block(items[i], id)
+		blocks[i].Item, blocks[i].Heading = i, "## "+items[i].group
 	}
-	context := sdk.ContextOf(s.config, c.Scope)
-	context.Arrange = func(kept []sdk.Block) []sdk.Block {
-		slices.SortFunc(kept, func(a, b sdk.Block) int { return a.Item - b.Item })
-		return kept
-	}
-	return context.FitFirst(c, blocks, budget)
+	groups, weights := s.limits.shares(items)
+	return sdk.ContextOf(s.config, c.Scope).FitShares(c, blocks, groups, weights, budget)
 }
 
 // block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.

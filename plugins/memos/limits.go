@@ -16,8 +16,8 @@ type limits struct{ text, pref, tool, skill int64 }
 const mostItems = 500
 
 // limitsFor are the groups' limits of a search. What a budget has room for is asked of the text group, or with share:
-// groups of each group, since nobody knows beforehand which groups have anything; the order in which items are kept
-// (order) shares the budget out among those that came.
+// groups of each group, since nobody knows beforehand which groups have anything; sdk.Shares shares the
+// budget out among those that came.
 //
 //	max_items 5, or room for 5 in max_tokens     text 5, and 6 preferences, 6 tools, 3 skills
 //	neither                                      text 10, and 6 preferences, 6 tools, 3 skills
@@ -48,42 +48,23 @@ func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
 	return budget
 }
 
-// order is the order in which items are kept within a budget, as places in items, which are group by group in the order
-// of their ranks. Each group has a share of the budget in the proportion of its configured limit, the text group at
-// least half; the share of a group that has nothing left goes to the others. So with the limits 10, 6, 6, 3:
-//
-//	40 texts, 1 preference        2 texts, the preference, 38 texts
-//	no texts, 6 preferences       6 preferences
-func (l limits) order(items []*item) []int {
-	weights := [4]int64{max(l.text, l.pref+l.tool+l.skill), l.pref, l.tool, l.skill} // as in groupNames
-	var left [4][]int
+// shares are the groups of items, and the share of each group in a budget: the proportion of its configured limit, and
+// for the text group at least half. With the limits 10, 6, 6, 3: 15 to 6 to 6 to 3.
+func (l limits) shares(items []*item) (groups []int, weights []int64) {
+	groups = make([]int, len(items))
 	for i, m := range items {
-		group := max(0, slices.Index(groupNames, m.group))
-		left[group] = append(left[group], i)
+		groups[i] = max(0, slices.Index(groupNames, m.group))
 	}
-	var kept [4]int64
-	order := make([]int, 0, len(items))
-	for len(order) < len(items) {
-		next := -1
-		for group := range left {
-			// The smallest (kept+1)/weight is next (D'Hondt), compared crosswise, so that it stays in integers.
-			if len(left[group]) > 0 && (next < 0 || (kept[group]+1)*weights[next] < (kept[next]+1)*weights[group]) {
-				next = group
-			}
-		}
-		order = append(order, left[next][0])
-		left[next] = left[next][1:]
-		kept[next]++
-	}
-	return order
+	return groups, []int64{max(l.text, l.pref+l.tool+l.skill), l.pref, l.tool, l.skill} // as in groupNames
 }
 
-// first are the n items that are kept first, in their own order; all without n.
+// first are the n items that have a share in max_items, in their own order; all without n.
 func (l limits) first(items []*item, n *int64) []*item {
 	if n == nil || int64(len(items)) <= *n {
 		return items
 	}
-	places := l.order(items)[:*n]
+	groups, weights := l.shares(items)
+	places := sdk.Shares(groups, make([]int64, len(items)), weights)[:*n]
 	slices.Sort(places)
 	kept := make([]*item, len(places))
 	for at, i := range places {

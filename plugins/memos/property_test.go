@@ -92,66 +92,33 @@ func TestMarkersComeBack(t *testing.T) {
 	})
 }
 
-// groupsOf makes items of the four groups: texts, preferences, tool memories, skills.
-func groupsOf(counts ...int) (items []*item) {
-	for group, n := range counts {
-		for range n {
-			items = append(items, &item{group: groupNames[group]})
-		}
-	}
-	return items
-}
-
 func TestABudgetIsSharedAmongTheGroupsThatCame(t *testing.T) {
 	for name, tt := range map[string]struct {
-		items []*item
-		n     int
-		want  []int // of the first n kept, how many of each group
+		came [4]int // texts, preferences, tool memories, skills
+		n    int64
+		want [4]int // how many of each are kept
 	}{
-		"texts alone have all of it":              {groupsOf(60), 50, []int{50, 0, 0, 0}},
-		"what other groups lack goes to texts":    {groupsOf(60, 1), 50, []int{49, 1, 0, 0}},
-		"full groups have their configured share": {groupsOf(60, 6, 12, 3), 30, []int{15, 6, 6, 3}},
-		"what texts lack goes to other groups":    {groupsOf(2, 6, 12, 3), 20, []int{2, 6, 9, 3}},
-		"preferences alone have all of it":        {groupsOf(0, 6), 4, []int{0, 4, 0, 0}},
-		"one place is a text's":                   {groupsOf(5, 5, 5, 5), 1, []int{1, 0, 0, 0}},
+		"texts alone have all of it":              {[4]int{60}, 50, [4]int{50}},
+		"what other groups lack goes to texts":    {[4]int{60, 1}, 50, [4]int{49, 1}},
+		"full groups have their configured share": {[4]int{60, 6, 12, 3}, 30, [4]int{15, 6, 6, 3}},
+		"what texts lack goes to other groups":    {[4]int{2, 6, 12, 3}, 20, [4]int{2, 6, 9, 3}},
+		"preferences alone have all of it":        {[4]int{0, 6}, 4, [4]int{0, 4}},
+		"one place is a text's":                   {[4]int{5, 5, 5, 5}, 1, [4]int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := make([]int, len(groupNames))
-			for _, i := range (limits{10, 6, 6, 3}).order(tt.items)[:tt.n] {
-				got[slices.Index(groupNames, tt.items[i].group)]++
+			var items []*item
+			for group, n := range tt.came {
+				for range n {
+					items = append(items, &item{group: groupNames[group]})
+				}
+			}
+			var got [4]int
+			for _, m := range (limits{10, 6, 6, 3}).first(items, &tt.n) {
+				got[slices.Index(groupNames, m.group)]++
 			}
 			assert.Equal(t, tt.want, got)
 		})
 	}
-}
-
-// TestEachItemIsKeptOnceAndInTheOrderOfItsGroup, and texts have at least half as long as there are any.
-func TestEachItemIsKeptOnceAndInTheOrderOfItsGroup(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		count, limit := rapid.IntRange(0, 40), rapid.Int64Range(0, 200)
-		items := groupsOf(count.Draw(t, "texts"), count.Draw(t, "preferences"), count.Draw(t, "tools"),
-			count.Draw(t, "skills"))
-		l := limits{max(1, limit.Draw(t, "text")), limit.Draw(t, "pref"), limit.Draw(t, "tool"), limit.Draw(t, "skill")}
-		order := l.order(items)
-		last, texts := map[string]int{}, 0
-		for at, i := range order {
-			group := items[i].group
-			if before, any := last[group]; any {
-				require.Greater(t, i, before, "%s in its order", group)
-			}
-			last[group] = i
-			if group == groupNames[0] {
-				texts++
-			} else if slices.ContainsFunc(order[at+1:], func(i int) bool { return items[i].group == groupNames[0] }) {
-				require.GreaterOrEqual(t, 2*texts, at, "texts have half")
-			}
-		}
-		slices.Sort(order)
-		for i, at := range order {
-			require.Equal(t, i, at)
-		}
-		require.Len(t, order, len(items))
-	})
 }
 
 // TestSourcesInAllTheirShapes takes the shapes of recorded answers.
