@@ -15,7 +15,9 @@ import (
 // message is one message as Honcho keeps it.
 type message struct {
 	id, content, peer, session, workspace, createdAt string
-	tokens                                           int64
+	// name is the speaker's, where the message has one.
+	name   string
+	tokens int64
 	// event is the event_id as it was recorded, "" where the message is not one of ours; piece and pieces say which
 	// part of the event this is.
 	event         string
@@ -49,7 +51,7 @@ func readMessage(raw abi.Raw) (message, error) {
 	var event string
 	err := wire.Read(raw, "id", &m.id, "content", &m.content, "peer_id", &m.peer, "session_id", &m.session,
 		"workspace_id", &m.workspace, "created_at", &m.createdAt, "token_count", &m.tokens, "metadata", &metadata)
-	wire.Pick(metadata, keyEvent, &event, keyPiece, &m.piece, keyPieces, &m.pieces)
+	wire.Pick(metadata, keyEvent, &event, keyPiece, &m.piece, keyPieces, &m.pieces, keyName, &m.name)
 	m.event = unlabel(event)
 	return m, err
 }

@@ -43,6 +43,7 @@ type settings struct {
 	// userNames gives the peers of some users a name, by user id; assistantName that of the assistant.
 	userNames     map[string]string
 	assistantName string
+	speakers      string
 
 	// headers are of every request.
 	headers map[string]string
@@ -72,7 +73,7 @@ func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSe
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, read: readContext, summary: true, messages: true,
 		sourceDesign: config.Profile == abi.ProfileSourceDesign, queryChars: 2000, searchMessages: 10, pastSessions: 3,
-		reasoningLevel:  "low",
+		reasoningLevel: "low", speakers: speakersPeers,
 		maxMessageChars: 25_000, derived: map[string]bool{}, server: serverFacts{batchTokens: 512},
 		headers: map[string]string{"content-type": "application/json"}}
 	if slices.Contains(config.Secrets, "api_key") {
@@ -82,7 +83,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	var names abi.Raw
 	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "context", &context, "read", &s.read,
 		"supplements", &s.supplements, "search_messages", &s.searchMessages, "past_sessions", &s.pastSessions,
-		"reasoning_level", &s.reasoningLevel, "peer_names", wire.Fields{"users", &names,
+		"reasoning_level", &s.reasoningLevel, "speakers", &s.speakers, "peer_names", wire.Fields{"users", &names,
 			"assistant", &s.assistantName},
 		"context_tokens", &s.contextTokens, "max_conclusions", &s.maxConclusions, "search_top_k", &s.searchTopK,
 		"search_max_distance", &s.searchMaxDistance, "include_most_frequent", &s.includeMostFrequent,
@@ -99,6 +100,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of honcho: "+err.Error())
+	}
+	if s.sourceDesign {
+		s.speakers = speakersOff // the design names one peer for the user
 	}
 	return s, nil
 }
@@ -131,13 +135,13 @@ func (s *settings) name(users abi.Raw) error {
 	}
 	for _, user := range abi.SortedKeys(s.userNames) {
 		name := s.userNames[user]
-		for _, role := range []string{"agent-", "tool-", "system-"} {
+		for _, role := range []string{"agent-", "tool-", "system-", speakerPeers} {
 			if strings.HasPrefix(name+"-", role) || name == s.assistantName {
 				return errors.New("peer_names: a user is named " + name + ", as another role's peer is")
 			}
 		}
 	}
-	for _, role := range []string{"user-", "tool-", "system-"} {
+	for _, role := range []string{"user-", "tool-", "system-", speakerPeers} {
 		if strings.HasPrefix(s.assistantName+"-", role) {
 			return errors.New("peer_names.assistant: " + s.assistantName + " begins as another role's peer does")
 		}

@@ -155,7 +155,7 @@ func (m *meant) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
 
 // derivedLeft names what Honcho made of several sessions, where there is any.
 func (b *backend) derivedLeft(out *abi.ForgetReceipt) error {
-	drawn, err := b.count(request{route: "conclusions_list", body: filters(b.about("level",
+	drawn, err := b.count(request{route: "conclusions_list", body: filters(b.byPeople("level",
 		wire.Object{"in", []string{"deductive", "inductive", "contradiction"}}))})
 	if err != nil {
 		return err

@@ -8,9 +8,6 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// briefRepresentation takes the place of overRepresentation in the frame compact.
-const briefRepresentation = "Honcho's representation of the user"
-
 // The sections of a context, each with a share of the budget. A section that has nothing leaves its share to the others.
 const (
 	sectionUser     = iota // representation, card, and the answer of Honcho's model
@@ -45,7 +42,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 		blocks[i] = items.lines[i].block(&items.evidence[i], id)
 		blocks[i].Item, sections[i] = i, sectionOf(items.lines[i].heading)
 		if b.config.Frame == abi.FrameCompact {
-			blocks[i].Heading = strings.Replace(blocks[i].Heading, overRepresentation, briefRepresentation, 1)
+			blocks[i].Heading = strings.Replace(blocks[i].Heading, representationTimes, "", 1)
 		}
 	}
 	context := sdk.ContextOf(b.config, b.Scope)
@@ -79,7 +76,7 @@ func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 //
 // Errors: invalid_argument when the result is not one of retrieve.
 func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) {
-	items, err := readItems(&r.Result.Raw, nil)
+	items, err := readItems(b, &r.Result.Raw, nil)
 	if err != nil {
 		return nil, err
 	}

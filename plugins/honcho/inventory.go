@@ -44,9 +44,9 @@ func (b *backend) countMessages(v *abi.Inventory) error {
 	return err
 }
 
-// countConclusions lists those about and by the user, which is all that a retrieval reads.
+// countConclusions lists what the scope's people are known by, which is all that a retrieval reads.
 func (b *backend) countConclusions(v *abi.Inventory) error {
-	r := request{route: "conclusions_list", body: filters(wire.Object{"observed_id", b.user})}
+	r := request{route: "conclusions_list", body: filters(b.byPeople())}
 	var all []string
 	kind := abi.InventoryKind{Kind: "conclusion"}
 	for number := int64(1); ; number++ {

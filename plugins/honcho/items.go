@@ -13,6 +13,7 @@ import (
 
 // found is what a retrieval brought, what counts most first: lines[i] is evidence[i] in the prompt.
 type found struct {
+	*backend
 	evidence []abi.Evidence
 	lines    []line
 	// session are messages of the asking session, in Honcho's order, until they are added after the rest.
@@ -34,15 +35,15 @@ type line struct{ heading, label string }
 
 // The headings.
 const (
-	overRepresentation = "Honcho's representation of the user; a time in brackets is that of the latest message of " +
-		"the batch, UTC"
-	overCard        = "Honcho's card of the user"
-	overSummary     = "Honcho's summary of this session, with the time of its last message"
-	overPast        = "Honcho's summaries of earlier sessions, with the time of their last message"
-	overMessages    = "Messages of this session"
-	overChat        = "Honcho's answer to the query, by its own model"
-	overConclusions = "Conclusions that Honcho's search found, with the time of derivation"
-	overSearch      = "Messages that Honcho's search found"
+	overRepresentation  = "Honcho's representation of " // the user, or a speaker's name
+	representationTimes = "; a time in brackets is that of the latest message of the batch, UTC"
+	overCard            = "Honcho's card of " // as above
+	overSummary         = "Honcho's summary of this session, with the time of its last message"
+	overPast            = "Honcho's summaries of earlier sessions, with the time of their last message"
+	overMessages        = "Messages of this session"
+	overChat            = "Honcho's answer to the query, by its own model"
+	overConclusions     = "Conclusions that Honcho's search found, with the time of derivation"
+	overSearch          = "Messages that Honcho's search found"
 )
 
 func (f *found) add(e abi.Evidence, heading, label string) {
@@ -54,8 +55,8 @@ func (f *found) add(e abi.Evidence, heading, label string) {
 // holds them to the scope of a retrieval; nil is for a result that was held to it already.
 //
 // Errors: isolation_breach; backend in a retrieval, else invalid_argument, for what cannot be read.
-func readItems(raw *abi.RawResult, of *retrieval) (*found, error) {
-	f := &found{said: map[string]string{}}
+func readItems(b *backend, raw *abi.RawResult, of *retrieval) (*found, error) {
+	f := &found{backend: b, said: map[string]string{}}
 	for i := range raw.Calls {
 		f.noteTimes(&raw.Calls[i])
 	}
@@ -94,7 +95,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	case "conclusions_query":
 		list, err := readList(call.Body, readConclusion)
 		for i, x := range list {
-			if of != nil && (x.observer != of.user || x.observed != of.user) {
+			if of != nil && !of.ofPeople(&x) {
 				return breach(call.Route, "a conclusion about another peer", x.raw)
 			}
 			e := x.evidence()
@@ -105,7 +106,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	case "search", "peer_search":
 		list, err := readList(call.Body, readMessage)
 		for i, m := range list {
-			if of != nil && (m.workspace != of.workspace || of.fixed != "" && m.peer != of.user && m.peer != of.agent) {
+			if of != nil && (m.workspace != of.workspace || of.fixed != "" && m.peer != of.agent && !slices.Contains(of.people(), m.peer)) {
 				return breach(call.Route, "a message of another scope", m.raw)
 			}
 			f.addMessage(m, at+"/"+sdk.Itoa(i), overSearch)
@@ -130,12 +131,12 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 // readProse reads what session context, peer context and representation bring: the card, what was derived, the summary.
 // Messages come after what other calls bring: a short budget keeps what comes first.
 func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
-	var representation, alone, id string
+	var representation, alone, id, peer string
 	var card []string
 	var summary abi.Raw
 	var raw []abi.Raw
 	err := wire.Read(call.Body, "peer_representation", &representation, "representation", &alone, "peer_card", &card,
-		"summary", &summary, "messages", &raw)
+		"summary", &summary, "messages", &raw, "peer_id", &peer)
 	if err != nil {
 		return err
 	}
@@ -157,12 +158,19 @@ func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
 			}
 		}
 	}
+	if of != nil && call.Route == "peer_context" && !of.empty && !slices.Contains(of.people(), peer) {
+		return breach(call.Route, "the context of another peer", call.Body)
+	}
+	about := "the user"
+	if name := f.nameOf(peer); name != "" {
+		about = sdk.OneLine(name)
+	}
 	for i, text := range card {
 		e := abi.Evidence{Pointer: at + "/peer_card/" + sdk.Itoa(i), Group: "card", NativeType: "peer_card", Text: text}
-		f.add(e, overCard, "")
+		f.add(e, overCard+about, "")
 	}
-	f.addFacts(representation, at+"/peer_representation")
-	f.addFacts(alone, at+"/representation")
+	f.addFacts(representation, at+"/peer_representation", about)
+	f.addFacts(alone, at+"/representation", about)
 	for i, m := range messages {
 		when, _ := abi.ParseTime(m.createdAt)
 		f.session = append(f.session, spoken{m, when, at + "/messages/" + sdk.Itoa(i)})
@@ -210,7 +218,7 @@ func (f *found) addSession() {
 	}
 }
 
-func (f *found) addFacts(text, at string) {
+func (f *found) addFacts(text, at, about string) {
 	for _, x := range parseRepresentation(text) {
 		e := abi.Evidence{Pointer: at, Group: x.section, NativeType: "conclusion",
 			Text: strings.TrimSpace(text[x.start:x.end]),
@@ -218,7 +226,7 @@ func (f *found) addFacts(text, at string) {
 		if x.at != "" {
 			e.TimeBasis = abi.TimeEvent
 		}
-		heading := overRepresentation
+		heading := overRepresentation + about + representationTimes
 		if x.section != "" {
 			heading += "\n" + x.section + ":"
 		}
@@ -229,7 +237,11 @@ func (f *found) addFacts(text, at string) {
 func (f *found) addMessage(m message, at, heading string) {
 	e := m.evidence()
 	e.Pointer = at
-	f.add(e, heading, m.peer)
+	who := m.peer
+	if m.name != "" {
+		who = m.name
+	}
+	f.add(e, heading, who)
 }
 
 func (x *conclusion) evidence() abi.Evidence {

@@ -94,7 +94,7 @@ func (b *backend) deleteConclusion(id string) (gone bool, err error) {
 	if !isNativeID(id) {
 		return false, nil
 	}
-	r := request{route: "conclusions_list", body: filters(wire.Object{"observed_id", b.user, "id", id})}
+	r := request{route: "conclusions_list", body: filters(b.byPeople("id", id))}
 	ids, _, err := idsOf(b, r, 1, 1)
 	if err != nil || len(ids) != 1 || ids[0] != id {
 		return false, err

@@ -64,7 +64,7 @@ func (b *backend) members() []string {
 	if b.fixed == "" {
 		return []string{b.user}
 	}
-	return b.peers()
+	return b.allPeers()
 }
 
 // filters is the body of a list or search with these conditions. What is filtered by never comes from outside

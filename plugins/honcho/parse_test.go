@@ -143,7 +143,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		_, _ = readList(body, readMessage)
 		for _, route := range []string{"context", "search", "conclusions_query"} {
-			_, _ = readItems(&abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}}, nil)
+			_, _ = readItems(&backend{}, &abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body}}}, nil)
 		}
 	})
 }

@@ -47,20 +47,28 @@ type part struct {
 }
 
 // partsOf splits an event's messages. sanitized and split say whether any was.
-func (s *settings) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bool) {
+func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bool) {
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		text, changed := "", false
 		if m.Content != nil {
-			text, changed = sanitize(*m.Content)
+			text, changed = sanitize(b.said(m))
 		}
-		texts := splitText(text, int(s.maxMessageChars))
+		texts := splitText(text, int(b.maxMessageChars))
 		sanitized, split = sanitized || changed, split || len(texts) > 1
 		for j, text := range texts {
 			parts = append(parts, part{m, text, j, len(texts) - 1, changed})
 		}
 	}
 	return parts, sanitized, split
+}
+
+// said is a message's text as Honcho gets it: with the speaker's name before it, where only that tells people apart.
+func (b *backend) said(m *abi.Message) string {
+	if m.Role == abi.RoleUser && m.Name != "" && b.telling == speakersNames && *m.Content != "" {
+		return sdk.OneLine(m.Name) + ": " + *m.Content
+	}
+	return *m.Content
 }
 
 // pieces makes an event's messages for Honcho, always the same for the same event.
@@ -70,14 +78,16 @@ func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string,
 		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "timestamp: "+abi.AsError(err).Message)
 	}
 	parts, sanitized, split := b.partsOf(e)
+	named := false
 	for i, p := range parts {
-		peer := b.author(p.of.Role)
+		peer := b.author(p.of)
 		metadata := wire.Object{keyEvent, label(e.EventID), keyPiece, i, keyPieces, len(parts), keyRole,
 			string(p.of.Role), "mh_session", wire.Some(label(e.SessionID)), "mh_turn", wire.Some(label(e.TurnID)),
 			"mh_agent", wire.Some(label(e.AgentID)), "mh_scenario", wire.Some(label(e.Scenario)),
 			"mh_context", wire.Some(label(e.Context)), "mh_attribute", wire.Some(label(e.Attribute)),
 			keyPart, wire.If(p.last > 0, sdk.Itoa(p.index+1)+"/"+sdk.Itoa(p.last+1)), keyClean, wire.If(p.changed,
 				true)}
+		named = named || p.of.Role == abi.RoleUser && p.of.Name != ""
 		if p.index == 0 {
 			metadata = append(metadata, keyName, wire.Some(p.of.Name), keyCallID, wire.Some(p.of.ToolCallID),
 				keyCalls, wire.Some(callsOf(p.of)))
@@ -88,6 +98,9 @@ func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string,
 		}
 		pieces = append(pieces, piece{event: e.EventID, number: int64(i), observed: b.observed(peer),
 			body: wire.Object{"peer_id", peer, "content", p.text, "created_at", moment(at, i), "metadata", metadata}})
+	}
+	if named && b.telling == speakersOff {
+		warnings = append(warnings, warnSpeakerLost)
 	}
 	if sanitized {
 		warnings = append(warnings, "content_sanitized: text held NUL characters, or tokens that Honcho's tokenizer "+

@@ -70,9 +70,9 @@ func (b *backend) ofConclusion(id string, number, size int64, into *abi.Provenan
 	return b.conclusionsInto(into, number, size, "source_ids", wire.Object{"contains", []string{id}})
 }
 
-// conclusionsInto adds a page of the user's conclusions that meet a further condition, a name and a value.
+// conclusionsInto adds a page of the people's conclusions that meet a further condition, a name and a value.
 func (b *backend) conclusionsInto(into *abi.Provenance, number, size int64, condition ...any) error {
-	r := request{route: "conclusions_list", body: filters(b.about(condition...))}
+	r := request{route: "conclusions_list", body: filters(b.byPeople(condition...))}
 	found, head, err := pageOf(b, r, number, size, readConclusion)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (b *backend) conclusionsInto(into *abi.Provenance, number, size int64, cond
 	var derived span
 	derived.add(into.Trace.LastDerivedAt)
 	for _, x := range found {
-		if x.observer != b.user || x.observed != b.user {
+		if !b.ofPeople(&x) {
 			return breach(r.route, "a conclusion about another peer", x.raw)
 		}
 		if len(into.Items) > 0 && into.Items[0].Evidence.NativeID == x.id {

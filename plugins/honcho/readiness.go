@@ -293,7 +293,7 @@ func (b *backend) queueOf() (queue, error) {
 
 // queueOfPeers is the queue of the scope's observed authors: their representation rows, without summaries.
 func (b *backend) queueOfPeers() (sum queue, err error) {
-	for _, peer := range b.peers() {
+	for _, peer := range b.allPeers() {
 		if !b.observed(peer) {
 			continue
 		}
@@ -328,5 +328,5 @@ func (b *backend) queueStatus(workspace, sender string) (queue, error) {
 // derivedIn counts the user's conclusions of a session that were made since a time, or all of them.
 func (b *backend) derivedIn(session, since string) (int64, error) {
 	return b.count(request{route: "conclusions_list",
-		body: filters(b.about("session_id", session, "created_at", wire.If(since != "", wire.Object{"gte", since})))})
+		body: filters(b.byPeople("session_id", session, "created_at", wire.If(since != "", wire.Object{"gte", since})))})
 }

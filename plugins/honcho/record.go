@@ -118,6 +118,10 @@ func (w *writer) count(native, session string, rows int64) {
 
 // prepare makes an event's pieces; of a write that was partial, those that are missing.
 func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
+	err := w.meet(e)
+	if err != nil {
+		return nil, err
+	}
 	pieces, warnings, err := w.pieces(e)
 	if err != nil {
 		return nil, err

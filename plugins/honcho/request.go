@@ -14,6 +14,9 @@ type backend struct {
 	*sdk.Call
 	*settings
 	*native
+	// telling is how this scope tells its named speakers apart, met those who have peers.
+	telling string
+	met     []speaker
 }
 
 // opened is an operation on a backend as the sdk serves it.
@@ -23,7 +26,11 @@ func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Ca
 		if err != nil {
 			return out, err
 		}
-		return operation(&backend{c, s, s.native(c)}, in)
+		b := &backend{Call: c, settings: s, native: s.native(c)}
+		if err = b.loadSpeakers(); err != nil {
+			return out, err
+		}
+		return operation(b, in)
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"strconv"
 	"strings"
 
@@ -150,12 +152,12 @@ func (b *backend) remove(r request) (gone bool, err error) {
 // by the scope's peers, cards.
 func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 	receipt.Removed = map[string]*int64{"session": &at.sessions, "conclusion": &at.conclusions, "message": nil}
-	for _, peer := range b.peers() {
+	for _, peer := range b.allPeers() {
 		if emptied, err := b.deleteSessions(peer, at); err != nil || !emptied {
 			return err
 		}
 	}
-	for _, peer := range b.peers() {
+	for _, peer := range b.allPeers() {
 		for _, role := range []string{"observed_id", "observer_id"} {
 			if emptied, err := b.deleteConclusions(role, peer, at); err != nil || !emptied {
 				return err
@@ -163,7 +165,7 @@ func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 		}
 	}
 	left := []string{}
-	for _, peer := range b.peers() {
+	for _, peer := range b.allPeers() {
 		known, err := b.count(request{route: "peers_list", body: filters(wire.Object{"id", peer})})
 		if err != nil {
 			return err
@@ -172,7 +174,7 @@ func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 			continue // a card's PUT would make the peer
 		}
 		left = append(left, peer)
-		if peer == b.user || peer == b.agent {
+		if peer == b.agent || slices.Contains(b.people(), peer) {
 			if _, err := b.send(request{route: "card_put", peer: peer, body: []byte(`{"peer_card":[]}`)}); err != nil {
 				return err
 			}

@@ -66,12 +66,15 @@ func (q *retrieval) run() error {
 	if err != nil {
 		return err
 	}
+	if err = q.readSpeakers(); err != nil {
+		return err
+	}
 	for _, name := range q.supplements {
 		if err := q.supplement(name, words); err != nil {
 			return err
 		}
 	}
-	items, err := readItems(&q.result.Raw, q)
+	items, err := readItems(q.backend, &q.result.Raw, q)
 	if err != nil {
 		return err
 	}
@@ -261,10 +264,6 @@ func (q *retrieval) topK() int64 {
 // readMessages searches messages. Labels are hard filters here; their values cannot be "*", which would drop the
 // condition.
 func (q *retrieval) readMessages() error {
-	r := request{route: "search"}
-	if q.fixed != "" {
-		r.route, r.peer = "peer_search", q.user // the workspace holds other scopes
-	}
 	context := q.request.Context
 	if sdk.CrossContext(q.request) {
 		context = ""
@@ -272,9 +271,17 @@ func (q *retrieval) readMessages() error {
 	labels := wire.Object{"mh_scenario", wire.Some(label(q.request.Scenario)), "mh_context", wire.Some(label(context)),
 		"mh_attribute", wire.Some(label(q.request.Attribute))}
 	some := q.request.Scenario != "" || context != "" || q.request.Attribute != ""
-	r.body = wire.Object{"query", q.query, "limit", q.conclusions,
+	body := wire.Object{"query", q.query, "limit", q.conclusions,
 		"filters", wire.If(some, wire.Object{"metadata", labels})}.JSON()
-	return q.ask(r)
+	if q.fixed == "" {
+		return q.ask(request{route: "search", body: body})
+	}
+	for _, peer := range q.people() { // the workspace holds other scopes
+		if err := q.ask(request{route: "peer_search", peer: peer, body: body}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // supplement adds one native call. words is the whole query: a body has no limit of length but Honcho's own.
@@ -298,11 +305,21 @@ func (q *retrieval) supplement(name, words string) error {
 		}
 		r.body = append(body, "include_most_frequent", q.includeMostFrequent).JSON()
 	case "conclusions":
-		r.route, r.peer = "conclusions_query", ""
-		r.body = wire.Object{"query", words, "top_k", q.conclusions, "distance", q.searchMaxDistance,
-			"filters", q.about()}.JSON()
+		return q.searchConclusions(words)
 	}
 	return q.ask(r)
+}
+
+// searchConclusions searches what each of the scope's people is known by: Honcho's search wants one peer.
+func (q *retrieval) searchConclusions(words string) error {
+	for _, peer := range q.people()[:min(len(q.people()), 1+mostSpeakers)] {
+		body := wire.Object{"query", words, "top_k", q.conclusions, "distance", q.searchMaxDistance,
+			"filters", wire.Object{"observer_id", peer, "observed_id", peer}}
+		if err := q.ask(request{route: "conclusions_query", body: body.JSON()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // searchMore adds messages as they were said, by anybody: what the assistant said is in no representation of the user.
@@ -316,7 +333,7 @@ func (q *retrieval) searchMore(words string) error {
 	if q.fixed == "" {
 		return q.ask(request{route: "search", body: body})
 	}
-	for _, peer := range []string{q.user, q.agent} {
+	for _, peer := range append(q.people(), q.agent) {
 		err := q.ask(request{route: "peer_search", peer: peer, body: body})
 		if err != nil {
 			return err

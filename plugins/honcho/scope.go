@@ -112,24 +112,31 @@ const againPrefix = "again-"
 // again is the session in which turns of a session are said again, to be derived again.
 func (n *native) again(session string) string { return againPrefix + strings.TrimPrefix(session, "s-") }
 
-// author is the peer that speaks in a role.
-func (n *native) author(role abi.Role) string {
-	switch role {
+// author is the peer of a message's speaker.
+func (b *backend) author(m *abi.Message) string {
+	switch m.Role {
 	case abi.RoleAssistant:
-		return n.agent
+		return b.agent
 	case abi.RoleTool:
-		return n.tool()
+		return b.tool()
 	case abi.RoleSystem:
-		return n.system()
+		return b.system()
 	}
-	return n.user
+	if m.Name != "" && b.telling == speakersPeers {
+		return b.speakerPeer(m.Name)
+	}
+	return b.user
 }
 
+// peers are those that are made with the scope; the speakers' follow with their first message.
 func (n *native) peers() []string { return []string{n.user, n.agent, n.tool(), n.system()} }
+
+// allPeers are the peers of the scope.
+func (b *backend) allPeers() []string { return append(b.peers(), b.people()[1:]...) }
 
 // observed says whether the deriver works on what a peer says.
 func (b *backend) observed(peer string) bool {
-	return peer == b.user || b.observeAssistant && peer == b.agent
+	return slices.Contains(b.people(), peer) || b.observeAssistant && peer == b.agent
 }
 
 func (n *native) named() map[string]string {

@@ -47,7 +47,10 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		}
 	}
 	receipt.Existed = &existed
-	return receipt, nil
+	if b.settings.speakers == speakersPeers && !existed {
+		err = b.Put(keySpeakers, []byte(speakersPeers), sdk.AnyVersion)
+	}
+	return receipt, err
 }
 
 // exists says whether the scope's user has a peer, and so the scope its memory.
@@ -79,7 +82,7 @@ func (b *backend) renamed(was string) error {
 func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err error) {
 	body := wire.Object{"id", b.workspace}
 	if b.fixed == "" {
-		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user),
+		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user, "mh_speakers", b.settings.speakers),
 			"configuration", b.workspaceConfiguration)
 	}
 	answer, err := b.send(request{route: "workspace", noWorkspace: true, body: body.JSON()})
@@ -98,6 +101,13 @@ func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err er
 		was := named(wire.Text(wire.At(answer.body, "metadata", "mh_user_peer")), b.unnamed())
 		if was != b.user {
 			return true, b.renamed(was)
+		}
+		if wire.Text(wire.At(answer.body, "metadata", "mh_speakers")) == speakersPeers &&
+			b.settings.speakers == speakersPeers {
+			if err := b.Put(keySpeakers, []byte(speakersPeers), sdk.AnyVersion); err != nil {
+				return true, err
+			}
+			return true, b.meetAgain()
 		}
 	}
 	return true, nil
@@ -124,9 +134,15 @@ func (b *backend) sameScope(workspace abi.Raw) (labelled, same bool) {
 // peerBody asks for a peer. Tool and system never, and the assistant only where it is wished, are observed: else the
 // deriver extracts "facts" about the assistant from the output of tools.
 func (b *backend) peerBody(peer string) []byte {
-	body := wire.Object{"id", peer}
+	body, metadata := wire.Object{"id", peer}, wire.Object{}
 	if b.fixed != "" {
-		body = append(body, "metadata", b.labels())
+		metadata = b.labels()
+	}
+	if name := b.nameOf(peer); name != "" {
+		metadata = append(metadata, keyName, name)
+	}
+	if len(metadata) > 0 {
+		body = append(body, "metadata", metadata)
 	}
 	return append(body, "configuration", wire.Object{"observe_me", b.observed(peer)}).JSON()
 }

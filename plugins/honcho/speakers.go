@@ -1,0 +1,179 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/wire"
+	"github.com/memhost/memhost/sdk"
+)
+
+// How the people who speak in one scope are told apart: the messages of role user that have a name.
+const (
+	speakersPeers = "peers" // each name is a peer, Honcho's own way
+	speakersNames = "names" // all of them are the user's peer, and the name is before the text
+	speakersOff   = "off"   // all of them are the user's peer
+)
+
+const (
+	// keySpeakers holds speakersPeers in a scope whose named speakers have peers. A scope that is older than the
+	// option has no such key, and goes on with the one peer under which its memory is.
+	keySpeakers = "speakers"
+	// speakerKeys begin the keys of the speakers of a scope: the peer's id follows, the value is the name.
+	speakerKeys = "speaker/"
+	// speakerPeers begin the ids of their peers.
+	speakerPeers = "speaker-"
+	// mostSpeakers is how many speakers a retrieval asks for, one call each: the first ones by their peers' ids.
+	mostSpeakers = 10
+)
+
+const (
+	warnSpeakerLost = "speaker_lost: the messages have names, and speakers is off: Honcho takes all of them for " +
+		"the user's"
+	warnMoreSpeakers = "speakers_unread: the scope has more named speakers than one retrieval asks for"
+	warnChatSpeakers = "speakers_unread: read: chat asks about the user, not about the scope's named speakers"
+)
+
+// speaker is a named person with a peer.
+type speaker struct{ peer, name string }
+
+// loadSpeakers reads how this scope tells people apart, and who has spoken. Peers are read also where the option was
+// changed later.
+func (b *backend) loadSpeakers() error {
+	b.telling = b.settings.speakers
+	if b.Op == abi.OpHealth { // of no scope
+		return nil
+	}
+	mode, _, err := b.Get(keySpeakers)
+	if err != nil {
+		return err
+	}
+	if string(mode) != speakersPeers {
+		if b.telling == speakersPeers {
+			b.telling = speakersNames
+		}
+		return nil
+	}
+	return b.Each(abi.StateListRequest{Prefix: speakerKeys, Values: true}, func(item sdk.Item) error {
+		b.met = append(b.met, speaker{strings.TrimPrefix(item.Key, speakerKeys), string(item.Value)})
+		return nil
+	})
+}
+
+// speakerPeer is the id of a named person's peer.
+func (n *native) speakerPeer(name string) string {
+	if n.parts != nil { // the workspace holds other scopes
+		return speakerPeers + sdk.NativeID(joined, append([]string{name}, n.parts...)...)
+	}
+	return speakerPeers + sdk.NativeID(single, name)
+}
+
+// people are the peers of those who use the slot in this scope: the user and the named speakers.
+func (b *backend) people() []string {
+	list := []string{b.user}
+	for _, s := range b.met {
+		list = append(list, s.peer)
+	}
+	return list
+}
+
+// nameOf is the name of a speaker's peer, "" for another peer.
+func (b *backend) nameOf(peer string) string {
+	for _, s := range b.met {
+		if s.peer == peer {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// byPeople filters conclusions by whose they are: what each of the scope's people is known by. more are further
+// conditions.
+func (b *backend) byPeople(more ...any) wire.Object {
+	if len(b.met) == 0 {
+		return b.about(more...)
+	}
+	anyOf := wire.Object{"in", b.people()}
+	return append(wire.Object{"observer_id", anyOf, "observed_id", anyOf}, more...)
+}
+
+// ofPeople reports whether a conclusion is one that a person of the scope is known by.
+func (b *backend) ofPeople(x *conclusion) bool {
+	return x.observer == x.observed && slices.Contains(b.people(), x.observed)
+}
+
+// meet makes peers for the people who speak in an event for the first time.
+func (b *backend) meet(e *abi.MemoryEvent) error {
+	if b.telling != speakersPeers {
+		return nil
+	}
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		if m.Role != abi.RoleUser || m.Name == "" {
+			continue
+		}
+		peer := b.speakerPeer(m.Name)
+		if b.nameOf(peer) != "" {
+			continue
+		}
+		b.met = append(b.met, speaker{peer, m.Name})
+		if _, err := b.send(request{route: "peer", body: b.peerBody(peer)}); err != nil {
+			return err
+		}
+		if err := b.Put(speakerKeys+peer, []byte(m.Name), sdk.AnyVersion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meetAgain notes the speakers that Honcho has, for a data folder that is new.
+func (b *backend) meetAgain() error {
+	if b.fixed != "" {
+		return nil // by their ids they cannot be told from other scopes' speakers
+	}
+	for number := int64(1); ; number++ {
+		peers, head, err := pageOf(b, request{route: "peers_list"}, number, pageSize, readSpeaker)
+		if err != nil {
+			return err
+		}
+		for _, s := range peers {
+			if s.name != "" && s.peer == b.speakerPeer(s.name) {
+				if err := b.Put(speakerKeys+s.peer, []byte(s.name), sdk.AnyVersion); err != nil {
+					return err
+				}
+			}
+		}
+		if number >= head.pages || len(peers) == 0 {
+			return nil
+		}
+	}
+}
+
+func readSpeaker(raw abi.Raw) (s speaker, err error) {
+	err = wire.Read(raw, "id", &s.peer)
+	wire.Pick(wire.At(raw, "metadata"), keyName, &s.name)
+	return s, err
+}
+
+// readSpeakers asks what Honcho made of each named speaker, one call each.
+func (q *retrieval) readSpeakers() error {
+	speakers := q.met
+	switch {
+	case len(speakers) > 0 && q.read == readChat:
+		q.result.Trace.Warnings = append(q.result.Trace.Warnings, warnChatSpeakers)
+		return nil
+	case q.read != readContext || q.limitToSession:
+		return nil
+	case len(speakers) > mostSpeakers:
+		speakers = speakers[:mostSpeakers]
+		q.result.Trace.Warnings = append(q.result.Trace.Warnings, warnMoreSpeakers)
+	}
+	for _, s := range speakers {
+		if err := q.ask(request{route: "peer_context", peer: s.peer, query: q.selection(nil)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
