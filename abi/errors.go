@@ -79,6 +79,9 @@ const (
 	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding, with their
 	// number: "memory_pending: 3 events".
 	WarnMemoryPending = "memory_pending"
+	// WarnSpeakerLost says that messages had names of speakers and that the memory does not tell them apart: it takes
+	// all of them for the user's.
+	WarnSpeakerLost = "speaker_lost"
 	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10
 	// items".
 	WarnBudgetUnused = "budget_unused"

@@ -14,6 +14,8 @@ func checkLabels(b *bench) {
 			e.Scenario, e.Context, e.Attribute = "kitscenario", context, "kitattribute"
 		})
 	}
+	b.part("speakers", "what named people said is shown with their names, or a warning says that the speaker is lost",
+		b.speakers)
 	mark := b.wire.mark()
 	home, office := tell("kithome"), tell("kitoffice")
 	written := b.wire.since(mark)

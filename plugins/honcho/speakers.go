@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	warnSpeakerLost = "speaker_lost: the messages have names, and speakers is off: Honcho takes all of them for " +
-		"the user's"
+	warnSpeakerLost = abi.WarnSpeakerLost + ": the messages have names, and speakers is off: Honcho takes all of " +
+		"them for the user's"
 	warnMoreSpeakers = "speakers_unread: the scope has more named speakers than one retrieval asks for"
 	warnChatSpeakers = "speakers_unread: read: chat asks about the user, not about the scope's named speakers"
 )

@@ -67,10 +67,13 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 			if b.infer || b.platform() {
 				p.role = string(abi.RoleAssistant)
 			}
-		case m.Name != "" && b.platform():
-			p.name = clean(m.Name)
 		case m.Name != "" && b.namePrefix:
 			p.text = clean(m.Name) + ": " + p.text
+		case m.Name != "":
+			if b.platform() {
+				p.name = clean(m.Name)
+			}
+			o.warn(abi.WarnSpeakerLost + ": name_prefix is off, and mem0's memories do not say who spoke")
 		}
 		if b.infer {
 			o.parts = append(o.parts, p)

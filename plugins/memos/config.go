@@ -57,7 +57,7 @@ type settings struct {
 // under.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community",
-		limits: limits{10, 6, 6, 3}, namePrefix: prefixAuto, dedup: "mmr", rerank: true, readBack: true,
+		limits: limits{10, 6, 6, 3}, namePrefix: prefixAlways, dedup: "mmr", rerank: true, readBack: true,
 		isolationProbe: true,
 		stallAfterMS:   600_000,
 		feedbackMode:   "sync", jsonHeaders: map[string]string{"content-type": "application/json"}}

@@ -28,6 +28,10 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !named && slices.ContainsFunc(e.Messages, func(m abi.Message) bool { return m.Name != "" }) {
+		receipt.Warnings = append(receipt.Warnings, abi.WarnSpeakerLost+": messages have names, which MemOS drops, and "+
+			"name_prefix is "+b.namePrefix)
+	}
 	if named {
 		sdk.Put(&receipt.Trace.Effective, "name_prefix", sdk.Text(b.namePrefix))
 	}

@@ -235,16 +235,17 @@ func TestTraps(t *testing.T) {
 			e.Messages[0].Name = who
 			return e
 		}
-		b := newBench(t, syncFast, memos.Options{})
-		b.must(name("e-1", "Maria"))
+		b := newBench(t, strings.Replace(syncFast, "{", `{"name_prefix":"auto",`, 1), memos.Options{})
+		first := b.must(name("e-1", "Maria"))
 		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"I like tea."`)
+		assert.Contains(t, strings.Join(first.Warnings, "\n"), "speaker_lost:")
 		r := b.must(name("e-2", "Ken"))
 		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Ken: I like tea."`)
 		assert.Contains(t, string(abi.Marshal(r.Trace)), `"name_prefix":"auto"`)
 		b.must(name("e-3", "Maria"))
 		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Maria: I like tea."`)
 
-		b = newBench(t, strings.Replace(syncFast, "{", `{"name_prefix":"always",`, 1), memos.Options{})
+		b = newBench(t, syncFast, memos.Options{})
 		b.must(name("e-1", "Maria"))
 		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"Maria: I like tea."`)
 		b = newBench(t, strings.Replace(syncFast, "{", `{"name_prefix":"never",`, 1), memos.Options{})

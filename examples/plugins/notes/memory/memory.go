@@ -26,7 +26,11 @@ func SetupScope(*sdk.Call, *abi.Empty) (*abi.SetupReceipt, error) {
 func RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (_ *abi.WriteReceipt, err error) {
 	for _, m := range e.Messages {
 		if m.Role == abi.RoleUser && m.Content != nil && err == nil {
-			_, err = c.Append("notes", sdk.Text(strings.Join(strings.Fields(*m.Content), " ")))
+			text := *m.Content
+			if m.Name != "" { // of several people, so that the context says who said it
+				text = m.Name + ": " + text
+			}
+			_, err = c.Append("notes", sdk.Text(strings.Join(strings.Fields(text), " ")))
 		}
 	}
 	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDsKind: abi.NativeIDsNone}, err

@@ -22,7 +22,8 @@ function recordEvent(c: Call): string {
   const messages = c.body.get("messages").items;
   for (let i = 0; i < messages.length && failure.length == 0; i++) {
     if (messages[i].get("role").text == "user" && messages[i].get("content").present) {
-      append("notes", quote(fields(messages[i].get("content").text).join(" ")));
+      const name = messages[i].get("name").text; // of several people, so that the context says who said it
+      append("notes", quote(fields((name.length > 0 ? name + ": " : "") + messages[i].get("content").text).join(" ")));
     }
   }
   return `{"event_id":${quote(c.body.get("event_id").text)},"status":"committed","native_ids":[],"native_ids_kind":"none","markers":[],` +

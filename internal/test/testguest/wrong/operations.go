@@ -54,8 +54,13 @@ func record(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 func eventBody(e *abi.MemoryEvent) []byte {
 	var lines []string
 	for _, m := range e.Messages {
-		if m.Content != nil {
-			lines = append(lines, *m.Content)
+		if m.Content == nil {
+			continue
+		}
+		if text := *m.Content; m.Name != "" { // so that the context says who said it
+			lines = append(lines, m.Name+": "+text)
+		} else {
+			lines = append(lines, text)
 		}
 	}
 	var j wirejson.Encoder
