@@ -1003,6 +1003,7 @@ func (x *Envelope) Encode(e *wirejson.Encoder) {
 		e.FieldStart("resume")
 		writeStructPtr(x.Resume, e, (*Resume).Encode)
 	}
+	writeSome("again", x.Again, e, writeBool)
 	writeSome("items", x.Items, e, writeInt)
 	e.FieldStart("body")
 	writeRaw(x.Body, e)
@@ -1029,12 +1030,14 @@ func (x *Envelope) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Now, d, m)
 		case "resume":
 			o.err = readPtr(&x.Resume, d, m, (*Resume).Decode)
+		case "again":
+			o.err = readBool(&x.Again, d, m)
 		case "items":
 			o.err = readInt(&x.Items, d, m)
 		case "body":
 			o.err = readDocument(&x.Body, d, m)
 		default:
-			o.unknown(d, m, "op scope generation mode deadline_ms now resume items body")
+			o.unknown(d, m, "op scope generation mode deadline_ms now resume again items body")
 		}
 	}
 	return o.err
@@ -1597,6 +1600,7 @@ func (x *ReadinessRequest) Encode(e *wirejson.Encoder) {
 	e.FieldStart("scope")
 	x.Scope.Encode(e)
 	writeSome("timeout_ms", x.TimeoutMS, e, writeInt)
+	writeSome("retry_empty", x.RetryEmpty, e, writeBool)
 	e.ObjEnd()
 }
 
@@ -1610,8 +1614,10 @@ func (x *ReadinessRequest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = x.Scope.Decode(d, m)
 		case "timeout_ms":
 			o.err = readInt(&x.TimeoutMS, d, m)
+		case "retry_empty":
+			o.err = readBool(&x.RetryEmpty, d, m)
 		default:
-			o.unknown(d, m, "scope timeout_ms")
+			o.unknown(d, m, "scope timeout_ms retry_empty")
 		}
 	}
 	return o.err

@@ -11,6 +11,8 @@ type Envelope struct {
 	// Now is RFC 3339, in UTC: the host's clock, virtual under replay.
 	Now    string  `json:"now"`
 	Resume *Resume `json:"resume,omitempty"`
+	// Again is set on a write of an event that the backend has had before, and of which it kept nothing.
+	Again bool `json:"again,omitempty"`
 	// Items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the
 	// manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown.
 	// 0: the host says nothing.

@@ -47,6 +47,10 @@ type ReadinessRequest struct {
 	Scope MemoryScope `json:"scope"`
 	// TimeoutMS is how long to wait for ready; 0 means one look.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// RetryEmpty sends the events once more of which the backend kept nothing (event_ids.empty): from the archive,
+	// where it has them; the others are listed as failed, and are sent when they are recorded again. What the backend
+	// kept a part of may be doubled.
+	RetryEmpty bool `json:"retry_empty,omitempty"`
 }
 
 // ReadinessMarkers is the body of a guest's readiness operation.

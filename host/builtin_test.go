@@ -16,10 +16,18 @@ import (
 // builtin opens a slot with a built-in provider.
 func builtin(t *testing.T, name, block string) *Slot {
 	t.Helper()
+	return builtinWith(t, name, block)
+}
+
+func builtinWith(t *testing.T, name, block string, changes ...func(*Options, *ProviderConfig)) *Slot {
+	t.Helper()
 	m, ok := plugins.Find(name)
 	require.True(t, ok)
-	return openSlot(t, open(t, Options{}), ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin",
-		Block: abi.Raw(block)})
+	o, p := Options{}, ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}
+	for _, change := range changes {
+		change(&o, &p)
+	}
+	return openSlot(t, open(t, o), p)
 }
 
 func said(id, at, text string) *abi.MemoryEvent {

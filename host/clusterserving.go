@@ -48,6 +48,7 @@ type servedConfig struct {
 	ReadOnlyTestSessions bool        `json:"read_only_test_sessions,omitempty"`
 	Feedback             bool        `json:"feedback,omitempty"`
 	NoLookup             bool        `json:"no_lookup,omitempty"`
+	RetryEmpty           string      `json:"retry_empty,omitempty"`
 	Tokenizer            string      `json:"tokenizer,omitempty"`
 }
 
@@ -56,14 +57,14 @@ func servedConfigOf(p *Provider) servedConfig {
 	return servedConfig{Name: c.Name, Word: c.Word, SHA256: p.module.SHA256, Source: c.Source, Signer: c.Signer,
 		Block: c.Block, Profile: c.Profile, Frame: c.Frame, Namespace: c.Namespace, AgentScoped: c.AgentScoped,
 		TestSessions: c.TestSessions, ReadOnlyTestSessions: c.ReadOnlyTestSessions, Feedback: c.Feedback,
-		NoLookup: c.NoLookup, Tokenizer: c.Tokenizer}
+		NoLookup: c.NoLookup, RetryEmpty: c.RetryEmpty, Tokenizer: c.Tokenizer}
 }
 
 func (c *servedConfig) providerConfig(module []byte, secrets map[string]Secret) ProviderConfig {
 	return ProviderConfig{Name: c.Name, Word: c.Word, Module: module, Source: c.Source, Signer: c.Signer, Block: c.Block,
 		Profile: c.Profile, Frame: c.Frame, Namespace: c.Namespace, AgentScoped: c.AgentScoped,
 		TestSessions: c.TestSessions, ReadOnlyTestSessions: c.ReadOnlyTestSessions, Feedback: c.Feedback,
-		NoLookup: c.NoLookup, Tokenizer: c.Tokenizer, Secrets: secrets}
+		NoLookup: c.NoLookup, RetryEmpty: c.RetryEmpty, Tokenizer: c.Tokenizer, Secrets: secrets}
 }
 
 func servingRef() fleet.Ref { return fleet.Ref{Table: tableShared, Key: []byte(sharedServing)} }

@@ -28,6 +28,8 @@ const (
 	send       action = "send"
 	sendRest   action = "send rest"
 	sendWarned action = "send, warn"
+	// sendAgain sends an event of which the backend kept nothing once more.
+	sendAgain action = "send again"
 	// oneByOne gives the write lock back and records the events of the batch one at a time.
 	oneByOne action = "one by one"
 )
@@ -38,6 +40,8 @@ type facts struct {
 	hash                   contentHash
 	// known is the ledger's record; nil if it has none.
 	known *ledgerEntry
+	// retry: the backend kept nothing of the event, and it is to be sent again.
+	retry bool
 	// history says why the ledger may have no record of an event that was recorded, if it may: trimmedByRetention,
 	// trimmedByLoss, or 0. canFind reports whether the provider can look events up.
 	history byte
@@ -56,6 +60,8 @@ type facts struct {
 //	was forgotten                              refuse       refuse
 //	is in the ledger with other content        conflict     conflict
 //	is in the ledger and arrived               repeat       repeat
+//	is in the ledger, nothing was kept of it   repeat       repeat
+//	  and it is to be sent again               send again   one by one
 //	is in the ledger as lost                   send         send
 //	is in the ledger as failed                 send         send
 //	is in the ledger as sent, no receipt       settle       one by one
@@ -88,6 +94,8 @@ func decide(f *facts, batch bool) action {
 		return refuseOther
 	case f.known != nil && (f.known.state == deliveryLost || f.known.state == deliveryFailed):
 		return send
+	case f.retry:
+		return alone(sendAgain)
 	case f.known != nil && f.known.uncertain():
 		return alone(settle)
 	case f.known != nil:
@@ -128,6 +136,7 @@ func (w *write) gather(ctx context.Context, e *abi.MemoryEvent) (f *facts, err e
 	}
 	space := w.state.Space()
 	if f.known, err = h.ledgerRecord(ctx, space, e.EventID); err != nil || f.known != nil {
+		f.retry = f.known != nil && p.retries(f.known)
 		return f, err
 	}
 	why, err := h.store.Record(ctx, tableTrimmed, space[:])

@@ -32,10 +32,13 @@ func TestDecideIsItsTable(t *testing.T) {
 		return []*facts{{hash: same, history: trimmedByLoss, canFind: true, lookup: &abi.FindEventAnswer{Found: found}}}
 	}
 	rows := map[string][]*facts{
-		"is of a test session":                   {{testSession: true}, {testSession: true, forgotten: true}},
-		"was forgotten":                          {{forgotten: true}, {forgotten: true, known: &ledgerEntry{hash: same}}},
-		"is in the ledger with other content":    {{known: record(deliveryReceived, abi.StatusCommitted)[0].known}},
-		"is in the ledger and arrived":           arrived,
+		"is of a test session":                     {{testSession: true}, {testSession: true, forgotten: true}},
+		"was forgotten":                            {{forgotten: true}, {forgotten: true, known: &ledgerEntry{hash: same}}},
+		"is in the ledger with other content":      {{known: record(deliveryReceived, abi.StatusCommitted)[0].known}},
+		"is in the ledger and arrived":             arrived,
+		"is in the ledger, nothing was kept of it": record(deliveryEmpty, abi.StatusNotRetained),
+		"and it is to be sent again": {{hash: same, retry: true,
+			known: record(deliveryAgain, abi.StatusCommitted)[0].known}},
 		"is in the ledger as lost":               record(deliveryLost, abi.StatusUncertain),
 		"is in the ledger as failed":             record(deliveryFailed, abi.StatusCommitted),
 		"is in the ledger as sent, no receipt":   record(deliverySent, ""),

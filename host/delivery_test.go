@@ -353,7 +353,7 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 		status    abi.WriteStatus
 		duplicate bool
 	}{"1": {abi.StatusCommitted, true}, "2": {abi.StatusQueued, false}, "3": {abi.StatusQueued, false},
-		"4": {abi.StatusCommitted, true}} {
+		"4": {abi.StatusNotRetained, true}} {
 		got, duplicate := status(id)
 		assert.Equal(t, want.status, got, id)
 		assert.Equal(t, want.duplicate, duplicate, id)
@@ -377,7 +377,7 @@ func TestADegradedProviderHasWhatItDoesNotName(t *testing.T) {
 	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessDegraded, r.Status)
-	for id, want := range map[string]abi.WriteStatus{"e1": abi.StatusCommitted, "e2": abi.StatusQueued,
+	for id, want := range map[string]abi.WriteStatus{"e1": abi.StatusNotRetained, "e2": abi.StatusQueued,
 		"e3": abi.StatusCommitted} {
 		receipt, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)

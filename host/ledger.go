@@ -45,6 +45,10 @@ const (
 	// deliveryLost and deliveryFailed: readiness proved that it never arrived. Recorded again, it is sent again.
 	deliveryLost   delivery = 'l'
 	deliveryFailed delivery = 'f'
+	// deliveryEmpty: it arrived, and the backend kept nothing of it. Readiness lists it until somebody decides.
+	deliveryEmpty delivery = 'e'
+	// deliveryAgain: it was empty, and somebody wants it sent again. Recorded again, it is.
+	deliveryAgain delivery = 'a'
 )
 
 // ledgerEntry is what the delivery ledger keeps of an event.
@@ -67,7 +71,11 @@ func (e *ledgerEntry) uncertain() bool {
 
 // unseen reports whether it is not yet known that the event can be retrieved.
 func (e *ledgerEntry) unseen() bool {
-	if e.state != deliveryReceived {
+	switch e.state {
+	case deliveryEmpty:
+		return false
+	case deliveryReceived:
+	default:
 		return true
 	}
 	switch e.receipt.Status {
@@ -180,6 +188,11 @@ func putLedger(b *state.Batch, sc *scopeState, space state.Space, eventID string
 	} else {
 		b.DeleteRecord(tableUnseen, key)
 	}
+	if e.state == deliveryEmpty {
+		b.PutRecord(tableEmpty, key, []byte{})
+	} else {
+		b.DeleteRecord(tableEmpty, key)
+	}
 }
 
 // dropLedger adds the removal of an event's record.
@@ -187,12 +200,13 @@ func dropLedger(b *state.Batch, space state.Space, eventID string) {
 	key := ledgerKey(space, eventID)
 	b.DeleteRecord(tableLedger, key)
 	b.DeleteRecord(tableUnseen, key)
+	b.DeleteRecord(tableEmpty, key)
 }
 
 // forgetLedger adds the removal of every record of a space to a batch.
 func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Space) error {
 	b.DeleteRecord(tableTrimmed, space[:])
-	for _, table := range []state.Table{tableLedger, tableUnseen} {
+	for _, table := range []state.Table{tableLedger, tableUnseen, tableEmpty} {
 		err := h.eachRecord(ctx, table, space[:], func(r state.KeyValue) error {
 			b.DeleteRecord(table, r.Key)
 			return nil
@@ -209,7 +223,7 @@ func (h *Host) forgetLedger(ctx context.Context, b *state.Batch, space state.Spa
 const sweepStep = 32
 
 // sweepLedger adds to a batch the removal of receipts that are older than the retention. What is not seen yet stays,
-// however old. A scope of which something was dropped is noted, so that an event it no longer knows is looked up in the
+// however old, and so does what the backend kept nothing of. A scope of which something was dropped is noted, so that an event it no longer knows is looked up in the
 // backend before it is taken for new.
 func (h *Host) sweepLedger(ctx context.Context, b *state.Batch) error {
 	keep := h.options.LedgerRetention
@@ -225,7 +239,7 @@ func (h *Host) sweepLedger(ctx context.Context, b *state.Batch) error {
 	before := h.now().Add(-keep)
 	for _, r := range records {
 		e, err := decodeLedgerEntry(r.Value)
-		if err != nil || e.unseen() || !e.sentAt.Before(before) {
+		if err != nil || e.unseen() || e.state == deliveryEmpty || !e.sentAt.Before(before) {
 			continue
 		}
 		space := state.Space(r.Key)

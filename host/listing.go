@@ -249,7 +249,7 @@ func (e *ledgerEntry) listed(eventID string) ListedEvent {
 		l.State = EventSent
 	case deliveryLost:
 		l.State = EventLost
-	case deliveryFailed:
+	case deliveryFailed, deliveryAgain:
 		l.State = EventFailed
 	default:
 		l.State = string(e.receipt.Status)

@@ -189,6 +189,10 @@ type ProviderConfig struct {
 	// NoLookup sends an event that the data folder does not know without a look into the backend first, in scopes that
 	// the backend had before the folder did.
 	NoLookup bool
+	// RetryEmpty is RetryOnce or RetryNever, the default: whether an event of which the backend kept nothing is sent
+	// again when it is recorded again. A second try can double what was kept of a part, and costs model calls that a
+	// comparison would not count alike.
+	RetryEmpty string
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope
 	// Smoke reports whether a swap tries the provider out before it serves: SmokeAuto when no verdict is stored for this

@@ -26,7 +26,7 @@ const (
 // outstanding is how far an event is from being in memory.
 func (e *ledgerEntry) outstanding() outstanding {
 	switch e.state {
-	case deliveryLost, deliveryFailed:
+	case deliveryLost, deliveryFailed, deliveryAgain:
 		return outstandingLost
 	case deliverySent:
 		return outstandingPending

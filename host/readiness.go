@@ -27,6 +27,11 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 		if err := r.Validate(); err != nil {
 			return nil, inOperation(abi.OpReadiness, err)
 		}
+		if r.RetryEmpty {
+			if err := s.retryEmpty(ctx, r.Scope); err != nil {
+				return nil, err
+			}
+		}
 		wait := s.host.waiting(time.Duration(r.TimeoutMS) * time.Millisecond)
 		for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
 			ready, err := s.lookReady(ctx, r)
@@ -79,7 +84,7 @@ func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) 
 			Unknown: []string{}},
 		Warnings: []string{fmt.Sprintf("readiness_failing: %s: %s", e.Code, e.Message)}}
 	u.report(ready, o.provider.has(abi.OpFindEvent))
-	return ready, nil
+	return ready, o.listEmpty(ctx, ready)
 }
 
 // received are the events of which only the provider can say whether they have arrived.
@@ -147,7 +152,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	o.askUncertain(ctx, u)
 	o.learn(ctx, u, ready)
 	u.report(ready, o.provider.has(abi.OpFindEvent))
-	return ready, nil
+	return ready, o.listEmpty(ctx, ready)
 }
 
 // complete gives every list of an answer a value.
@@ -237,8 +242,8 @@ func (o *operation) askUncertain(ctx context.Context, u *unseen) {
 	}
 }
 
-// learn stores what the guest said. Events that it calls lost or failed may be sent again. Empty ones have arrived; so
-// have those that it does not name, if the status is ready or degraded.
+// learn stores what the guest said. Events that it calls lost or failed may be sent again. Of empty ones nothing was
+// kept (empty.go). Those that it does not name have arrived, if the status is ready or degraded.
 func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendReadiness) {
 	named := map[string]bool{}
 	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,
@@ -265,7 +270,9 @@ func (o *operation) learn(ctx context.Context, u *unseen, ready *abi.BackendRead
 			none := int64(0)
 			next.receipt = seenReceipt(known.receipt)
 			next.receipt.StoredCount = &none
+			next.receipt.Status = abi.StatusNotRetained
 			next.receipt.Warnings = append(next.receipt.Warnings, warnEmptied)
+			next.state = deliveryEmpty
 		case ready.Status == abi.ReadinessReady || ready.Status == abi.ReadinessDegraded:
 			next.receipt = seenReceipt(known.receipt)
 		default:
@@ -341,7 +348,7 @@ func (u *unseen) report(ready *abi.BackendReadiness, canAsk bool) {
 		case e.state == deliveryLost:
 			add(&ready.EventIDs.Lost, id)
 			failed = true
-		case e.state == deliveryFailed:
+		case e.state == deliveryFailed, e.state == deliveryAgain:
 			add(&ready.EventIDs.Failed, id)
 			failed = true
 		case e.uncertain():

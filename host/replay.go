@@ -244,7 +244,7 @@ func (p *player) open(ctx context.Context) error {
 	}
 	config := ProviderConfig{Name: l.Provider, Word: l.Word, Module: wasm, Source: l.Module.Source, Block: l.Config,
 		Profile: l.Profile, Frame: cmp.Or(l.Frame, abi.FrameFull), Namespace: l.Namespace, AgentScoped: l.AgentScoped,
-		TestSessions: l.TestSessions, NoLookup: l.NoLookup, Tokenizer: l.Tokenizer, Scope: l.Scope,
+		TestSessions: l.TestSessions, NoLookup: l.NoLookup, RetryEmpty: l.RetryEmpty, Tokenizer: l.Tokenizer, Scope: l.Scope,
 		Secrets: map[string]Secret{}}
 	for _, secret := range l.Secrets {
 		// Never sent: no request is. It takes the place of what the module's manifest asks for.

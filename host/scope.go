@@ -25,6 +25,7 @@ const (
 	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
 	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
 	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey, outstanding: what is not seen yet
+	tableEmpty      state.Table = "empty"      // space, event id -> nothing: of what the backend kept nothing
 	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (settle.go), 1 byte
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord

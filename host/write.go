@@ -67,6 +67,8 @@ type pendingWrite struct {
 	at    int
 	// resume is set if a part of it has arrived already.
 	resume *abi.Resume
+	// again is the ledger's record of an event of which the backend kept nothing, and which is sent again.
+	again *ledgerEntry
 	// warning goes into its receipt.
 	warning string
 }
@@ -246,6 +248,9 @@ func (w *write) sort(ctx context.Context) error {
 		case sendRest:
 			next.resume = &abi.Resume{Missing: f.lookup.Missing, Markers: []string{}}
 			w.sending = append(w.sending, next)
+		case sendAgain:
+			next.again = f.known
+			w.sending = append(w.sending, next)
 		case sendWarned:
 			next.warning = f.mayDouble()
 			w.sending = append(w.sending, next)
@@ -284,7 +289,8 @@ func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 	if len(w.sending) == 1 {
 		w.Op = abi.OpRecordEvent
 		one, receipt := w.sending[0], new(abi.WriteReceipt)
-		err := w.enterWith(ctx, &abi.Envelope{Resume: one.resume, Body: abi.Marshal(one.event)}, receipt)
+		err := w.enterWith(ctx, &abi.Envelope{Resume: one.resume, Again: one.again != nil,
+			Body: abi.Marshal(one.event)}, receipt)
 		return []abi.ReceiptOrError{{Receipt: receipt}}, err
 	}
 	w.Op = abi.OpRecordEvents
@@ -338,17 +344,30 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 			}
 			w.slot.host.uncertainEvents.Add(1)
 			w.answers[one.at].Receipt = w.uncertainReceipt(one.event.EventID, nil, breach) // the ledger has it as sent
-			w.accepted = append(w.accepted, one.event)
+			w.accept(one)
 			received[i].Receipt = nil
 			continue
 		}
 		w.complete(r.Receipt, one.event)
-		w.accepted = append(w.accepted, one.event)
-		putLedger(batch, w.scope, w.state.Space(), one.event.EventID,
-			&ledgerEntry{hash: one.hash, state: deliveryReceived, sentAt: now, session: one.event.SessionID,
-				receipt: r.Receipt})
+		w.accept(one)
+		entry := &ledgerEntry{hash: one.hash, state: deliveryReceived, sentAt: now, session: one.event.SessionID,
+			receipt: r.Receipt}
+		if one.again != nil {
+			r.Receipt.Warnings = append(r.Receipt.Warnings, warnSentAgain)
+		}
+		if r.Receipt.Status == abi.StatusNotRetained && w.provider.has(abi.OpReadiness) {
+			entry.state = deliveryEmpty
+		}
+		putLedger(batch, w.scope, w.state.Space(), one.event.EventID, entry)
 	}
 	return nil
+}
+
+// accept notes that the provider has an event, or may have it. One that is sent again is in the archive already.
+func (w *write) accept(one pendingWrite) {
+	if one.again == nil {
+		w.accepted = append(w.accepted, one.event)
+	}
 }
 
 // inDoubt reports whether a write that ended with e may have arrived, in whole or in part.
@@ -362,7 +381,7 @@ func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 	switch {
 	case w.inDoubt(e):
 		w.slot.host.uncertainEvents.Add(1)
-		w.accepted = append(w.accepted, one.event)
+		w.accept(one)
 		return w.doubted(e)
 	case w.Noted:
 		dropLedger(&w.state.Batch, w.state.Space(), one.event.EventID)
@@ -381,7 +400,10 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	if !w.inDoubt(e) {
 		var b state.Batch
 		for _, one := range w.sending {
-			if one.resume == nil {
+			switch {
+			case one.again != nil:
+				putLedger(&b, w.scope, w.state.Space(), one.event.EventID, one.again)
+			case one.resume == nil:
 				dropLedger(&b, w.state.Space(), one.event.EventID)
 			}
 		}
@@ -391,12 +413,12 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 		return e
 	}
 	w.slot.host.uncertainEvents.Add(int64(len(w.sending)))
-	events := make([]*abi.MemoryEvent, len(w.sending))
-	for i, one := range w.sending {
-		events[i] = one.event
+	w.accepted = nil
+	for _, one := range w.sending {
+		w.accept(one)
 	}
 	// perhaps the caller does not record them again
-	if err := w.commitArchived(ctx, new(state.Batch), moreFollow, events...); err != nil {
+	if err := w.commitArchived(ctx, new(state.Batch), moreFollow, w.accepted...); err != nil {
 		w.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
 	}
 	switch {

@@ -20,6 +20,8 @@ type Call struct {
 	Now string
 	// Resume is set when a write that was partial is to be finished.
 	Resume *abi.Resume
+	// Again is set on a write of an event of which the backend kept nothing the first time.
+	Again bool
 	// AskItems is the host's wish for the number of items that a retrieval asks the backend for; 0: it has none.
 	// ItemsFor uses it.
 	AskItems int64
@@ -34,7 +36,7 @@ type Call struct {
 func NewCall(host Host, e *abi.Envelope) *Call {
 	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly,
 		DeadlineMS: e.DeadlineMS,
-		Now:        e.Now, Resume: e.Resume, AskItems: e.Items, host: host, body: e.Body}
+		Now:        e.Now, Resume: e.Resume, Again: e.Again, AskItems: e.Items, host: host, body: e.Body}
 }
 
 // ItemsFor is how many items a retrieval asks its backend for: the budget's max_items, else the number that the host

@@ -70,6 +70,7 @@ type Load struct {
 	AgentScoped  bool      `json:"agent_scoped,omitempty"`
 	TestSessions []string  `json:"test_sessions,omitempty"`
 	NoLookup     bool      `json:"no_lookup,omitempty"`
+	RetryEmpty   string    `json:"retry_empty,omitempty"`
 	Tokenizer    string    `json:"tokenizer"`
 	// Scope is the configured scope, which was set up before the provider served.
 	Scope *abi.MemoryScope `json:"scope,omitempty"`

@@ -169,11 +169,14 @@ func (a *app) showInventory(i *abi.Inventory) error {
 
 const readinessHelp = `Asks whether what was recorded in a scope can be retrieved by now. With --timeout it waits for that.
 
+Events that arrived, and of which the backend kept nothing, are listed as empty until somebody decides: its model failed, or there was nothing to remember. --retry sends them once more: from the archive (memory.archive), where it has them, otherwise when they are recorded again. What was kept of a part may be doubled.
+
 The exit code is 0 for ready and degraded, 3 while something is pending, and 1 when something failed or was lost, or the provider cannot tell.`
 
 func (a *app) readinessCommand() *cobra.Command {
 	var f scopeFlags
 	var timeout time.Duration
+	var retry bool
 	cmd := &cobra.Command{
 		Use: "readiness", Short: "Ask whether what was recorded has arrived", Long: readinessHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -184,7 +187,8 @@ func (a *app) readinessCommand() *cobra.Command {
 				return err
 			}
 			return a.withDoor(cmd.Context(), func(ctx context.Context, d *door) error {
-				r, err := d.Readiness(ctx, &abi.ReadinessRequest{Scope: f.scope(), TimeoutMS: timeout.Milliseconds()})
+				r, err := d.Readiness(ctx, &abi.ReadinessRequest{Scope: f.scope(), TimeoutMS: timeout.Milliseconds(),
+					RetryEmpty: retry})
 				if err != nil {
 					return err
 				}
@@ -194,6 +198,7 @@ func (a *app) readinessCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait for ready, as 30s; 0 is one look")
+	cmd.Flags().BoolVar(&retry, "retry", false, "send events once more of which the backend kept nothing")
 	return cmd
 }
 

@@ -265,7 +265,7 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 		AgentScoped: c.Memory.AgentScoped, Tokenizer: c.Memory.Tokenizer, Feedback: c.Memory.Feedback,
 		Secrets: map[string]host.Secret{}}
 	p.ReadOnlyTestSessions = c.Memory.ReadOnlyTestSessions
-	p.NoLookup = !c.Memory.LookupExisting
+	p.NoLookup, p.RetryEmpty = !c.Memory.LookupExisting, c.Memory.RetryEmpty
 	if p.ReadOnlyTestSessions {
 		p.TestSessions = c.Memory.TestSessions
 	}

@@ -150,27 +150,37 @@ func (m *mutation) dream() error {
 	return err
 }
 
-// deriveAgain says an event's observed messages once more: Honcho has no call that derives a message again. They go
-// into a session beside their own, so that neither the prompt's messages nor a summary has them twice; message search
-// may find both.
 func (m *mutation) deriveAgain() error {
 	event, session := m.params.need("event_id"), m.params.text("session_id")
-	err := m.checked("event_id", "session_id")
-	if err != nil {
+	if err := m.checked("event_id", "session_id"); err != nil {
 		return err
 	}
-	found, _, err := m.search(event, session)
-	m.receipt.Status = "no_change"
+	_, stored, err := m.backend.deriveAgain(event, session)
+	if m.receipt.Status = "no_change"; len(stored) > 0 {
+		m.receipt.Status = "applied"
+	}
+	for i := range stored {
+		m.receipt.NativeIDs = append(m.receipt.NativeIDs, stored[i].id)
+	}
+	return err
+}
+
+// deriveAgain says an event's observed messages once more: Honcho has no call that derives a message again. They go
+// into a session beside their own, so that neither the prompt's messages nor a summary has them twice; message search
+// may find both. stored are the new messages, none where Honcho does not have the event or nobody in it is observed;
+// into is their session.
+func (b *backend) deriveAgain(event, session string) (into string, stored []message, err error) {
+	found, _, err := b.search(event, session)
 	if err != nil || len(found) == 0 {
-		return err
+		return "", nil, err
 	}
-	w, err := newWriter(m.backend)
+	w, err := newWriter(b)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	var pieces []piece
 	for _, said := range found {
-		if m.observed(said.peer) {
+		if b.observed(said.peer) {
 			pieces = append(pieces, piece{event: event, number: said.piece, observed: true, body: wire.Object{
 				"peer_id", said.peer, "content", said.content, "created_at", said.createdAt,
 				"metadata", wire.At(said.raw, "metadata")}})
@@ -180,23 +190,21 @@ func (m *mutation) deriveAgain() error {
 	if session == "" {
 		session = native
 	}
+	into = b.again(native)
 	for len(pieces) > 0 {
 		n := min(len(pieces), postLimit)
-		stored, failed := w.post(m.again(native), pieces[:n])
+		some, failed := w.post(into, pieces[:n])
 		if failed != nil {
-			return failed
+			return into, stored, failed
 		}
-		for _, s := range stored {
-			m.receipt.NativeIDs = append(m.receipt.NativeIDs, s.id)
-		}
-		m.receipt.Status, pieces = "applied", pieces[n:]
-		w.count(m.again(native), session, int64(n))
+		stored, pieces = append(stored, some...), pieces[n:]
+		w.count(into, session, int64(n))
 	}
-	if m.receipt.Status != "applied" {
-		return nil
+	if len(stored) == 0 {
+		return into, nil, nil
 	}
 	w.told[native] = "" // what is derived now counts for it
-	return w.close()
+	return into, stored, w.close()
 }
 
 // optionalSession is the native id of the session that is named, nil where none is.

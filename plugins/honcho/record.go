@@ -17,6 +17,12 @@ const postLimit = 100
 // uncertain: it may have it.
 // Source: Honcho POST /v3/workspaces/{ws}/sessions/{s}/messages, which has no idempotency.
 func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	if b.Again {
+		receipt, err := recordAgain(b, e)
+		if receipt != nil || err != nil {
+			return receipt, err
+		}
+	}
 	w, err := newWriter(b)
 	if err != nil {
 		return nil, err
@@ -30,6 +36,24 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		return nil, job.err
 	}
 	return job.receipt, w.close()
+}
+
+// recordAgain has an event derived again from which nothing was derived: its messages are there, and sending the event
+// would double them. The receipt is nil where Honcho does not have them.
+func recordAgain(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+	into, stored, err := b.deriveAgain(e.EventID, e.SessionID)
+	if err != nil || len(stored) == 0 {
+		return nil, err
+	}
+	m := marker{sentAt: b.Now, session: into, event: e.EventID, rows: int64(len(stored))}
+	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsFinal,
+		StoredCount: sdk.Ptr(int64(len(stored))), Trace: b.trace("messages")}
+	for i := range stored {
+		m.tokens += stored[i].tokens
+		r.NativeIDs = append(r.NativeIDs, stored[i].id)
+	}
+	r.Markers, r.Trace.NativeIDs = []string{m.String()}, r.NativeIDs
+	return r, nil
 }
 
 // recordEvents is recordEvent for each, in order. Events that follow each other in a session share calls of up to 100

@@ -152,7 +152,7 @@ func TestAModuleOverTheLimitIsAnErrorAndChangesNothing(t *testing.T) {
 	write(t, root, "plugins/mem0/main.go", "package main\n\nfunc main() {}\n")
 
 	results, err := builderFor(root, &fakeCompiler{id: "tc", padding: SizeLimit}).Build(t.Context(), modulesOf(t, root))
-	assert.ErrorContains(t, err, "toolchain: module mem0 has 409654 bytes, want at most 409600 (400 KB)")
+	assert.ErrorContains(t, err, "toolchain: module mem0 has 524342 bytes, want at most 524288 (512 KB)")
 	assert.ErrorContains(t, CheckLock(root), "mem0: sources changed")
 
 	var table bytes.Buffer

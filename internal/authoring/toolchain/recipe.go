@@ -12,7 +12,7 @@ import (
 
 const (
 	// SizeLimit is the most bytes that a first-party module may have.
-	SizeLimit = 400 * 1024
+	SizeLimit = 512 * 1024
 
 	// ManifestSection is the custom section that carries manifest.json.
 	ManifestSection = "memhost.manifest"

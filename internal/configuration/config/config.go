@@ -83,6 +83,8 @@ type Memory struct {
 	Feedback bool `koanf:"feedback"`
 	// LookupExisting looks an event that the data folder does not know up in a backend that knows the scope.
 	LookupExisting bool `koanf:"lookup_existing"`
+	// RetryEmpty is never or once: whether what the backend kept nothing of is sent again when it is recorded again.
+	RetryEmpty string `koanf:"retry_empty"`
 	// Archive keeps every recorded event word for word, out of every provider's reach.
 	Archive bool `koanf:"archive"`
 	// Shadows are providers that get every write too, and are asked ShadowPercent of the retrievals. A new one begins at

@@ -33,7 +33,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	assert.Equal(t, abi.MemoryScope{RunID: "default", PersonaID: "default"}, c.Scope())
 	assert.Equal(t, config.Memory{Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
-		LookupExisting: true, Shadows: []string{}, ShadowPercent: 20, ShadowFrom: "archive"}, c.Memory)
+		LookupExisting: true, RetryEmpty: "never", Shadows: []string{}, ShadowPercent: 20, ShadowFrom: "archive"}, c.Memory)
 	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000, Page: "on"},
 		c.Server)
 	assert.Equal(t, config.Data{Dir: filepath.Join("/xdg", "memhost"), Durability: "power",

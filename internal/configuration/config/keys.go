@@ -105,6 +105,9 @@ func keys() []key {
 		{path: "memory.lookup_existing", kind: aTruth, def: true,
 			doc: "Looks up what a new data folder does not know in a backend that had the scope before, so that nothing is " +
 				"doubled."},
+		{path: "memory.retry_empty", kind: aChoice, def: "never", choices: []string{"never", "once"},
+			doc: "Whether an event of which the backend kept nothing is sent once more when it is recorded again. A second " +
+				"try can double what was kept of a part, and costs model calls; an evaluation never does it."},
 		{path: "memory.archive", kind: aTruth, def: false, doc: "Keeps every recorded event word for word in the data " +
 			"folder, out of every provider's reach, for moving to another memory."},
 		{path: "memory.shadows", kind: aList, def: []string{},

@@ -1,0 +1,147 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// Events that arrived, and of which the backend kept nothing: its model answered what it could not read, its embedder
+// failed, or there was nothing to remember. From outside these look alike. So the ledger keeps them as empty, readiness
+// lists them, and a person or the configuration decides whether they are sent again.
+
+// Values of ProviderConfig.RetryEmpty.
+const (
+	RetryNever = "never"
+	RetryOnce  = "once"
+)
+
+const (
+	warnSentAgain = "sent_again: the backend kept nothing of it the first time, and got it once more"
+	warnEmptyMore = "empty_more: the backend kept nothing of %d more events"
+	warnEmpty     = "kept_nothing: the backend kept nothing of %d events; memhost readiness --retry sends them again"
+)
+
+// emptyMost is how many such events an answer lists.
+const emptyMost = 1000
+
+// retries reports whether an event that the ledger knows is sent again when it is recorded again, because nothing was
+// kept of it.
+func (p *Provider) retries(known *ledgerEntry) bool {
+	switch known.state {
+	case deliveryAgain:
+		return true
+	case deliveryEmpty:
+		return p.config.RetryEmpty == RetryOnce && !slices.Contains(known.receipt.Warnings, warnSentAgain)
+	}
+	return false
+}
+
+// emptyEvents are the ids of the events of a space of which the backend kept nothing, the first ones by id, and how many
+// there are.
+func (h *Host) emptyEvents(ctx context.Context, space state.Space, most int) (ids []string, count int, err error) {
+	err = h.eachRecord(ctx, tableEmpty, space[:], func(r state.KeyValue) error {
+		if count++; count <= most {
+			ids = append(ids, string(r.Key[len(space):]))
+		}
+		return nil
+	})
+	return ids, count, err
+}
+
+// listEmpty adds to an answer the events of which the backend kept nothing.
+func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) error {
+	ids, count, err := o.slot.host.emptyEvents(ctx, o.state.Space(), emptyMost)
+	if err != nil || count == 0 {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.Contains(ready.EventIDs.Empty, id) {
+			ready.EventIDs.Empty = append(ready.EventIDs.Empty, id)
+		}
+	}
+	ready.Warnings = append(ready.Warnings, fmt.Sprintf(warnEmpty, count))
+	if more := count - len(ids); more > 0 {
+		ready.Warnings = append(ready.Warnings, fmt.Sprintf(warnEmptyMore, more))
+	}
+	return nil
+}
+
+// retryEmpty notes for each event of a scope of which the backend kept nothing that it is to be sent again, and sends
+// those that the archive has.
+//
+// Errors: read_only where the scope is; those of the store and of the archive. An event that cannot be sent stays noted:
+// readiness lists it as failed, and it is sent when it is recorded again.
+func (s *Slot) retryEmpty(ctx context.Context, scope abi.MemoryScope) error {
+	wanted, err := s.noteRetry(ctx, scope)
+	if err != nil || len(wanted) == 0 || !s.host.archive.On {
+		return err
+	}
+	var events []*abi.MemoryEvent
+	err = s.host.archive.EachAfter(ctx, 0, func(_ *archive.Entry, e *abi.MemoryEvent) error {
+		if wanted[e.EventID] && e.RunID == scope.RunID && e.UserID == scope.PersonaID {
+			events = append(events, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{e})
+	}
+	return nil
+}
+
+// noteRetry is the part of retryEmpty that changes the ledger. It returns the events' ids.
+func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map[string]bool, err error) {
+	ctx, o, err := s.begin(ctx, abi.OpReadiness)
+	if err != nil {
+		return nil, err
+	}
+	defer o.end(&err)
+	sc, err := o.provider.scopeOf(scope)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.at(ctx, sc); err != nil {
+		return nil, err
+	}
+	permit, err := o.admit(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	if permit == nil {
+		return nil, inOperation(abi.OpReadiness, s.refusal("nothing is sent again"))
+	}
+	defer permit.Release()
+	h, space := s.host, o.state.Space()
+	ids, _, err := h.emptyEvents(ctx, space, unseenMost)
+	if err != nil {
+		return nil, err
+	}
+	wanted = map[string]bool{}
+	u := &unseen{entries: map[string]*ledgerEntry{}}
+	var changed []amendment
+	for _, id := range ids {
+		known, err := h.ledgerRecord(ctx, space, id)
+		if err != nil {
+			return nil, err
+		}
+		if known == nil || known.state != deliveryEmpty {
+			continue
+		}
+		next := *known
+		next.state = deliveryAgain
+		u.entries[id] = known
+		changed, wanted[id] = append(changed, amendment{id, &next}), true
+	}
+	for some := range slices.Chunk(changed, amendMost) {
+		o.amend(ctx, u, some...)
+	}
+	return wanted, nil
+}

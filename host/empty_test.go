@@ -1,0 +1,137 @@
+package host
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// emptied is a slot before a MemOS whose model answered in prose, so that nothing was kept of event e.
+func emptied(t *testing.T, mode string, options ...func(*Options, *ProviderConfig)) (*Slot, *memos.Server) {
+	t.Helper()
+	fake := memos.New(memos.Options{})
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	s := builtinWith(t, "memos", `{"url":"`+server.URL+`","graph_store":"neo4j","add_mode":"`+mode+`"}`, options...)
+	fake.Break(memos.Faults{LLMProse: true})
+	_, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+	require.NoError(t, err)
+	fake.Break(memos.Faults{})
+	return s, fake
+}
+
+func readiness(t *testing.T, s *Slot, retry bool) *abi.BackendReadiness {
+	t.Helper()
+	ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"},
+		TimeoutMS: 10_000, RetryEmpty: retry})
+	require.NoError(t, err)
+	return ready
+}
+
+// adds counts what the backend was sent.
+func adds(fake *memos.Server) (n int) {
+	for _, r := range fake.Requests() {
+		if r.Path == "/product/add" && bytes.Contains(r.Body, []byte("Zorvex")) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestWhatKeptNothingIsToldUntilSomebodyDecides: the first look said so, later ones said ready, and a background look
+// took the answer away.
+func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
+	for _, mode := range []string{"async", "sync/fine"} {
+		t.Run(mode, func(t *testing.T) {
+			s, fake := emptied(t, mode)
+			for range 3 {
+				ready := readiness(t, s, false)
+				assert.Equal(t, []string{"e"}, ready.EventIDs.Empty)
+				assert.Contains(t, ready.Warnings, "kept_nothing: the backend kept nothing of 1 events; memhost readiness "+
+					"--retry sends them again")
+			}
+			again, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+			require.NoError(t, err)
+			assert.Equal(t, abi.StatusNotRetained, again.Status)
+			assert.True(t, again.Duplicate)
+			assert.Equal(t, 1, adds(fake), "by default it is sent once")
+
+			ready := readiness(t, s, true)
+			assert.Equal(t, []string{"e"}, ready.EventIDs.Failed, "without an archive whoever has it records it again")
+			again, err = s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+			require.NoError(t, err)
+			assert.False(t, again.Duplicate)
+			assert.Contains(t, again.Warnings, warnSentAgain)
+			ready = readiness(t, s, false)
+			assert.Equal(t, abi.ReadinessReady, ready.Status)
+			assert.Empty(t, ready.EventIDs.Empty)
+			result, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "cat", SessionID: "s2",
+				Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
+			require.NoError(t, err)
+			assert.Contains(t, result.FormattedContext, "Zorvex")
+		})
+	}
+}
+
+func TestARetrySendsWhatTheArchiveHas(t *testing.T) {
+	s, fake := emptied(t, "async", func(o *Options, _ *ProviderConfig) { o.Archive = true })
+	assert.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
+	ready := readiness(t, s, true)
+	assert.Equal(t, abi.ReadinessReady, ready.Status)
+	assert.Empty(t, append(ready.EventIDs.Empty, ready.EventIDs.Failed...))
+	assert.Equal(t, 2, adds(fake))
+	entries, _, err := s.host.archive.Read(t.Context(), 0, 10)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "it is archived once")
+}
+
+func TestRetryOnce(t *testing.T) {
+	s, fake := emptied(t, "async", func(_ *Options, p *ProviderConfig) { p.RetryEmpty = RetryOnce })
+	require.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
+	record := func() *abi.WriteReceipt {
+		receipt, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+		require.NoError(t, err)
+		return receipt
+	}
+	fake.Break(memos.Faults{LLMProse: true})
+	assert.False(t, record().Duplicate)
+	require.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty, "and empty again")
+	assert.True(t, record().Duplicate, "once")
+	assert.Equal(t, 2, adds(fake))
+}
+
+// TestARetryMeetsTheWall and changes nothing then.
+func TestARetryMeetsTheWall(t *testing.T) {
+	s, _ := emptied(t, "sync/fine")
+	_, err := s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
+	require.NoError(t, err)
+	_, err = s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"},
+		RetryEmpty: true})
+	requireCode(t, err, abi.CodeReadOnly, "nothing is sent again")
+	assert.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
+}
+
+// TestARetryThatFailsStaysNoted: a backend that refuses the second attempt loses nothing.
+func TestARetryThatFailsStaysNoted(t *testing.T) {
+	s, b, _ := scriptedSlot(t, Options{})
+	record := func(text string) (*abi.WriteReceipt, error) { return s.RecordEvent(t.Context(), event("e", text)) }
+	_, err := record("deliver a; status not_retained")
+	require.NoError(t, err)
+	readiness := func(retry bool) *abi.BackendReadiness {
+		b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+		ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: testScope, RetryEmpty: retry})
+		require.NoError(t, err)
+		return ready
+	}
+	require.Equal(t, []string{"e"}, readiness(false).EventIDs.Empty)
+	require.Equal(t, []string{"e"}, readiness(true).EventIDs.Failed)
+	b.set(func() { b.post = func(string) int { return 400 } })
+	_, err = record("deliver a; status not_retained")
+	require.Error(t, err)
+	assert.Equal(t, []string{"e"}, readiness(false).EventIDs.Failed)
+}
