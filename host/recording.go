@@ -105,7 +105,7 @@ func (p *Provider) loaded() *cassette.Load {
 	l := &cassette.Load{Module: p.runModule(), ABI: p.module.Manifest.ABI, Provider: p.name, Word: p.word,
 		ConfigHash: p.configHash(), Config: p.shownConfig(), Profile: p.config.Profile, Frame: p.config.Frame,
 		Namespace: p.config.Namespace, AgentScoped: p.config.AgentScoped, TestSessions: p.config.TestSessions,
-		NoLookup:  p.config.NoLookup, RetryEmpty: p.config.RetryEmpty,
+		NoLookup: p.config.NoLookup, RetryEmpty: p.config.RetryEmpty,
 		Tokenizer: p.tokens.Name(), Scope: p.config.Scope,
 		Limits: cassette.Limits{Memory: p.limits.MemoryBytes, HighWater: p.limits.HighWaterBytes,
 			Request: p.limits.RequestBytes, Response: p.limits.ResponseBytes}}
