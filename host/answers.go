@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/delivery"
 )
 
 // This file has the answers that the host makes to writes: receipts of its own, and what it adds to those of guests.
@@ -117,12 +118,12 @@ func (w *write) answerLate(why *abi.Error) {
 
 // stillOpen is the receipt of an event whose outcome is still unknown. After so many ms recording it again can settle
 // it; nil where nothing can.
-func (o *operation) stillOpen(known *ledgerEntry, eventID string, why *abi.Error, afterMS *int64) *abi.WriteReceipt {
+func (o *operation) stillOpen(known *delivery.Entry, eventID string, why *abi.Error, afterMS *int64) *abi.WriteReceipt {
 	var r abi.WriteReceipt
-	if known.receipt == nil {
+	if known.Receipt == nil {
 		r = *o.uncertainReceipt(eventID, nil, why)
 	} else {
-		r = *known.receipt
+		r = *known.Receipt
 		if !slices.Contains(r.Warnings, warnNoFind) {
 			r.Warnings = append(slices.Clone(r.Warnings),
 				warnUncertain+"the backend does not say yet whether it has all of it")
@@ -148,11 +149,11 @@ func errOtherContent(op, eventID string) *abi.Error {
 }
 
 // mayDouble is the warning of an event that may be stored twice now.
-func (f *facts) mayDouble() string {
-	if f.lookup != nil {
+func mayDouble(f *delivery.Facts) string {
+	if f.Lookup != nil {
 		return fmt.Sprintf(warnMayDouble, "the backend cannot tell whether it has the event")
 	}
-	return fmt.Sprintf(warnMayDouble, f.notAsked)
+	return fmt.Sprintf(warnMayDouble, f.NotAsked)
 }
 
 // consistencyOf is what a write's status says of consistency.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,7 +109,7 @@ func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
 	s := netSlot(t, server.URL, Options{})
 	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
 	requireCode(t, err, abi.CodeUnavailable, "is the backend running")
-	known, err := s.host.ledgerRecord(context.Background(), spaceOf(t, s), "e")
+	known, err := s.host.ledger.Entry(context.Background(), spaceOf(t, s), "e")
 	require.NoError(t, err)
 	assert.Nil(t, known)
 }
@@ -270,10 +271,10 @@ func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
 func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
 	s, _, _ := scriptedSlot(t, Options{})
 	told(t, s, "e", "echo x")
-	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, ledgerHead), "{not a receipt"...),
-		make([]byte, ledgerHead)} {
+	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, 41), "{not a receipt"...),
+		make([]byte, 41)} {
 		var b state.Batch
-		b.PutRecord(tableLedger, ledgerKey(spaceOf(t, s), "e"), damage)
+		b.PutRecord(delivery.TableEntries, delivery.Key(spaceOf(t, s), "e"), damage)
 		_, err := s.host.store.Commit(context.Background(), &b)
 		require.NoError(t, err)
 		_, err = s.RecordEvent(context.Background(), event("e", "echo x"))
@@ -297,7 +298,7 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 		told(t, s, fmt.Sprint("new ", i), "deliver a")
 	}
 	kept := 0
-	require.NoError(t, s.host.eachRecord(ctx, tableLedger, nil, func(state.KeyValue) error { kept++; return nil }))
+	require.NoError(t, s.host.eachRecord(ctx, delivery.TableEntries, nil, func(state.KeyValue) error { kept++; return nil }))
 	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
 	sent := len(b.sent())
 	b.set(func() { b.find = answercheck.FoundPresent })

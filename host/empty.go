@@ -7,12 +7,12 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
-	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/host/internal/delivery"
 )
 
-// Events that arrived, and of which the backend kept nothing: its model answered what it could not read, its embedder
-// failed, or there was nothing to remember. From outside these look alike. So the ledger keeps them as empty, readiness
-// lists them, and a person or the configuration decides whether they are sent again.
+// This file is about events that arrived, but of which the backend kept nothing: its model gave an invalid answer, its
+// embedder failed, or there was nothing to remember. From outside these look alike. So the ledger keeps such events as
+// empty, readiness lists them, and the caller or the configuration decides whether they are sent again.
 
 // Values of ProviderConfig.RetryEmpty.
 const (
@@ -31,31 +31,19 @@ const emptyMost = 1000
 
 // retries reports whether an event that the ledger knows is sent again when it is recorded again, because nothing was
 // kept of it.
-func (p *Provider) retries(known *ledgerEntry) bool {
-	switch known.state {
-	case deliveryAgain:
+func (p *Provider) retries(known *delivery.Entry) bool {
+	switch known.State {
+	case delivery.Again:
 		return true
-	case deliveryEmpty:
-		return p.config.RetryEmpty == RetryOnce && !slices.Contains(known.receipt.Warnings, warnSentAgain)
+	case delivery.Empty:
+		return p.config.RetryEmpty == RetryOnce && !slices.Contains(known.Receipt.Warnings, warnSentAgain)
 	}
 	return false
 }
 
-// emptyEvents are the ids of the events of a space of which the backend kept nothing, the first ones by id, and how many
-// there are.
-func (h *Host) emptyEvents(ctx context.Context, space state.Space, most int) (ids []string, count int, err error) {
-	err = h.eachRecord(ctx, tableEmpty, space[:], func(r state.KeyValue) error {
-		if count++; count <= most {
-			ids = append(ids, string(r.Key[len(space):]))
-		}
-		return nil
-	})
-	return ids, count, err
-}
-
 // listEmpty adds to an answer the events of which the backend kept nothing.
 func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) error {
-	ids, count, err := o.slot.host.emptyEvents(ctx, o.state.Space(), emptyMost)
+	ids, count, err := o.slot.host.ledger.EmptyIDs(ctx, o.state.Space(), emptyMost)
 	if err != nil || count == 0 {
 		return err
 	}
@@ -119,29 +107,16 @@ func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map
 		return nil, inOperation(abi.OpReadiness, s.refusal("nothing is sent again"))
 	}
 	defer permit.Release()
-	h, space := s.host, o.state.Space()
-	ids, _, err := h.emptyEvents(ctx, space, unseenMost)
+	empty, err := s.host.ledger.Empty(ctx, sc.key, o.state.Space())
 	if err != nil {
 		return nil, err
 	}
-	wanted = map[string]bool{}
-	u := &unseen{entries: map[string]*ledgerEntry{}}
-	var changed []amendment
-	for _, id := range ids {
-		known, err := h.ledgerRecord(ctx, space, id)
-		if err != nil {
-			return nil, err
-		}
-		if known == nil || known.state != deliveryEmpty {
-			continue
-		}
-		next := *known
-		next.state = deliveryAgain
-		u.entries[id] = known
-		changed, wanted[id] = append(changed, amendment{id, &next}), true
+	for some := range slices.Chunk(empty.Again(), amendMost) {
+		o.amend(ctx, empty, some...)
 	}
-	for some := range slices.Chunk(changed, amendMost) {
-		o.amend(ctx, u, some...)
+	wanted = map[string]bool{}
+	for _, id := range empty.IDs {
+		wanted[id] = true
 	}
 	return wanted, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
@@ -188,14 +189,14 @@ func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (ope
 			return nil, 0, err
 		}
 		known[key] = true
-		if entry == nil || entry.uncertain() || entry.state != deliveryReceived {
+		if entry == nil || entry.Uncertain() || entry.State != delivery.Received {
 			open = append(open, listed[i])
 		}
 	}
-	err = f.eachUnseen(ctx, func(key []byte, owner *scopeRecord, is outstanding) {
+	err = f.eachUnseen(ctx, func(key []byte, owner *scopeRecord, is delivery.Outstanding) {
 		switch {
 		case known[string(key)]:
-		case is == outstandingLost:
+		case is == delivery.OutstandingLost:
 			open = append(open, abi.OpenEvent{EventID: string(key[len(state.Space{}):]), Scope: owner.memoryScope(),
 				Outcome: follow.Lost, Why: "the backend took it and does not have it: record it again"})
 		default:
@@ -212,8 +213,8 @@ func (f *follower) Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, 
 		return 0, nil
 	}
 	still := map[string]bool{}
-	err := f.eachUnseen(ctx, func(key []byte, _ *scopeRecord, is outstanding) {
-		if is != outstandingLost && (f.awaited == nil || f.awaited[string(key)]) {
+	err := f.eachUnseen(ctx, func(key []byte, _ *scopeRecord, is delivery.Outstanding) {
+		if is != delivery.OutstandingLost && (f.awaited == nil || f.awaited[string(key)]) {
 			still[string(key)] = true
 		}
 	})
@@ -232,31 +233,30 @@ func (f *follower) Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, 
 }
 
 // eachUnseen visits the events of the follower's provider that are lost or not ready, by ledger key.
-func (f *follower) eachUnseen(ctx context.Context, visit func(key []byte, owner *scopeRecord, is outstanding)) error {
+func (f *follower) eachUnseen(ctx context.Context, visit func(key []byte, owner *scopeRecord, is delivery.Outstanding)) error {
 	p, h := f.provider(), f.slot.host
 	owners := map[scopeKey]*scopeRecord{}
-	return h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
-		key, is, ok := parseListEntry(r.Value)
-		if !ok || is == outstandingMarked {
+	return h.ledger.EachOutstanding(ctx, func(key []byte, scope delivery.Scope, is delivery.Outstanding) error {
+		if is == delivery.OutstandingMarked {
 			return nil
 		}
-		owner, found := owners[key]
+		owner, found := owners[scope]
 		if !found {
 			var err error
-			if owner, err = h.scopeRecordOf(ctx, key); err != nil {
+			if owner, err = h.scopeRecordOf(ctx, scope); err != nil {
 				return err
 			}
-			owners[key] = owner
+			owners[scope] = owner
 		}
-		if owner != nil && p.owns(owner) && generationSpace(key, owner.Generation) == state.Space(r.Key) {
-			visit(r.Key, owner, is)
+		if owner != nil && p.owns(owner) && generationSpace(scope, owner.Generation) == state.Space(key) {
+			visit(key, owner, is)
 		}
 		return nil
 	})
 }
 
 // ledgerOf is the ledger's record of an open event with its key; nil if there is none.
-func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEvent) (*ledgerEntry, string, error) {
+func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEvent) (*delivery.Entry, string, error) {
 	sc, err := p.scopeOf(open.Scope)
 	if err != nil {
 		return nil, "", err
@@ -266,8 +266,8 @@ func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEven
 		return nil, "", err
 	}
 	space := sc.space(generation)
-	entry, err := f.slot.host.ledgerRecord(ctx, space, open.EventID)
-	return entry, string(ledgerKey(space, open.EventID)), err
+	entry, err := f.slot.host.ledger.Entry(ctx, space, open.EventID)
+	return entry, string(delivery.Key(space, open.EventID)), err
 }
 
 // Retrieve implements follow.Memory. Behind the wall it only reads.

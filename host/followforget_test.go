@@ -74,7 +74,7 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 		To: "1990-01-02T00:00:00Z"})
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(past.DerivedMayRemain, "\n"), "was not asked", "the one that serves was")
-	known, err := h.ledgerRecord(ctx, spaceOf(t, s.followerList()[0].inner), "e1")
+	known, err := h.ledger.Entry(ctx, spaceOf(t, s.followerList()[0].inner), "e1")
 	require.NoError(t, err)
 	require.Nil(t, known, "the follower's own ledger has lost it")
 	require.NoError(t, s.Close(ctx))

@@ -96,7 +96,7 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 		if err != nil {
 			return err
 		}
-		if ids, _, err = h.withSession(ctx, o.state.Space(), r, ids); err != nil {
+		if ids, _, err = h.ledger.WithSession(ctx, o.state.Space(), r, ids); err != nil {
 			return err
 		}
 		if err := o.forgetDeliveries(ctx, r, ids, done, receipt); err != nil {
@@ -225,7 +225,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	h, space := o.slot.host, o.state.Space()
 	b := new(state.Batch)
 	for _, id := range ids {
-		unseen, err := h.forgetDelivery(ctx, b, space, id, done)
+		unseen, err := h.ledger.Forget(ctx, b, space, id, done)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 		}
 	}
 	if done {
-		if err := h.forgetByNativeIDs(ctx, b, space, receipt.Removed); err != nil {
+		if err := h.ledger.ForgetByNativeIDs(ctx, b, space, receipt.Removed); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.F
 			other.PersonaID != r.Scope.PersonaID {
 			return nil
 		}
-		had, err := h.forgetElsewhere(ctx, b, generationSpace(key, other.Generation), r, ids)
+		had, err := h.ledger.ForgetTexts(ctx, b, generationSpace(key, other.Generation), r, ids)
 		if had && err == nil {
 			remains(receipt, "provider %s (namespace %q, agent %q) had events of this person and was not asked: let it "+
 				"serve and forget again, or remove them there", other.Provider, other.Namespace, other.AgentID)
@@ -273,95 +273,6 @@ func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.F
 		}
 		return err
 	})
-}
-
-// forgetDelivery adds to a batch that the ledger forgets an event: all of it where the provider is done with it, else
-// the digest of its text. What the provider still holds can be found by the rest. unseen: the provider is done, but the
-// event may have come to it, or be worked off by it, only afterwards.
-func (h *Host) forgetDelivery(ctx context.Context, b *state.Batch, space state.Space, id string, done bool) (
-	unseen bool, err error) {
-	known, err := h.ledgerRecord(ctx, space, id)
-	if err != nil || known == nil {
-		return false, err
-	}
-	unseen = done && known.unseen()
-	if done && !unseen {
-		dropLedger(b, space, id)
-		return false, nil
-	}
-	known.hash = contentHash{}
-	b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
-	return unseen, nil
-}
-
-// forgetByNativeIDs drops events of which the provider has removed everything that they came to: so events are found
-// that the request names by session or time.
-func (h *Host) forgetByNativeIDs(ctx context.Context, b *state.Batch, space state.Space,
-	removed map[string][]string) error {
-	gone := map[string]bool{}
-	for _, ids := range removed {
-		for _, id := range ids {
-			gone[id] = true
-		}
-	}
-	return h.eachRecord(ctx, tableLedger, space[:], func(r state.KeyValue) error {
-		e, err := decodeLedgerEntry(r.Value)
-		if err != nil || e.receipt == nil || len(e.receipt.NativeIDs) == 0 {
-			return err
-		}
-		left := slices.ContainsFunc(e.receipt.NativeIDs, func(id string) bool { return !gone[id] })
-		if !left {
-			dropLedger(b, space, string(r.Key[len(space):]))
-		}
-		return nil
-	})
-}
-
-// withSession adds to ids the events of the request's session, where it names one, that the ledger of a scope knows.
-// unsure: it has events of which it does not know the session.
-func (h *Host) withSession(ctx context.Context, space state.Space, r *abi.ForgetRequest, ids []string) (all []string,
-	unsure bool, err error) {
-	if r.SessionID == "" {
-		return ids, false, nil
-	}
-	all = slices.Clone(ids)
-	err = h.eachRecord(ctx, tableLedger, space[:], func(kv state.KeyValue) error {
-		id := string(kv.Key[len(space):])
-		e, err := decodeLedgerEntry(kv.Value)
-		if err == nil && e.session == r.SessionID && !slices.Contains(ids, id) {
-			all = append(all, id)
-		}
-		unsure = unsure || err == nil && e.session == ""
-		return err
-	})
-	return all, unsure, err
-}
-
-// forgetElsewhere takes the digests of events out of the ledger of a scope that does not serve. had reports whether the
-// scope has one of the events; of a range of time, and where sessions are not known, whether it has any event.
-func (h *Host) forgetElsewhere(ctx context.Context, b *state.Batch, space state.Space, r *abi.ForgetRequest,
-	ids []string) (had bool, err error) {
-	ids, unsure, err := h.withSession(ctx, space, r, ids)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range ids {
-		known, err := h.ledgerRecord(ctx, space, id)
-		if err != nil {
-			return false, err
-		}
-		if known == nil {
-			continue
-		}
-		had = true
-		known.hash = contentHash{}
-		b.PutRecord(tableLedger, ledgerKey(space, id), known.encode())
-	}
-	if had || r.From == "" {
-		return had || unsure, nil
-	}
-	any, err := h.store.Records(ctx, tableLedger, space[:], nil, 1)
-	return len(any) > 0, stateError(err)
 }
 
 // follows reports whether a scope is one of a follower's.

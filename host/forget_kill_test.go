@@ -144,7 +144,7 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 		require.Equal(t, abi.ForgetDone, r.Status, "step %d: %v", step, r.DerivedMayRemain)
 		for _, id := range []string{"m1", "m2"} {
 			requireCode(t, tell(s, id, "zorvex again"), abi.CodeConflict, "was forgotten")
-			kept, err := h.ledgerRecord(ctx, spaceOf(t, s), id)
+			kept, err := h.ledger.Entry(ctx, spaceOf(t, s), id)
 			require.NoError(t, err)
 			require.Nil(t, kept)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/extism"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
@@ -41,9 +42,9 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	require.Contains(t, r.DerivedMayRemain[0], "probe has no forget")
 	require.Equal(t, abi.OpForget, r.Trace.Operation)
 	require.Empty(t, dataHas(t, dir, "zorvex"))
-	kept, err := h.ledgerRecord(ctx, spaceOf(t, s), "e1")
+	kept, err := h.ledger.Entry(ctx, spaceOf(t, s), "e1")
 	require.NoError(t, err)
-	require.Equal(t, contentHash{}, kept.hash, "no digest of a text that could be guessed")
+	require.Equal(t, delivery.Hash{}, kept.Hash, "no digest of a text that could be guessed")
 
 	again, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
 	require.NoError(t, err)
@@ -135,9 +136,9 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
 	for _, slot := range []*Slot{old, s} {
 		for id, forgotten := range map[string]bool{"e1": true, "e2": false} {
-			kept, err := h.ledgerRecord(ctx, spaceOf(t, slot), id)
+			kept, err := h.ledger.Entry(ctx, spaceOf(t, slot), id)
 			require.NoError(t, err)
-			require.Equal(t, forgotten, kept.hash == contentHash{}, id)
+			require.Equal(t, forgotten, kept.Hash == delivery.Hash{}, id)
 		}
 	}
 
@@ -146,7 +147,7 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: event("e3", "").SessionID, Reason: "x"})
 	require.NoError(t, err)
 	require.Len(t, r.Removed, 1)
-	kept, err := h.ledgerRecord(ctx, spaceOf(t, own), "e3")
+	kept, err := h.ledger.Entry(ctx, spaceOf(t, own), "e3")
 	require.NoError(t, err)
 	require.Nil(t, kept, "the provider removed it, and the ledger knew its session")
 }
@@ -182,9 +183,9 @@ func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.DerivedMayRemain, 2)
 	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
-	kept, err := h.ledgerRecord(ctx, spaceOf(t, old), "e1")
+	kept, err := h.ledger.Entry(ctx, spaceOf(t, old), "e1")
 	require.NoError(t, err)
-	require.Equal(t, contentHash{}, kept.hash)
+	require.Equal(t, delivery.Hash{}, kept.Hash)
 	r, err = s.Forget(ctx, forgetEvents("e2"))
 	require.NoError(t, err)
 	require.Len(t, r.DerivedMayRemain, 1, "it never had that one")
@@ -197,24 +198,24 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	told(t, s, "e2", "echo two")
 	space := spaceOf(t, s)
 	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
-		e, err := s.host.ledgerRecord(ctx, space, id)
+		e, err := s.host.ledger.Entry(ctx, space, id)
 		require.NoError(t, err)
-		e.receipt.NativeIDs = native
+		e.Receipt.NativeIDs = native
 		var b state.Batch
-		b.PutRecord(tableLedger, ledgerKey(space, id), e.encode())
+		b.PutRecord(delivery.TableEntries, delivery.Key(space, id), e.Encode())
 		require.NoError(t, s.host.commit(ctx, &b))
 	}
 	var b state.Batch
-	require.NoError(t, s.host.forgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
+	require.NoError(t, s.host.ledger.ForgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
 	told(t, s, "e3", "status queued")
 	for id, want := range map[string]bool{"unknown": false, "e3": true} {
-		unseen, err := s.host.forgetDelivery(ctx, &b, space, id, true)
+		unseen, err := s.host.ledger.Forget(ctx, &b, space, id, true)
 		require.NoError(t, err)
 		require.Equal(t, want, unseen, id)
 	}
 	require.NoError(t, s.host.commit(ctx, &b))
 	for id, left := range map[string]bool{"e1": false, "e2": true, "e3": true} {
-		e, err := s.host.ledgerRecord(ctx, space, id)
+		e, err := s.host.ledger.Entry(ctx, space, id)
 		require.NoError(t, err)
 		require.Equal(t, left, e != nil, id)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
@@ -43,9 +44,7 @@ type Host struct {
 	// eraseWithin is eraseWithin, but in tests.
 	eraseWithin time.Duration
 
-	sweepMu sync.Mutex
-	sweptTo []byte // where the next write goes on looking for old receipts
-
+	ledger    *delivery.Ledger
 	archive   *archive.Archive
 	given     *archive.Archive // events to fill another memory from (given.go)
 	follow    *follow.Store
@@ -162,6 +161,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err = h.useTape(playing); err != nil {
 		return nil, err
 	}
+	h.ledger = delivery.New(h.store, o.LedgerRetention, h.now)
 	limits := guest.Limits{ModuleBytes: h.limits.ModuleBytes, MemoryBytes: h.limits.MemoryBytes}
 	if h.machine, err = guest.NewMachine(ctx, o.CacheDir, limits, h.logger); err != nil {
 		_ = h.closeTape()

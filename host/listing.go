@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -137,12 +138,12 @@ func (s *Slot) ListScopes(ctx context.Context, q ScopeQuery) (*ScopePage, error)
 		if json.Unmarshal(stored.Value, &r) != nil || len(stored.Key) != len(scopeKey{}) || !v.provider.owns(&r) {
 			return false, nil // another provider's, or damaged, which is reported where it is used
 		}
-		var open completeness
-		if err := s.host.countOutstanding(ctx, generationSpace(scopeKey(stored.Key), r.Generation), &open); err != nil {
+		var open delivery.Completeness
+		if err := s.host.ledger.Count(ctx, generationSpace(scopeKey(stored.Key), r.Generation), &open); err != nil {
 			return false, err
 		}
-		page.Scopes = append(page.Scopes, ListedScope{ScopeMapping: r.mapping(), Queued: int64(open.queued),
-			Pending: int64(open.pending), Lost: int64(open.lost)})
+		page.Scopes = append(page.Scopes, ListedScope{ScopeMapping: r.mapping(), Queued: int64(open.Queued),
+			Pending: int64(open.Pending), Lost: int64(open.Lost)})
 		return len(page.Scopes) == pageLimit(q.Limit), nil
 	})
 	if err != nil {
@@ -196,26 +197,26 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *EventQuery) (*Eve
 		return nil, err
 	}
 	space := sc.space(page.Generation)
-	table := tableLedger
+	table := delivery.TableEntries
 	if len(q.States) > 0 && !slices.ContainsFunc(q.States, isFinalState) {
-		table = tableUnseen // short, where the ledger may have a hundred thousand
+		table = delivery.TableUnseen // short, where the ledger may have a hundred thousand
 	}
 	var after []byte
 	if q.After != "" {
-		after = ledgerKey(space, q.After)
+		after = delivery.Key(space, q.After)
 	}
 	last, more, err := h.scan(ctx, table, space[:], after, func(r state.KeyValue) (full bool, err error) {
 		id := string(r.Key[len(space):])
-		var e *ledgerEntry
-		if table == tableLedger {
-			e, err = decodeLedgerEntry(r.Value)
+		var e *delivery.Entry
+		if table == delivery.TableEntries {
+			e, err = delivery.Decode(r.Value)
 		} else {
-			e, err = h.ledgerRecord(ctx, space, id)
+			e, err = h.ledger.Entry(ctx, space, id)
 		}
 		if err != nil || e == nil {
 			return false, err
 		}
-		listed := e.listed(id)
+		listed := listedEvent(id, e)
 		if q.wants(&listed) {
 			page.Events = append(page.Events, listed)
 		}
@@ -238,21 +239,21 @@ func (q *EventQuery) wants(e *ListedEvent) bool {
 
 func isFinalState(is string) bool { return !slices.Contains(openStates(), is) }
 
-// listed is the entry as callers see it.
-func (e *ledgerEntry) listed(eventID string) ListedEvent {
-	l := ListedEvent{EventID: eventID, SessionID: e.session, Receipt: e.receipt}
-	if e.sentAt.UnixMilli() > 0 {
-		l.SentAt = e.sentAt.UTC().Format(time.RFC3339Nano)
+// listedEvent is an entry of the ledger as callers see it.
+func listedEvent(eventID string, e *delivery.Entry) ListedEvent {
+	l := ListedEvent{EventID: eventID, SessionID: e.Session, Receipt: e.Receipt}
+	if e.SentAt.UnixMilli() > 0 {
+		l.SentAt = e.SentAt.UTC().Format(time.RFC3339Nano)
 	}
-	switch e.state {
-	case deliverySent:
+	switch e.State {
+	case delivery.Sent:
 		l.State = EventSent
-	case deliveryLost:
+	case delivery.Lost:
 		l.State = EventLost
-	case deliveryFailed, deliveryAgain:
+	case delivery.Failed, delivery.Again:
 		l.State = EventFailed
 	default:
-		l.State = string(e.receipt.Status)
+		l.State = string(e.Receipt.Status)
 	}
 	return l
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/wall"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -260,10 +261,8 @@ func (s *Slot) presentMode(p *Provider, sc *scopeState) *abi.ModeReceipt {
 // notReady lists the scopes of a provider, or the one asked for, with writes that are not known to have arrived.
 func (h *Host) notReady(ctx context.Context, p *Provider, only *scopeState) ([]abi.MemoryScope, error) {
 	keys := map[scopeKey]bool{}
-	err := h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
-		if key, _, ok := parseListEntry(r.Value); ok {
-			keys[key] = true
-		}
+	err := h.ledger.EachOutstanding(ctx, func(_ []byte, scope delivery.Scope, _ delivery.Outstanding) error {
+		keys[scope] = true
 		return nil
 	})
 	if err != nil {

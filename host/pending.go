@@ -1,124 +1,22 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/host/internal/delivery"
 )
 
-// How complete memory is, from the ledger alone, and the looks at the backend by which it becomes complete.
+// This file looks at the backend on the host's own initiative, so that memory becomes complete even if nobody asks.
 
-// outstanding is what a list entry says of an event that has not been seen in memory, the byte behind the scopeKey.
-// Older entries have none.
-type outstanding byte
-
-const (
-	outstandingQueued  outstanding = 'q' // the backend has it and works on it
-	outstandingPending outstanding = 'p' // anything else that may still come: pending, partial, uncertain, sent only
-	outstandingLost    outstanding = 'l' // readiness proved it lost or failed: nothing of it will come
-	outstandingMarked  outstanding = 'm' // arrived, and its markers are kept until readiness has seen them
-)
-
-// outstanding is how far an event is from being in memory.
-func (e *ledgerEntry) outstanding() outstanding {
-	switch e.state {
-	case deliveryLost, deliveryFailed, deliveryAgain:
-		return outstandingLost
-	case deliverySent:
-		return outstandingPending
-	}
-	switch e.receipt.Status {
-	case abi.StatusQueued:
-		return outstandingQueued
-	case abi.StatusPending, abi.StatusPartial, abi.StatusUncertain:
-		return outstandingPending
-	}
-	return outstandingMarked
-}
-
-// listEntry is the value in tableUnseen: scopeKey, outstanding.
-func listEntry(sc *scopeState, e *ledgerEntry) []byte {
-	return append(bytes.Clone(sc.key[:]), byte(e.outstanding()))
-}
-
-// parseListEntry reads an entry; false for one that is damaged.
-func parseListEntry(value []byte) (key scopeKey, is outstanding, ok bool) {
-	switch len(value) {
-	case len(key):
-		return scopeKey(value), outstandingPending, true
-	case len(key) + 1:
-		return scopeKey(value), outstanding(value[len(key)]), true
-	}
-	return key, 0, false
-}
-
-// completeness is how complete the memory of a scope's generation is, by the ledger.
-type completeness struct {
-	queued, pending, lost int
-	// asOf is when the ledger was read.
-	asOf string
-}
-
-// completeness counts the events of a space that are outstanding, and those that were lost.
-func (h *Host) completeness(ctx context.Context, space state.Space) (*completeness, error) {
-	c := &completeness{asOf: h.stamp()}
-	return c, h.countOutstanding(ctx, space, c)
-}
-
-// countOutstanding adds the counts of a space to c.
-func (h *Host) countOutstanding(ctx context.Context, space state.Space, c *completeness) error {
-	return h.eachRecord(ctx, tableUnseen, space[:], func(r state.KeyValue) error {
-		_, is, ok := parseListEntry(r.Value)
-		if ok && len(r.Value) == len(scopeKey{}) { // of before the byte
-			e, err := h.ledgerRecord(ctx, space, string(r.Key[len(space):]))
-			if err != nil || e == nil {
-				return err
-			}
-			is = e.outstanding()
-		}
-		switch is {
-		case outstandingQueued:
-			c.queued++
-		case outstandingPending:
-			c.pending++
-		case outstandingLost:
-			c.lost++
-		}
-		return nil
-	})
-}
-
-const warnMemoryLost = "memory_lost: %d events are known not to have arrived; record them again"
-
-// tell writes into the trace of a retrieval what may be missing from it.
-func (c *completeness) tell(t *abi.Trace) {
-	t.Consistency, t.ConsistencyAsOf = "committed", c.asOf
-	switch {
-	case c.pending > 0:
-		t.Consistency = "pending"
-	case c.queued > 0:
-		t.Consistency = "queued"
-	}
-	if n := c.pending + c.queued; n > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%s: %d events", abi.WarnMemoryPending, n))
-	}
-	if c.lost > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf(warnMemoryLost, c.lost))
-	}
-}
-
-// Pauses between two looks of the host's own at a scope with outstanding events: the first, and the longest, to which
-// they double.
+// Pauses between two looks at a scope with outstanding events: the first, and the longest, to which they double.
 const (
 	pollPause    = time.Second
 	pollPauseMax = time.Minute
 )
 
-// polls are the scopes that the host looks at by itself, with the time of its next look.
+// polls are the scopes that the host looks at, with the time of the next look.
 type polls map[scopeKey]*nextLook
 
 type nextLook struct {
@@ -132,10 +30,9 @@ type nextLook struct {
 func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 	h := s.host
 	waiting := map[scopeKey]int{}
-	err := h.eachRecord(ctx, tableUnseen, nil, func(r state.KeyValue) error {
-		key, is, ok := parseListEntry(r.Value)
-		if ok && (is == outstandingQueued || is == outstandingPending) {
-			waiting[key]++
+	err := h.ledger.EachOutstanding(ctx, func(_ []byte, scope delivery.Scope, is delivery.Outstanding) error {
+		if is == delivery.OutstandingQueued || is == delivery.OutstandingPending {
+			waiting[scope]++
 		}
 		return nil
 	})
@@ -155,7 +52,7 @@ func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 		case next == nil:
 			due[key] = &nextLook{at: now.Add(pollPause), pause: pollPause, waiting: n}
 			continue
-		case n > next.waiting: // others have come: soon again
+		case n > next.waiting: // there are new ones: look again soon
 			next.waiting, next.pause = n, pollPause
 			if soon := now.Add(pollPause); soon.Before(next.at) {
 				next.at = soon
@@ -202,7 +99,7 @@ func (s *Slot) settleUncertain(ctx context.Context, scope abi.MemoryScope) (err 
 	if err = o.at(ctx, sc); err != nil {
 		return err
 	}
-	u, err := o.readUnseen(ctx)
+	u, err := s.host.ledger.Unseen(ctx, sc.key, o.state.Space())
 	if err == nil {
 		o.askUncertain(ctx, u)
 	}

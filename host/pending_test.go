@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/stretchr/testify/assert"
@@ -76,7 +77,7 @@ func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
 	var b state.Batch
-	b.PutRecord(tableUnseen, ledgerKey(spaceOf(t, s), "1"), sc.key[:]) // as it was
+	b.PutRecord(delivery.TableUnseen, delivery.Key(spaceOf(t, s), "1"), sc.key[:]) // as older versions wrote it
 	require.NoError(t, s.host.commit(context.Background(), &b))
 	c, w := consistencyTold(t, s)
 	assert.Equal(t, "queued", c)
@@ -98,7 +99,7 @@ func TestPendingEndsByItself(t *testing.T) {
 		b.ready, b.find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, answercheck.FoundUnknown
 	})
 	s.pollOutstanding(ctx, p, due)
-	assert.Empty(t, due, "nothing is outstanding")
+	assert.Empty(t, due, "nothing is delivery.Outstanding")
 	told(t, s, "1", "echo ask-1; status queued")
 	var at []int // seconds at which there was a look
 	for second := range 200 {

@@ -34,17 +34,17 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 			return err
 		}
 		// The ledger is read first: what arrives meanwhile counts as outstanding.
-		complete, err := o.slot.host.completeness(ctx, o.state.Space())
+		complete, err := o.slot.host.ledger.Completeness(ctx, o.state.Space())
 		if err != nil {
 			return err
 		}
-		items, err := o.fetch(ctx, r, complete.asOf, result)
+		items, err := o.fetch(ctx, r, complete.AsOf, result)
 		if err != nil {
 			return err
 		}
 		tokens, err := o.checkContext(result.FormattedContext, r.Budget)
 		result.Trace = o.trace(result.Trace)
-		complete.tell(result.Trace)
+		complete.Report(result.Trace)
 		result.Trace.TokenCount = &tokens
 		o.provider.items.Explain(&r.Budget, items, result, tokens)
 		return err

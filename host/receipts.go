@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -158,7 +159,7 @@ func lostReceipts(ctx context.Context, store state.Store, path string, visit fun
 		if err != nil || hexErr != nil || len(space) != len(state.Space{}) || l.EventID == "" {
 			continue // the host was killed while it wrote the line
 		}
-		have, err := store.Record(ctx, tableLedger, ledgerKey(state.Space(space), l.EventID))
+		have, err := store.Record(ctx, delivery.TableEntries, delivery.Key(state.Space(space), l.EventID))
 		if err != nil {
 			return stateError(err)
 		}
@@ -192,7 +193,7 @@ func DoubtScopes(ctx context.Context, store state.Store) (scopes int, err error)
 		}
 		scopes++
 		space := generationSpace(scopeKey(r.Key), record.Generation)
-		b.PutRecord(tableTrimmed, space[:], []byte{trimmedByLoss})
+		delivery.PutGap(&b, space, delivery.ScopeExisted)
 		if b.Len() < most {
 			return nil
 		}

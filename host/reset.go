@@ -212,15 +212,12 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, 
 
 // untouched reports whether nothing was delivered into a generation, nor kept for it.
 func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
-	records, err := h.store.Records(ctx, tableLedger, space[:], nil, 1)
+	used, err := h.ledger.HasEvents(ctx, space)
 	if err != nil {
-		return false, stateError(err)
+		return false, err
 	}
-	used, err := h.store.Usage(ctx, space)
-	if err != nil {
-		return false, stateError(err)
-	}
-	return len(records) == 0 && used == 0, nil
+	bytes, err := h.store.Usage(ctx, space)
+	return !used && bytes == 0, stateError(err)
 }
 
 // erased drops what the host keeps of a generation that is gone from the backend, together with what the guest wrote
@@ -231,7 +228,7 @@ func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64
 	if err := o.state.CountCommit(ctx); err != nil {
 		return stateError(err)
 	}
-	if err := h.forgetLedger(ctx, batch, o.state.Space()); err != nil {
+	if err := h.ledger.DropAll(ctx, batch, o.state.Space()); err != nil {
 		return err
 	}
 	before := sc.record.Erasing

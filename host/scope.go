@@ -23,14 +23,11 @@ type scopeKey [16]byte
 // Tables of host records.
 const (
 	tableScopes     state.Table = "scopes"     // scopeKey -> scopeRecord
-	tableLedger     state.Table = "ledger"     // space, event id -> ledgerEntry
-	tableUnseen     state.Table = "unseen"     // space, event id -> scopeKey, outstanding: what is not seen yet
-	tableEmpty      state.Table = "empty"      // space, event id -> nothing: of what the backend kept nothing
-	tableTrimmed    state.Table = "trimmed"    // space -> why events may be unknown (settle.go), 1 byte
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in internal/archive, tableForgotten is in forget.go, tableShared in agreed.go.
+	// Those of the archive are in internal/archive, of the ledger in internal/delivery, tableForgotten is in forgotten.go,
+	// tableShared in agreed.go.
 	// opstate.TableCommits counts the commits of a space's state.
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -24,7 +25,7 @@ func (p *Provider) settle() time.Duration {
 // settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend:
 // then nothing of the event has arrived, or w.resume says what. Only once no earlier request can still land is absence
 // believed, and partial too.
-func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWrite) (receipt *abi.WriteReceipt,
+func (o *operation) settle(ctx context.Context, known *delivery.Entry, w *pendingWrite) (receipt *abi.WriteReceipt,
 	resend bool, err error) {
 	if !o.provider.has(abi.OpFindEvent) {
 		return o.stillOpen(known, w.event.EventID, nil, nil), false, nil
@@ -44,11 +45,11 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 	case found.Found == answercheck.FoundPresent:
 		entry := o.provider.found(w.event.EventID, known, found)
 		var b state.Batch
-		putLedger(&b, o.scope, o.state.Space(), w.event.EventID, entry)
+		delivery.Put(&b, o.scope.key, o.state.Space(), w.event.EventID, entry)
 		if err := o.commitArchived(ctx, &b, moreFollow, w.event); err != nil {
 			return nil, false, err
 		}
-		return entry.receipt, false, nil
+		return entry.Receipt, false, nil
 	case found.Found == answercheck.FoundUnknown:
 		after := found.RetryAfterMS
 		if after == nil {
@@ -64,27 +65,27 @@ func (o *operation) settle(ctx context.Context, known *ledgerEntry, w *pendingWr
 		return o.stillOpen(known, w.event.EventID, later(after, "the backend has "+has+" of it, and an earlier request "+
 			"may still land"), after), false, nil
 	case found.Found == answercheck.FoundPartial:
-		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.markers()}
+		w.resume = &abi.Resume{Missing: found.Missing, Markers: known.Markers()}
 	}
 	return nil, true, nil
 }
 
 // adopt notes that the backend turned out to have an event that the ledger does not know.
-func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *facts) (*abi.WriteReceipt, error) {
-	perhaps := f.perhapsSent(e)
-	perhaps.sentAt = w.slot.host.now()
-	known := w.provider.found(e.EventID, perhaps, f.lookup)
+func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *delivery.Facts) (*abi.WriteReceipt, error) {
+	perhaps := f.PerhapsSent(e)
+	perhaps.SentAt = w.slot.host.now()
+	known := w.provider.found(e.EventID, perhaps, f.Lookup)
 	var b state.Batch
-	putLedger(&b, w.scope, w.state.Space(), e.EventID, known)
+	delivery.Put(&b, w.scope.key, w.state.Space(), e.EventID, known)
 	if err := w.commitArchived(ctx, &b, moreFollow, e); err != nil {
 		return nil, err
 	}
-	return w.repeated(known.receipt), nil
+	return w.repeated(known.Receipt), nil
 }
 
 // findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
 func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
-	known *ledgerEntry) (found *abi.FindEventAnswer, err error) {
+	known *delivery.Entry) (found *abi.FindEventAnswer, err error) {
 	ctx, child := o.slot.beginOn(ctx, o.provider, abi.OpFindEvent)
 	defer child.end(&err)
 	child.ioFrom, child.lock = o.ioFrom, o.lock
@@ -92,8 +93,8 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 		return nil, err
 	}
 	found = new(abi.FindEventAnswer)
-	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, SessionID: sessionID, Markers: known.markers(),
-		SentAt: known.sentAt.UTC().Format(time.RFC3339Nano)}, found)
+	err = child.enter(ctx, &abi.FindEventRequest{EventID: eventID, SessionID: sessionID, Markers: known.Markers(),
+		SentAt: known.SentAt.UTC().Format(time.RFC3339Nano)}, found)
 	o.IO = append(o.IO, child.IO...)
 	o.Backend += child.Backend
 	o.Guest += child.Guest
@@ -106,25 +107,25 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 // untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has
 // gone back behind the time of sending, that time becomes the present one, so that the wait has an end. What another
 // host had sent before it ended counts as sent up to an operation's time ahead (inherit).
-func (o *operation) untilSettled(ctx context.Context, eventID string, known *ledgerEntry) time.Duration {
+func (o *operation) untilSettled(ctx context.Context, eventID string, known *delivery.Entry) time.Duration {
 	now := o.slot.host.now()
-	if known.sentAt.After(now.Add(o.provider.deadline(abi.OpRecordEvent) + time.Second)) {
-		known.sentAt = now
+	if known.SentAt.After(now.Add(o.provider.deadline(abi.OpRecordEvent) + time.Second)) {
+		known.SentAt = now
 		var b state.Batch
-		putLedger(&b, o.scope, o.state.Space(), eventID, known)
+		delivery.Put(&b, o.scope.key, o.state.Space(), eventID, known)
 		if err := o.keep(ctx, &b); err != nil {
 			o.provider.logger.Warn("the clock went back, and the ledger cannot be corrected", "error", err)
 		}
 	}
-	return max(0, o.provider.settle()-now.Sub(known.sentAt))
+	return max(0, o.provider.settle()-now.Sub(known.SentAt))
 }
 
 // found is the record of an event that the backend turned out to have. With an immediate backend it is then committed;
 // with others readiness has to see it first.
-func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEventAnswer) *ledgerEntry {
+func (p *Provider) found(eventID string, known *delivery.Entry, answer *abi.FindEventAnswer) *delivery.Entry {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs,
 		NativeIDsKind: abi.NativeIDsFinal,
-		Markers:       known.markers(), Warnings: []string{warnFound}}
+		Markers:       known.Markers(), Warnings: []string{warnFound}}
 	if len(r.Markers) == 0 && answer.Markers != nil {
 		r.Markers = answer.Markers // those of the receipt went down with it
 	}
@@ -134,15 +135,9 @@ func (p *Provider) found(eventID string, known *ledgerEntry, answer *abi.FindEve
 	if p.consistency == answercheck.ConsistencyImmediate || !p.has(abi.OpReadiness) {
 		r.Status, r.Markers = abi.StatusCommitted, []string{}
 	}
-	return &ledgerEntry{hash: known.hash, state: deliveryReceived, sentAt: known.sentAt, session: known.session,
-		receipt: r}
+	return &delivery.Entry{Hash: known.Hash, State: delivery.Received, SentAt: known.SentAt, Session: known.Session,
+		Receipt: r}
 }
-
-// Values of tableTrimmed: why an event that the ledger does not know may have been recorded before.
-const (
-	trimmedByRetention byte = 1 // retention has dropped receipts
-	trimmedByLoss      byte = 2 // the backend had the scope before this data folder had
-)
 
 const (
 	warnScopeExisted = "scope_existed: the backend had this scope before the data folder did: an event that the " +
@@ -162,8 +157,7 @@ func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
 	if !first || receipt.Existed == nil || !*receipt.Existed || len(o.provider.module.Manifest.Origins) == 0 {
 		return
 	}
-	space := o.state.Space()
-	b.PutRecord(tableTrimmed, space[:], []byte{trimmedByLoss})
+	delivery.PutGap(b, o.state.Space(), delivery.ScopeExisted)
 	warning := warnScopeExisted
 	if o.provider.config.NoLookup {
 		warning = warnNotLookedUp

@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -17,7 +18,8 @@ import (
 //
 //	admit        a permit from the wall; without one the answer is skipped_read_only
 //	lock         the scope's write lock, of this process or of all hosts that share the store
-//	gather       what is known of each event; decide says what becomes of it (both in decide.go)
+//	gather       what is known about each event (gather.go)
+//	decide       what happens to it (the table in internal/delivery/decide.go)
 //	settle       ask the backend about an event whose outcome is not known
 //	set up       make the scope ready if it is new, then gather again: the backend may have had the scope before
 //	send         note in the ledger that the events are on their way, then enter the guest
@@ -63,12 +65,12 @@ type write struct {
 // pendingWrite is an event that is to be sent. at is its place among the write's events.
 type pendingWrite struct {
 	event *abi.MemoryEvent
-	hash  contentHash
+	hash  delivery.Hash
 	at    int
 	// resume is set if a part of it has arrived already.
 	resume *abi.Resume
-	// again is the ledger's record of an event of which the backend kept nothing, and which is sent again.
-	again *ledgerEntry
+	// again is the ledger's entry of an event of which the backend kept nothing, and which is sent again.
+	again *delivery.Entry
 	// warning goes into its receipt.
 	warning string
 }
@@ -220,22 +222,22 @@ func (w *write) sort(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next, answer := pendingWrite{event: e, hash: f.hash, at: i}, &w.answers[i]
-		switch decide(f, len(w.events) > 1) {
-		case skipTest:
+		next, answer := pendingWrite{event: e, hash: f.Hash, at: i}, &w.answers[i]
+		switch delivery.Decide(f, len(w.events) > 1) {
+		case delivery.SkipTest:
 			answer.Receipt = w.skipped(e, warnTest)
-		case refuseForgotten:
+		case delivery.RefuseForgotten:
 			*answer = abi.ReceiptOrError{EventID: e.EventID, Error: errForgotten(w.Op, e.EventID)}
-		case refuseOther:
+		case delivery.RefuseContent:
 			*answer = abi.ReceiptOrError{EventID: e.EventID, Error: errOtherContent(w.Op, e.EventID)}
-		case repeat:
-			answer.Receipt = w.repeated(f.known.receipt)
-		case adopt:
+		case delivery.Repeat:
+			answer.Receipt = w.repeated(f.Known.Receipt)
+		case delivery.Adopt:
 			if answer.Receipt, err = w.adopt(ctx, e, f); err != nil {
 				return err
 			}
-		case settle:
-			known := cmp.Or(f.known, f.perhapsSent(e))
+		case delivery.Settle:
+			known := cmp.Or(f.Known, f.PerhapsSent(e))
 			receipt, resend, err := w.settle(ctx, known, &next)
 			if err != nil {
 				return err
@@ -245,18 +247,18 @@ func (w *write) sort(ctx context.Context) error {
 			} else {
 				answer.Receipt = w.repeated(receipt)
 			}
-		case sendRest:
-			next.resume = &abi.Resume{Missing: f.lookup.Missing, Markers: []string{}}
+		case delivery.SendMissing:
+			next.resume = &abi.Resume{Missing: f.Lookup.Missing, Markers: []string{}}
 			w.sending = append(w.sending, next)
-		case sendAgain:
-			next.again = f.known
+		case delivery.SendAgain:
+			next.again = f.Known
 			w.sending = append(w.sending, next)
-		case sendWarned:
-			next.warning = f.mayDouble()
+		case delivery.SendWarned:
+			next.warning = mayDouble(f)
 			w.sending = append(w.sending, next)
-		case send:
+		case delivery.Send:
 			w.sending = append(w.sending, next)
-		case oneByOne:
+		case delivery.OneByOne:
 			w.sending, w.separately = nil, true
 			return nil
 		}
@@ -315,14 +317,14 @@ func (w *write) noteSending(ctx context.Context) error {
 	w.lock.sending = nil
 	for _, one := range w.sending {
 		w.lock.sending = append(w.lock.sending, one.event.EventID)
-		entry := &ledgerEntry{hash: one.hash, state: deliverySent, sentAt: now, session: one.event.SessionID}
+		entry := &delivery.Entry{Hash: one.hash, State: delivery.Sent, SentAt: now, Session: one.event.SessionID}
 		if one.resume != nil { // the markers of the first attempt stay known
-			entry.state, entry.receipt = deliveryReceived,
+			entry.State, entry.Receipt = delivery.Received,
 				&abi.WriteReceipt{EventID: one.event.EventID, Status: abi.StatusUncertain,
 					NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: one.resume.Markers,
 					Warnings: []string{}}
 		}
-		putLedger(&b, w.scope, w.state.Space(), one.event.EventID, entry)
+		delivery.Put(&b, w.scope.key, w.state.Space(), one.event.EventID, entry)
 	}
 	return w.keep(ctx, &b)
 }
@@ -350,15 +352,15 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 		}
 		w.complete(r.Receipt, one.event)
 		w.accept(one)
-		entry := &ledgerEntry{hash: one.hash, state: deliveryReceived, sentAt: now, session: one.event.SessionID,
-			receipt: r.Receipt}
+		entry := &delivery.Entry{Hash: one.hash, State: delivery.Received, SentAt: now, Session: one.event.SessionID,
+			Receipt: r.Receipt}
 		if one.again != nil {
 			r.Receipt.Warnings = append(r.Receipt.Warnings, warnSentAgain)
 		}
 		if r.Receipt.Status == abi.StatusNotRetained && w.provider.has(abi.OpReadiness) {
-			entry.state = deliveryEmpty
+			entry.State = delivery.Empty
 		}
-		putLedger(batch, w.scope, w.state.Space(), one.event.EventID, entry)
+		delivery.Put(batch, w.scope.key, w.state.Space(), one.event.EventID, entry)
 	}
 	return nil
 }
@@ -384,7 +386,7 @@ func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 		w.accept(one)
 		return w.doubted(e)
 	case w.Noted:
-		dropLedger(&w.state.Batch, w.state.Space(), one.event.EventID)
+		delivery.Drop(&w.state.Batch, w.state.Space(), one.event.EventID)
 	}
 	return e
 }
@@ -402,9 +404,9 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 		for _, one := range w.sending {
 			switch {
 			case one.again != nil:
-				putLedger(&b, w.scope, w.state.Space(), one.event.EventID, one.again)
+				delivery.Put(&b, w.scope.key, w.state.Space(), one.event.EventID, one.again)
 			case one.resume == nil:
-				dropLedger(&b, w.state.Space(), one.event.EventID)
+				delivery.Drop(&b, w.state.Space(), one.event.EventID)
 			}
 		}
 		if err := w.keep(ctx, &b); err != nil {
@@ -437,7 +439,7 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 // commitWrite commits what guest and judge wrote, and frees the lock. done is false if the events are not recorded as
 // received: then they are answered already, or get the error.
 func (w *write) commitWrite(ctx context.Context) (done bool, err error) {
-	if err := w.slot.host.sweepLedger(ctx, &w.state.Batch); err != nil {
+	if err := w.slot.host.ledger.Sweep(ctx, &w.state.Batch); err != nil {
 		return false, err
 	}
 	err = w.commitLast(ctx, w.accepted...)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
@@ -245,15 +246,5 @@ func ignoreMoved(turn *fleet.Turn, err error) error {
 func (h *Host) inherit(ctx context.Context, p *Provider, sc scopeKey, generation int64, b *state.Batch) error {
 	space := generationSpace(sc, generation)
 	from := h.now().Add(p.deadline(abi.OpRecordEvent))
-	return h.eachRecord(ctx, tableUnseen, space[:], func(r state.KeyValue) error {
-		id := string(r.Key[len(space):])
-		e, err := h.ledgerRecord(ctx, space, id)
-		if err != nil || e == nil || e.state != deliverySent {
-			return err
-		}
-		e.sentAt = from
-		b.ExpectRecord(tableLedger, ledgerKey(space, id), e.stored)
-		b.PutRecord(tableLedger, ledgerKey(space, id), e.encode()) // it stays on the list of what is not seen
-		return nil
-	})
+	return h.ledger.EachSent(ctx, space, func(id string, e *delivery.Entry) { delivery.Resent(b, space, id, e, from) })
 }

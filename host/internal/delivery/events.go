@@ -1,0 +1,238 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// eventsMost is how many events are read at once: those that one look passes to the guest, or those that one retry sends.
+// The others wait for the next time.
+const eventsMost = 5000
+
+// Events are some events of a space as the ledger had them when they were read, by id in ascending order.
+type Events struct {
+	IDs     []string
+	Entries map[string]*Entry
+	// More is set if the space has others of this kind.
+	More bool
+
+	scope Scope
+	space state.Space
+}
+
+// Unseen reads the events of a scope's space that are not known to have arrived.
+func (l *Ledger) Unseen(ctx context.Context, scope Scope, space state.Space) (*Events, error) {
+	u := &Events{Entries: map[string]*Entry{}, scope: scope, space: space}
+	records, err := l.store.Records(ctx, TableUnseen, space[:], nil, eventsMost+1)
+	if err != nil {
+		return nil, state.ContractError(err)
+	}
+	if len(records) > eventsMost {
+		records, u.More = records[:eventsMost], true
+	}
+	for _, r := range records {
+		id := string(r.Key[len(space):])
+		entry, err := l.Entry(ctx, space, id)
+		if err != nil {
+			return nil, err
+		}
+		if entry == nil {
+			continue
+		}
+		u.IDs, u.Entries[id] = append(u.IDs, id), entry
+	}
+	return u, nil
+}
+
+// EmptyIDs are the ids of a space's events of which the backend kept nothing: at most so many, the first ones by id, and
+// how many there are.
+func (l *Ledger) EmptyIDs(ctx context.Context, space state.Space, most int) (ids []string, count int, err error) {
+	err = state.EachRecord(ctx, l.store, tableEmpty, space[:], func(r state.KeyValue) error {
+		if count++; count <= most {
+			ids = append(ids, string(r.Key[len(space):]))
+		}
+		return nil
+	})
+	return ids, count, err
+}
+
+// Empty reads the events of a scope's space of which the backend kept nothing.
+func (l *Ledger) Empty(ctx context.Context, scope Scope, space state.Space) (*Events, error) {
+	ids, count, err := l.EmptyIDs(ctx, space, eventsMost)
+	if err != nil {
+		return nil, err
+	}
+	u := &Events{Entries: map[string]*Entry{}, More: count > len(ids), scope: scope, space: space}
+	for _, id := range ids {
+		known, err := l.Entry(ctx, space, id)
+		if err != nil {
+			return nil, err
+		}
+		if known != nil && known.State == Empty {
+			u.IDs, u.Entries[id] = append(u.IDs, id), known
+		}
+	}
+	return u, nil
+}
+
+// Again are the amendments by which the events are to be sent again.
+func (u *Events) Again() (list []Amendment) {
+	for _, id := range u.IDs {
+		next := *u.Entries[id]
+		next.State = Again
+		list = append(list, Amendment{id, &next})
+	}
+	return list
+}
+
+// Received are the events of which only the provider can say whether they have arrived; never nil.
+func (u *Events) Received() []string {
+	list := []string{}
+	for _, id := range u.IDs {
+		if e := u.Entries[id]; e.State == Received && !e.Uncertain() {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// Markers are those of the events that the guest can still judge; never nil.
+func (u *Events) Markers() []string {
+	list := []string{}
+	for _, id := range u.IDs {
+		if e := u.Entries[id]; e.State == Received {
+			list = append(list, e.Receipt.Markers...)
+		}
+	}
+	return list
+}
+
+// Amendment is a new entry for one of the Events.
+type Amendment struct {
+	ID    string
+	Entry *Entry
+}
+
+// Lost is the amendment of an event that the backend does not have and no request can deliver anymore.
+func (u *Events) Lost(id string) Amendment {
+	lost := *u.Entries[id]
+	lost.State = Lost
+	if lost.Receipt == nil {
+		lost.Receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusUncertain, NativeIDs: []string{},
+			NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
+	}
+	return Amendment{id, &lost}
+}
+
+// Learn returns the amendments that follow from a provider's answer. Events that it calls lost or failed may be sent
+// again. Of empty ones nothing was kept. Those that it does not name have arrived, if the status is ready or degraded.
+func (u *Events) Learn(ready *abi.BackendReadiness) (changed []Amendment) {
+	named := map[string]bool{}
+	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,
+		ready.EventIDs.Unknown} {
+		for _, id := range list {
+			named[id] = true
+		}
+	}
+	for _, id := range u.IDs {
+		known := u.Entries[id]
+		if known.State != Received {
+			continue
+		}
+		next := *known
+		switch {
+		case slices.Contains(ready.EventIDs.Lost, id):
+			next.State = Lost
+		case slices.Contains(ready.EventIDs.Failed, id):
+			next.State = Failed
+		case known.Uncertain() || named[id]:
+			continue
+		case slices.Contains(ready.EventIDs.Empty, id):
+			none := int64(0)
+			next.Receipt = seenReceipt(known.Receipt)
+			next.Receipt.StoredCount = &none
+			next.Receipt.Status = abi.StatusNotRetained
+			next.Receipt.Warnings = append(next.Receipt.Warnings, warnEmptied)
+			next.State = Empty
+		case ready.Status == abi.ReadinessReady || ready.Status == abi.ReadinessDegraded:
+			next.Receipt = seenReceipt(known.Receipt)
+		default:
+			continue
+		}
+		changed = append(changed, Amendment{id, &next})
+	}
+	return changed
+}
+
+const warnEmptied = "nothing_extracted: the backend worked the event off and made no memory of it"
+
+// seenReceipt is a receipt whose event has arrived.
+func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
+	seen := *r
+	seen.Markers, seen.Warnings = []string{}, slices.Clone(r.Warnings)
+	if seen.Status != abi.StatusNotRetained {
+		seen.Status = abi.StatusCommitted
+	}
+	return &seen
+}
+
+// Amend adds new entries to a batch, on the condition that nobody has changed those that were read. Call Amended once
+// the batch is committed.
+func (u *Events) Amend(b *state.Batch, list []Amendment) {
+	for _, a := range list {
+		b.ExpectRecord(TableEntries, Key(u.space, a.ID), u.Entries[a.ID].Stored)
+		Put(b, u.scope, u.space, a.ID, a.Entry)
+	}
+}
+
+// Amended notes that amendments were committed.
+func (u *Events) Amended(list []Amendment) {
+	for _, a := range list {
+		a.Entry.Stored = a.Entry.Encode()
+		u.Entries[a.ID] = a.Entry
+	}
+}
+
+// Report completes a provider's answer with what the ledger knows. Lost and failed events stay so until they are recorded
+// again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be asked
+// (canAsk), and unknown otherwise.
+func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
+	add := func(list *[]string, id string) {
+		if !slices.Contains(*list, id) {
+			*list = append(*list, id)
+		}
+	}
+	failed, unknown := false, false
+	for _, id := range u.IDs {
+		switch e := u.Entries[id]; {
+		case e.State == Lost:
+			add(&ready.EventIDs.Lost, id)
+			failed = true
+		case e.State == Failed, e.State == Again:
+			add(&ready.EventIDs.Failed, id)
+			failed = true
+		case e.Uncertain():
+			add(&ready.EventIDs.Unknown, id)
+			unknown = true
+		}
+	}
+	if u.More {
+		ready.Warnings = append(ready.Warnings, warnUnseenMore)
+	}
+	if ready.Status != abi.ReadinessReady {
+		return
+	}
+	switch {
+	case failed:
+		ready.Status = abi.ReadinessFailed
+	case unknown && !canAsk:
+		ready.Status = abi.ReadinessUnknown
+	case unknown || u.More:
+		ready.Status = abi.ReadinessPending
+	}
+}
+
+const warnUnseenMore = "readiness_partial: more events wait than one look judges; look again"

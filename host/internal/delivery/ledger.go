@@ -1,0 +1,339 @@
+// Package delivery answers one question: was this event delivered?
+//
+// The ledger keeps an Entry for each event of a scope's generation: what was sent, and what the backend said. Decide is
+// the contract of delivery: it says from the facts about an event whether it is sent, refused, or answered from the
+// ledger. Unseen is what readiness learns about events that have not been found in memory yet.
+//
+// The package knows the store alone. Asking the backend, the guest and the wall is up to package host.
+package delivery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/state"
+)
+
+// The ledger's tables.
+const (
+	TableEntries state.Table = "ledger"  // space, event id -> Entry
+	TableUnseen  state.Table = "unseen"  // space, event id -> Scope, Outstanding: events not found in memory yet
+	tableEmpty   state.Table = "empty"   // space, event id -> nothing: events whose State is Empty
+	tableGaps    state.Table = "trimmed" // space -> Gap
+)
+
+// Scope is the key of a scope.
+type Scope = [16]byte
+
+// Hash identifies an event's content, whatever the form of its JSON was.
+type Hash [32]byte
+
+// HashOf hashes an event's encoding, which is the same for equal events, metadata in canonical form.
+//
+// Errors: metadata that is not JSON.
+func HashOf(e *abi.MemoryEvent) (Hash, error) {
+	canonical := e
+	if len(e.Metadata) > 0 {
+		c := *e
+		c.Metadata = make(map[string]abi.Raw, len(e.Metadata))
+		for key, value := range e.Metadata {
+			v, err := schema.CanonicalJSON(value)
+			if err != nil {
+				return Hash{}, err
+			}
+			c.Metadata[key] = v
+		}
+		canonical = &c
+	}
+	return sha256.Sum256(abi.Marshal(canonical)), nil
+}
+
+// State is the last known state of an event's delivery.
+type State byte
+
+const (
+	// Sent: a native write was sent, and no receipt was stored since. The outcome is unknown.
+	Sent State = 's'
+	// Received: the provider gave a receipt. The receipt itself may say uncertain or partial.
+	Received State = 'r'
+	// Lost and Failed: readiness proved that the event never arrived. If it is recorded again, it is sent again.
+	Lost   State = 'l'
+	Failed State = 'f'
+	// Empty: the event arrived, and the backend kept nothing of it. Readiness lists it until the caller or the
+	// configuration decides.
+	Empty State = 'e'
+	// Again: the event was empty, and is to be sent again. If it is recorded again, it is sent.
+	Again State = 'a'
+)
+
+// Entry is the ledger's record of an event.
+type Entry struct {
+	Hash  Hash
+	State State
+	// SentAt is when the event was sent, in whole milliseconds.
+	SentAt time.Time
+	// Session is the event's session id; "" in a record written before sessions were kept.
+	Session string
+	// Receipt is nil if the State is Sent and no earlier attempt had a receipt.
+	Receipt *abi.WriteReceipt
+	// Stored is the record as the store has it: the precondition of a change without the scope's lock.
+	Stored []byte
+}
+
+// Uncertain reports whether the backend has to be asked before the event may be sent again.
+func (e *Entry) Uncertain() bool {
+	return e.State == Sent || e.State == Received && answercheck.Undecided(e.Receipt.Status)
+}
+
+// Unseen reports whether it is not yet known that the event can be retrieved.
+func (e *Entry) Unseen() bool {
+	switch e.State {
+	case Empty:
+		return false
+	case Received:
+	default:
+		return true
+	}
+	switch e.Receipt.Status {
+	case abi.StatusQueued, abi.StatusPending, abi.StatusPartial, abi.StatusUncertain:
+		return true
+	}
+	return len(e.Receipt.Markers) > 0
+}
+
+// Markers are those of the receipt; never nil.
+func (e *Entry) Markers() []string {
+	if e.Receipt == nil {
+		return []string{}
+	}
+	return e.Receipt.Markers
+}
+
+const entryHead = len(Hash{}) + 1 + 8 // hash, state, ms since 1970
+
+// entrySession precedes a session id. A record without one has its receipt there, which begins with '{'.
+const entrySession = 's'
+
+// Encode is the stored form: hash(32), state(1), time of sending(8), then the session and the receipt, if any:
+//
+//	's' length(uvarint) session id   receipt in JSON without its trace
+func (e *Entry) Encode() []byte {
+	b := make([]byte, 0, 256)
+	b = append(append(b, e.Hash[:]...), byte(e.State))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.SentAt.UnixMilli()))
+	if e.Session != "" {
+		b = append(binary.AppendUvarint(append(b, entrySession), uint64(len(e.Session))), e.Session...)
+	}
+	if e.Receipt == nil {
+		return b
+	}
+	kept := *e.Receipt
+	kept.Trace, kept.Duplicate, kept.RetryAfterMS = nil, false, nil
+	return abi.AppendJSON(b, &kept)
+}
+
+func errDamaged() *abi.Error {
+	return abi.NewError(abi.CodeUnavailable, "state: the ledger's record of the event is damaged").WithReason("state").
+		WithHint("nothing was sent; restore the data folder, or reset the scope")
+}
+
+// Decode reads an Entry from its stored form.
+//
+// Errors: unavailable (state) for a damaged record.
+func Decode(stored []byte) (*Entry, error) {
+	record := stored
+	// the first form: nothing between hash and receipt
+	if len(record) > len(Hash{}) && record[len(Hash{})] == '{' {
+		record = slices.Insert(slices.Clone(record), len(Hash{}), append([]byte{byte(Received)}, make([]byte, 8)...)...)
+	}
+	if len(record) < entryHead {
+		return nil, errDamaged()
+	}
+	e := &Entry{Hash: Hash(record), State: State(record[32]),
+		SentAt: time.UnixMilli(int64(binary.BigEndian.Uint64(record[33:]))), Stored: stored}
+	text, ok := e.decodeSession(record[entryHead:])
+	if !ok {
+		return nil, errDamaged()
+	}
+	if len(text) > 0 {
+		e.Receipt = new(abi.WriteReceipt)
+		if abi.Unmarshal(text, e.Receipt) != nil {
+			return nil, errDamaged()
+		}
+	}
+	if e.Receipt == nil && e.State != Sent {
+		return nil, errDamaged()
+	}
+	return e, nil
+}
+
+// decodeSession reads the session at the beginning of text, if there is one, and returns what follows. ok is false if
+// the record ends inside the session.
+func (e *Entry) decodeSession(text []byte) (receipt []byte, ok bool) {
+	if len(text) == 0 || text[0] != entrySession {
+		return text, true
+	}
+	length, n := binary.Uvarint(text[1:])
+	if n <= 0 || uint64(len(text)-1-n) < length {
+		return nil, false
+	}
+	text = text[1+n:]
+	e.Session = string(text[:length])
+	return text[length:], true
+}
+
+// Ledger reads and sweeps the ledger in a store. Changes go into batches, which the caller commits.
+type Ledger struct {
+	store     state.Store
+	now       func() time.Time
+	retention time.Duration
+
+	sweepMu sync.Mutex
+	sweptTo []byte // where the next sweep continues
+}
+
+// New makes a Ledger that keeps receipts for a retention; 0 means forever.
+func New(store state.Store, retention time.Duration, now func() time.Time) *Ledger {
+	return &Ledger{store: store, now: now, retention: retention}
+}
+
+// Key is an event's key in TableEntries and TableUnseen. A scope's new generation knows nothing about the deliveries of
+// the generation before.
+func Key(space state.Space, eventID string) []byte { return append(space[:], eventID...) }
+
+// Entry looks an event up; nil if the ledger does not know it.
+func (l *Ledger) Entry(ctx context.Context, space state.Space, eventID string) (*Entry, error) {
+	stored, err := l.store.Record(ctx, TableEntries, Key(space, eventID))
+	if err != nil {
+		return nil, state.ContractError(err)
+	}
+	if stored == nil {
+		return nil, nil
+	}
+	return Decode(stored)
+}
+
+// Each visits the events of a space.
+func (l *Ledger) Each(ctx context.Context, space state.Space, visit func(eventID string, e *Entry) error) error {
+	return state.EachRecord(ctx, l.store, TableEntries, space[:], func(r state.KeyValue) error {
+		e, err := Decode(r.Value)
+		if err != nil {
+			return err
+		}
+		return visit(string(r.Key[len(space):]), e)
+	})
+}
+
+// HasEvents reports whether anything was delivered into a space.
+func (l *Ledger) HasEvents(ctx context.Context, space state.Space) (bool, error) {
+	records, err := l.store.Records(ctx, TableEntries, space[:], nil, 1)
+	return len(records) > 0, state.ContractError(err)
+}
+
+// Put adds an event's entry to a batch, and keeps the lists of unseen and of empty events.
+func Put(b *state.Batch, scope Scope, space state.Space, eventID string, e *Entry) {
+	key := Key(space, eventID)
+	b.PutRecord(TableEntries, key, e.Encode())
+	if e.Unseen() {
+		b.PutRecord(TableUnseen, key, listEntry(scope, e))
+	} else {
+		b.DeleteRecord(TableUnseen, key)
+	}
+	if e.State == Empty {
+		b.PutRecord(tableEmpty, key, []byte{})
+	} else {
+		b.DeleteRecord(tableEmpty, key)
+	}
+}
+
+// Resent adds to a batch that an event counts as sent at another time, unless its entry was changed since it was read.
+// The event stays on the list of unseen events.
+func Resent(b *state.Batch, space state.Space, eventID string, e *Entry, at time.Time) {
+	e.SentAt = at
+	b.ExpectRecord(TableEntries, Key(space, eventID), e.Stored)
+	b.PutRecord(TableEntries, Key(space, eventID), e.Encode())
+}
+
+// Drop adds the removal of an event's entry to a batch.
+func Drop(b *state.Batch, space state.Space, eventID string) {
+	key := Key(space, eventID)
+	b.DeleteRecord(TableEntries, key)
+	b.DeleteRecord(TableUnseen, key)
+	b.DeleteRecord(tableEmpty, key)
+}
+
+// DropAll adds the removal of everything about a space to a batch.
+func (l *Ledger) DropAll(ctx context.Context, b *state.Batch, space state.Space) error {
+	b.DeleteRecord(tableGaps, space[:])
+	for _, table := range []state.Table{TableEntries, TableUnseen, tableEmpty} {
+		err := state.EachRecord(ctx, l.store, table, space[:], func(r state.KeyValue) error {
+			b.DeleteRecord(table, r.Key)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gap says why the ledger of a space may lack an event that was recorded.
+type Gap byte
+
+const (
+	NoGap        Gap = 0
+	Swept        Gap = 1 // receipts older than the retention were removed
+	ScopeExisted Gap = 2 // the backend had the scope before this data folder did, or the store lost receipts
+)
+
+// Gap reads why an event that the ledger of a space does not know may have been recorded.
+func (l *Ledger) Gap(ctx context.Context, space state.Space) (Gap, error) {
+	stored, err := l.store.Record(ctx, tableGaps, space[:])
+	if err != nil || len(stored) == 0 {
+		return NoGap, state.ContractError(err)
+	}
+	return Gap(stored[0]), nil
+}
+
+// PutGap adds to a batch why a space may lack an event.
+func PutGap(b *state.Batch, space state.Space, gap Gap) {
+	b.PutRecord(tableGaps, space[:], []byte{byte(gap)})
+}
+
+// sweepStep is how many entries one sweep looks at: each write removes a few old ones.
+const sweepStep = 32
+
+// Sweep adds to a batch the removal of receipts that are older than the retention. Unseen and empty events stay, however old. A
+// space that loses an entry gets the gap Swept: an event that it no longer knows is then looked up in the backend before
+// it is taken for new.
+func (l *Ledger) Sweep(ctx context.Context, b *state.Batch) error {
+	if l.retention <= 0 {
+		return nil
+	}
+	l.sweepMu.Lock()
+	defer l.sweepMu.Unlock()
+	records, err := l.store.Records(ctx, TableEntries, nil, l.sweptTo, sweepStep)
+	if err != nil {
+		return state.ContractError(err)
+	}
+	before := l.now().Add(-l.retention)
+	for _, r := range records {
+		e, err := Decode(r.Value)
+		if err != nil || e.Unseen() || e.State == Empty || !e.SentAt.Before(before) {
+			continue
+		}
+		b.DeleteRecord(TableEntries, r.Key)
+		PutGap(b, state.Space(r.Key), Swept)
+	}
+	if l.sweptTo = nil; len(records) == sweepStep {
+		l.sweptTo = records[len(records)-1].Key
+	}
+	return nil
+}
