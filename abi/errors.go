@@ -103,8 +103,9 @@ type Error struct {
 	Operation    string       `json:"operation"`
 	Route        string       `json:"route,omitempty"`
 	Native       *NativeError `json:"native,omitempty"`
-	// NothingStored is set by a provider in the error of a write: nothing of the write has arrived or can still arrive,
-	// so the event may be sent again at once.
+	// NothingStored is set by a provider in the error of a write, and by the host in that of a native write that never
+	// left, as where the connection is refused: nothing of it has arrived or can still arrive, so the event may be sent
+	// again at once.
 	NothingStored bool `json:"nothing_stored,omitempty"`
 
 	cause error

@@ -3,11 +3,16 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/fakes/honcho"
+	"github.com/memhost/memhost/internal/test/fakes/mem0"
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -139,6 +144,23 @@ func TestControlsThatRetainNothingSaySo(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, other.FormattedContext, "a look-alike persona has nothing")
 			assert.Equal(t, name != "no_memory", len(other.Trace.Warnings) > 0)
+		})
+	}
+}
+
+// TestARefusedConnectionIsUnavailable and never uncertain: nothing has left.
+func TestARefusedConnectionIsUnavailable(t *testing.T) {
+	for name, backend := range map[string]http.Handler{"honcho": honcho.New(honcho.Options{}),
+		"mem0": mem0.New(mem0.Options{}), "memos": memos.New(memos.Options{})} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(backend)
+			s := builtin(t, name, `{"url":"`+server.URL+`"}`)
+			_, err := s.RecordEvent(t.Context(), said("e-1", "2026-01-02T00:00:00Z", "My tea is at nine."))
+			require.NoError(t, err)
+			server.Close()
+			_, err = s.RecordEvent(t.Context(), said("e-2", "2026-01-02T00:00:00Z", "My tea is at ten."))
+			e := requireCode(t, err, abi.CodeUnavailable)
+			assert.NotEqual(t, "uncertain", e.Reason)
 		})
 	}
 }

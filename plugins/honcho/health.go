@@ -37,7 +37,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 		failed(abi.HealthUnavailable, "backend_down", err)
 		return h, nil
 	}
-	_, err := b.queueStatus(workspace, "")
+	_, err := b.queueStatus(workspace, "", "")
 	switch {
 	case abi.CodeOf(err) == abi.CodeUnauthenticated:
 		return nil, err // the backend is there; the key is what must be changed

@@ -33,6 +33,9 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 		if failed.Code == abi.CodeDenied || failed.Code == abi.CodeReadOnly || failed.Code == abi.CodeInvalidArgument {
 			return nil, failed // the host let nothing out
 		}
+		if failed.NothingStored { // there is no connection
+			return nil, failed
+		}
 	case head.Status == 200 || head.Status == 201:
 		if wire.Check(body) == nil {
 			if stored, err := readList(body, readMessage); err == nil && len(stored) == len(pieces) {

@@ -186,10 +186,7 @@ func (l *look) drained() error {
 		counted := rows.total
 		if counted < l.rows() {
 			a.Status = abi.ReadinessDegraded
-			l.events(&a.EventIDs.Unknown)
-			l.warn("rows_missing", "Honcho counts "+sdk.Itoa(counted)+" queue rows where "+sdk.Itoa(l.rows())+
-				" were expected: messages are stored, but some will never be derived")
-			return nil
+			return l.rowsMissing(counted)
 		}
 	}
 	err := l.judgeEvents()
@@ -197,6 +194,50 @@ func (l *look) drained() error {
 		return err
 	}
 	return l.judgeSessions()
+}
+
+// rowsMissing names the sessions whose rows are missing, and their events. The count of a session has the rows of all
+// its observed authors.
+func (l *look) rowsMissing(counted int64) error {
+	expected, names := map[string]int64{}, []string{}
+	for _, m := range l.markers {
+		expected[m.session] += m.rows
+	}
+	for _, session := range abi.SortedKeys(expected) {
+		if expected[session] == 0 {
+			continue
+		}
+		if l.Remaining() < lookUpMS { // the rest cannot be asked for, and so may be among them
+			names = append(names, session+" (not asked)")
+			l.eventsOf(session)
+			continue
+		}
+		q, err := l.queueStatus(l.workspace, "", session)
+		if err != nil {
+			return err
+		}
+		if q.total < expected[session] {
+			names = append(names, session)
+			l.eventsOf(session)
+		}
+	}
+	if len(names) == 0 { // rows of earlier events hide which
+		l.events(&l.answer.EventIDs.Unknown)
+	}
+	const named = 5
+	l.warn("rows_missing", "Honcho counts "+sdk.Itoa(counted)+" queue rows where "+sdk.Itoa(l.rows())+
+		" were expected: messages are stored, but some will never be derived, in "+sdk.Itoa(int64(len(names)))+
+		" sessions ("+strings.Join(names[:min(len(names), named)], ", ")+")")
+	return nil
+}
+
+// eventsOf lists the outstanding events of a session as unknown.
+func (l *look) eventsOf(session string) {
+	for _, m := range l.markers {
+		if m.session == session {
+			l.answer.EventIDs.Unknown = append(l.answer.EventIDs.Unknown, m.event)
+		}
+	}
 }
 
 // judgeEvents lists the events of which nothing came: in their session there is no conclusion since the first of them
@@ -286,7 +327,7 @@ func (l *look) rows() (sum int64) {
 // queueOf is the queue of the scope: of its workspace, or of its observed peers in a fixed one.
 func (b *backend) queueOf() (queue, error) {
 	if b.fixed == "" {
-		return b.queueStatus(b.workspace, "")
+		return b.queueStatus(b.workspace, "", "")
 	}
 	return b.queueOfPeers()
 }
@@ -297,7 +338,7 @@ func (b *backend) queueOfPeers() (sum queue, err error) {
 		if !b.observed(peer) {
 			continue
 		}
-		q, err := b.queueStatus(b.workspace, peer)
+		q, err := b.queueStatus(b.workspace, peer, "")
 		if err != nil {
 			return sum, err
 		}
@@ -307,12 +348,15 @@ func (b *backend) queueOfPeers() (sum queue, err error) {
 	return sum, nil
 }
 
-// queueStatus asks for counts, of one author where sender is given. The filter observer_id is of no use: it matches
+// queueStatus asks for counts, of one author where sender is given, of one session where that is. The filter observer_id is of no use: it matches
 // dreams only.
-func (b *backend) queueStatus(workspace, sender string) (queue, error) {
+func (b *backend) queueStatus(workspace, sender, session string) (queue, error) {
 	r := request{route: "queue_status", workspace: workspace}
 	if sender != "" {
 		r.query = []abi.QueryParam{{Key: "sender_id", Value: sender}}
+	}
+	if session != "" {
+		r.query = append(r.query, abi.QueryParam{Key: "session_id", Value: session})
 	}
 	answer, err := b.send(r)
 	if err != nil {

@@ -122,6 +122,16 @@ func TestReadiness(t *testing.T) {
 		assert.Equal(t, []string{"e1"}, r.EventIDs.Unknown)
 		assert.True(t, warned(r.Warnings, "rows_missing"))
 	})
+	t.Run("rows that are missing are those of a session", func(t *testing.T) {
+		b, m := start(t, fake.Mood{Flush: true}, "")
+		b.pass(5 * time.Second)
+		b.server.Set(func(m *fake.Mood) { m.EnqueueFails = true })
+		lost := b.mustRecord(t, turn("e2", "s2", "I moved to Bergen."))
+		b.pass(3 * time.Minute)
+		r := b.ready(t, m, lost.Markers[0])
+		assert.Equal(t, []string{"e2"}, r.EventIDs.Unknown)
+		assert.Contains(t, strings.Join(r.Warnings, "\n"), "in 1 sessions (s-s2)")
+	})
 	t.Run("one workspace for all: another scope's queue is not waited for", func(t *testing.T) {
 		b := newBench(t, fake.Mood{}, `,"fixed_workspace":"lab"`)
 		other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}

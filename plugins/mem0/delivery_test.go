@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -194,6 +195,15 @@ func TestFindEventProvesOrSaysThatItCannot(t *testing.T) {
 		assert.Equal(t, "unknown", answer.Found)
 		assert.Equal(t, int64(1799_000), *answer.RetryAfterMS)
 		assert.Equal(t, "absent", r.look("e1", longAgo).Found)
+	})
+	t.Run("absent, too, when the gateway has started since", func(t *testing.T) {
+		for uptime, want := range map[time.Duration]string{0: "unknown", time.Hour: "unknown",
+			time.Millisecond: "absent"} {
+			options := full()
+			options.Gateway.Uptime = uptime
+			r, _ := ossRig(t, "mem0", "", options)
+			assert.Equal(t, want, r.look("e1", justNow).Found, "%s", uptime)
+		}
 	})
 	t.Run("below 1000 rows the list decides, the search may miss", func(t *testing.T) {
 		r, server := many(950)

@@ -152,7 +152,11 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 	}
 	missing := append(missingParts("", look.rows), missingFacts(r.Markers, look.rows)...)
 	answer := &abi.FindEventAnswer{Found: "present", NativeIDs: idsOfRows(look.rows)}
-	switch wait := b.landsWithin(r.SentAt); {
+	wait := b.landsWithin(r.SentAt)
+	if wait > 0 && b.surface.gateway && b.startedAfter(r.SentAt) {
+		wait = 0
+	}
+	switch {
 	case len(look.rows) == 0 && b.platform():
 		return b.findJob(r, answer)
 	case len(look.rows) > 0 && len(missing) == 0:
@@ -166,6 +170,20 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 		answer.Found = "absent"
 	}
 	return answer, nil
+}
+
+// startedAfter reports whether the gateway's process has started since an add was sent, so that the add can no longer
+// land. Where it does not say for how long it has run, or does not answer, nothing is known.
+func (b *backend) startedAfter(sentAt string) bool {
+	sent, err := abi.ParseTime(sentAt)
+	now, wrong := abi.ParseTime(b.Now)
+	if err != nil || wrong != nil {
+		return false
+	}
+	var uptime int64
+	_, err = b.ask(request{route: "capabilities"}, "uptime_ms", &uptime)
+	// Now is of before the question: the process has started at this time, or later.
+	return err == nil && uptime > 0 && now.Add(-time.Duration(uptime)*time.Millisecond).After(sent)
 }
 
 // landsWithin is for how many ms more an add sent then may land; 0: no longer.

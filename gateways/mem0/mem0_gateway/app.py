@@ -5,6 +5,7 @@ Not here: users, sessions and per-user keys (/auth/* beyond the set-up status), 
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -33,6 +34,7 @@ Result = TypeVar("Result")
 def create(config: Config, library: Library) -> FastAPI:
     """Build the application in front of an opened library, which it closes at its end."""
     work = Work(config.limits.workers, config.limits.queue)
+    started = time.monotonic()
     probes = ThreadPoolExecutor(2, thread_name_prefix="probe")
 
     @asynccontextmanager
@@ -191,7 +193,7 @@ def create(config: Config, library: Library) -> FastAPI:
     @app.get("/capabilities", dependencies=user, tags=["gateway"])
     async def capabilities() -> Response:
         """What this server has beyond mem0's own, which answers 404 here."""
-        return answered(library.capabilities())
+        return answered({**library.capabilities(), "uptime_ms": int((time.monotonic() - started) * 1000)})
 
     @app.post("/memories/list", dependencies=user, tags=["gateway"])
     async def list_filtered(body: ListRequest) -> Response:

@@ -107,9 +107,10 @@ func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 	if errors.Is(err, noswitch.ErrSwitched) {
 		return abi.WrapError(abi.CodeBackend, fmt.Sprintf("%s on route %s: %v", at, route, err), err)
 	}
-	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err),
-		err).
+	e := abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("%s cannot be reached for route %s: %v", at, route, err), err).
 		WithHint(hintUnreached(err))
+	e.NothingStored = c.Route.Class != abi.ClassRead && neverLeft(err)
+	return e
 }
 
 // hintUnreached says what an operator can do about a backend to which there is no connection.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/internal/test/fakes/embed"
 )
@@ -21,6 +22,8 @@ type Gateway struct {
 	ObservationDate bool
 	Entities        string
 	NoKeywords      bool
+	// Uptime is for how long the process has run; 0: it does not say, as gateways before 0.3.
+	Uptime time.Duration
 }
 
 // gatewayRoutes are the routes that mem0's own server answers with 404.
@@ -46,10 +49,14 @@ func (s *OSS) capabilities() any {
 	if g.Reranker != "" {
 		reranker = g.Reranker
 	}
-	return map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact,
+	told := map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact,
 		"keyword_search": !g.NoKeywords, "reranker": reranker, "explain": true,
 		"procedural": true, "vision": false, "entities": cmp.Or(g.Entities, "off"), "embedded": false, "max_rows": nil,
 		"patches": patches}
+	if g.Uptime > 0 {
+		told["uptime_ms"] = g.Uptime.Milliseconds()
+	}
+	return told
 }
 
 // refuseAs is a refusal that only the gateway makes.
