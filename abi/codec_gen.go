@@ -2753,6 +2753,7 @@ func (x *ModelCallDecl) Encode(e *wirejson.Encoder) {
 	writeStringField("operation", &x.Operation, e)
 	writeStringField("model", &x.Model, e)
 	writeStringField("about", &x.About, e)
+	writeSome("least", x.Least, e, writeInt)
 	writeSomeString("pointer", &x.Pointer, e)
 	writeSomeRaw("equals", x.Equals, e)
 	e.ObjEnd()
@@ -2770,12 +2771,14 @@ func (x *ModelCallDecl) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Model, d, m)
 		case "about":
 			o.err = readString(&x.About, d, m)
+		case "least":
+			o.err = readInt(&x.Least, d, m)
 		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
 		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
 		default:
-			o.unknown(d, m, "operation model about pointer equals")
+			o.unknown(d, m, "operation model about least pointer equals")
 		}
 	}
 	return o.err

@@ -214,6 +214,8 @@ type ModelCallDecl struct {
 	Model string `json:"model"`
 	// About is a few words for the person who pays: what is asked of the model, and how often.
 	About string `json:"about"`
+	// Least is at least how many calls one such operation makes; absent: not known.
+	Least int64 `json:"least,omitempty"`
 	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met.
 	// Absent: always.
 	Pointer string `json:"pointer,omitempty"`

@@ -219,6 +219,9 @@ func (x *ModuleManifest) checkModelCalls() *Error {
 		if e := checkWord(at+".about", c.About); e != nil {
 			return e
 		}
+		if c.Least < 0 {
+			return invalid(at+".least", "want 0 or more")
+		}
 		if c.Pointer == "" {
 			if len(c.Equals) > 0 {
 				return invalid(at+".equals", "want a pointer, too")

@@ -381,7 +381,30 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options 
 	if p.writesNatively() {
 		plan.NativeCalls = plan.Events
 	}
+	notes, err := p.modelNotes(plan.Events)
+	if err != nil {
+		return nil, inOperation(opBackfill, err)
+	}
+	plan.Notes = append(plan.Notes, notes...)
 	return plan, nil
+}
+
+// modelNotes say how often a language model is asked for so many events, as the manifest declares it.
+func (p *Provider) modelNotes(events int64) (notes []string, err error) {
+	const calls = "calls of the backend to a language model: "
+	if p.module.Manifest.ModelCalls == nil || !p.writesNatively() {
+		return nil, nil
+	}
+	list, err := modelCalls(p.module.Manifest, p.block)
+	for i := range list {
+		if c := &list[i]; c.Operation == abi.OpRecordEvent && c.Model == abi.ModelLanguage {
+			notes = append(notes, calls+ModelCallsText(c, events))
+		}
+	}
+	if len(notes) == 0 {
+		notes = []string{calls + "0: the configuration asks for none"}
+	}
+	return notes, err
 }
 
 // writesNatively reports whether the module has a route that writes.

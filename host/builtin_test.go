@@ -164,3 +164,34 @@ func TestARefusedConnectionIsUnavailable(t *testing.T) {
 		})
 	}
 }
+
+func TestModelCallsFollowTheConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		provider, block string
+		least           []int64 // of record_event's calls to a language model
+	}{
+		{"mem0", `{"url":"http://127.0.0.1:1"}`, []int64{1}},
+		{"mem0", `{"url":"http://127.0.0.1:1","infer":false}`, nil},
+		{"simple_rag", `{"url":"http://127.0.0.1:1"}`, nil},
+		{"simple_rag", `{"url":"http://127.0.0.1:1","infer":true}`, []int64{1}},
+		{"graphiti", `{"url":"http://127.0.0.1:1","surface":"rest"}`, []int64{2}},
+		{"memos", `{"url":"http://127.0.0.1:1"}`, []int64{1}},
+		{"memos", `{"url":"http://127.0.0.1:1","add_mode":"sync/fast"}`, nil},
+		{"honcho", `{"url":"http://127.0.0.1:1"}`, []int64{0}},
+	} {
+		wasm, ok := plugins.Find(c.provider)
+		require.True(t, ok, c.provider)
+		m, err := Inspect(wasm.Wasm, Limits{})
+		require.NoError(t, err)
+		list, declared, err := m.ModelCalls(c.provider, "", abi.Raw(c.block))
+		require.NoError(t, err, c.provider)
+		require.True(t, declared)
+		var least []int64
+		for _, call := range list {
+			if call.Operation == abi.OpRecordEvent && call.Model == abi.ModelLanguage {
+				least = append(least, call.Least)
+			}
+		}
+		assert.Equal(t, c.least, least, "%s %s", c.provider, c.block)
+	}
+}

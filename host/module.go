@@ -221,6 +221,45 @@ func offered(decls []abi.NativeDecl, block abi.Raw) ([]abi.NativeDecl, error) {
 	return list, nil
 }
 
+// ModelCalls are the model calls that the manifest declares for a configuration. declared is false for a manifest that
+// says nothing of them.
+//
+// Errors: those of Check.
+func (m *Module) ModelCalls(provider, word string, block abi.Raw) (list []abi.ModelCallDecl, declared bool,
+	err error) {
+	effective, err := m.Check(provider, word, block)
+	if err != nil || m.Manifest.ModelCalls == nil {
+		return nil, false, err
+	}
+	list, err = modelCalls(m.Manifest, effective)
+	return list, true, err
+}
+
+// modelCalls are the declared model calls that count under an effective block.
+func modelCalls(m *abi.ModuleManifest, effective abi.Raw) (list []abi.ModelCallDecl, err error) {
+	for _, c := range m.ModelCalls {
+		counts := c.Pointer == ""
+		if !counts {
+			if counts, err = meets(effective, c.Pointer, c.Equals); err != nil {
+				return nil, err
+			}
+		}
+		if counts {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// ModelCallsText says how often calls to a model are made by so many operations: "178 at least: Graphiti asks 2 for each
+// event".
+func ModelCallsText(c *abi.ModelCallDecl, operations int64) string {
+	if c.Least == 0 {
+		return "not known: " + c.About
+	}
+	return fmt.Sprintf("%d at least: %s", operations*c.Least, c.About)
+}
+
 // declared is the declaration of a name; nil if there is none.
 func declared(decls []abi.NativeDecl, name string) *abi.NativeDecl {
 	at := slices.IndexFunc(decls, func(d abi.NativeDecl) bool { return d.Name == name })

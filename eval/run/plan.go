@@ -18,9 +18,11 @@ type Cost struct {
 	TestSessions int `json:"test_sessions"`
 	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
 	NativeCalls int `json:"native_calls"`
-	// ModelCalls are the agent's, the simulator's and the judge's; what a backend asks of a model of its own is not
-	// known here.
+	// ModelCalls are the agent's, the simulator's and the judge's.
 	ModelCalls int `json:"model_calls"`
+	// BackendModelCalls is what the backend asks of models of its own, as the module's manifest declares it, a line for
+	// each kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
+	BackendModelCalls []string `json:"backend_model_calls,omitempty"`
 }
 
 // Plan counts what a lab will do with a pack. remote reports whether a provider has a backend.

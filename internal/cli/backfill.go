@@ -15,7 +15,6 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
-	"github.com/memhost/memhost/plugins"
 )
 
 // backfiller carries out POST /v1/backfill on a slot; see swapper.
@@ -53,25 +52,7 @@ func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (
 	if err != nil {
 		return nil, err
 	}
-	plan, err := b.slot.BackfillPlan(ctx, c, host.BackfillOptions{Given: r.Given})
-	if err == nil && c.Source == sourceBuiltin {
-		if calls, ok := plugins.EventCallsOf(c.Name, c.Block); ok {
-			plan.Notes = append(plan.Notes, modelCallsText(&calls, plan.Events))
-		}
-	}
-	return plan, err
-}
-
-// modelCallsText says how often a backend will ask a language model for so many events.
-func modelCallsText(calls *plugins.EventCalls, events int64) string {
-	number := "not known"
-	switch {
-	case calls.Known && calls.Least == 0:
-		number = "0"
-	case calls.Known:
-		number = grouped(events*calls.Least) + " at least"
-	}
-	return "calls of the backend to a language model: " + number + ": " + calls.About
+	return b.slot.BackfillPlan(ctx, c, host.BackfillOptions{Given: r.Given})
 }
 
 // resume goes on with a backfill that the end of an earlier process interrupted. Where it cannot, the slot serves all

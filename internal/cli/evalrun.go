@@ -152,7 +152,7 @@ func (a *app) evalRun(ctx context.Context, f *evalRunFlags, args []string) error
 
 // evalPlan checks every provider, and prints what the run will do.
 func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, error) {
-	remote := map[string]bool{}
+	remote, asks := map[string]bool{}, map[string]func(c *run.Cost) ([]string, error){}
 	for i := range l.Providers {
 		c, err := o.Provider(&l.Providers[i])
 		if err != nil {
@@ -163,10 +163,16 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 			return nil, err
 		}
 		remote[l.Providers[i].Label] = hasBackend(info, c.Block)
+		asks[l.Providers[i].Label] = func(cost *run.Cost) ([]string, error) { return backendModelCalls(info, &c, cost) }
 	}
 	costs, err := run.Plan(l, p, func(entry *lab.Provider) bool { return remote[entry.Label] })
 	if err != nil {
 		return nil, err
+	}
+	for i := range costs {
+		if costs[i].BackendModelCalls, err = asks[costs[i].Label](&costs[i]); err != nil {
+			return nil, err
+		}
 	}
 	if a.out.json {
 		return costs, a.out.object(map[string]any{"lab": l, "pack": p.Manifest.Name, "costs": costs})
@@ -178,7 +184,31 @@ func (a *app) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, err
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.NativeCalls,
 			c.ModelCalls)
 	}
-	return costs, w.Flush()
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	for _, c := range costs {
+		for _, line := range c.BackendModelCalls {
+			a.out.note("%s, its backend's own model calls: %s", c.Label, line)
+		}
+	}
+	return costs, nil
+}
+
+// backendModelCalls says what a provider's backend asks of models of its own, a line for each declared kind.
+func backendModelCalls(m *host.Module, c *host.ProviderConfig, cost *run.Cost) (lines []string, err error) {
+	if !hasBackend(m, c.Block) {
+		return nil, nil
+	}
+	list, declared, err := m.ModelCalls(c.Name, c.Word, c.Block)
+	if err == nil && !declared {
+		lines = []string{"not known: the module's manifest does not say"}
+	}
+	for i := range list {
+		operations := map[string]int{abi.OpRecordEvent: cost.Events, abi.OpRetrieve: cost.Retrievals}[list[i].Operation]
+		lines = append(lines, list[i].Operation+", "+list[i].Model+": "+host.ModelCallsText(&list[i], int64(operations)))
+	}
+	return lines, err
 }
 
 // agreed asks before a run that may cost money.
