@@ -59,7 +59,7 @@ func told(t *testing.T, p *pack.Pack) (events, probes []string) {
 }
 
 func TestLocomo(t *testing.T) {
-	p := built(t, "locomo", map[string]string{"insert": "asap"}, "locomo.json")
+	p := built(t, "locomo", map[string]string{"insert": "asap", "group": "pair"}, "locomo.json")
 	events, probes := told(t, p)
 	assert.Equal(t, []string{
 		"1 locomo-conv-1-a-1-1 2023-05-08T13:56:00Z | user: Hi Tom! I started pottery on Monday. / assistant: " +
@@ -166,9 +166,47 @@ func TestPersonamem(t *testing.T) {
 		"personamem-c1-q2 after 2 [track_full_preference_evolution] [] [[(b) folk]]",
 		"personamem-c2-q3 after 1 [recall_user_shared_facts] [] []",
 	}, probes)
+	var clusters []string
+	for _, persona := range p.Manifest.Personas {
+		clusters = append(clusters, persona.Cluster)
+	}
+	assert.Equal(t, []string{"person-0", "person-1"}, clusters)
 	assert.Equal(t, []pack.Repair{{Kind: "correct_answer_unknown", Count: 1, Examples: []string{`question q3: "(z)"`}},
 		{Kind: "question_without_context", Count: 1, Examples: []string{"shared_context_id c9: 1 questions"}}},
 		p.Manifest.Repairs)
+}
+
+// TestPersonamemsClustersAreItsPersons: several contexts tell of one person.
+func TestPersonamemsClustersAreItsPersons(t *testing.T) {
+	const head = "question_id,question_type,question,correct_answer,all_options,shared_context_id,end_index_in_shared_context"
+	for _, c := range []struct {
+		name, questions string
+		clusters        int
+		repair          string
+	}{
+		{"two contexts of one person", "persona_id," + head + "\n7,q1,t,q,(a),\"['(a) x']\",c1,2\n7,q2,t,q,(a),\"['(a) x']\",c2,2\n", 1, ""},
+		{"two persons", "persona_id," + head + "\n7,q1,t,q,(a),\"['(a) x']\",c1,2\n8,q2,t,q,(a),\"['(a) x']\",c2,2\n", 2, ""},
+		{"a file without persons", head + "\nq1,t,q,(a),\"['(a) x']\",c1,2\nq2,t,q,(a),\"['(a) x']\",c2,2\n", 2, "person_unknown"},
+		{"a context of two persons", "persona_id," + head + "\n7,q1,t,q,(a),\"['(a) x']\",c1,2\n8,q2,t,q,(a),\"['(a) x']\",c1,2\n", 2,
+			"several_persons"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			contexts, questions := filepath.Join(dir, "contexts.jsonl"), filepath.Join(dir, "questions.csv")
+			const said = `[{"role":"user","content":"I run."},{"role":"assistant","content":"Fine."}]`
+			require.NoError(t, os.WriteFile(contexts, []byte(`{"c1":`+said+"}\n"+`{"c2":`+said+"}\n"), 0o600))
+			require.NoError(t, os.WriteFile(questions, []byte(c.questions), 0o600))
+			m, err := personamemBuilder.Build(Request{Sources: []string{contexts, questions}}, filepath.Join(dir, "p"))
+			require.NoError(t, err)
+			assert.Equal(t, c.clusters, m.Counts.Clusters)
+			if c.repair == "" {
+				assert.Empty(t, m.Repairs)
+			} else {
+				require.NotEmpty(t, m.Repairs)
+				assert.Equal(t, c.repair, m.Repairs[0].Kind)
+			}
+		})
+	}
 }
 
 func TestChats(t *testing.T) {

@@ -24,10 +24,10 @@ var locomoBuilder = &Builder{
 	Timestamps: "source",
 	Options: map[string]string{
 		"insert":      "when a question is asked: asap (after its newest evidence), end, every:N sessions",
-		"group":       "what one event is: pair (a message and its answer), message, session",
+		"group":       "what one event is: message, pair (a message and the next one), session; evidence is counted by event, so pair and session count neighbours of the evidence too",
 		"perspective": "whose memory is built: a, b, or both (two personas of one cluster)",
 	},
-	Defaults: map[string]string{"insert": "end", "group": "pair", "perspective": "a"},
+	Defaults: map[string]string{"insert": "end", "group": "message", "perspective": "a"},
 	build:    buildLocomo,
 }
 

@@ -22,7 +22,7 @@ import (
 // them.
 //
 // Form: contexts JSONL {id: [{role, content}]}; questions CSV with question_id, question_type, question or
-// user_question_or_message, correct_answer "(c)", all_options, shared_context_id, end_index_in_shared_context, as
+// user_question_or_message, persona_id, correct_answer "(c)", all_options, shared_context_id, end_index_in_shared_context, as
 // huggingface.co/datasets/bowen-upenn/PersonaMem publishes it.
 var personamemBuilder = &Builder{
 	Name: "personamem", What: "PersonaMem: shared_contexts_*.jsonl and questions_*.csv", Timestamps: "synthetic",
@@ -37,6 +37,7 @@ type personamemQuestion struct {
 	id, kind, text, correct string
 	options                 []string
 	end                     int
+	person                  string // persona_id; empty if the file does not name it
 }
 
 func buildPersonamem(b *builder) (map[string]json.RawMessage, error) {
@@ -103,6 +104,7 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 			return nil, wrong("%s: want the column %s; found %s", name, wanted, strings.Join(head, ", "))
 		}
 	}
+	person := column("persona_id") // the published file has it; a question's context is one of several of this person
 	questions := map[string][]personamemQuestion{}
 	for {
 		row, err := r.Read()
@@ -118,6 +120,9 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 		if q.end, err = strconv.Atoi(row[columns["end_index_in_shared_context"]]); err != nil {
 			return nil, wrong("%s, line %d: want a whole number in end_index_in_shared_context; found %q", name, line,
 				row[columns["end_index_in_shared_context"]])
+		}
+		if person >= 0 {
+			q.person = strings.TrimSpace(row[person])
 		}
 		if q.options = optionList(row[columns["all_options"]]); len(q.options) == 0 {
 			b.Repair("options_unreadable", fmt.Sprintf("%s, line %d", name, line))
@@ -153,7 +158,7 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 		return nil
 	}
 	persona := "personamem-" + id
-	b.Persona(persona, id)
+	b.Persona(persona, b.personamemCluster(id, questions))
 	session, turn, from, asked := 1, 0, 0, 0
 	at := func(n int) string { return start.Add(time.Duration(n) * time.Minute).Format(time.RFC3339) }
 	var probes []*pack.Probe
@@ -191,6 +196,27 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 		}
 	}
 	return nil
+}
+
+// personamemCluster is the person of a context. Several contexts tell of one person, so they are no independent
+// observations. A context whose questions name none, or several, is a cluster of its own.
+func (b *builder) personamemCluster(id string, questions []personamemQuestion) string {
+	person := ""
+	for _, q := range questions {
+		switch {
+		case q.person == "":
+			b.Repair("person_unknown", fmt.Sprintf("question %s of shared_context_id %s", q.id, id))
+			return id
+		case person != "" && q.person != person:
+			b.Repair("several_persons", fmt.Sprintf("shared_context_id %s: %s and %s", id, person, q.person))
+			return id
+		}
+		person = q.person
+	}
+	if person == "" {
+		return id // nothing is asked of it
+	}
+	return "person-" + person
 }
 
 func (b *builder) personamemProbe(persona string, after int, at string, q *personamemQuestion) *pack.Probe {

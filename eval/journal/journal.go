@@ -171,6 +171,16 @@ type Answer struct {
 	LatencyMS float64    `json:"latency_ms"`
 	// Params are the parameters that the request had: an endpoint may refuse some.
 	Params string `json:"params,omitempty"`
+	// FinishReason is why the model stopped, in the endpoint's word: stop, length, content_filter, ...
+	FinishReason string `json:"finish_reason,omitempty"`
+	// Usage is what the endpoint counted; nil if it reported nothing.
+	Usage *Usage `json:"usage,omitempty"`
+}
+
+// Usage is the number of tokens of one request to a model, as its endpoint counts them.
+type Usage struct {
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
 }
 
 // Closed is the end of a test session with what it proved.

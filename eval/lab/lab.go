@@ -96,7 +96,7 @@ type Model struct {
 	// KeyEnv names the environment variable that holds the key; empty: none is sent.
 	KeyEnv      string  `json:"key_env,omitempty" yaml:"key_env"`
 	Temperature float64 `json:"temperature" yaml:"temperature"`
-	MaxTokens   int64   `json:"max_tokens" yaml:"max_tokens"` // of an answer; default 512
+	MaxTokens   int64   `json:"max_tokens" yaml:"max_tokens"` // of an answer, with what the model thinks; default 4096
 	TimeoutMS   int64   `json:"timeout_ms" yaml:"timeout_ms"` // default 60000
 }
 
@@ -251,7 +251,7 @@ func (l *Lab) complete() {
 	}
 	for _, m := range l.models() {
 		if m.MaxTokens == 0 {
-			m.MaxTokens = 512
+			m.MaxTokens = 4096 // a reasoning model spends hundreds of them before its first word
 		}
 		if m.TimeoutMS == 0 {
 			m.TimeoutMS = 60_000

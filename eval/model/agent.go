@@ -56,10 +56,10 @@ func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText strin
 			return answers, err
 		}
 		answers = append(answers, journal.Answer{Turn: turn, Text: reply.Text, Model: reply.Model, Stub: reply.Stub,
-			Params:        reply.Params,
+			Params: reply.Params, FinishReason: reply.FinishReason, Usage: reply.Usage, Error: reply.missing(),
 			RequestSHA256: reply.RequestSHA256,
 			AnswerSHA256:  reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000})
-		if a.user == nil || turn == a.user.turns {
+		if a.user == nil || turn == a.user.turns || reply.missing() != nil {
 			return answers, nil
 		}
 		talk = append(talk, Message{"assistant", reply.Text})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/internal/base/noswitch"
 	"github.com/memhost/memhost/internal/base/pause"
@@ -39,9 +40,32 @@ type Reply struct {
 	Params        string // the parameters that were sent: Params.Names
 	Model         string // as the answer names it
 	Stub          bool   // the project's own stand-in answered, not a model
+	FinishReason  string // in the endpoint's word
+	Usage         *journal.Usage
 	RequestSHA256 string
 	AnswerSHA256  string
 	Latency       time.Duration
+}
+
+// missing is the error of a reply without a text; nil if it has one. Such an answer is missing, not wrong.
+func (r *Reply) missing() *abi.Error {
+	if strings.TrimSpace(r.Text) != "" {
+		return nil
+	}
+	return emptyAnswer(r.FinishReason)
+}
+
+// emptyAnswer is the error of an answer without a text.
+func emptyAnswer(finishReason string) *abi.Error {
+	message := "the model's answer is empty"
+	if finishReason != "" {
+		message += " (finish_reason: " + finishReason + ")"
+	}
+	e := abi.NewError(abi.CodeBackend, message).WithReason("empty_answer")
+	if finishReason == "length" {
+		e = e.WithHint("raise max_tokens: what the model thinks counts towards it")
+	}
+	return e
 }
 
 // StubFingerprint is how the project's stand-in for a model marks its answers, in the field system_fingerprint.
@@ -236,10 +260,12 @@ func (c *Client) clean(text string) string {
 // read takes the first choice out of an answer.
 func (r *Reply) read(text []byte) error {
 	var answer struct {
-		Model       string `json:"model"`
-		Fingerprint string `json:"system_fingerprint"`
+		Model       string         `json:"model"`
+		Fingerprint string         `json:"system_fingerprint"`
+		Usage       *journal.Usage `json:"usage"`
 		Choices     []struct {
-			Message struct {
+			FinishReason string `json:"finish_reason"`
+			Message      struct {
 				Content json.RawMessage `json:"content"`
 			} `json:"message"`
 		} `json:"choices"`
@@ -254,6 +280,7 @@ func (r *Reply) read(text []byte) error {
 		e.Native = &abi.NativeError{Body: string(text[:min(len(text), abi.NativeBodyLimit)])}
 		return e
 	}
+	r.FinishReason, r.Usage = answer.Choices[0].FinishReason, answer.Usage
 	r.Text, r.Model, r.Stub = chat.Text(answer.Choices[0].Message.Content), answer.Model, answer.Fingerprint == StubFingerprint
 	return nil
 }

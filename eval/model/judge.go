@@ -41,6 +41,9 @@ type Judgement struct {
 	AnswerSHA256  string `json:"answer_sha256,omitempty"`
 	// Params are the parameters that the request had.
 	Params string `json:"params,omitempty"`
+	// FinishReason is why the judge's model stopped; Usage what its endpoint counted.
+	FinishReason string         `json:"finish_reason,omitempty"`
+	Usage        *journal.Usage `json:"usage,omitempty"`
 	// Text is the hash of an answer's text: what a person is shown to label it.
 	Text string `json:"text,omitempty"`
 	// Error is the judge's, or the agent's where it gave no answer.
@@ -173,6 +176,12 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 		return nil
 	}
 	j.Stub, j.RequestSHA256, j.AnswerSHA256, j.Params = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256, reply.Params
+	j.FinishReason, j.Usage = reply.FinishReason, reply.Usage
+	if missing := reply.missing(); missing != nil {
+		missing.Message = "judge: " + missing.Message
+		j.Error = missing
+		return nil
+	}
 	switch chat.Word(reply.Text, "yes", "no") {
 	case "yes":
 		j.Accepted = true
@@ -212,6 +221,9 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 				j.Item = fmt.Sprintf("%s/%d %s %d %d", c.Label, c.Replicate, probe.ProbeID, l.Answer.Budget,
 					l.Answer.Turn)
 				j.Label, j.Budget, j.Error = c.Label, l.Answer.Budget, l.Answer.Error
+				if j.Error == nil && strings.TrimSpace(l.Answer.Text) == "" { // a run of an earlier version
+					j.Error = emptyAnswer(l.Answer.FinishReason)
+				}
 				j.Text = textID(probe.ProbeID, l.Answer.Text)
 			})
 			if i, again := at[item.Item]; again {

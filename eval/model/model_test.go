@@ -454,3 +454,50 @@ func TestAJudgeWithoutVerdictsHasNoRates(t *testing.T) {
 	assert.Zero(t, v.Providers[0].Answers)
 	assert.Equal(t, 1, v.Providers[0].Missing)
 }
+
+// TestAnEmptyAnswerIsMissingAndNotWrong: a model that spends its tokens on thinking answers "" with finish_reason
+// length. Neither agent, judge nor simulator may take that for words.
+func TestAnEmptyAnswerIsMissingAndNotWrong(t *testing.T) {
+	chats := func(content string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"length","message":{"content":%s}}],`+
+				`"usage":{"prompt_tokens":10,"completion_tokens":4}}`, content)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/v1"
+	}
+	for _, content := range []string{`""`, `null`, `" \n"`, `"<think>Perhaps Quill"`} {
+		t.Run(content, func(t *testing.T) {
+			folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}", chats(content),
+				endpoint(t, exact)))
+			require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
+			list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
+			require.NoError(t, err)
+			v := Conclude(list, nil, 1)
+			require.NotEmpty(t, v.Providers)
+			for _, of := range v.Providers {
+				assert.Zero(t, of.Answers, "an empty answer is no answer")
+				assert.Positive(t, of.Missing)
+			}
+			for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
+				require.NoError(t, err)
+				if l.Kind == journal.KindAnswer {
+					assert.Equal(t, "length", l.Answer.FinishReason)
+					assert.Equal(t, &journal.Usage{PromptTokens: 10, CompletionTokens: 4}, l.Answer.Usage)
+					assert.Contains(t, l.Answer.Error.Hint, "raise max_tokens")
+				}
+			}
+		})
+	}
+	t.Run("of a judge", func(t *testing.T) {
+		folder, r, p := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\njudge: {url: %q, model: j}",
+			endpoint(t, fromContext), chats(`""`)))
+		require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
+		list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
+		require.NoError(t, err)
+		for _, of := range Conclude(list, nil, 1).Providers {
+			assert.Zero(t, of.Answers)
+		}
+		assert.Equal(t, "length", list[1].FinishReason)
+	})
+}

@@ -75,6 +75,9 @@ func (s *Simulator) Say(ctx context.Context, probe *pack.Probe, talk []Message, 
 	if err != nil {
 		return "", err
 	}
+	if missing := reply.missing(); missing != nil {
+		return "", prefixed("simulator: ", missing)
+	}
 	return reply.Text, nil
 }
 

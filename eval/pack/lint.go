@@ -37,6 +37,10 @@ func Lint(p *Pack) ([]Finding, error) {
 			return nil, err
 		}
 	}
+	if l.answerable > 0 && l.evidence == 0 {
+		l.add("no_evidence", false, ProbesFile, "none of %d answerable probes names evidence: recall and content cannot be "+
+			"measured, only answer_shown and judged answers", l.answerable)
+	}
 	for _, persona := range p.Manifest.Personas {
 		if err := l.foreignCanaries(p, persona.PersonaID); err != nil {
 			return nil, err
@@ -49,6 +53,8 @@ type linter struct {
 	found    []Finding
 	probes   map[string]bool   // ids seen
 	canaries map[string]string // canary text -> persona
+	// answerable probes, and those of them that name evidence.
+	answerable, evidence int
 }
 
 func (l *linter) add(rule string, fatal bool, where, what string, args ...any) {
@@ -109,6 +115,12 @@ func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) er
 				probe.AfterSession, persona.Sessions, before)
 		}
 		before = probe.AfterSession
+		if probe.Gold.Answerable {
+			l.answerable++
+			if len(probe.Gold.Evidence) > 0 {
+				l.evidence++
+			}
+		}
 		if probe.Gold.Answerable && len(probe.Gold.Answers) == 0 && len(probe.Gold.Evidence) == 0 {
 			l.add("no_gold", false, where, "it is answerable, but has neither answers nor evidence: no metric can "+
 				"use it")

@@ -134,6 +134,11 @@ func TestLintFindsWhatWouldMakeAComparisonWrong(t *testing.T) {
 		rule   string
 		change func(persona string, e *Event, p *Probe)
 	}{
+		{"no_evidence", func(_ string, _ *Event, p *Probe) {
+			if p != nil {
+				p.Gold.Evidence, p.Gold.Answers = nil, [][]string{{"x"}}
+			}
+		}},
 		{"dangling_evidence", func(_ string, _ *Event, p *Probe) {
 			if p != nil && p.ProbeID == "ann1" {
 				p.Gold.Evidence = [][]string{{"e1-1", "nowhere"}}

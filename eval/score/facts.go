@@ -147,6 +147,18 @@ func (s *scorer) notes(m *Metrics) []string {
 		add("a stub answered instead of a model, %d of %d times: nothing here says anything about behaviour", stub,
 			given)
 	}
+	for i := range m.Columns {
+		c := &m.Columns[i]
+		if c.Agent == nil {
+			continue
+		}
+		for _, f := range c.Agent.FinishReasons {
+			if f.Name == "length" {
+				add("%s: %d of the agent's answers were cut off at agent.max_tokens (finish_reason length); those "+
+					"without a text are missing, not wrong", c.Label, f.Count)
+			}
+		}
+	}
 	if m.SelfTest.Verdict == "broken" {
 		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
 			*m.SelfTest.Recall)

@@ -168,6 +168,12 @@ type Answers struct {
 	Given  int     `json:"given"`
 	Stub   int     `json:"stub"`   // of these, by the project's stand-in for a model
 	Errors []Count `json:"errors"` // turns without an answer, by class
+	// FinishReasons are why the model stopped, in the endpoint's words, also for answers without a text.
+	FinishReasons []Count `json:"finish_reasons"`
+	// PromptTokens and CompletionTokens are what the endpoint counted, for the Counted turns whose answer reported it.
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	Counted          int   `json:"counted"`
 }
 
 // Module is what served a column.

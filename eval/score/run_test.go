@@ -539,8 +539,11 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 	}, func(*journal.Line) {})
 	require.NoError(t, err)
 	// again, after an interruption
-	for _, a := range []journal.Answer{{ProbeID: "x", Turn: 1, Stub: true}, {ProbeID: "x", Turn: 1, Stub: true},
-		{ProbeID: "y", Turn: 1, Error: abi.NewError(abi.CodeBackend, "nonsense")}} {
+	for _, a := range []journal.Answer{{ProbeID: "x", Turn: 1, Text: "a", Stub: true},
+		{ProbeID: "x", Turn: 1, Text: "a", Stub: true, FinishReason: "stop",
+			Usage: &journal.Usage{PromptTokens: 7, CompletionTokens: 2}},
+		{ProbeID: "y", Turn: 1, Error: abi.NewError(abi.CodeBackend, "nonsense")},
+		{ProbeID: "z", Turn: 1, FinishReason: "length"}} { // of a version that kept empty answers as answers
 		require.NoError(t, w.Write(&journal.Line{Kind: journal.KindAnswer, Answer: &a}))
 	}
 	require.NoError(t, w.Close())
@@ -548,7 +551,8 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 	require.NoError(t, r.Save(folder))
 	m, _, err := Score(folder, p)
 	require.NoError(t, err)
-	assert.Equal(t, &Answers{Given: 1, Stub: 1, Errors: []Count{{"backend", 1}}}, m.Columns[0].Agent)
+	assert.Equal(t, &Answers{Given: 1, Stub: 1, Errors: []Count{{"backend", 2}}, PromptTokens: 7, CompletionTokens: 2,
+		Counted: 1, FinishReasons: []Count{{"length", 1}, {"stop", 1}}}, m.Columns[0].Agent)
 	require.NotEmpty(t, m.Notes)
 	assert.Contains(t, m.Notes[0], "a stub answered instead of a model, 1 of 1 times")
 }

@@ -211,7 +211,8 @@ func together(todo []func() error) error {
 func (c *column) sum() {
 	c.Cells, c.Smokes = []Cell{}, []SmokeLine{}
 	c.Wall.Breaches = []string{}
-	filter, warnings, writeErrs, noAnswer := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	filter, warnings, writeErrs := map[string]int{}, map[string]int{}, map[string]int{}
+	noAnswer, finished := map[string]int{}, map[string]int{}
 	answers := &Answers{}
 	sources := 0
 	for _, cell := range c.cells {
@@ -226,6 +227,18 @@ func (c *column) sum() {
 			}
 		}
 		for _, a := range cell.turns {
+			if a.FinishReason != "" {
+				finished[a.FinishReason]++
+			}
+			if u := a.Usage; u != nil {
+				answers.PromptTokens += u.PromptTokens
+				answers.CompletionTokens += u.CompletionTokens
+				answers.Counted++
+			}
+			if a.Error == nil && strings.TrimSpace(a.Text) == "" { // a run of an earlier version
+				noAnswer["backend"]++
+				continue
+			}
 			if a.Error != nil {
 				noAnswer[string(a.Error.Code)]++
 				continue
@@ -245,7 +258,7 @@ func (c *column) sum() {
 		}
 	}
 	if answers.Given+len(noAnswer) > 0 {
-		answers.Errors = counted(noAnswer)
+		answers.Errors, answers.FinishReasons = counted(noAnswer), counted(finished)
 		c.Agent = answers
 	}
 	if named := c.FanOut.Few + c.FanOut.Many; named > 0 {
