@@ -361,6 +361,8 @@ func (b *bench) unforged(q question, hostile string) outcome {
 	switch {
 	case err != nil:
 		return refused("retrieve, after a turn with a closing tag in it", err)
+	case slices.ContainsFunc(r.Trace.Warnings, func(w string) bool { return strings.HasPrefix(w, "context_escaped:") }):
+		return failed("the provider's context held a second tag, which the host escaped")
 	case strings.Count(strings.ToLower(r.FormattedContext), "</"+abi.ContextTag) > 1:
 		return failed("the context holds a second closing tag")
 	case q.query != b.kit.target.Probe.Question:

@@ -39,7 +39,7 @@ func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 		{"configuration: no secret", TestGuestSeesConfigurationWithoutSecrets},
 		{"configuration: presets", TestPresetOfAProviderIsLaidUnderTheBlock},
 		{"trace: the host's part", TestHostFillsItsPartOfTheTraceWhateverThePluginSays},
-		{"context: one element", TestContextThatIsTooLargeOrForgedIsRefused},
+		{"context: one element", TestContextThatIsTooLargeOrNoElementIsRefused},
 		{"network: sent and accounted for", TestNativeCallIsSentAndAccountedFor},
 		{"network: time of one exchange", TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt},
 		{"network: policy", TestPolicyLetsNothingElseOut},

@@ -12,7 +12,7 @@ import (
 )
 
 // Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds
-// max_tokens or that is not exactly one memory-context element.
+// max_tokens or that is not a memory-context element. It escapes tags of the element inside it.
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	began := time.Now()
 	result, err := s.retrieve(ctx, r)
@@ -42,8 +42,12 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 		if err != nil {
 			return err
 		}
-		tokens, err := o.checkContext(result.FormattedContext, r.Budget)
+		tokens, escaped, err := o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
 		result.Trace = o.trace(result.Trace)
+		if escaped > 0 {
+			result.Trace.Warnings = append(result.Trace.Warnings, fmt.Sprintf(
+				"%s: %d tags inside the memory-context element", answercheck.WarnContextEscaped, escaped))
+		}
 		complete.Report(result.Trace)
 		result.Trace.TokenCount = &tokens
 		o.provider.items.Explain(&r.Budget, items, result, tokens)
@@ -79,7 +83,7 @@ func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.Fo
 	return operate(ctx, s, abi.OpFormatContext, r,
 		func(ctx context.Context, o *operation, result *abi.FormatResult) (err error) {
 			if err = o.read(ctx, r.Scope, r, result); err == nil {
-				result.TokenCount, err = o.checkContext(result.FormattedContext, r.Budget)
+				result.TokenCount, _, err = o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
 			}
 			return err
 		})
@@ -157,24 +161,26 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 	return o.enter(ctx, in, out)
 }
 
-// checkContext holds a formatted context to what every plugin promises: it is empty or exactly one element, and it
-// fits. It returns the number of its tokens.
-func (o *operation) checkContext(text string, budget abi.ContextBudget) (int64, error) {
-	if wrong := answercheck.NotOneElement(text); wrong != "" {
-		return 0, o.badContext(wrong)
+// checkContext holds a formatted context to what every plugin promises: it is empty or one element of this provider and
+// scope, and it fits the budget. It escapes the element's tags inside the text, and returns the text's tokens and the
+// number of those tags.
+func (o *operation) checkContext(text *string, evidence []abi.Evidence, budget abi.ContextBudget) (tokens int64,
+	escaped int, err error) {
+	if wrong := answercheck.NotOneElement(*text); wrong != "" {
+		return 0, 0, o.badContext(wrong)
 	}
-	if wrong := answercheck.WrongElement(text, o.provider.name, o.provider.backendName, o.memoryScope()); wrong != "" {
-		return 0, o.contractBreach(wrong)
+	if wrong := answercheck.WrongElement(*text, o.provider.name, o.provider.backendName, o.memoryScope()); wrong != "" {
+		return 0, 0, o.contractBreach(wrong)
 	}
-	count := int64(0)
-	if text != "" {
-		count = o.provider.tokens.Count([]byte(text))
+	*text, escaped = answercheck.EscapeInside(*text, evidence)
+	if *text != "" {
+		tokens = o.provider.tokens.Count([]byte(*text))
 	}
-	if budget.MaxTokens != nil && count > *budget.MaxTokens {
-		return 0, o.badContext(fmt.Sprintf("has %d tokens (%s), max_tokens is %d", count, o.provider.tokens.Name(),
-			*budget.MaxTokens))
+	if budget.MaxTokens != nil && tokens > *budget.MaxTokens {
+		return 0, escaped, o.badContext(fmt.Sprintf("has %d tokens (%s), max_tokens is %d", tokens,
+			o.provider.tokens.Name(), *budget.MaxTokens))
 	}
-	return count, nil
+	return tokens, escaped, nil
 }
 
 // Health implements Contract.

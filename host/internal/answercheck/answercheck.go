@@ -278,8 +278,12 @@ func (b *branch) walkInto(name string, value abi.Raw) {
 	}
 }
 
+// WarnContextEscaped is the code of the warning that a context had tags inside, which its provider had not escaped.
+const WarnContextEscaped = "context_escaped"
+
 // hostWarnings are the codes that only the host may use.
-var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, "memory_lost", "delivery_uncertain",
+var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, WarnContextEscaped,
+	"memory_lost", "delivery_uncertain",
 	"delivery_found", "read_only",
 	"reset_unfinished", "readiness_partial"}
 
@@ -320,23 +324,48 @@ func withoutHostCodes(warnings []string) []string {
 	})
 }
 
-// NotOneElement checks that text is empty, or one memory-context element with nothing around it and no such tag inside.
+// The beginning and the end of every context that is not empty.
+const (
+	elementOpen = "<" + abi.ContextTag + " "
+	elementEnd  = "</" + abi.ContextTag + ">"
+)
+
+// NotOneElement checks that text is empty, or one memory-context element with nothing around it. EscapeInside sees to
+// tags inside.
 func NotOneElement(text string) string {
-	if text == "" {
+	if text == "" || len(text) >= len(elementOpen+elementEnd) && strings.HasPrefix(text, elementOpen) &&
+		strings.HasSuffix(text, elementEnd) {
 		return ""
 	}
-	const open, end = "<" + abi.ContextTag + " ", "</" + abi.ContextTag + ">"
-	if !strings.HasPrefix(text, open) || !strings.HasSuffix(text, end) {
-		return fmt.Sprintf("does not begin with %q and end with %q", open, end)
+	return fmt.Sprintf("does not begin with %q and end with %q", elementOpen, elementEnd)
+}
+
+// EscapeInside escapes the tags inside an element that NotOneElement let pass, and moves what evidence says of the
+// places where items are shown. It returns the text and the number of tags. A module that was built with an older list
+// of look-alikes leaves such tags.
+func EscapeInside(text string, evidence []abi.Evidence) (string, int) {
+	if text == "" {
+		return "", 0
 	}
-	inner := text[len(open) : len(text)-len(end)]
-	for i := range inner {
-		bracket := abi.BracketLen(inner[i:])
-		if bracket > 0 && abi.NamesContextTag(inner[i+bracket:]) {
-			return fmt.Sprintf("holds a second %s tag", abi.ContextTag)
+	escaped, inserted := escapeTags(text[len(elementOpen) : len(text)-len(elementEnd)])
+	if len(inserted) == 0 {
+		return text, 0
+	}
+	for i := range evidence {
+		if s := evidence[i].Shown; s != nil {
+			start, end := s.Start, s.End
+			for _, at := range inserted {
+				at += int64(len(elementOpen))
+				if at <= start {
+					s.Start++
+				}
+				if at < end || at <= start {
+					s.End++
+				}
+			}
 		}
 	}
-	return ""
+	return elementOpen + escaped + elementEnd, len(inserted)
 }
 
 // WrongElement checks whose memory the element around a formatted context claims to be: that of the provider, or of

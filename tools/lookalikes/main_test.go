@@ -1,0 +1,16 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheCommittedTablesAreUpToDate(t *testing.T) {
+	want, err := Generate()
+	require.NoError(t, err)
+	got, err := os.ReadFile("../../host/internal/answercheck/lookalikes_gen.go")
+	require.NoError(t, err)
+	require.True(t, string(want) == string(got), "run: go generate ./host/internal/answercheck")
+}
