@@ -2,9 +2,11 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
@@ -22,8 +24,12 @@ import (
 const (
 	// maxAttached bounds one attached blob, in bytes.
 	maxAttached = 4 << 20
-	// maxReferrers bounds how many referrers of a module are looked at.
-	maxReferrers = 100
+	// maxReferrers bounds how many referrers of a module are listed.
+	maxReferrers = 10_000
+	// maxRead bounds how many of them are read.
+	maxRead = 1_000
+	// maxAllAttached bounds all blobs of one module together, in bytes.
+	maxAllAttached = 64 << 20
 )
 
 // Attach attaches a blob of a media type to the module that r names by its digest.
@@ -108,30 +114,31 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 // AttachedBefore is Attached of what is Kept, from the cache and without a connection.
 func (c *Client) AttachedBefore(r Reference) [][]byte { return c.Cache.kept(r.Digest) }
 
-// attachedAt is Attached from one registry. The list of referrers need not have the artifact types of the manifests, so
-// each manifest is read.
+// attachedAt is Attached from one registry. Anybody who may write there can attach things, so what is of no use must not
+// hide a signature: referrers whose listed artifact type is kind are read first, then those that the list says nothing
+// of, then the others, which may still have a blob of kind. Beyond the bounds, what was found is the answer.
+//
+// Errors: those of Pull; too_large if there is more than the bounds let read, and nothing of kind among it.
 func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Reference, kind string) ([][]byte, error) {
-	var referrers []ocispec.Descriptor
-	err := repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest,
-		Digest: digest.Digest(r.Digest)}, "",
-		func(page []ocispec.Descriptor) error {
-			referrers = append(referrers, page...)
-			if len(referrers) > maxReferrers {
-				return abi.NewError(abi.CodeTooLarge, r.String()+": more than 100 things are attached to it")
-			}
-			return nil
-		})
+	referrers, all, err := referrersOf(ctx, repo, r)
 	if err != nil {
-		if code := abi.CodeOf(err); code == abi.CodeTooLarge {
-			return nil, err
-		}
-		return nil, explain(r, "find what is attached to", err)
+		return nil, err
 	}
+	order := []string{kind, ""}
+	slices.SortStableFunc(referrers, func(a, b ocispec.Descriptor) int {
+		return cmp.Compare(uint(slices.Index(order, a.ArtifactType)), uint(slices.Index(order, b.ArtifactType)))
+	})
 	var list [][]byte
+	read, size := 0, 0
 	for _, d := range referrers {
 		if d.MediaType != ocispec.MediaTypeImageManifest || d.Size > maxManifest {
 			continue
 		}
+		if read == maxRead || size > maxAllAttached {
+			all = false
+			break
+		}
+		read++
 		blob, err := c.attachedBlob(ctx, repo, r, d, kind)
 		if abi.CodeOf(err) == abi.CodeNotFound { // it was deleted, and is still in the list
 			continue
@@ -141,9 +148,36 @@ func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Refe
 		}
 		if blob != nil {
 			list = append(list, blob)
+			size += len(blob)
 		}
 	}
+	if !all && len(list) == 0 {
+		return nil, abi.NewError(abi.CodeTooLarge, fmt.Sprintf("%s: more than %d things are attached to it, and none of "+
+			"those that were read is of the type %s", r, read, kind)).WithHint("delete what is attached and not needed")
+	}
 	return list, nil
+}
+
+// errEnough ends a list of referrers.
+var errEnough = errors.New("enough referrers")
+
+// referrersOf lists the referrers of a module page by page, at most maxReferrers; all is false if there are more.
+func referrersOf(ctx context.Context, repo *remote.Repository, r Reference) (list []ocispec.Descriptor, all bool,
+	err error) {
+	err = repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest,
+		Digest: digest.Digest(r.Digest)}, "",
+		func(page []ocispec.Descriptor) error {
+			list = append(list, page...)
+			if len(list) > maxReferrers {
+				list = list[:maxReferrers]
+				return errEnough
+			}
+			return nil
+		})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, false, explain(r, "find what is attached to", err)
+	}
+	return list, err == nil, nil
 }
 
 // attachedBlob is the blob of one referrer, nil where it is of another media type.

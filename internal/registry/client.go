@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -20,6 +22,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/address"
 	"github.com/memhost/memhost/internal/base/noswitch"
 )
 
@@ -209,6 +212,8 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "cannot read Docker's config.json: "+err.Error(), err)
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.DialContext = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		ControlContext: address.Refuse}).DialContext
 	base.ResponseHeaderTimeout = c.longestWait()
 	repo.PlainHTTP = r.loopback()
 	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
@@ -245,7 +250,8 @@ var blobPath = regexp.MustCompile(`^/v2/.+/blobs/sha256:[0-9a-f]{64}$`)
 
 // checkRedirect lets a registry send a reader of blobs to another host, as those do that keep blobs in an object store:
 // the blob is held against its digest, and credentials do not go there. Manifests and uploads stay with the registry,
-// and nothing goes from HTTPS to HTTP.
+// nothing goes from HTTPS to HTTP, and the other host is none that a registry could only reach through this machine: the
+// addresses are those that oras refuses for token servers.
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -257,6 +263,31 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		return nil
 	case first.Method != http.MethodGet && first.Method != http.MethodHead || !blobPath.MatchString(first.URL.Path):
 		return &redirectError{first.URL, next.URL, "only blobs may come from another host"}
+	case strings.EqualFold(next.URL.Hostname(), first.URL.Hostname()):
+		return nil
+	}
+	return checkRedirectAddress(next, first.URL)
+}
+
+// checkRedirectAddress refuses a host with an address of this machine or network link, or of a cloud's metadata service.
+// A name that cannot be resolved here passes: a proxy may resolve it.
+func checkRedirectAddress(next *http.Request, from *url.URL) error {
+	host := next.URL.Hostname()
+	addresses := []netip.Addr{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		addresses = append(addresses, a)
+	} else if addresses, err = net.DefaultResolver.LookupNetIP(next.Context(), "ip", host); err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		refused := address.Refuse(next.Context(), "", netip.AddrPortFrom(a, 0).String(), nil) != nil
+		plain := a.Unmap().WithZone("")
+		for _, prefix := range auth.DefaultBlockedRealmPrefixes() {
+			refused = refused || prefix.Contains(plain)
+		}
+		if refused {
+			return &redirectError{from, next.URL, fmt.Sprintf("%s is loopback, link-local or a metadata service", a)}
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	served "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -164,6 +165,47 @@ func TestWhatIsAttachedToAnotherModuleIsNotTaken(t *testing.T) {
 	assert.Equal(t, "note for "+strings.TrimPrefix(at.Digest, "sha256:"), string(list[0]))
 }
 
+// TestForeignThingsHideNoSignature: whatever others attach, and wherever the list has it, what is of the type is found.
+func TestForeignThingsHideNoSignature(t *testing.T) {
+	var listed []ocispec.Descriptor
+	host := listing(t, func() []ocispec.Descriptor { return listed })
+	c := newClient(t)
+	at := pushed(t, c, host)
+	repo, err := c.repository(at)
+	require.NoError(t, err)
+	push := func(blobType, artifactType string, number int) ocispec.Descriptor {
+		layer := content.NewDescriptorFromBytes(blobType, []byte(fmt.Sprint(number)))
+		require.NoError(t, repo.Blobs().Push(t.Context(), layer, strings.NewReader(fmt.Sprint(number))))
+		m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: artifactType,
+			Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{layer},
+			Subject: &ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(at.Digest), Size: 1}}
+		m.SchemaVersion = 2
+		text, err := json.Marshal(m)
+		require.NoError(t, err)
+		d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, text)
+		require.NoError(t, repo.Manifests().PushReference(t.Context(), d, strings.NewReader(string(text)),
+			d.Digest.String()))
+		d.ArtifactType = artifactType
+		return d
+	}
+	for i := range 150 {
+		listed = append(listed, push("text/plain", []string{"text/plain", ""}[i%2], i))
+	}
+	listed = append(listed, push(kind, "", 200), push(kind, "text/plain", 201), push(kind, kind, 202))
+	for i := range maxReferrers { // none of them is there
+		d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, []byte(fmt.Sprint("gone ", i)))
+		d.ArtifactType = "text/plain"
+		listed = append(listed, d)
+	}
+	list, err := c.Attached(t.Context(), at, kind)
+	require.NoError(t, err)
+	var found []string
+	for _, blob := range list {
+		found = append(found, string(blob))
+	}
+	assert.Equal(t, []string{"202", "200", "201"}, found)
+}
+
 func TestTooMuchThatIsAttachedIsAnError(t *testing.T) {
 	host := listing(t, func() (list []ocispec.Descriptor) {
 		for i := range maxReferrers + 1 {
@@ -173,6 +215,23 @@ func TestTooMuchThatIsAttachedIsAnError(t *testing.T) {
 	})
 	c := newClient(t)
 	_, err := c.Attached(t.Context(), pushed(t, c, host), kind)
-	require.ErrorContains(t, err, "more than 100 things are attached")
+	require.ErrorContains(t, err, "none of those that were read is of the type "+kind)
 	assert.Equal(t, abi.CodeTooLarge, abi.CodeOf(err))
+}
+
+func TestABlobComesFromNoAddressOfThisMachineOrNetwork(t *testing.T) {
+	request := func(host string) *http.Request {
+		r, err := http.NewRequest("GET", "http://"+host+"/v2/mem/blobs/sha256:"+strings.Repeat("0", 64), nil)
+		require.NoError(t, err)
+		return r
+	}
+	for to, allowed := range map[string]bool{"127.0.0.1": false, "127.0.0.1:6379": false, "[::1]:80": false,
+		"localhost:9200": false, "169.254.169.254": false, "[fe80::1]": false, "[::ffff:127.0.0.1]": false,
+		"0.0.0.0": false, "[fd00:ec2::254]": false, "168.63.129.16": false, "[64:ff9b::a9fe:a9fe]": false,
+		"203.0.113.7": true, "10.0.0.5": true, "store.invalid": true} {
+		err := checkRedirect(request(to), []*http.Request{request("198.51.100.1:5000")})
+		assert.Equal(t, allowed, err == nil, "%s: %v", to, err)
+	}
+	assert.NoError(t, checkRedirect(request("127.0.0.1:5001"), []*http.Request{request("127.0.0.1:5000")}),
+		"a registry on this machine")
 }

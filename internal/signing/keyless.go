@@ -52,7 +52,7 @@ func (i Identity) String() string { return i.Name + " issued by " + i.Issuer }
 // Keyless wants a signature of an identity.
 type Keyless struct {
 	Root *Root
-	// Identity is whose; * at the end of its name stands for anything.
+	// Identity is whose; * at the end of its name, which is a URI, stands for anything.
 	Identity Identity
 }
 
@@ -74,7 +74,7 @@ func (k Keyless) matches(i Identity) bool {
 		return false
 	}
 	if start, ok := strings.CutSuffix(k.Identity.Name, "*"); ok {
-		return strings.HasPrefix(i.Name, start)
+		return strings.Contains(i.Name, "://") && strings.HasPrefix(i.Name, start)
 	}
 	return i.Name == k.Identity.Name
 }
@@ -310,6 +310,9 @@ func identityOf(c *x509.Certificate) (Identity, error) {
 		return Identity{}, fmt.Errorf("its certificate has %d names, want one URI or e-mail address", len(names))
 	}
 	i := Identity{Name: names[0]}
+	if len(c.URIs) == 0 && strings.Contains(i.Name, "://") {
+		return Identity{}, fmt.Errorf("its certificate has the e-mail address %q, which would pass for a URI", i.Name)
+	}
 	for _, e := range c.Extensions {
 		switch {
 		case e.Id.Equal(issuerExtension):

@@ -326,6 +326,9 @@ func TestEachPartOfAKeylessSignatureCounts(t *testing.T) {
 		}), "leaf certificate verification failed", 0},
 		"two names": {issued(func(c *x509.Certificate) { c.EmailAddresses = []string{"me@team.example"} }),
 			"has 2 names", 0},
+		"an e-mail address like a URI": {issued(func(c *x509.Certificate) {
+			c.URIs, c.EmailAddresses = nil, []string{"https://github.com/team/w.yml@stranger.example"}
+		}), "would pass for a URI", 0},
 		"no name": {issued(func(c *x509.Certificate) { c.URIs = nil }), "has 0 names", 0},
 		"no issuer": {issued(func(c *x509.Certificate) { c.ExtraExtensions = nil }),
 			"does not say who checked the identity", 0},

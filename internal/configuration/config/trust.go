@@ -26,7 +26,7 @@ type Trust struct {
 
 // trustForms is what a line may be.
 const trustForms = "sha256:HEX of a module, oci://HOST/NAME signed by KEY.pub, or oci://HOST/NAME signed by IDENTITY " +
-	"issued by URL, where NAME may end in /* and IDENTITY in /* or @*; until 2027-01-31 may follow a signer"
+	"issued by URL, where NAME may end in /* and an IDENTITY with :// in /* or @*; until 2027-01-31 may follow a signer"
 
 // Names reports whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
 func (t Trust) Names(module string) bool {
@@ -69,13 +69,15 @@ func readTrust(line string) (t Trust, ok bool) {
 	return t, isIdentity(signer) && issuer != "" && !strings.Contains(issuer, " ") && isTrustedName(t.Modules)
 }
 
-// isIdentity wants a URI or an e-mail address, in which * may follow the last / or @.
+// isIdentity wants a URI or an e-mail address. In a URI * may follow the last / or @: of a workflow, that stands for any
+// ref of one repository. Of an e-mail address it would stand for any domain.
 func isIdentity(name string) bool {
 	start, all := strings.CutSuffix(name, "*")
 	if strings.ContainsAny(start, "* ") || !strings.ContainsAny(start, "/@") {
 		return false
 	}
-	return !all || strings.HasSuffix(start, "/") && !strings.HasSuffix(start, "//") || strings.HasSuffix(start, "@")
+	return !all || strings.Contains(start, "://") &&
+		(strings.HasSuffix(start, "/") && !strings.HasSuffix(start, "//") || strings.HasSuffix(start, "@"))
 }
 
 // isTrustedName wants a host and a name, of which * may be the last step.

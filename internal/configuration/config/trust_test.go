@@ -53,6 +53,9 @@ func TestALineOfTrustMayNameAnIdentity(t *testing.T) {
 
 	for line, want := range map[string]bool{"anna@example.org issued by https://accounts.example": true,
 		"https://github.com/team/mem/w.yml@* issued by https://a.example": true,
+		"anna@* issued by https://a.example":                              false,
+		"anna/* issued by https://a.example":                              false,
+		"anna/x@* issued by https://a.example":                            false,
 		"* issued by https://a.example":                                   false,
 		"https://* issued by https://a.example":                           false,
 		"https://github.com/te* issued by https://a.example":              false,
