@@ -98,7 +98,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 	if err != nil {
 		return nil, err
 	}
-	f = s.followerWith(p.followerKey())
+	f = s.followers.with(p.followerKey())
 	if f != nil && record.Given && f.work.Record().Role == abi.RoleShadow {
 		return nil, refuseBackfill(abi.CodeConflict, "shadow", p.name+" follows as a shadow: it has what the slot records",
 			"record the file (memhost record FILE), or take "+p.name+" out of memory.shadows")
@@ -107,7 +107,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		if err := f.close(ctx); err != nil {
 			return nil, inOperation(opBackfill, err)
 		}
-		s.removeFollower(f)
+		s.followers.remove(f)
 		f = nil
 	}
 	if f != nil { // a shadow
@@ -120,7 +120,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 	if health != nil {
 		f.begin(p, health, steps)
 	}
-	s.addFollower(f)
+	s.followers.add(f)
 	f.work.Start()
 	s.manifestChanged(ctx)
 	return f, nil
@@ -134,7 +134,7 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 		return nil, refuseBackfill(abi.CodeInvalidArgument, "serves", p.name+" is the memory that serves",
 			"a memory.namespace of its own makes another memory of the same provider")
 	}
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		if other := f.work.Record(); other.Role == abi.RoleBackfill && f.work.Key() != key {
 			return nil, refuseBackfill(abi.CodeConflict, "backfill",
 				"a backfill of "+other.Provider+" is under way", "one at a time: stop or discard it first (memhost backfill stop)")
@@ -242,7 +242,7 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Record, err error) {
 	records, err := s.host.follow.Records(ctx)
 	for key, r := range records {
-		if r.Role != abi.RoleBackfill || s.followerWith(key) != nil {
+		if r.Role != abi.RoleBackfill || s.followers.with(key) != nil {
 			continue
 		}
 		if last == nil || last.Stopped != "" && (r.Stopped == "" || r.Stopped > last.Stopped) {
@@ -254,7 +254,7 @@ func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Reco
 
 // theBackfill is the follower that is to serve; nil if there is none.
 func (s *Slot) theBackfill() *follower {
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		if f.work.WantsTurn() {
 			return f
 		}
@@ -348,7 +348,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options 
 	} else {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("%d events were delivered before", record.Done))
 	}
-	if f := s.followerWith(key); f != nil {
+	if f := s.followers.with(key); f != nil {
 		*record = f.work.Record()
 	}
 	scopes := map[abi.MemoryScope]bool{}

@@ -184,7 +184,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 	broken.Block = abi.Raw(`{"nonsense":1}`)
 	_, err = s.Backfill(ctx, broken, BackfillOptions{})
 	requireCode(t, err, abi.CodeInvalidArgument, "nonsense")
-	require.Empty(t, s.followerList())
+	require.Empty(t, s.followers.list())
 	secret := history(t, "next")
 	secret.Block = abi.Raw(`{"api_key":"sk-0123456789abcdef0123456789abcdef"}`)
 	_, err = s.Backfill(ctx, secret, BackfillOptions{Inline: true})
@@ -263,7 +263,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	b, err := s.BackfillStop(ctx, &abi.BackfillStop{})
 	require.NoError(t, err)
 	require.Equal(t, abi.FollowerStopped, b.State)
-	require.Empty(t, s.followerList())
+	require.Empty(t, s.followers.list())
 	filled := b.Progress.Done
 	b, err = s.BackfillStatus(ctx)
 	require.NoError(t, err)
@@ -305,7 +305,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	b, err = s.BackfillDiscard(ctx, history(t, "next"))
 	require.NoError(t, err)
 	require.Empty(t, b.Remains)
-	require.Empty(t, s.followerList())
+	require.Empty(t, s.followers.list())
 	empty()
 }
 

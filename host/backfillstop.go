@@ -36,7 +36,7 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 		f.work.Start()
 		return nil, inOperation(opBackfill, err)
 	}
-	s.removeFollower(f)
+	s.followers.remove(f)
 	answer, err := f.backfill(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi
 	}
 	key := p.followerKey()
 	record, err := s.host.follow.Record(ctx, key)
-	if err == nil && (record == nil || record.Role != abi.RoleBackfill || s.followerWith(key) != nil) {
+	if err == nil && (record == nil || record.Role != abi.RoleBackfill || s.followers.with(key) != nil) {
 		err = errNoBackfill()
 	}
 	var f *follower

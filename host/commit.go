@@ -2,16 +2,14 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/internal/state"
 )
 
-// What an operation commits: state, ledger and archive, in one transaction. The guest has changed the backend by then,
-// so the caller cannot cancel it.
+// What an operation commits: state, ledger, and what the followers keep, in one transaction. The guest has changed the
+// backend by then, so the caller cannot cancel it.
 
 // commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one.
 func (o *operation) commit(ctx context.Context) error { return o.commitState(ctx, moreFollow) }
@@ -31,7 +29,7 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 		}
 	}
 	if t.Batch.Len() > 0 || len(accepted) > 0 {
-		if err := o.commitArchived(ctx, &t.Batch, last, accepted...); err != nil {
+		if err := o.commitAccepted(ctx, &t.Batch, last, accepted...); err != nil {
 			return err
 		}
 	}
@@ -40,47 +38,18 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 	return nil
 }
 
-// commitArchived commits a batch together with events that the operation's provider accepted. It is commit alone where
-// no archive is kept.
-func (o *operation) commitArchived(ctx context.Context, b *state.Batch, last bool, events ...*abi.MemoryEvent) error {
-	h, p := o.slot.host, o.provider
-	if len(events) > 0 && !o.slot.noArchive && !h.archives() && h.away.Load() { // a shadow misses something
-		uncancelled := context.WithoutCancel(ctx) // as keep's
-		if err := o.slot.endAway(uncancelled); err != nil {
-			return err
-		}
-		if err := h.dropQueue(uncancelled); err != nil {
-			return err
-		}
-	}
-	switch {
-	case h.archives() && !o.slot.noArchive && len(events) > 0:
-	case b.Len() > 0:
-		return o.keepAs(ctx, b, last)
-	default:
-		return nil
-	}
-	entries := make([]archive.Entry, len(events))
-	for i, e := range events {
-		entries[i] = archive.Entry{Provider: p.name, Namespace: p.config.Namespace, Queued: !h.archive.On,
-			Event: json.RawMessage(abi.Marshal(e))}
-	}
-	done, err := h.archive.Add(b, entries)
-	if err != nil {
+// commitAccepted commits a batch together with what the followers keep of events that the operation's provider accepted.
+func (o *operation) commitAccepted(ctx context.Context, b *state.Batch, last bool, events ...*abi.MemoryEvent) error {
+	after, err := o.slot.followers.accepted(ctx, b, o.provider, events)
+	if err != nil || after == nil && b.Len() == 0 {
 		return err
 	}
-	if h.options.Tracer != nil {
-		h.follow.NoteCause(entries[0].Seq, len(entries), h.traceparentOf(ctx))
-	}
 	err = o.keepAs(ctx, b, last)
-	done(err == nil)
-	o.slot.wakeFollowers()
-	o.slot.boundQueue(ctx)
+	if after != nil {
+		after(err == nil)
+	}
 	return err
 }
-
-// archives reports whether what is recorded is kept: for the archive, or until every follower has it.
-func (h *Host) archives() bool { return h.archive.On || h.queued.Load() }
 
 // keep commits a batch of the operation, under its lock if it has one; further ones follow.
 func (o *operation) keep(ctx context.Context, b *state.Batch) error {

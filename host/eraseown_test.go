@@ -77,7 +77,7 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 				require.NoError(t, err)
 			}
 			until(t, "the shadows have everything", func() bool {
-				for _, f := range s.followerList() {
+				for _, f := range s.followers.list() {
 					if at, _, err := f.work.Progress(ctx); err != nil || at != abi.FollowerReady {
 						return false
 					}

@@ -2,9 +2,7 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +49,7 @@ func lanesOf(p *Provider) int {
 // newFollower joins a provider with the slot that it follows. config.Memory, Key and Lanes are filled in. The caller
 // holds swapMu, and adds and starts it.
 func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Config) (f *follower, err error) {
-	f = &follower{slot: s, inner: &Slot{host: s.host, wall: s.wall, noArchive: true,
+	f = &follower{slot: s, inner: &Slot{host: s.host, wall: s.wall,
 		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
 	f.inner.current.Store(&serving{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
@@ -278,85 +276,6 @@ func (f *follower) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.R
 	return f.inner.Retrieve(ctx, r)
 }
 
-// followerList lists the slot's followers.
-func (s *Slot) followerList() []*follower {
-	if list := s.followers.Load(); list != nil {
-		return *list
-	}
-	return nil
-}
-
-// addFollower adds a follower to the list, removeFollower takes it off. The caller holds swapMu.
-func (s *Slot) addFollower(f *follower) {
-	list := append(slices.Clone(s.followerList()), f)
-	s.followers.Store(&list)
-}
-
-func (s *Slot) removeFollower(f *follower) {
-	list := slices.DeleteFunc(slices.Clone(s.followerList()), func(one *follower) bool { return one == f })
-	s.followers.Store(&list)
-}
-
-// followerWith finds the follower of a memory; nil if there is none.
-func (s *Slot) followerWith(key follow.Key) *follower {
-	for _, f := range s.followerList() {
-		if f.work.Key() == key {
-			return f
-		}
-	}
-	return nil
-}
-
-// wakeFollowers tells the followers that there is something for them.
-func (s *Slot) wakeFollowers() {
-	for _, f := range s.followerList() {
-		f.work.Wake()
-	}
-}
-
-// boundQueue drops the oldest of what waits for followers where that is too long, beside the write that finds it so.
-func (s *Slot) boundQueue(ctx context.Context) {
-	h := s.host
-	if !h.follow.TooLong() || !s.dropping.TryLock() {
-		return
-	}
-	s.drains.Go(func() {
-		defer s.dropping.Unlock()
-		var all []*follow.Follower
-		for _, f := range s.followerList() {
-			all = append(all, f.work)
-		}
-		if err := h.follow.Cut(context.WithoutCancel(ctx), all); err != nil {
-			h.logger.Warn("the queue of the memories that follow cannot be cut", "error", err)
-		}
-	})
-}
-
-// followedScopes are a scope's states at the followers.
-func (s *Slot) followedScopes(scope abi.MemoryScope) (list []*scopeState, err error) {
-	for _, f := range s.followerList() {
-		p := f.provider()
-		if p == nil {
-			continue
-		}
-		sc, err := p.scopeOf(scope)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, sc)
-	}
-	return list, nil
-}
-
-// closeFollowers ends all followers. What they have to do goes on when the slot is opened again.
-func (s *Slot) closeFollowers(ctx context.Context) (err error) {
-	for _, f := range s.followerList() {
-		err = errors.Join(err, f.close(ctx))
-	}
-	s.followers.Store(nil)
-	return err
-}
-
 // runFollower describes the follower for the run manifest.
 func (f *follower) runFollower() (abi.RunFollower, bool) {
 	p := f.provider()
@@ -463,7 +382,7 @@ func (f *follower) serve(ctx context.Context) error {
 	}
 	p.endBackground()
 	f.inner.current.Store(nil)
-	s.removeFollower(f)
+	s.followers.remove(f)
 	s.secrets = p.config.Secrets
 	s.serve(ctx, p, health, &stepLog{steps: steps, tell: s.host.options.OnStep}, time.Now())
 	return nil

@@ -23,7 +23,7 @@ type FollowerCounts struct {
 //
 // Errors: those of the store.
 func (s *Slot) FollowerCounts(ctx context.Context) (list []FollowerCounts, err error) {
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		record := f.work.Record()
 		one, err := f.work.Counts(ctx)
 		if err != nil {

@@ -40,7 +40,7 @@ func followed(t *testing.T, dir string) (*Host, *Slot) {
 // atFollower asks the slot's only follower.
 func atFollower(t *testing.T, s *Slot, scope abi.MemoryScope, query string) string {
 	t.Helper()
-	found, err := s.followerList()[0].inner.Retrieve(context.Background(), &abi.RetrieveRequest{Query: query,
+	found, err := s.followers.list()[0].inner.Retrieve(context.Background(), &abi.RetrieveRequest{Query: query,
 		Scope: scope, SessionID: "new"})
 	require.NoError(t, err)
 	return found.FormattedContext
@@ -74,7 +74,7 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 		To: "1990-01-02T00:00:00Z"})
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(past.DerivedMayRemain, "\n"), "was not asked", "the one that serves was")
-	known, err := h.ledger.Entry(ctx, spaceOf(t, s.followerList()[0].inner), "e1")
+	known, err := h.ledger.Entry(ctx, spaceOf(t, s.followers.list()[0].inner), "e1")
 	require.NoError(t, err)
 	require.Nil(t, known, "the follower's own ledger has lost it")
 	require.NoError(t, s.Close(ctx))

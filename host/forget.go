@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -33,7 +32,7 @@ func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetRec
 		if err != nil || s.following != nil {
 			return receipt, err
 		}
-		s.forgetAtFollowers(ctx, r, receipt)
+		s.followers.forgotten(ctx, r, receipt)
 		outside, left := s.host.scrub(ctx)
 		receipt.Outside = outside
 		if left != "" {
@@ -258,7 +257,7 @@ func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.F
 	return h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var other scopeRecord
 		key := scopeKey(kv.Key)
-		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.follows(&other) ||
+		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.followers.owns(&other) ||
 			other.RunID != r.Scope.RunID ||
 			other.PersonaID != r.Scope.PersonaID {
 			return nil
@@ -273,60 +272,4 @@ func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.F
 		}
 		return err
 	})
-}
-
-// follows reports whether a scope is one of a follower's.
-func (s *Slot) follows(r *scopeRecord) bool {
-	for _, f := range s.followerList() {
-		if p := f.provider(); p != nil && p.owns(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// forgetAtFollowers lets every follower forget what the serving provider has forgotten, all at the same time. What
-// remains there is in the receipt. Native ids are the serving provider's own.
-func (s *Slot) forgetAtFollowers(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) {
-	if len(r.NativeIDs) > 0 {
-		return
-	}
-	within, cancel := context.WithTimeout(ctx, s.host.eraseWithin)
-	defer cancel()
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for _, f := range s.followerList() {
-		p := f.provider()
-		if p == nil {
-			continue
-		}
-		all.Go(func() {
-			one, err := f.inner.Forget(within, r)
-			if err != nil {
-				one = &abi.ForgetReceipt{Status: abi.ForgetPartial, DerivedMayRemain: []string{
-					"all of it: " + abi.AsError(err).Message + "; forget it again"}}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			addFollower(receipt, p.name, one)
-		})
-	}
-	all.Wait()
-}
-
-// addFollower adds to a receipt what a follower has forgotten.
-func addFollower(receipt *abi.ForgetReceipt, name string, one *abi.ForgetReceipt) {
-	for kind, ids := range one.Removed {
-		receipt.Removed[fmt.Sprintf("%s (%s)", kind, name)] = ids
-	}
-	for _, what := range one.DerivedMayRemain {
-		remains(receipt, "at %s, which follows: %s", name, what)
-	}
-	switch {
-	case one.Status == abi.ForgetDone || receipt.Status == abi.ForgetPartial:
-	case one.Status == abi.ForgetInProgress && receipt.Status != abi.ForgetUnsupported:
-		receipt.Status = abi.ForgetInProgress
-	default:
-		receipt.Status = abi.ForgetPartial
-	}
 }

@@ -40,7 +40,7 @@ const manifestScopes = 100
 func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, error) {
 	m := v.manifest
 	m.Scopes = []abi.ScopeMapping{}
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		if one, ok := f.runFollower(); ok {
 			m.Followers = append(m.Followers, one)
 		}

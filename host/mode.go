@@ -100,7 +100,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	}
 	scopes := []*scopeState{sc}
 	if sc != nil {
-		followed, err := s.followedScopes(*mode.Scope)
+		followed, err := s.followers.scopes(*mode.Scope)
 		if err != nil {
 			return nil, err
 		}

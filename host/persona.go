@@ -236,7 +236,7 @@ func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slo
 		(record.AgentID == "" || v.provider.config.AgentScoped) {
 		return x.slot, true, nil
 	}
-	for _, f := range x.slot.followerList() {
+	for _, f := range x.slot.followers.list() {
 		if p := f.provider(); p != nil && p.owns(record) && (record.AgentID == "" || p.config.AgentScoped) {
 			return f.inner, false, nil
 		}
@@ -268,7 +268,8 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	}
 	config.Namespace, config.AgentScoped = kept.Namespace, record.AgentID != ""
 	config.Scope, config.Smoke = nil, SmokeNever
-	slot := &Slot{host: h, wall: x.slot.wall}
+	slot := h.newSlot()
+	slot.wall = x.slot.wall
 	p, health, err := slot.prepare(ctx, config, new(stepLog)) // it does not serve, and does no work of its own accord
 	if err != nil {
 		return nil, err

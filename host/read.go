@@ -17,7 +17,7 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	began := time.Now()
 	result, err := s.retrieve(ctx, r)
 	if err == nil {
-		s.askShadows(ctx, r, result, time.Since(began))
+		s.followers.retrieved(ctx, r, result, time.Since(began))
 	}
 	return result, err
 }

@@ -175,7 +175,7 @@ func newPlayer(ctx context.Context, o ReplayOptions, header cassette.Header, rep
 		p.close(ctx)
 		return nil, err
 	}
-	p.slot = &Slot{host: p.host}
+	p.slot = p.host.newSlot()
 	return p, nil
 }
 

@@ -20,10 +20,10 @@ const resetPause = 200 * time.Millisecond
 // The scope's archived events, those that wait for a backfill, and the stored answers of shadows are erased too, and
 // the store overwrites what was deleted.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
-	return s.resetIn(ctx, scope, !s.noArchive)
+	return s.resetIn(ctx, scope, s.followers != nil)
 }
 
-// resetIn is ResetScope; own says whether the host erases what it holds itself, too.
+// resetIn is ResetScope; own says whether the host also erases what it holds itself.
 func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*abi.ResetReceipt, error) {
 	return operate(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
@@ -33,12 +33,11 @@ func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*a
 			}
 			var erased *ownErased
 			err = o.withLock(ctx, sc, "nothing is reset, and no native call was made", func() error {
-				if !s.noArchive && s.host.archives() {
-					if err := s.host.archive.NoteErased(ctx, sc.memoryScope()); err != nil {
-						return err
-					}
-					defer s.wakeFollowers()
+				after, err := s.followers.resetting(ctx, sc.memoryScope())
+				if err != nil {
+					return err
 				}
+				defer after()
 				if own {
 					erased = new(ownErased)
 					if err := erased.erase(ctx, s.host, sc.memoryScope()); err != nil {

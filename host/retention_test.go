@@ -22,7 +22,7 @@ func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 	record(t, s, "ann", 0, events)
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 500})
 	require.NoError(t, err)
-	until(t, "a page is filled", func() bool { return s.followerList()[0].work.Record().Position > 0 })
+	until(t, "a page is filled", func() bool { return s.followers.list()[0].work.Record().Position > 0 })
 	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
 	require.NoError(t, err)
 	stopped, err := s.BackfillStatus(ctx)

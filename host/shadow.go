@@ -41,7 +41,7 @@ func (s *Slot) Shadow(ctx context.Context, config ProviderConfig, options Shadow
 		_ = p.close(context.WithoutCancel(ctx))
 		return inOperation(opShadows, err)
 	}
-	s.addFollower(f)
+	s.followers.add(f)
 	f.work.Start()
 	s.manifestChanged(ctx)
 	return nil
@@ -55,27 +55,10 @@ func (s *Slot) EndShadows(ctx context.Context) error {
 	if s.host.archive.On || s.canFollow() != nil {
 		return nil
 	}
-	if err := s.endAway(ctx); err != nil {
+	if err := s.followers.endAway(ctx); err != nil {
 		return inOperation(opShadows, err)
 	}
 	return s.host.endFollowing(ctx)
-}
-
-// endAway drops what is kept of shadows that do not follow.
-func (s *Slot) endAway(ctx context.Context) error {
-	records, err := s.host.follow.Records(ctx)
-	for key, r := range records {
-		if err != nil || r.Role != abi.RoleShadow || s.followerWith(key) != nil {
-			continue
-		}
-		s.host.logger.Warn("a memory that no longer follows does not get what is recorded, and begins anew when it "+
-			"follows again: there is no archive", "provider", r.Provider)
-		err = s.host.follow.Drop(ctx, key)
-	}
-	if err == nil {
-		s.host.away.Store(false)
-	}
-	return err
 }
 
 // shadow makes the follower of a shadow.
@@ -84,7 +67,7 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 	switch v := s.current.Load(); {
 	case options.SamplePercent < 0 || options.SamplePercent > 100:
 		return nil, abi.NewError(abi.CodeInvalidArgument, "shadow: want a share of 0 to 100 percent")
-	case v != nil && v.provider.followerKey() == key, s.followerWith(key) != nil:
+	case v != nil && v.provider.followerKey() == key, s.followers.with(key) != nil:
 		return nil, abi.NewError(abi.CodeInvalidArgument, p.name+" is the memory that serves, or is followed already").
 			WithReason("serves").WithHint("a shadow is another memory: of another provider, or in another namespace")
 	}
@@ -106,35 +89,13 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 		Retention: options.Retention})
 }
 
-// askShadows passes a retrieval on that an agent has its answer to. It never waits.
-func (s *Slot) askShadows(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult, took time.Duration) {
-	if OriginOf(ctx) != "" {
-		return
-	}
-	var q *follow.Question
-	for _, f := range s.followerList() {
-		if !f.work.Sampled() {
-			continue
-		}
-		if q == nil {
-			serving := ""
-			if v := s.current.Load(); v != nil {
-				serving = v.provider.name
-			}
-			q = follow.NewQuestion(r, result, serving, took, s.host.now())
-			q.Cause = s.host.traceparentOf(ctx)
-		}
-		f.work.Ask(q)
-	}
-}
-
 // Shadows implements Followers.
 func (s *Slot) Shadows(ctx context.Context) (*abi.ShadowList, error) {
 	list := &abi.ShadowList{Shadows: []abi.Shadow{}}
 	if v := s.current.Load(); v != nil {
 		list.Serving = v.provider.name
 	}
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		p := f.provider()
 		if p == nil || f.work.Record().Role != abi.RoleShadow {
 			continue
@@ -152,7 +113,7 @@ func (s *Slot) Shadows(ctx context.Context) (*abi.ShadowList, error) {
 // ShadowAnswers implements Followers.
 func (s *Slot) ShadowAnswers(ctx context.Context, r *abi.ShadowAnswersRequest) (*abi.ShadowAnswers, error) {
 	retention := follow.DefaultRetention
-	for _, f := range s.followerList() {
+	for _, f := range s.followers.list() {
 		if kept := f.work.Retention(); kept > 0 {
 			retention = kept
 		}

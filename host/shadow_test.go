@@ -400,11 +400,11 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 	within(func(h *Host, s *Slot) { // what is recorded without them waits for nobody
 		ended, end := context.WithCancel(ctx)
 		end()
-		require.Error(t, s.endAway(ended))
+		require.Error(t, s.followers.endAway(ended))
 		require.True(t, h.away.Load(), "they are not dropped yet")
 		_, o, err := s.begin(ctx, abi.OpRecordEvent)
 		require.NoError(t, err)
-		require.NoError(t, o.commitArchived(ended, new(state.Batch), moreFollow, turn("ann", 6)), "what is sent is kept")
+		require.NoError(t, o.commitAccepted(ended, new(state.Batch), moreFollow, turn("ann", 6)), "what is sent is kept")
 		o.end(&err)
 		require.False(t, h.away.Load())
 		record(t, s, "ann", 6, 8)
@@ -414,7 +414,7 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
 		record(t, s, "ann", 8, 9)
-		until(t, "it has the last", func() bool { return s.followerList()[0].work.Record().Done == 1 })
+		until(t, "it has the last", func() bool { return s.followers.list()[0].work.Record().Done == 1 })
 	})
 	within(func(h *Host, s *Slot) { // one of two was taken out
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))

@@ -24,17 +24,22 @@ type Slot struct {
 	// secrets are those of the configuration that this host loaded last; keeping is the work of keepServing.
 	secrets map[string]Secret
 	keeping backgroundWork
-	// noArchive: what is recorded is a trial, which nobody said, or comes from the archive.
-	noArchive bool
 	// gate is closed while a follower takes the provider's place (follower.go).
 	gate gate.Gate
 	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
 	lastCall atomic.Int64
 
-	// followers get what is recorded (follower.go). following says what the slot of a follower is for; nil for any other.
-	followers atomic.Pointer[[]*follower]
-	dropping  sync.Mutex // one cut of their queue at a time
+	// followers get what is recorded; nil for the slot of a trial or a follower. following says what the slot of a follower
+	// is for; nil for any other.
+	followers *followers
 	following *followerUse
+}
+
+// newSlot makes a slot without a provider and without a wall, which has followers.
+func (h *Host) newSlot() *Slot {
+	s := &Slot{host: h}
+	s.followers = &followers{slot: s}
+	return s
 }
 
 var _ Contract = (*Slot)(nil)

@@ -120,7 +120,7 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 
 // trial is a slot with a provider behind it that does not serve yet, behind the same wall.
 func (s *Slot) trial(p *Provider) *Slot {
-	trial := &Slot{host: s.host, wall: s.wall, noArchive: true}
+	trial := &Slot{host: s.host, wall: s.wall}
 	trial.current.Store(&serving{provider: p})
 	return trial
 }

@@ -26,7 +26,7 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 		return nil, err
 	}
 	defer func() { end(nil, err) }()
-	s := &Slot{host: h}
+	s := h.newSlot()
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 	}
 	next, health, err := s.prepare(ctx, config, steps)
 	if err == nil {
-		if f := s.followerWith(next.followerKey()); f != nil {
+		if f := s.followers.with(next.followerKey()); f != nil {
 			if err := f.promote(ctx, next, health, steps); err != nil {
 				return nil, err
 			}
@@ -140,7 +140,7 @@ func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) 
 
 // Try runs the swap flow without a slot: see Slot.Try.
 func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
-	s := &Slot{host: h}
+	s := h.newSlot()
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func (s *Slot) drain(p *Provider) {
 // Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers
 // unavailable from then on.
 func (s *Slot) Close(ctx context.Context) error {
-	if err := s.closeFollowers(ctx); err != nil {
+	if err := s.followers.close(ctx); err != nil {
 		return err
 	}
 	s.keeping.end()

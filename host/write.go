@@ -420,7 +420,7 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 		w.accept(one)
 	}
 	// perhaps the caller does not record them again
-	if err := w.commitArchived(ctx, new(state.Batch), moreFollow, w.accepted...); err != nil {
+	if err := w.commitAccepted(ctx, new(state.Batch), moreFollow, w.accepted...); err != nil {
 		w.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
 	}
 	switch {
