@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/writelock"
 )
 
 // NativeMutation implements Contract.
@@ -70,7 +71,7 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 	} else {
 		err = o.changeLocked(ctx, sc, in, out)
 	}
-	if errors.Is(err, errBecameReadOnly) {
+	if errors.Is(err, writelock.ErrBecameReadOnly) {
 		o.permit = nil
 		return false, o.at(ctx, sc)
 	}
@@ -99,8 +100,8 @@ func (o *operation) withLock(ctx context.Context, sc *scopeState, refusal string
 		return o.slot.refusal(refusal)
 	}
 	defer permit.Release()
-	err = o.lockScope(ctx, sc, atOnce)
-	if errors.Is(err, errBecameReadOnly) {
+	err = o.lockScope(ctx, sc, writelock.AtOnce)
+	if errors.Is(err, writelock.ErrBecameReadOnly) {
 		return o.slot.refusal(refusal)
 	}
 	if err != nil {
@@ -112,7 +113,7 @@ func (o *operation) withLock(ctx context.Context, sc *scopeState, refusal string
 
 // lockReady takes the scope's write lock and makes the scope ready. unlock follows if it did.
 func (o *operation) lockReady(ctx context.Context, sc *scopeState) (err error) {
-	if err = o.lockScope(ctx, sc, atOnce); err != nil {
+	if err = o.lockScope(ctx, sc, writelock.AtOnce); err != nil {
 		return err
 	}
 	defer func() {
@@ -134,7 +135,7 @@ func (o *operation) changeYielding(ctx context.Context, sc *scopeState, in abi.E
 	if err != nil {
 		return err
 	}
-	defer work.unlock(ctx)
+	defer work.Unlock(ctx)
 	if err := o.lockReady(ctx, sc); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (o *operation) changeYielding(ctx context.Context, sc *scopeState, in abi.E
 		return err
 	}
 	began := o.generation
-	if err := o.lockScope(context.WithoutCancel(ctx), sc, withFirstCommit); err != nil {
+	if err := o.lockScope(context.WithoutCancel(ctx), sc, writelock.WithFirstCommit); err != nil {
 		return err
 	}
 	defer o.unlock(ctx)

@@ -95,7 +95,7 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.C
 		}
 		c.Identity, c.Incarnation, c.Commits = p.Identity, p.Incarnation, p.Commits
 	}
-	c.Turns, err = f.CountTurns(ctx)
+	c.Turns, err = f.CountLocks(ctx)
 	return c, stateError(err)
 }
 
@@ -113,7 +113,7 @@ func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // StaysBehind reports whether a table stays where it is when a slot moves from a data folder to a database or back:
 // what hosts of one database agree on, and what belongs to the folder (the archive, and memories that follow).
 func StaysBehind(t state.Table) bool {
-	own := []state.Table{fleet.TableTurns, tableShared, tableModules, tableLate}
+	own := []state.Table{fleet.TableLocks, tableShared, tableModules, tableLate}
 	return slices.Contains(slices.Concat(own, archive.Tables(), follow.Tables()), t)
 }
 
@@ -164,7 +164,7 @@ func (o *operation) watchSending(ctx context.Context, class abi.Class, route str
 	var once sync.Once // the request's writer and its caller may come at the same time
 	look := func() {
 		once.Do(func() {
-			if o.lock.alive() != nil {
+			if o.lock.Alive() != nil {
 				o.noteLate(route)
 			}
 		})
@@ -178,10 +178,10 @@ func (o *operation) watchSending(ctx context.Context, class abi.Class, route str
 func (o *operation) noteLate(route string) {
 	h := o.slot.host
 	h.lateWrites.Add(1)
-	o.lock.late = true
+	o.lock.Late = true
 	scope := o.memoryScope()
 	w := &abi.LateWrite{At: h.stamp(), Host: h.name, Route: route, RunID: scope.RunID, Persona: scope.PersonaID,
-		EventIDs: append([]string{}, o.lock.sending...)}
+		EventIDs: append([]string{}, o.lock.Sending...)}
 	o.provider.logger.Error("a write left this host after its session had ended: another host may have acted for the "+
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
 		"events", strings.Join(w.EventIDs, " "))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/opstate"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -12,12 +13,14 @@ import (
 // backend by then, so the caller cannot cancel it.
 
 // commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one.
-func (o *operation) commit(ctx context.Context) error { return o.commitState(ctx, moreFollow) }
+func (o *operation) commit(ctx context.Context) error {
+	return o.commitState(ctx, writelock.MoreFollow)
+}
 
 // commitLast is commit for the last batch of an operation, which frees its lock among hosts. Accepted events go into the
 // archive with it.
 func (o *operation) commitLast(ctx context.Context, accepted ...*abi.MemoryEvent) error {
-	return o.commitState(ctx, lastCommit, accepted...)
+	return o.commitState(ctx, writelock.LastCommit, accepted...)
 }
 
 func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi.MemoryEvent) error {
@@ -53,7 +56,7 @@ func (o *operation) commitAccepted(ctx context.Context, b *state.Batch, last boo
 
 // keep commits a batch of the operation, under its lock if it has one; further ones follow.
 func (o *operation) keep(ctx context.Context, b *state.Batch) error {
-	return o.keepAs(ctx, b, moreFollow)
+	return o.keepAs(ctx, b, writelock.MoreFollow)
 }
 
 func (o *operation) keepAs(ctx context.Context, b *state.Batch, last bool) error {
@@ -61,7 +64,7 @@ func (o *operation) keepAs(ctx context.Context, b *state.Batch, last bool) error
 		return o.slot.host.commit(ctx, b)
 	}
 	ctx, span := o.slot.host.part(ctx, "commit")
-	err := o.lock.commit(ctx, b, last)
+	err := o.lock.Commit(ctx, b, last)
 	span.End(string(abi.CodeOf(err)))
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
@@ -58,7 +59,7 @@ type Host struct {
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
 
-	calling chan struct{} // as scopeState.calling, for operations without a scope
+	calling writelock.Local // as scopeState.calling, for operations without a scope
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
@@ -88,7 +89,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		o.Now = time.Now
 	}
 	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: sendPlain,
-		counters: map[string]tokens.Counter{}, calling: make(chan struct{}, 1), scopes: map[scopeName]*scopeState{},
+		counters: map[string]tokens.Counter{}, calling: make(writelock.Local, 1), scopes: map[scopeName]*scopeState{},
 		eraseWithin: eraseWithin}
 	if o.Intercept != nil {
 		h.send = intercepted(o.Intercept, sendPlain)

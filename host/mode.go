@@ -180,8 +180,8 @@ func (s *Slot) waitForPermits(ctx context.Context, p *Provider, scopes []*scopeS
 	}
 }
 
-// elsewhere counts what is under way at other hosts and was let through in a scope, in any for nil. Turns of hosts that
-// have ended are taken from them: those hosts commit nothing more.
+// elsewhere counts what is under way at other hosts and was let through in a scope, in any for nil. Locks of
+// hosts that have ended are taken from them: those hosts commit nothing more.
 func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n int64, err error) {
 	held, err := s.host.fleet.Held(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n in
 		if len(key) < len(scopeKey{}) || sc != nil && !bytes.HasPrefix(key, sc.key[:]) {
 			continue
 		}
-		ended, err := s.unlockElsewhere(ctx, p, key)
+		ended, err := s.takeOver(ctx, p, key)
 		if err != nil {
 			return 0, err
 		}

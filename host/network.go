@@ -52,7 +52,7 @@ func (o *operation) willSend(class abi.Class) error {
 	if err := o.WillSend(class); err != nil || class == abi.ClassRead {
 		return err
 	}
-	return o.lock.alive()
+	return o.lock.Alive()
 }
 
 // route finds a route and checks that the operation may use its class.

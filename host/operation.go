@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
+	"github.com/memhost/memhost/host/internal/writelock"
 )
 
 // operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the
@@ -30,7 +31,7 @@ type operation struct {
 	// reservedWrites is the operation's part of host.stateWrites.
 	reservedWrites int64
 	// lock is the write lock that the operation has; nil without one.
-	lock *writeLock
+	lock *writelock.Lock
 	permission
 	logged loggedBytes
 	origin string // of the caller, for whoever observes
@@ -162,11 +163,11 @@ func (o *operation) enterWith(ctx context.Context, envelope *abi.Envelope, out a
 			return err
 		}
 	}
-	lock, err := o.slot.lockScope(ctx, o.provider, o.scope, o.Op, toRead)
+	lock, err := o.slot.lockScope(ctx, o.provider, o.scope, o.Op, writelock.ToRead)
 	if err != nil {
 		return err
 	}
-	defer lock.unlock(ctx)
+	defer lock.Unlock(ctx)
 	return once(ctx)
 }
 

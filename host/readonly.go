@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/host/internal/writelock"
 )
 
 // Read-only is enforced here; package wall holds the modes. A write needs a permit before it enters the guest (admit),
@@ -249,7 +250,7 @@ func (r *readOnlyPowers) admitCall(ctx context.Context, name, protocol string) (
 	unlock, err := o.lockCall(ctx)
 	if err != nil {
 		permit.Release()
-		if errors.Is(err, errBecameReadOnly) {
+		if errors.Is(err, writelock.ErrBecameReadOnly) {
 			return nil, refused
 		}
 		return nil, err

@@ -94,7 +94,7 @@ func TestWriteThatWasAdmittedGoesOnWhenTheModeChanges(t *testing.T) {
 	s := netSlot(t, server.URL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
-	require.NoError(t, acquire(context.Background(), sc.writing, "test"))
+	require.NoError(t, sc.writing.Acquire(context.Background(), "test"))
 	done := make(chan *abi.WriteReceipt)
 	go func() {
 		r, err := s.RecordEvent(context.Background(), event("e", "append turns x; http post body={}"))

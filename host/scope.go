@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -100,7 +101,7 @@ type scopeState struct {
 	record scopeRecord
 	// Each of these holds an element while this process has the scope's lock (writelock.go): for writes, for operations
 	// that yield the scope, and for native calls that are not reads, of operations that are not writes.
-	writing, working, calling chan struct{}
+	writing, working, calling writelock.Local
 
 	generation atomic.Int64 // 0: not read from the store yet
 	reading    sync.Mutex
@@ -166,8 +167,8 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	defer h.scopesMu.Unlock()
 	s, ok := h.scopes[name]
 	if !ok {
-		s = &scopeState{name: name, key: name.key(), writing: make(chan struct{}, 1),
-			working: make(chan struct{}, 1), calling: make(chan struct{}, 1),
+		s = &scopeState{name: name, key: name.key(), writing: make(writelock.Local, 1),
+			working: make(writelock.Local, 1), calling: make(writelock.Local, 1),
 			record: scopeRecord{Provider: p.name,
 				Origin: p.originKey, Namespace: p.config.Namespace, RunID: scope.RunID, PersonaID: scope.PersonaID,
 				AgentID: scope.AgentID}}
@@ -215,24 +216,6 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	}
 	s.raise(g)
 	return s.generation.Load(), nil
-}
-
-// acquire waits for a lock of this process, or until ctx ends.
-func acquire(ctx context.Context, lock chan struct{}, op string) error {
-	select {
-	case lock <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case lock <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running",
-			context.Cause(ctx)).WithReason("busy")
-		e.Operation = op
-		return e
-	}
 }
 
 // save puts the scope's record, with a generation, into a batch.

@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/delivery"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -46,7 +47,7 @@ func (o *operation) settle(ctx context.Context, known *delivery.Entry, w *pendin
 		entry := o.provider.found(w.event.EventID, known, found)
 		var b state.Batch
 		delivery.Put(&b, o.scope.key, o.state.Space(), w.event.EventID, entry)
-		if err := o.commitAccepted(ctx, &b, moreFollow, w.event); err != nil {
+		if err := o.commitAccepted(ctx, &b, writelock.MoreFollow, w.event); err != nil {
 			return nil, false, err
 		}
 		return entry.Receipt, false, nil
@@ -77,7 +78,7 @@ func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *delivery.Facts
 	known := w.provider.found(e.EventID, perhaps, f.Lookup)
 	var b state.Batch
 	delivery.Put(&b, w.scope.key, w.state.Space(), e.EventID, known)
-	if err := w.commitAccepted(ctx, &b, moreFollow, e); err != nil {
+	if err := w.commitAccepted(ctx, &b, writelock.MoreFollow, e); err != nil {
 		return nil, err
 	}
 	return w.repeated(known.Receipt), nil

@@ -8,13 +8,14 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
 )
 
 // ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
 // caller holds the scope's write lock.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit,
-	lock *writeLock) error {
+	lock *writelock.Lock) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func repeatable(err error) error {
 
 // setUp enters setup_scope and keeps what it says. Without a permit it only checks. The caller holds the scope's write
 // lock, which is nil for one that only checks.
-func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, lock *writeLock) (
+func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, lock *writelock.Lock) (
 	receipt *abi.SetupReceipt, err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpSetupScope)
 	defer o.end(&err)
@@ -94,19 +95,19 @@ func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Setu
 		}
 		if permit != nil {
 			defer permit.Release()
-			lock, err := s.lockScope(ctx, v.provider, sc, abi.OpSetupScope, atOnce)
+			lock, err := s.lockScope(ctx, v.provider, sc, abi.OpSetupScope, writelock.AtOnce)
 			if err == nil {
-				defer lock.unlock(ctx)
+				defer lock.Unlock(ctx)
 				return s.setUp(ctx, v.provider, sc, permit, lock)
 			}
-			if !errors.Is(err, errBecameReadOnly) {
+			if !errors.Is(err, writelock.ErrBecameReadOnly) {
 				return nil, inOperation(abi.OpSetupScope, err)
 			}
 		}
-		if err := acquire(ctx, sc.writing, abi.OpSetupScope); err != nil {
+		if err := sc.writing.Acquire(ctx, abi.OpSetupScope); err != nil {
 			return nil, err
 		}
-		defer func() { <-sc.writing }()
+		defer sc.writing.Release()
 		return s.setUp(ctx, v.provider, sc, nil, nil)
 	})
 }

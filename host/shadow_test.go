@@ -17,6 +17,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/plugins"
@@ -404,7 +405,7 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		require.True(t, h.away.Load(), "they are not dropped yet")
 		_, o, err := s.begin(ctx, abi.OpRecordEvent)
 		require.NoError(t, err)
-		require.NoError(t, o.commitAccepted(ended, new(state.Batch), moreFollow, turn("ann", 6)), "what is sent is kept")
+		require.NoError(t, o.commitAccepted(ended, new(state.Batch), writelock.MoreFollow, turn("ann", 6)), "what is sent is kept")
 		o.end(&err)
 		require.False(t, h.away.Load())
 		record(t, s, "ann", 6, 8)

@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/egress"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -122,7 +123,7 @@ func (s *Slot) write(ctx context.Context, op string, events []*abi.MemoryEvent, 
 		anew, err = w.underLock(ctx, sc)
 	}
 	switch {
-	case errors.Is(err, errBecameReadOnly):
+	case errors.Is(err, writelock.ErrBecameReadOnly):
 		o.permit = nil
 		return w.skipAll(ctx, sc)
 	case err == nil && w.separately: // the scope's lock is free again, and each event takes it for itself
@@ -166,14 +167,14 @@ func (w *write) skipAll(ctx context.Context, sc *scopeState) error {
 // written: the write starts again.
 func (w *write) underLock(ctx context.Context, sc *scopeState) (anew bool, err error) {
 	w.accepted, w.separately = nil, false
-	if err := w.lockScope(ctx, sc, withFirstCommit); err != nil {
+	if err := w.lockScope(ctx, sc, writelock.WithFirstCommit); err != nil {
 		return false, err
 	}
 	err = w.locked(ctx, sc)
 	if !w.separately {
 		err = cmp.Or(w.confirmKnown(ctx), err)
 	}
-	anew = w.lock.anew()
+	anew = w.lock.Anew()
 	w.unlock(ctx)
 	return anew, err
 }
@@ -196,7 +197,7 @@ func (w *write) locked(ctx context.Context, sc *scopeState) error {
 	}
 	received, failure := w.send(ctx)
 	if conflict := firstConflict(received, failure); conflict != nil {
-		overtaken, err := w.lock.overtaken(ctx)
+		overtaken, err := w.lock.Overtaken(ctx)
 		if overtaken || err != nil {
 			return cmp.Or(err, conflict)
 		}
@@ -271,10 +272,10 @@ func (w *write) sort(ctx context.Context) error {
 // failover as the first one does. If it fails, these events have no answer.
 func (w *write) confirmKnown(ctx context.Context) error {
 	duplicate := func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }
-	if w.lock.written() || w.lock.anew() || !slices.ContainsFunc(w.answers, duplicate) {
+	if w.lock.Written() || w.lock.Anew() || !slices.ContainsFunc(w.answers, duplicate) {
 		return nil
 	}
-	err := w.lock.commit(ctx, new(state.Batch), lastCommit)
+	err := w.lock.Commit(ctx, new(state.Batch), writelock.LastCommit)
 	for i, a := range w.answers {
 		if err != nil && duplicate(a) {
 			w.answers[i] = abi.ReceiptOrError{}
@@ -314,9 +315,9 @@ func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 func (w *write) noteSending(ctx context.Context) error {
 	var b state.Batch
 	now := w.slot.host.now()
-	w.lock.sending = nil
+	w.lock.Sending = nil
 	for _, one := range w.sending {
-		w.lock.sending = append(w.lock.sending, one.event.EventID)
+		w.lock.Sending = append(w.lock.Sending, one.event.EventID)
 		entry := &delivery.Entry{Hash: one.hash, State: delivery.Sent, SentAt: now, Session: one.event.SessionID}
 		if one.resume != nil { // the markers of the first attempt stay known
 			entry.State, entry.Receipt = delivery.Received,
@@ -420,11 +421,11 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 		w.accept(one)
 	}
 	// perhaps the caller does not record them again
-	if err := w.commitAccepted(ctx, new(state.Batch), moreFollow, w.accepted...); err != nil {
+	if err := w.commitAccepted(ctx, new(state.Batch), writelock.MoreFollow, w.accepted...); err != nil {
 		w.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
 	}
 	switch {
-	case w.lock.late:
+	case w.lock.Late:
 		w.answerLate(e)
 		return nil
 	case e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach:
@@ -448,7 +449,7 @@ func (w *write) commitWrite(ctx context.Context) (done bool, err error) {
 	}
 	if w.Noted {
 		w.slot.host.uncertainEvents.Add(int64(len(w.sending)))
-		if w.lock.late {
+		if w.lock.Late {
 			w.answerLate(abi.AsError(err))
 			return false, nil
 		}

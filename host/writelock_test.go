@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,13 +19,13 @@ func TestWorkLeavesTheScopesRecordToTheWriteLock(t *testing.T) {
 	p := s.current.Load().provider
 	sc, err := p.scopeOf(testScope)
 	require.NoError(t, err)
-	lock, err := s.lockScope(t.Context(), p, sc, abi.OpResetScope, atOnce)
+	lock, err := s.lockScope(t.Context(), p, sc, abi.OpResetScope, writelock.AtOnce)
 	require.NoError(t, err)
-	defer lock.unlock(t.Context())
+	defer lock.Unlock(t.Context())
 	sc.record.Erasing = append(slices.Clone(sc.record.Erasing), 1)
 
 	work, err := s.lockWork(t.Context(), p, sc, abi.OpWaitUntilReady)
 	require.NoError(t, err)
-	work.unlock(t.Context())
+	work.Unlock(t.Context())
 	assert.Equal(t, []int64{1}, sc.record.Erasing)
 }

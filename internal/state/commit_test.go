@@ -305,7 +305,7 @@ func TestErrorsAreTheContractsErrors(t *testing.T) {
 		ErrUnavailable: abi.CodeUnavailable, ErrUncertain: abi.CodeUnavailable, ErrClosed: abi.CodeUnavailable,
 		ErrDamaged: abi.CodeUnavailable,
 		ErrOwned:   abi.CodeUnavailable, ErrSchema: abi.CodeUnavailable, ErrFolder: abi.CodeUnavailable,
-		ErrDatabase: abi.CodeUnavailable, ErrServed: abi.CodeUnavailable, ErrTurn: abi.CodeUnavailable,
+		ErrDatabase: abi.CodeUnavailable, ErrServed: abi.CodeUnavailable, ErrLockLost: abi.CodeUnavailable,
 	} {
 		err := fmt.Errorf("wrapped: %w", &Error{Kind: kind, Message: "what", Hint: "do"})
 		require.Equal(t, want, abi.CodeOf(err), kind)
@@ -313,7 +313,7 @@ func TestErrorsAreTheContractsErrors(t *testing.T) {
 		require.Equal(t, want == abi.CodeUnavailable, errors.Is(err, ErrUnavailable), kind)
 		require.Equal(t, "do", abi.AsError(err).Hint)
 		require.ErrorIs(t, abi.AsError(err), kind, "the cause is kept")
-		mayPass := slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn}, kind)
+		mayPass := slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrLockLost}, kind)
 		require.Equal(t, mayPass, abi.AsError(err).Retryable, kind)
 	}
 	require.EqualError(t, &Error{Kind: ErrFolder, Message: "what", Hint: "do"}, "state: what; do")

@@ -36,8 +36,8 @@ var (
 	ErrOwned = errors.New("data folder belongs to another process")
 	// ErrServed: another host serves from the same database.
 	ErrServed = errors.New("another host serves")
-	// ErrTurn: another host has taken over the turn of the scope, or what the operation depends on has changed.
-	ErrTurn = errors.New("turn of the scope was lost")
+	// ErrLockLost: another host has taken over the lock of the scope, or what the operation depends on has changed.
+	ErrLockLost = errors.New("lock of the scope was lost")
 	// ErrSchema: an older or a newer memhost made the data folder, or the tables of the database.
 	ErrSchema = errors.New("data folder has another schema")
 	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
@@ -134,7 +134,7 @@ func (e *Error) As(target any) bool {
 		reason = "folder_owned"
 	case ErrServed:
 		reason = "another_host_serves"
-	case ErrTurn:
+	case ErrLockLost:
 		reason = "turn_lost"
 	case ErrSchema:
 		reason = "folder_schema"
@@ -150,7 +150,7 @@ func (e *Error) As(target any) bool {
 		reason = "commits_lost"
 	}
 	found := abi.WrapError(code, "state: "+e.Message, e).WithReason(reason).WithHint(e.Hint)
-	found.Retryable = slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrTurn}, e.Kind)
+	found.Retryable = slices.Contains([]error{ErrUnavailable, ErrUncertain, ErrOwned, ErrServed, ErrLockLost}, e.Kind)
 	*t = found
 	return true
 }

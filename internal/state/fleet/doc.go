@@ -1,5 +1,5 @@
-// Package fleet is what the hosts of one slot agree on besides the content of their [state.Store]: whose turn a scope
-// has, which hosts live, the slot's mode, and the generation of the provider that serves.
+// Package fleet is what the hosts of one slot agree on besides the content of their [state.Store]: who holds the lock of
+// a scope, which hosts live, the slot's mode, and the generation of the provider that serves.
 //
 // # Everything agreed is a record
 //
@@ -13,21 +13,21 @@
 //	modes    "slot", ...  the host's, as before
 //	shared   "serving"    the host's: generation, module and configuration of the provider
 //
-// # Turns
+// # Locks
 //
-// An operation that writes to a scope begins with [Fleet.Begin], which reads the scope's turn and the facts that the
-// operation depends on, and waits while a live host has the turn. It then writes in one of two ways:
+// An operation that writes to a scope begins with [Fleet.Begin], which reads the scope's lock and the facts that the
+// operation depends on, and waits while a live host has the lock. It then writes in one of two ways:
 //
-//   - with [Turn.Once], when it needs one batch in all: a provider without native calls;
-//   - else [Turn.Take] in the batch that it commits before its first native call, [Turn.Hold] in every later one, and
-//     [Turn.Release] in the last one.
+//   - with [Lock.Once], when it needs one batch in all: a provider without native calls;
+//   - else [Lock.Take] in the batch that it commits before its first native call, [Lock.Hold] in every later one, and
+//     [Lock.Release] in the last one.
 //
-// [Turn.Commit] chooses among them.
+// [Lock.Commit] chooses among them.
 //
-// Each taking raises the epoch, and Hold and Release expect it. A host that was paused and lost its turn therefore
+// Each taking raises the epoch, and Hold and Release expect it. A host that was paused and lost its lock therefore
 // commits nothing more of that operation. Take and Once also expect the facts: a write that was admitted before the
-// mode became read-only, and had not taken its turn by then, is refused; one that had is seen as a held turn by whoever
-// waits for writes under way.
+// mode became read-only, and had not taken its lock by then, is refused; one that had is seen as a held lock by a
+// caller that waits for writes under way.
 //
 //	operation      turns[scope] before     in its batch                 after
 //	Once           free, 7                 expect free 7, put free 8    free, 8
@@ -36,14 +36,14 @@
 //	Release        A, 9                    expect A 9, put free 9       free, 9
 //	take-over by B A, 9 and A has ended    expect A 9, put B 10         B, 10
 //
-// A take-over is [Turn.From] to the host: an event that the ended session had sent to a backend may still arrive there,
+// A take-over is [Lock.From] to the host: an event that the ended session had sent to a backend may still arrive there,
 // until the longest native deadline and the provider's settling time are over.
 //
 // # Sessions
 //
-// A turn names a session, not a host: a host that lost its session never gets the same one again. [Sessions] is the one
+// A lock names a session, not a host: a host that lost its session never gets the same one again. [Sessions] is the one
 // thing that the store cannot be asked by records, since it depends on a clock that all hosts share. When End says that
-// a session has ended, it has ended for good: the store refuses its commits.
+// a session has ended, it stays ended: the store refuses its commits.
 //
 // # One host
 //

@@ -12,10 +12,10 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// TableTurns holds one record for each scope that was ever written.
-const TableTurns state.Table = "turns"
+// TableLocks holds one record for each scope that was ever written.
+const TableLocks state.Table = "turns"
 
-// Session names one session of one host. The zero value is nobody's.
+// Session names one session of one host. The zero value is no session.
 type Session [16]byte
 
 // Host is a host that lives.
@@ -52,7 +52,7 @@ type Sessions interface {
 	End(ctx context.Context, s Session) (left time.Duration, err error)
 }
 
-// Fleet gives out turns. It is safe for concurrent use.
+// Fleet gives out locks. It is safe for concurrent use.
 type Fleet struct {
 	store    state.Store
 	sessions Sessions
@@ -68,10 +68,10 @@ type Counts struct {
 	// Commits are batches that were applied. Refused ones met a precondition that was not met, Failed ones the store's
 	// failure, so that nothing was applied. Of Uncertain ones that is not known.
 	Commits, Refused, Failed, Uncertain int64
-	// Waits is how often the turn of a scope was with another host, Waited how long that took in all.
+	// Waits is how often the lock of a scope was with another host, Waited how long that took in all.
 	Waits  int64
 	Waited time.Duration
-	// TakeOvers is how often a turn was taken from a host that had ended.
+	// TakeOvers is how often a lock was taken from a host that had ended.
 	TakeOvers int64
 }
 
@@ -128,7 +128,7 @@ func Of(store state.Store) *Fleet {
 	return New(store, nil)
 }
 
-// Close ends attempts to free turns that could not be freed. The store is still open.
+// Close ends attempts to free locks that could not be freed. The store is still open.
 func (f *Fleet) Close() {
 	f.end()
 	f.releases.Wait()
@@ -205,7 +205,7 @@ func (f *Fleet) Ensure(ctx context.Context, ref Ref, value []byte) error {
 	return err
 }
 
-// Held lists the keys of the turns that other hosts have, in their order. Some of these hosts may have ended.
+// Held lists the keys of the locks that other hosts have, in their order. Some of these hosts may have ended.
 func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	if f.sessions == nil {
 		return nil, nil
@@ -213,11 +213,11 @@ func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	return f.held(ctx, f.sessions.Self())
 }
 
-// held lists the keys of the turns that a host other than this one has.
+// held lists the keys of the locks that a host other than this one has.
 func (f *Fleet) held(ctx context.Context, self Session) ([][]byte, error) {
 	var held [][]byte
 	for after := []byte(nil); ; {
-		page, err := f.store.Records(ctx, TableTurns, nil, after, state.DefaultLimit)
+		page, err := f.store.Records(ctx, TableLocks, nil, after, state.DefaultLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -237,8 +237,8 @@ func (f *Fleet) held(ctx context.Context, self Session) ([][]byte, error) {
 	}
 }
 
-// CountTurns counts the turns that any host has.
-func (f *Fleet) CountTurns(ctx context.Context) (int64, error) {
+// CountLocks counts the locks that any host has.
+func (f *Fleet) CountLocks(ctx context.Context) (int64, error) {
 	if f.sessions == nil {
 		return 0, nil
 	}
@@ -246,21 +246,21 @@ func (f *Fleet) CountTurns(ctx context.Context) (int64, error) {
 	return int64(len(held)), err
 }
 
-// How long Begin waits before it looks at a held turn again: at first, and at most.
+// How long Begin waits before it looks at a held lock again: at first, and at most.
 const (
 	firstLook = 5 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
 )
 
-// Begin waits until no live host has the turn of a scope, and returns what it needs to take it. Nothing is written yet.
+// Begin waits until no live host has the lock of a scope, and returns what it needs to take it. Nothing is written yet.
 // Within one host, callers see to it that one operation at a time begins for a scope.
 //
 // In:     the scope's key, 1 byte to state.MaxName; facts are records that the operation depends on.
-// Out:    Turn.Facts has their values, nil for an absent one; it is nil where one process owns the store.
-// Errors: the store's; the context's when it ended while another host had the turn.
-func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, error) {
+// Out:    Lock.Facts has their values, nil for an absent one; it is nil where one process owns the store.
+// Errors: the store's; the context's when it ended while another host had the lock.
+func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Lock, error) {
 	if f.sessions == nil {
-		return &Turn{fleet: f, alone: true}, nil
+		return &Lock{fleet: f, alone: true}, nil
 	}
 	began := time.Now()
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
@@ -284,15 +284,15 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Turn, e
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("fleet: waiting for the turn of a scope, which host session %x has: %w", t.was.holder,
+			return nil, fmt.Errorf("fleet: waiting for the lock of a scope, which host session %x has: %w", t.was.holder,
 				context.Cause(ctx))
 		case <-time.After(min(wait, left)):
 		}
 	}
 }
 
-// TryBegin is Begin without facts that does not wait: nil while a live host has the turn.
-func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Turn, error) {
+// TryBegin is Begin without facts that does not wait: nil while a live host has the lock.
+func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Lock, error) {
 	t, err := f.read(ctx, scope, nil)
 	if err != nil || t.was.holder == (Session{}) || t.was.holder == t.self {
 		return t, err
@@ -304,9 +304,9 @@ func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Turn, error) {
 	return t, nil
 }
 
-func (f *Fleet) read(ctx context.Context, scope []byte, facts []Ref) (*Turn, error) {
-	t := &Turn{fleet: f, scope: slices.Clone(scope), refs: facts, self: f.sessions.Self()}
-	values, err := f.records(ctx, append(slices.Clone(facts), Ref{TableTurns, t.scope}))
+func (f *Fleet) read(ctx context.Context, scope []byte, facts []Ref) (*Lock, error) {
+	t := &Lock{fleet: f, scope: slices.Clone(scope), refs: facts, self: f.sessions.Self()}
+	values, err := f.records(ctx, append(slices.Clone(facts), Ref{TableLocks, t.scope}))
 	if err != nil {
 		return nil, err
 	}

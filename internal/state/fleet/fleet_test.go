@@ -85,22 +85,22 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 	hosts := &registry{dead: map[fleet.Session]bool{}}
 	const members, each = 5, 20
 	var wg sync.WaitGroup
-	inside := 0 // guarded by the turn alone: the race detector sees a turn that two hosts have
+	inside := 0 // guarded by the lock alone: the race detector sees a lock that two hosts have
 	for m := range members {
 		f := fleet.New(store, member{hosts, fleet.Session{byte(m + 1)}})
 		wg.Go(func() {
 			for done := 0; done < each; {
-				turn, err := f.Begin(context.Background(), scope)
+				lock, err := f.Begin(context.Background(), scope)
 				if !assert.NoError(t, err) {
 					return
 				}
-				if err := commit(store, turn.Take); err != nil {
-					assert.True(t, turn.Moved(err), "%v", err)
+				if err := commit(store, lock.Take); err != nil {
+					assert.True(t, lock.Moved(err), "%v", err)
 					continue
 				}
 				inside++
-				assert.NoError(t, commit(store, turn.Hold, appendEntry("begun")))
-				assert.NoError(t, commit(store, turn.Release, appendEntry("ended")))
+				assert.NoError(t, commit(store, lock.Hold, appendEntry("begun")))
+				assert.NoError(t, commit(store, lock.Release, appendEntry("ended")))
 				done++
 			}
 		})
@@ -113,9 +113,9 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 	for i, e := range page.Items {
 		require.Equal(t, []string{"begun", "ended"}[i%2], string(e.Data))
 	}
-	turn, err := fleet.New(store, member{hosts, fleet.Session{99}}).Begin(t.Context(), scope)
+	lock, err := fleet.New(store, member{hosts, fleet.Session{99}}).Begin(t.Context(), scope)
 	require.NoError(t, err)
-	require.Equal(t, uint64(members*each+1), turn.Epoch())
+	require.Equal(t, uint64(members*each+1), lock.Epoch())
 }
 
 func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
@@ -128,8 +128,8 @@ func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond) // between two looks
 	defer cancel()
 	_, err = fleet.New(store, b).Begin(within, scope)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "a live host has the turn")
-	require.ErrorContains(t, err, "waiting for the turn")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a live host has the lock")
+	require.ErrorContains(t, err, "waiting for the lock")
 
 	hosts.kill(a.self)
 	next, err := fleet.New(store, b).Begin(t.Context(), scope)
@@ -138,7 +138,7 @@ func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
 	require.True(t, taken)
 	require.Equal(t, a.self, from)
 	require.NoError(t, commit(store, paused.Hold, appendEntry("before the take-over")),
-		"nobody has taken the turn yet; a real store refuses a session that has ended")
+		"nobody has taken the lock yet; a real store refuses a session that has ended")
 	require.NoError(t, commit(store, next.Take))
 	for _, late := range []func(*state.Batch){paused.Hold, paused.Release, paused.Take, paused.Once} {
 		err := commit(store, late, appendEntry("late"))
@@ -152,70 +152,70 @@ func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
 	again, err := fleet.New(store, b).Begin(t.Context(), scope)
 	require.NoError(t, err)
 	_, taken = again.From()
-	require.False(t, taken, "the turn was released")
+	require.False(t, taken, "the lock was released")
 }
 
 func TestATurnIsNotTakenWhenAFactHasChanged(t *testing.T) {
 	store := newStore(t)
 	f := fleet.New(store, member{&registry{}, fleet.Session{1}})
-	for i, take := range []func(*fleet.Turn) func(*state.Batch){
-		func(t *fleet.Turn) func(*state.Batch) { return t.Take },
-		func(t *fleet.Turn) func(*state.Batch) { return t.Once },
+	for i, take := range []func(*fleet.Lock) func(*state.Batch){
+		func(t *fleet.Lock) func(*state.Batch) { return t.Take },
+		func(t *fleet.Lock) func(*state.Batch) { return t.Once },
 	} {
-		turn, err := f.Begin(t.Context(), scope, mode)
+		lock, err := f.Begin(t.Context(), scope, mode)
 		require.NoError(t, err)
 		setMode := func(b *state.Batch) { b.PutRecord(mode.Table, mode.Key, []byte(strconv.Itoa(i))) }
 		require.NoError(t, commit(store, setMode))
-		err = commit(store, take(turn), appendEntry("behind the wall"))
+		err = commit(store, take(lock), appendEntry("behind the wall"))
 		require.ErrorIs(t, err, state.ErrConflict)
-		require.True(t, turn.Moved(err))
+		require.True(t, lock.Moved(err))
 
-		turn, err = f.Begin(t.Context(), scope, mode)
+		lock, err = f.Begin(t.Context(), scope, mode)
 		require.NoError(t, err)
-		require.Equal(t, [][]byte{[]byte(strconv.Itoa(i))}, turn.Facts)
-		require.NoError(t, commit(store, turn.Once))
+		require.Equal(t, [][]byte{[]byte(strconv.Itoa(i))}, lock.Facts)
+		require.NoError(t, commit(store, lock.Once))
 	}
-	turn, err := f.Begin(t.Context(), scope, mode)
+	lock, err := f.Begin(t.Context(), scope, mode)
 	require.NoError(t, err)
-	require.False(t, turn.Moved(commit(store, func(b *state.Batch) { b.ExpectRecord("other", scope, []byte("x")) })),
+	require.False(t, lock.Moved(commit(store, func(b *state.Batch) { b.ExpectRecord("other", scope, []byte("x")) })),
 		"the operation's own precondition")
 }
 
 func TestOneProcessNeedsNoRecords(t *testing.T) {
 	store := newStore(t)
 	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(mode.Table, mode.Key, []byte("open")) }))
-	turn, err := fleet.New(store, nil).Begin(t.Context(), scope, mode)
+	lock, err := fleet.New(store, nil).Begin(t.Context(), scope, mode)
 	require.NoError(t, err)
-	require.Nil(t, turn.Facts)
+	require.Nil(t, lock.Facts)
 	facts, err := fleet.New(store, nil).Look(t.Context(), mode)
 	require.NoError(t, err)
 	require.Nil(t, facts)
 	var b state.Batch
-	for _, add := range []func(*state.Batch){turn.Take, turn.Hold, turn.Release, turn.Once} {
+	for _, add := range []func(*state.Batch){lock.Take, lock.Hold, lock.Release, lock.Once} {
 		add(&b)
 	}
 	require.Zero(t, b.Len())
-	require.Zero(t, turn.Epoch())
+	require.Zero(t, lock.Epoch())
 }
 
 func TestADamagedTurnIsNotTaken(t *testing.T) {
 	store := newStore(t)
-	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(fleet.TableTurns, scope, []byte("x")) }))
+	require.NoError(t, commit(store, func(b *state.Batch) { b.PutRecord(fleet.TableLocks, scope, []byte("x")) }))
 	_, err := fleet.New(store, member{&registry{}, fleet.Session{1}}).Begin(t.Context(), scope)
 	require.ErrorIs(t, err, state.ErrDamaged)
 }
 
-// TestCounts: one commit by a host that dies with the turn, a wait of another one, its take-over, and a refused batch.
+// TestCounts: one commit by a host that dies with the lock, a wait of another one, its take-over, and a refused batch.
 func TestCounts(t *testing.T) {
 	store := newStore(t)
 	hosts := &registry{dead: map[fleet.Session]bool{}}
 	first := fleet.New(store, member{hosts, fleet.Session{1}})
 	second := fleet.New(store, member{hosts, fleet.Session{2}})
-	turn, err := first.Begin(t.Context(), scope)
+	lock, err := first.Begin(t.Context(), scope)
 	require.NoError(t, err)
-	require.NoError(t, turn.Commit(t.Context(), new(state.Batch), false))
+	require.NoError(t, lock.Commit(t.Context(), new(state.Batch), false))
 	require.Equal(t, fleet.Counts{Commits: 1}, first.Counts())
-	held, err := second.CountTurns(t.Context())
+	held, err := second.CountLocks(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, held)
 
@@ -227,6 +227,6 @@ func TestCounts(t *testing.T) {
 	require.EqualValues(t, 1, c.Waits)
 	require.Positive(t, c.Waited)
 	require.EqualValues(t, 1, c.TakeOvers)
-	require.ErrorIs(t, turn.Commit(t.Context(), new(state.Batch), true), state.ErrTurn)
+	require.ErrorIs(t, lock.Commit(t.Context(), new(state.Batch), true), state.ErrLockLost)
 	require.Equal(t, fleet.Counts{Commits: 1, Refused: 1}, first.Counts())
 }

@@ -28,7 +28,7 @@ func with(add ...func(*state.Batch)) *state.Batch {
 }
 
 // TestHostsWriteAScopeInTurns: hosts write pairs of entries, in two batches each, while one of them is cut off with the
-// turn in its hands. The pairs stay together, but for that one.
+// lock in its hands. The pairs stay together, but for that one.
 func TestHostsWriteAScopeInTurns(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true, Session: time.Second}
 	var way network
@@ -38,9 +38,9 @@ func TestHostsWriteAScopeInTurns(t *testing.T) {
 		return func(b *state.Batch) { b.Append(space, "log", []byte(text)) }
 	}
 	lost := open(t, lonely)
-	turn, err := fleet.New(lost, lost).Begin(t.Context(), scope)
+	lock, err := fleet.New(lost, lost).Begin(t.Context(), scope)
 	require.NoError(t, err)
-	_, err = lost.Commit(t.Context(), with(turn.Take, entry("lost")))
+	_, err = lost.Commit(t.Context(), with(lock.Take, entry("lost")))
 	require.NoError(t, err)
 	way.setCut(true)
 
@@ -53,23 +53,23 @@ func TestHostsWriteAScopeInTurns(t *testing.T) {
 		f := fleet.New(s, s)
 		wg.Go(func() {
 			for done := 0; done < each; {
-				turn, err := f.Begin(context.Background(), scope)
+				lock, err := f.Begin(context.Background(), scope)
 				if !assert.NoError(t, err) {
 					return
 				}
-				if _, err = s.Commit(context.Background(), with(turn.Take, entry("begun"))); err != nil {
-					if !assert.True(t, turn.Moved(err), "%v", err) {
+				if _, err = s.Commit(context.Background(), with(lock.Take, entry("begun"))); err != nil {
+					if !assert.True(t, lock.Moved(err), "%v", err) {
 						return
 					}
 					continue
 				}
-				if from, ok := turn.From(); ok {
+				if from, ok := lock.From(); ok {
 					assert.Equal(t, lost.Self(), from)
 					mu.Lock()
 					takenOver++
 					mu.Unlock()
 				}
-				_, err = s.Commit(context.Background(), with(turn.Release, entry("ended")))
+				_, err = s.Commit(context.Background(), with(lock.Release, entry("ended")))
 				assert.NoError(t, err)
 				done++
 			}
@@ -78,9 +78,9 @@ func TestHostsWriteAScopeInTurns(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, 1, takenOver)
 	way.setCut(false)
-	require.Eventually(t, func() bool { // it begins a new session, and has lost the turn
-		_, err := lost.Commit(context.Background(), with(turn.Release, entry("late")))
-		return turn.Moved(err)
+	require.Eventually(t, func() bool { // it begins a new session, and has lost the lock
+		_, err := lost.Commit(context.Background(), with(lock.Release, entry("late")))
+		return lock.Moved(err)
 	}, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, put(lost, "it serves again"))
 
@@ -121,7 +121,7 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 		wg.Go(func() {
 			for done := 0; done < each; {
 				_, err := s.Commit(context.Background(), with(func(b *state.Batch) {
-					b.ExpectRecord("locks", scope, nil)
+					b.ExpectRecord("turns", scope, nil)
 					b.PutRecord("locks", scope, []byte("held"))
 				}))
 				if errors.Is(err, state.ErrConflict) {
@@ -138,7 +138,7 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 				inside["held"] = false
 				mu.Unlock()
 				_, err = s.Commit(context.Background(), with(func(b *state.Batch) {
-					b.ExpectRecord("locks", scope, []byte("held"))
+					b.ExpectRecord("turns", scope, []byte("held"))
 					b.DeleteRecord("locks", scope)
 				}))
 				assert.NoError(t, err)
@@ -149,7 +149,7 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 	wg.Wait()
 }
 
-// TestARecordsPreconditionIsCheckedFirst: an operation whose turn has gone to another host learns that, and not that a
+// TestARecordsPreconditionIsCheckedFirst: an operation whose lock has gone to another host learns that, and not that a
 // key which the other host has written has another version.
 func TestARecordsPreconditionIsCheckedFirst(t *testing.T) {
 	inFile, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
