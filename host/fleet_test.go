@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -28,7 +29,7 @@ type shared struct {
 	store state.Store
 	mu    sync.Mutex
 	dead  map[fleet.Session]bool
-	last  byte
+	last  uint64
 }
 
 func newShared(t *testing.T) *shared {
@@ -45,11 +46,22 @@ type member struct {
 	self   fleet.Session
 }
 
+// session is the nth one of a shared store. None has the number of an earlier one.
+func session(n uint64) (s fleet.Session) {
+	binary.BigEndian.PutUint64(s[:], n)
+	return s
+}
+
+// next begins a session. The caller holds mu.
+func (s *shared) next() fleet.Session {
+	s.last++
+	return session(s.last)
+}
+
 func (s *shared) join() *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last++
-	return &member{Store: s.store, shared: s, self: fleet.Session{s.last}}
+	return &member{Store: s.store, shared: s, self: s.next()}
 }
 
 func (m *member) Sessions() fleet.Sessions { return m }
@@ -65,8 +77,7 @@ func (m *member) Self() fleet.Session {
 func (m *member) rejoin() {
 	m.shared.mu.Lock()
 	defer m.shared.mu.Unlock()
-	m.shared.last++
-	m.self = fleet.Session{m.shared.last}
+	m.self = m.shared.next()
 }
 
 func (m *member) isDead(s fleet.Session) bool {
@@ -86,8 +97,8 @@ func (m *member) Hosts(context.Context) ([]fleet.Host, error) {
 	m.shared.mu.Lock()
 	defer m.shared.mu.Unlock()
 	var hosts []fleet.Host
-	for n := byte(1); n <= m.shared.last; n++ {
-		if s := (fleet.Session{n}); !m.shared.dead[s] {
+	for n := range m.shared.last {
+		if s := session(n + 1); !m.shared.dead[s] {
 			hosts = append(hosts, fleet.Host{Session: s})
 		}
 	}
@@ -121,6 +132,24 @@ func (m *member) slot(t *testing.T, url string, o Options) *Slot {
 	t.Helper()
 	o.OpenStore = func(context.Context, string) (state.Store, error) { return m, nil }
 	return netSlot(t, url, o)
+}
+
+// TestAHostMayHaveManySessions: a test that runs long on a busy machine pauses hosts some hundred times. A host that got
+// the number of a session that had ended would never commit anything again.
+func TestAHostMayHaveManySessions(t *testing.T) {
+	s := newShared(t)
+	m := s.join()
+	for range 600 {
+		m.die()
+		m.rejoin()
+		var b state.Batch
+		b.PutRecord(tableModes, []byte("k"), []byte("v"))
+		_, err := m.Commit(t.Context(), &b)
+		require.NoError(t, err)
+	}
+	hosts, err := m.Hosts(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Host{{Session: m.Self()}}, hosts)
 }
 
 func TestAnEventIsKnownAtEveryHost(t *testing.T) {
