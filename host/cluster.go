@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
@@ -117,26 +118,10 @@ func StaysBehind(t state.Table) bool {
 	return slices.Contains(slices.Concat(own, archive.Tables(), follow.Tables()), t)
 }
 
-// Counts are what a Host has counted since it was made, for metrics.
-type Counts struct {
-	// Commits are transactions that wrote state. Refused ones met something else than they relied on, and were decided
-	// anew; Failed ones met a failure of the store. Nothing was applied by either. Of Uncertain ones that is not known.
-	Commits, CommitsRefused, CommitsFailed, CommitsUncertain int64
-	// TurnWaits is how often a write waited for one of another host to the same scope, TurnWaited how long in all.
-	TurnWaits  int64
-	TurnWaited time.Duration
-	// TakeOvers is how often a scope was taken over from a host that had ended.
-	TakeOvers int64
-	// LateWrites are native calls that left this host after its session had ended (abi.LateWrite).
-	LateWrites int64
-	// UncertainEvents is how often the outcome of sending an event was not known.
-	UncertainEvents int64
-}
-
 // Counts reads the counters.
-func (h *Host) Counts() Counts {
+func (h *Host) Counts() report.Counts {
 	c := h.fleet.Counts()
-	return Counts{Commits: c.Commits, CommitsRefused: c.Refused, CommitsFailed: c.Failed,
+	return report.Counts{Commits: c.Commits, CommitsRefused: c.Refused, CommitsFailed: c.Failed,
 		CommitsUncertain: c.Uncertain, TurnWaits: c.Waits, TurnWaited: c.Waited, TakeOvers: c.TakeOvers,
 		LateWrites: h.lateWrites.Load(), UncertainEvents: h.uncertainEvents.Load()}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/report"
 )
 
 var (
@@ -195,7 +196,7 @@ func ExampleSlot_ListEvents() {
 	for _, id := range []string{"e1", "e2", "e3"} {
 		must(slot.RecordEvent(ctx, turn("ann", id, "said in "+id)))
 	}
-	for q := (host.EventQuery{Scope: ann, Limit: 2}); ; {
+	for q := (report.EventQuery{Scope: ann, Limit: 2}); ; {
 		page := must(slot.ListEvents(ctx, q))
 		for _, e := range page.Events {
 			fmt.Println(e.EventID, e.State, e.SessionID)
@@ -218,7 +219,7 @@ func ExampleSlot_ListScopes() {
 	defer done()
 	ctx := context.Background()
 	must(slot.RecordEvent(ctx, turn("ann", "e1", "I moved to Lyon.")))
-	for _, s := range must(slot.ListScopes(ctx, host.ScopeQuery{})).Scopes {
+	for _, s := range must(slot.ListScopes(ctx, report.ScopeQuery{})).Scopes {
 		fmt.Println(s.Scope.RunID, s.Scope.PersonaID, "pending:", s.Pending, "lost:", s.Lost)
 	}
 	// Output:

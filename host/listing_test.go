@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // allEvents reads every page of a list.
-func allEvents(t *testing.T, s *Slot, q EventQuery) (list []ListedEvent, pages int) {
+func allEvents(t *testing.T, s *Slot, q report.EventQuery) (list []report.ListedEvent, pages int) {
 	t.Helper()
 	for {
 		page, err := s.ListEvents(context.Background(), q)
@@ -38,7 +39,7 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 		}
 		want = append(want, id)
 	}
-	list, pages := allEvents(t, s, EventQuery{Scope: testScope, Limit: 3})
+	list, pages := allEvents(t, s, report.EventQuery{Scope: testScope, Limit: 3})
 	assert.Equal(t, 3, pages)
 	var ids []string
 	for _, e := range list {
@@ -51,20 +52,20 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 	}
 	assert.Equal(t, want, ids)
 	for state, n := range map[string]int{"queued": 1, "committed": 6, "lost": 0, "sent": 0} {
-		list, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{state}})
+		list, _ := allEvents(t, s, report.EventQuery{Scope: testScope, States: []string{state}})
 		assert.Len(t, list, n, state)
 	}
 	for session, n := range map[string]int{"s1": 7, "t": 0} {
-		list, _ := allEvents(t, s, EventQuery{Scope: testScope, SessionID: session,
+		list, _ := allEvents(t, s, report.EventQuery{Scope: testScope, SessionID: session,
 			States: []string{"queued", "committed"}})
 		assert.Len(t, list, n, session)
 	}
-	both, _ := allEvents(t, s, EventQuery{Scope: testScope, States: []string{"queued", "committed"}, Limit: 2})
+	both, _ := allEvents(t, s, report.EventQuery{Scope: testScope, States: []string{"queued", "committed"}, Limit: 2})
 	assert.Len(t, both, 7)
-	_, err := s.ListEvents(context.Background(), EventQuery{Scope: testScope, States: []string{"queue"}})
+	_, err := s.ListEvents(context.Background(), report.EventQuery{Scope: testScope, States: []string{"queue"}})
 	e := requireCode(t, err, abi.CodeInvalidArgument, `"queue"`)
 	assert.Equal(t, "did you mean queued?", e.Hint)
-	_, err = s.ListEvents(context.Background(), EventQuery{})
+	_, err = s.ListEvents(context.Background(), report.EventQuery{})
 	requireCode(t, err, abi.CodeInvalidArgument, "run_id")
 }
 
@@ -74,7 +75,7 @@ func TestAResetScopeListsItsNewGenerationOnly(t *testing.T) {
 	told(t, s, "old", "append turns x")
 	_, err := s.ResetScope(ctx, testScope)
 	require.NoError(t, err)
-	page, err := s.ListEvents(ctx, EventQuery{Scope: testScope})
+	page, err := s.ListEvents(ctx, report.EventQuery{Scope: testScope})
 	require.NoError(t, err)
 	assert.Empty(t, page.Events)
 	assert.EqualValues(t, 2, page.Generation)
@@ -92,7 +93,7 @@ func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var runs []string
-	q := ScopeQuery{Limit: 2}
+	q := report.ScopeQuery{Limit: 2}
 	for {
 		page, err := s.ListScopes(ctx, q)
 		require.NoError(t, err)
@@ -111,7 +112,7 @@ func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {
 	slices.Sort(runs)
 	assert.Equal(t, want, runs)
 	for _, cursor := range []string{"x", "00"} {
-		_, err := s.ListScopes(ctx, ScopeQuery{After: cursor})
+		_, err := s.ListScopes(ctx, report.ScopeQuery{After: cursor})
 		requireCode(t, err, abi.CodeInvalidArgument, "after")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/stretchr/testify/require"
 )
@@ -49,7 +50,7 @@ func TestTheManifestCountsWhatItDoesNotList(t *testing.T) {
 	m := ok[*abi.RunManifest](t)(s.Manifest(t.Context()))
 	require.Len(t, m.Scopes, manifestScopes)
 	require.EqualValues(t, people-manifestScopes, m.ScopesLeftOut)
-	page, err := s.ListScopes(t.Context(), ScopeQuery{Limit: MaxPage})
+	page, err := s.ListScopes(t.Context(), report.ScopeQuery{Limit: report.MaxPage})
 	require.NoError(t, err)
 	require.Len(t, page.Scopes, people)
 	for _, l := range page.Scopes {
@@ -65,7 +66,7 @@ func TestAManifestThatListsEveryScopeIsRead(t *testing.T) {
 			Generation: 1, NativeScope: map[string]string{"scope": fmt.Sprint("run-", i)}})
 	}
 	m.ScopesLeftOut = 7
-	read, err := ParseRunManifest(abi.Marshal(m))
+	read, err := report.ParseRunManifest(abi.Marshal(m))
 	require.NoError(t, err)
 	require.Equal(t, string(abi.Marshal(m)), string(abi.Marshal(read)))
 }
@@ -79,7 +80,7 @@ func TestTheProfileIsInManifestAndConfigHash(t *testing.T) {
 		m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), c).Manifest(ctx))
 		require.Equal(t, cmp.Or(profile, abi.ProfileBest), m.Profile)
 		hashes[profile] = m.ConfigHash
-		read, err := ParseRunManifest(abi.Marshal(m))
+		read, err := report.ParseRunManifest(abi.Marshal(m))
 		require.NoError(t, err)
 		require.Equal(t, m.Profile, read.Profile)
 	}
@@ -108,12 +109,12 @@ func TestVerifyManifest(t *testing.T) {
 	require.NoError(t, err)
 	config := probeConfig(`{"note": "n"}`)
 	m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), config).Manifest(ctx))
-	m, err = ParseRunManifest(abi.Marshal(m))
+	m, err = report.ParseRunManifest(abi.Marshal(m))
 	require.NoError(t, err)
-	verify := func(m *abi.RunManifest, module *Module, c ProviderConfig) map[string]ManifestDifference {
+	verify := func(m *abi.RunManifest, module *Module, c ProviderConfig) map[string]report.ManifestDifference {
 		list, err := VerifyManifest(m, module, &c)
 		require.NoError(t, err)
-		fields := map[string]ManifestDifference{}
+		fields := map[string]report.ManifestDifference{}
 		for _, d := range list {
 			fields[d.Against+" "+d.Field] = d
 		}
@@ -137,7 +138,8 @@ func TestVerifyManifest(t *testing.T) {
 		c.Namespace, c.AgentScoped, c.Tokenizer = "lab", true, "o200k_base"
 		d := verify(m, module, c)
 		require.Len(t, d, 5)
-		require.Equal(t, ManifestDifference{"config", "config.note", `"n"`, `"other"`}, d["config config.note"])
+		require.Equal(t, report.ManifestDifference{Against: "config", Field: "config.note", Manifest: `"n"`,
+			Found: `"other"`}, d["config config.note"])
 		for _, field := range []string{"config_hash", "namespace", "agent_scoped", "tokenizer"} {
 			require.Contains(t, d, "config "+field)
 		}
@@ -163,12 +165,12 @@ func TestVerifyManifest(t *testing.T) {
 	})
 	t.Run("a manifest of another version, and what is none", func(t *testing.T) {
 		text := string(abi.Marshal(m))
-		_, err := ParseRunManifest([]byte(strings.Replace(text, `"manifest":1`, `"manifest":2`, 1)))
+		_, err := report.ParseRunManifest([]byte(strings.Replace(text, `"manifest":1`, `"manifest":2`, 1)))
 		require.Equal(t, "manifest_version", requireCode(t, err, abi.CodeInvalidArgument, "version 2",
 			"version 1").Reason)
 		for _, none := range []string{"", "{", "[]", "{}", `{"manifest": 1, "name": "a module's"}`,
 			strings.Replace(text, `"steps":[`, `"steps":["`, 1), text[:len(text)/2]} {
-			_, err := ParseRunManifest([]byte(none))
+			_, err := report.ParseRunManifest([]byte(none))
 			require.Equal(t, "manifest_form", requireCode(t, err, abi.CodeInvalidArgument).Reason, none)
 		}
 	})
@@ -178,7 +180,7 @@ func FuzzParseRunManifest(f *testing.F) {
 	f.Add([]byte(`{"manifest":1,"provider":"p","load_generation":1,"config":{}}`))
 	f.Add([]byte(`{"manifest":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := ParseRunManifest(text)
+		m, err := report.ParseRunManifest(text)
 		if err != nil {
 			require.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 			return

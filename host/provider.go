@@ -20,7 +20,7 @@ import (
 )
 
 // Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing
-// with another Provider's.
+// with another provider's.
 type Provider struct {
 	host   *Host
 	module *Module

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/delivery"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // receiptLine is a line of receiptsFile.
 type receiptLine struct {
-	LostEvent
+	report.LostEvent
 	Space string `json:"space"` // of the scope's generation, in hexadecimal
 }
 
@@ -113,7 +114,7 @@ func (w *write) noteReceipts(received []abi.ReceiptOrError) {
 	var lines []receiptLine
 	for i, one := range w.sending {
 		if received[i].Receipt != nil {
-			lines = append(lines, receiptLine{LostEvent{At: at, RunID: scope.RunID, Persona: scope.PersonaID,
+			lines = append(lines, receiptLine{report.LostEvent{At: at, RunID: scope.RunID, Persona: scope.PersonaID,
 				EventID: one.event.EventID}, hex.EncodeToString(space[:])})
 		}
 	}
@@ -122,17 +123,9 @@ func (w *write) noteReceipts(received []abi.ReceiptOrError) {
 	}
 }
 
-// LostEvent is an acknowledged event, whose receipt the store does not have any more.
-type LostEvent struct {
-	At      string `json:"at"`
-	RunID   string `json:"run_id"`
-	Persona string `json:"persona_id"`
-	EventID string `json:"event_id"`
-}
-
 // LostReceipts calls visit for each event that a host acknowledged, by the files in its data folder, and that the store
 // does not know, the oldest first.
-func LostReceipts(ctx context.Context, store state.Store, dir string, visit func(LostEvent) error) error {
+func LostReceipts(ctx context.Context, store state.Store, dir string, visit func(report.LostEvent) error) error {
 	for _, name := range []string{oldReceipts, receiptsFile} {
 		if err := lostReceipts(ctx, store, filepath.Join(dir, name), visit); err != nil {
 			return err
@@ -141,7 +134,7 @@ func LostReceipts(ctx context.Context, store state.Store, dir string, visit func
 	return nil
 }
 
-func lostReceipts(ctx context.Context, store state.Store, path string, visit func(LostEvent) error) error {
+func lostReceipts(ctx context.Context, store state.Store, path string, visit func(report.LostEvent) error) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

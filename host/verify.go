@@ -10,59 +10,16 @@ import (
 	"strconv"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
-
-// ParseRunManifest reads a manifest.json that a run has written.
-//
-// Errors: invalid_argument, with reason manifest_version for one of another version and manifest_form for anything
-// else.
-func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
-	var form struct {
-		Manifest       *int64  `json:"manifest"`
-		Provider       *string `json:"provider"`
-		LoadGeneration *int64  `json:"load_generation"`
-	}
-	if err := json.Unmarshal(text, &form); err != nil || form.Manifest == nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "is no run manifest").WithReason("manifest_form").
-			WithHint("`memhost run` writes one into its data folder: manifest.json")
-	}
-	if *form.Manifest != abi.RunManifestVersion {
-		return nil, abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("is a run manifest of version %d, this program reads version %d", *form.Manifest,
-				abi.RunManifestVersion)).
-			WithReason("manifest_version").WithHint("verify it with the memhost that wrote it")
-	}
-	if form.Provider == nil || form.LoadGeneration == nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument,
-			"is no run manifest: it names no provider that was loaded; a module's own manifest.json is another thing").
-			WithReason("manifest_form")
-	}
-	m := new(abi.RunManifest)
-	if err := abi.Unmarshal(text, m); err != nil {
-		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no run manifest: "+abi.AsError(err).Message,
-			err).WithReason("manifest_form")
-	}
-	return m, nil
-}
-
-// ManifestDifference is a place where a run manifest disagrees with what it is compared with.
-type ManifestDifference struct {
-	// Against is manifest (it contradicts itself), module or config.
-	Against string `json:"against"`
-	// Field is the manifest's: module.sha256.
-	Field string `json:"field"`
-	// Manifest is what it says there, Found what is.
-	Manifest string `json:"manifest"`
-	Found    string `json:"found"`
-}
 
 // VerifyManifest compares a run manifest with itself, a module and a configuration, and lists the differences. A nil
 // module or config is skipped; Module and Source of config are not used. A configuration is first checked against the
 // module's schema, so it needs a module.
 //
 // Errors: invalid_argument for a configuration that the module does not take.
-func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]ManifestDifference, error) {
+func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]report.ManifestDifference, error) {
 	v := &verifier{against: "manifest"}
 	v.itself(m)
 	if module != nil {
@@ -84,13 +41,14 @@ func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) 
 
 type verifier struct {
 	against string
-	list    []ManifestDifference
+	list    []report.ManifestDifference
 }
 
 // want notes a difference between what the manifest says and what is.
 func (v *verifier) want(field string, says, found any) {
 	if !reflect.DeepEqual(says, found) {
-		v.list = append(v.list, ManifestDifference{v.against, field, fmt.Sprint(says), fmt.Sprint(found)})
+		v.list = append(v.list, report.ManifestDifference{Against: v.against, Field: field, Manifest: fmt.Sprint(says),
+			Found: fmt.Sprint(found)})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
@@ -159,7 +160,7 @@ func (c *cell) seal(ctx context.Context) error {
 			return abi.NewError(abi.CodeConflict, path+" is not the manifest that was sealed when the cell "+
 				"began").WithReason("sealed")
 		}
-		first, err := host.ParseRunManifest(sealed)
+		first, err := report.ParseRunManifest(sealed)
 		if err != nil {
 			return err
 		}

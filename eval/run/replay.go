@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/report"
 )
 
 // cassetteFile is a cell's cassette, in a run with cassettes: true.
@@ -143,7 +144,7 @@ func openPlayer(folder string, recorded *rundir.Cell) (*player, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	m, err := host.ParseRunManifest(sealed)
+	m, err := report.ParseRunManifest(sealed)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/state/move"
@@ -176,8 +177,8 @@ func (a *app) clusterAcceptLoss() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			lost := []host.LostEvent{}
-			err = host.LostReceipts(ctx, store, c.Data.Dir, func(e host.LostEvent) error {
+			lost := []report.LostEvent{}
+			err = host.LostReceipts(ctx, store, c.Data.Dir, func(e report.LostEvent) error {
 				lost = append(lost, e)
 				return nil
 			})

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -187,7 +187,7 @@ func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.
 		return m.Scopes, nil
 	}
 	var list []abi.ScopeMapping
-	err := eachScope(ctx, c, func(s *host.ListedScope) error {
+	err := eachScope(ctx, c, func(s *report.ListedScope) error {
 		list = append(list, s.ScopeMapping)
 		return nil
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
@@ -18,7 +18,7 @@ func lastServed(c *config.Config) *abi.RunManifest {
 	if err != nil {
 		return nil
 	}
-	last, err := host.ParseRunManifest(text)
+	last, err := report.ParseRunManifest(text)
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/registry"
 )
@@ -46,7 +47,7 @@ func (a *app) manifestCommand() *cobra.Command {
 				if !ok {
 					return abi.NewError(abi.CodeUnsupported, "this slot lists no scopes")
 				}
-				return eachScope(ctx, lister, func(s *host.ListedScope) error {
+				return eachScope(ctx, lister, func(s *report.ListedScope) error {
 					a.out.print("%s\n", abi.Marshal(&wire.ListedScope{Scope: s.Scope, Generation: s.Generation,
 						NativeScope: s.NativeScope, Since: s.Since, Queued: s.Queued, Pending: s.Pending, Lost: s.Lost}))
 					return ctx.Err()
@@ -67,12 +68,12 @@ func (a *app) manifestCommand() *cobra.Command {
 
 // scopeLister lists the scopes of a slot: the slot itself, or a client of it.
 type scopeLister interface {
-	ListScopes(ctx context.Context, q host.ScopeQuery) (*host.ScopePage, error)
+	ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error)
 }
 
 // eachScope visits all scopes of a slot.
-func eachScope(ctx context.Context, of scopeLister, visit func(*host.ListedScope) error) error {
-	q := host.ScopeQuery{Limit: host.MaxPage}
+func eachScope(ctx context.Context, of scopeLister, visit func(*report.ListedScope) error) error {
+	q := report.ScopeQuery{Limit: report.MaxPage}
 	for {
 		page, err := of.ListScopes(ctx, q)
 		if err != nil {
@@ -98,7 +99,7 @@ func (a *app) verifyManifest(path, plugin string) error {
 	if err != nil {
 		return err
 	}
-	m, err := host.ParseRunManifest(text)
+	m, err := report.ParseRunManifest(text)
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = path + ": " + e.Message
@@ -114,7 +115,7 @@ func (a *app) verifyManifest(path, plugin string) error {
 	}
 	if a.out.json {
 		if differences == nil {
-			differences = []host.ManifestDifference{}
+			differences = []report.ManifestDifference{}
 		}
 		if err := a.out.object(map[string]any{"agrees": len(differences) == 0, "differences": differences,
 			"module": found.source, "config": a.flags.config}); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
@@ -91,13 +91,13 @@ func zoneOf(name string) (*time.Location, error) {
 // knownIDs are the ids of the events that the slot has of a scope. A slot that cannot list them knows none.
 func knownIDs(ctx context.Context, d *door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
 	lists, ok := d.Contract.(interface {
-		ListEvents(ctx context.Context, q host.EventQuery) (*host.EventPage, error)
+		ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error)
 	})
 	if !ok {
 		return nil, nil
 	}
 	var ids []string
-	for q := (host.EventQuery{Scope: scope, Limit: host.MaxPage}); ; {
+	for q := (report.EventQuery{Scope: scope, Limit: report.MaxPage}); ; {
 		page, err := lists.ListEvents(ctx, q)
 		if err != nil {
 			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -69,21 +70,21 @@ func (c *Client) Cluster(ctx context.Context) (*abi.Cluster, error) {
 }
 
 // ListScopes asks for a page of the scopes that the slot knows. It needs a slot that lists what went through it.
-func (c *Client) ListScopes(ctx context.Context, q host.ScopeQuery) (*host.ScopePage, error) {
+func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
 	values := url.Values{}
 	if q.After != "" {
 		values.Set("after", q.After)
 	}
 	if q.Limit > 0 {
-		values.Set("limit", strconv.FormatInt(min(q.Limit, host.MaxPage), 10))
+		values.Set("limit", strconv.FormatInt(min(q.Limit, report.MaxPage), 10))
 	}
 	list, err := get[wire.ScopeList](ctx, c, wire.OpListScopes, wire.PathScopes+"?"+values.Encode())
 	if err != nil {
 		return nil, err
 	}
-	page := &host.ScopePage{Next: list.Next}
+	page := &report.ScopePage{Next: list.Next}
 	for _, l := range list.Scopes {
-		page.Scopes = append(page.Scopes, host.ListedScope{ScopeMapping: abi.ScopeMapping{Scope: l.Scope,
+		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: abi.ScopeMapping{Scope: l.Scope,
 			Generation: l.Generation, NativeScope: l.NativeScope, Since: l.Since}, Queued: l.Queued, Pending: l.Pending,
 			Lost: l.Lost})
 	}

@@ -7,32 +7,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// listing is a host.Listing that notes what it is asked.
+// listing is a report.Listing that notes what it is asked.
 type listing struct {
-	scopes host.ScopeQuery
-	events host.EventQuery
+	scopes report.ScopeQuery
+	events report.EventQuery
 }
 
-func (l *listing) ListScopes(_ context.Context, q host.ScopeQuery) (*host.ScopePage, error) {
+func (l *listing) ListScopes(_ context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
 	l.scopes = q
-	page := &host.ScopePage{Next: "ab"}
+	page := &report.ScopePage{Next: "ab"}
 	for _, run := range []string{"one", "two"} {
-		page.Scopes = append(page.Scopes, host.ListedScope{ScopeMapping: abi.ScopeMapping{
+		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: abi.ScopeMapping{
 			Scope: abi.MemoryScope{RunID: run, PersonaID: "u"}, Generation: 2,
 			NativeScope: map[string]string{"id": run}, Since: "2026-03-01T09:00:02Z"}, Lost: 3})
 	}
 	return page, nil
 }
 
-func (l *listing) ListEvents(_ context.Context, q host.EventQuery) (*host.EventPage, error) {
+func (l *listing) ListEvents(_ context.Context, q report.EventQuery) (*report.EventPage, error) {
 	l.events = q
-	return &host.EventPage{Generation: 1, Events: []host.ListedEvent{{EventID: "e-1", SessionID: "s", State: host.EventSent,
+	return &report.EventPage{Generation: 1, Events: []report.ListedEvent{{EventID: "e-1", SessionID: "s", State: report.EventSent,
 		SentAt: "2026-03-01T09:00:02Z"}}}, nil
 }
 
@@ -41,7 +41,7 @@ func TestScopesAndEventsAreListed(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Listing = l })
 	w := ask(s.Handler(), "GET", wire.PathScopes+"?limit=7&after=cd", "")
 	require.Equal(t, 200, w.Code, w.Body)
-	require.Equal(t, host.ScopeQuery{After: "cd", Limit: 7}, l.scopes)
+	require.Equal(t, report.ScopeQuery{After: "cd", Limit: 7}, l.scopes)
 	require.JSONEq(t, `{"scopes":[
 		{"scope":{"run_id":"one","persona_id":"u"},"generation":2,"native_scope":{"id":"one"},"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3},
 		{"scope":{"run_id":"two","persona_id":"u"},"generation":2,"native_scope":{"id":"two"},"since":"2026-03-01T09:00:02Z","queued":0,"pending":0,"lost":3}
@@ -50,7 +50,7 @@ func TestScopesAndEventsAreListed(t *testing.T) {
 	w = ask(s.Handler(), "POST", wire.PathEventsList,
 		`{"scope":{"run_id":"r","persona_id":"u"},"limit":5,"after":"e-0","states":["sent"],"session_id":"s"}`)
 	require.Equal(t, 200, w.Code, w.Body)
-	require.Equal(t, host.EventQuery{Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, After: "e-0", Limit: 5,
+	require.Equal(t, report.EventQuery{Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}, After: "e-0", Limit: 5,
 		States: []string{"sent"}, SessionID: "s"}, l.events)
 	require.JSONEq(t, `{"generation":1,"events":[{"event_id":"e-1","session_id":"s","state":"sent","sent_at":"2026-03-01T09:00:02Z"}]}`,
 		w.Body.String())

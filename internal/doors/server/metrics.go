@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Metrics are what /metrics shows. They exist before the Host does, since host.Options.Observe is where they are fed.
@@ -102,7 +103,7 @@ func (m *Metrics) twoCounts(counts func() (a, b int64), nameA, helpA, nameB, hel
 // Host shows what the host counts of its store and, where several hosts share it, of them.
 //
 // Errors: it is shown already.
-func (m *Metrics) Host(counts func() host.Counts) error {
+func (m *Metrics) Host(counts func() report.Counts) error {
 	if err := m.registry.Register(hostCounts(counts)); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
 	}
@@ -110,7 +111,7 @@ func (m *Metrics) Host(counts func() host.Counts) error {
 }
 
 // hostCounts is the prometheus.Collector of a host's counts.
-type hostCounts func() host.Counts
+type hostCounts func() report.Counts
 
 var (
 	commits = prometheus.NewDesc("memhost_commits_total",
@@ -148,7 +149,7 @@ func (c hostCounts) Collect(to chan<- prometheus.Metric) {
 // Followers shows how far the memories are that follow the slot.
 //
 // Errors: it is shown already.
-func (m *Metrics) Followers(counts func(context.Context) ([]host.FollowerCounts, error)) error {
+func (m *Metrics) Followers(counts func(context.Context) ([]report.FollowerCounts, error)) error {
 	if err := m.registry.Register(followerCounts(counts)); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
 	}
@@ -156,7 +157,7 @@ func (m *Metrics) Followers(counts func(context.Context) ([]host.FollowerCounts,
 }
 
 // followerCounts is the prometheus.Collector of a slot's followers.
-type followerCounts func(context.Context) ([]host.FollowerCounts, error)
+type followerCounts func(context.Context) ([]report.FollowerCounts, error)
 
 // followerDesc describes a metric of a follower.
 func followerDesc(name, help string) *prometheus.Desc {

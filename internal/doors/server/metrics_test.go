@@ -15,6 +15,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -23,12 +24,12 @@ import (
 func TestWhatMetricsShow(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
-	require.NoError(t, m.Host(func() host.Counts {
-		return host.Counts{Commits: 7, CommitsRefused: 6, CommitsFailed: 5, CommitsUncertain: 4, TurnWaits: 3,
+	require.NoError(t, m.Host(func() report.Counts {
+		return report.Counts{Commits: 7, CommitsRefused: 6, CommitsFailed: 5, CommitsUncertain: 4, TurnWaits: 3,
 			TurnWaited: 1500 * time.Millisecond, TakeOvers: 2, LateWrites: 1, UncertainEvents: 8}
 	}))
-	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
-		return []host.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25", Queue: 12, Lag: 2500 * time.Millisecond,
+	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
+		return []report.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25", Queue: 12, Lag: 2500 * time.Millisecond,
 			Delivered: 11, Failed: 10}}, nil
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
@@ -82,7 +83,7 @@ func TestWhatMetricsShow(t *testing.T) {
 func TestFollowersThatCannotBeRead(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
-	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
+	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
 		return nil, abi.NewError(abi.CodeUnavailable, "the store cannot be read")
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
@@ -130,9 +131,9 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
 	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
-	require.NoError(t, m.Host(func() host.Counts { return host.Counts{} }))
-	require.NoError(t, m.Followers(func(context.Context) ([]host.FollowerCounts, error) {
-		return []host.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25"}}, nil
+	require.NoError(t, m.Host(func() report.Counts { return report.Counts{} }))
+	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
+		return []report.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25"}}, nil
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,

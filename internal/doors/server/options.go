@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -32,9 +33,9 @@ type Options struct {
 	Backfiller Backfiller
 	// Eraser carries out POST /v1/forget/persona. Default: none, the route is unsupported.
 	Eraser func(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error)
-	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a host.Listing; otherwise the
+	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a report.Listing; otherwise the
 	// routes are unsupported.
-	Listing host.Listing
+	Listing report.Listing
 	// Cluster answers GET /v1/cluster. Default: Slot's method Cluster, where it has one; otherwise the route is
 	// unsupported.
 	Cluster func(ctx context.Context) (*abi.Cluster, error)
@@ -96,7 +97,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = hclog.NewNullLogger()
 	}
 	if o.Listing == nil {
-		o.Listing, _ = o.Slot.(host.Listing)
+		o.Listing, _ = o.Slot.(report.Listing)
 	}
 	if slot, ok := o.Slot.(interface {
 		Cluster(context.Context) (*abi.Cluster, error)

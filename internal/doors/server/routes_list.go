@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -94,12 +94,12 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 }
 
 // scopeQuery reads the query of GET /v1/scopes. An unknown parameter is refused, as an unknown field of a body is.
-func scopeQuery(query string) (*host.ScopeQuery, error) {
+func scopeQuery(query string) (*report.ScopeQuery, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "the query of the address cannot be read: "+err.Error(), err)
 	}
-	q := new(host.ScopeQuery)
+	q := new(report.ScopeQuery)
 	for _, name := range sortedKeys(values) {
 		value := values.Get(name)
 		switch name {
@@ -107,9 +107,9 @@ func scopeQuery(query string) (*host.ScopeQuery, error) {
 			q.After = value
 		case "limit":
 			q.Limit, err = strconv.ParseInt(value, 10, 64)
-			if err != nil || q.Limit < 1 || q.Limit > host.MaxPage {
+			if err != nil || q.Limit < 1 || q.Limit > report.MaxPage {
 				return nil, abi.NewError(abi.CodeInvalidArgument,
-					fmt.Sprintf("limit: got %.40q, want 1 to %d", value, host.MaxPage))
+					fmt.Sprintf("limit: got %.40q, want 1 to %d", value, report.MaxPage))
 			}
 		default:
 			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%.40q: unknown parameter", name)).
@@ -129,7 +129,7 @@ func (s *Server) listEvents(ctx context.Context, q *wire.EventListRequest) (*wir
 	if s.options.Listing == nil {
 		return nil, noListing()
 	}
-	page, err := s.options.Listing.ListEvents(ctx, host.EventQuery(*q))
+	page, err := s.options.Listing.ListEvents(ctx, report.EventQuery(*q))
 	if err != nil {
 		return nil, err
 	}

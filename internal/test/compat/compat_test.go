@@ -21,6 +21,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/extism"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
@@ -156,7 +157,7 @@ func TestOldRunManifestsAreVerified(t *testing.T) {
 		if told == nil {
 			t.Skip("the release has no run manifest of it")
 		}
-		manifest, err := host.ParseRunManifest(told.Manifest)
+		manifest, err := report.ParseRunManifest(told.Manifest)
 		require.NoError(t, err)
 		module, err := host.Inspect(wasm, host.Limits{}, extism.Engine())
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -92,6 +93,6 @@ func TestWhatIsNewerIsRefusedWithItsVersion(t *testing.T) {
 	refused(err, "mh9")
 
 	told := r.life(t, "full_history", t.TempDir())
-	_, err = host.ParseRunManifest(form.ReplaceAll(told.Manifest, []byte(`"manifest":9`)))
+	_, err = report.ParseRunManifest(form.ReplaceAll(told.Manifest, []byte(`"manifest":9`)))
 	refused(err, "is a run manifest of version 9")
 }

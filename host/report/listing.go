@@ -1,0 +1,140 @@
+// Package report has the types in which a host reports on itself to operators and tools. Agents and plugins need none of
+// them.
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// Listing lists what a slot recorded, from its own records: no backend is asked. It is for operators and tools, not for an
+// agent. A host.Slot implements it, and so does a client of a slot's HTTP door.
+type Listing interface {
+	// ListScopes returns a page of the serving provider's scopes. The order is the same for every call and has no
+	// meaning.
+	//
+	// Errors: invalid_argument for a cursor that is not one.
+	ListScopes(ctx context.Context, q ScopeQuery) (*ScopePage, error)
+	// ListEvents returns a page of what the delivery ledger knows about a scope's present generation, in the byte
+	// order of the event ids.
+	//
+	// Errors: invalid_argument for a scope that is not one of the slot's, and for an unknown state.
+	ListEvents(ctx context.Context, q EventQuery) (*EventPage, error)
+}
+
+// Sizes of a page, in items.
+const (
+	DefaultPage = 100
+	MaxPage     = 500
+)
+
+// ScopeQuery asks for a page of scopes.
+type ScopeQuery struct {
+	// After is Next of the page before; empty for the first page.
+	After string
+	// Limit is how many scopes the page has at most; 0 means DefaultPage, more than MaxPage means MaxPage.
+	Limit int64
+}
+
+// ScopePage is a part of the list of scopes.
+type ScopePage struct {
+	Scopes []ListedScope
+	// Next is where the following page begins; empty on the last page. A page may have fewer scopes than asked for,
+	// even none, and still not be the last.
+	Next string
+}
+
+// ListedScope is a scope with its open events.
+type ListedScope struct {
+	abi.ScopeMapping
+	// Queued and Pending count the events that may still come into memory, Lost those that did not arrive.
+	Queued, Pending, Lost int64
+}
+
+// EventQuery asks for a page of a scope's events.
+type EventQuery struct {
+	Scope abi.MemoryScope
+	// After is Next of the page before; empty for the first page.
+	After string
+	// Limit is how many events the page has at most; 0 means DefaultPage, more than MaxPage means MaxPage.
+	Limit int64
+	// States are those wanted (EventStates); empty means every state.
+	States []string
+	// SessionID is the session wanted; empty means every session, and events whose session is not known.
+	SessionID string
+}
+
+// Validate checks the query.
+//
+// Errors: invalid_argument, for an unknown state with the nearest known one.
+func (q *EventQuery) Validate() error {
+	for _, is := range q.States {
+		if slices.Contains(EventStates(), is) {
+			continue
+		}
+		e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("states: %.80q is not a state of an event", is))
+		if near := abi.Nearest(is, EventStates()); near != "" {
+			e.Hint = "did you mean " + near + "?"
+		}
+		return e
+	}
+	return q.Scope.Validate()
+}
+
+// Wants reports whether an event is one of those asked for.
+func (q *EventQuery) Wants(e *ListedEvent) bool {
+	return (len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
+		(q.SessionID == "" || q.SessionID == e.SessionID)
+}
+
+// OnlyOpen reports whether the query asks for events of open states alone.
+func (q *EventQuery) OnlyOpen() bool {
+	isFinal := func(is string) bool { return !slices.Contains(openStates(), is) }
+	return len(q.States) > 0 && !slices.ContainsFunc(q.States, isFinal)
+}
+
+// EventPage is a part of the list of a scope's events.
+type EventPage struct {
+	// Generation counts the scope's resets, from 1. Events of earlier generations are not listed.
+	Generation int64
+	Events     []ListedEvent
+	// Next is where the following page begins; empty on the last page. A page may have fewer events than asked for,
+	// even none, and still not be the last.
+	Next string
+}
+
+// ListedEvent is what the delivery ledger knows about an event.
+type ListedEvent struct {
+	EventID string
+	// SessionID is empty for an event that was recorded before the ledger kept it.
+	SessionID string
+	// State is the outcome so far: one of EventStates.
+	State string
+	// SentAt is when the event was last sent to the provider, RFC 3339; empty if unknown.
+	SentAt string
+	// Receipt is the provider's receipt, without its trace; nil in the state sent.
+	Receipt *abi.WriteReceipt
+}
+
+// States of an event in the ledger, besides those of abi.WriteStatus.
+const (
+	// EventSent means that the event was sent, and its outcome is unknown.
+	EventSent = "sent"
+	// EventLost and EventFailed mean that it did not arrive. If it is recorded again, it is sent again.
+	EventLost   = "lost"
+	EventFailed = "failed"
+)
+
+// EventStates are the states that a listed event may have. The last two are final.
+func EventStates() []string {
+	return append(openStates(), string(abi.StatusCommitted), string(abi.StatusNotRetained))
+}
+
+// openStates are the states that are not final.
+func openStates() []string {
+	return []string{EventSent, EventLost, EventFailed, string(abi.StatusQueued), string(abi.StatusPending),
+		string(abi.StatusPartial), string(abi.StatusUncertain)}
+}
