@@ -70,6 +70,11 @@ func checkBudget(b *bench) {
 		"request", func() outcome { return b.applied(q) })
 	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too",
 		func() outcome { return b.shown(q) })
+	b.part("labels", "in the compact frame the label mN names the Nth evidence that is shown", func() outcome {
+		return b.frameLabels(q)
+	})
+	b.part("frame", "frame_tokens counts what the context has beside the items' own words, and truncated says when "+
+		"items are missing", func() outcome { return b.frame(q) })
 	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
 	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what "+
 		"ended the context", func() outcome { return b.fills(q) })
@@ -195,6 +200,8 @@ func misplaced(text string, e *abi.Evidence) string {
 		return fmt.Sprintf("%q is shown there, not %q", short(is, 200), short(want, 200))
 	case !s.Whole && e.Text != "" && !strings.HasPrefix(want, is):
 		return fmt.Sprintf("%q is shown there, which does not begin %q", short(is, 200), short(want, 200))
+	case !s.Whole && len(is) < len(want) && strings.HasPrefix(bare.Replace(text[s.End:]), want[len(is):]):
+		return fmt.Sprintf("it is said to be cut at %q, and goes on: %q", short(is, 200), short(want[len(is):], 50))
 	}
 	return ""
 }

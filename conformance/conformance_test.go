@@ -319,7 +319,7 @@ func TestOneClauseCanBeChosen(t *testing.T) {
 	report := run(t, wrong(t, "wrong", "", &tiny.Backend{}), 10, 4)
 	require.Len(t, report.Clauses, 2)
 	assert.Equal(t, []int{4, 10}, verdicts(report, conformance.Pass))
-	_, err := conformance.Run(t.Context(), wrong(t, "wrong", "", &tiny.Backend{}), conformance.Options{Clauses: []int{16}})
+	_, err := conformance.Run(t.Context(), wrong(t, "wrong", "", &tiny.Backend{}), conformance.Options{Clauses: []int{17}})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	assert.False(t, slices.Contains(verdicts(report, conformance.Fail), 4))
 }

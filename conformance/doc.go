@@ -1,4 +1,4 @@
-// Package conformance reports whether a memory plugin keeps the contract: fifteen clauses, each with a verdict and the
+// Package conformance reports whether a memory plugin keeps the contract: sixteen clauses, each with a verdict and the
 // evidence for it.
 //
 // A plugin's author calls Test from a Go test, with the module and a configuration block that leads to a backend, real

@@ -226,6 +226,9 @@ func checkErrors(b *bench) {
 			}
 			return "done", nil
 		})
+	b.part("unknown", "a native query or mutation that the provider does not have is refused", func() outcome {
+		return b.unknownNames(s)
+	})
 	b.part("usable", "when the backend is well again, all is as it was", func() outcome { return b.usable(p, mark) })
 }
 
@@ -281,6 +284,13 @@ func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
 		return bad("internal, want one of %v", allowed)
 	case !slices.Contains(allowed, e.Code):
 		return bad("want one of %v", allowed)
+	case e.NothingStored && f.unknown:
+		return bad("nothing_stored, and it cannot be known whether the write was done")
+	case e.Retryable != (e.Code == abi.CodeUnavailable || e.Code == abi.CodeTimeout || e.Code == abi.CodeRateLimited) &&
+		op != abi.OpRecordEvent: // a write can be retried after any error: the host looks before it sends again
+		return bad("retryable is %v", e.Retryable)
+	case strings.TrimSpace(e.Message) == "":
+		return bad("message is empty")
 	case f.name == faultSlow || f.name == faultDropped:
 		return nil
 	case e.Native == nil:
@@ -311,6 +321,42 @@ func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, injected) 
 		}
 		return "the receipt " + string(r.Status), nil
 	}
+}
+
+// unknownNames asks for what no provider has.
+func (b *bench) unknownNames(s abi.MemoryScope) outcome {
+	tries := map[string]func() error{
+		abi.OpNativeQuery: func() error {
+			_, err := b.slot.NativeQuery(b.ctx, &abi.NativeQuery{Scope: s, Name: "kit_none"})
+			return err
+		},
+		abi.OpNativeMutation: func() error {
+			r, err := b.slot.NativeMutation(b.ctx, &abi.NativeMutation{Scope: s, Name: "kit_none", Reason: "conformance kit"})
+			if err == nil && r.Status == "rejected" {
+				return abi.NewError(abi.CodeInvalidArgument, "rejected")
+			}
+			return err
+		},
+	}
+	tried := 0
+	for op, try := range tries {
+		if !b.can(op) {
+			continue
+		}
+		tried++
+		switch code := abi.CodeOf(try()); code {
+		case abi.CodeInvalidArgument, abi.CodeNotFound, abi.CodeUnsupported, abi.CodeDenied:
+		case "":
+			return failed("%s kit_none, which no provider has, is answered as if it existed", op)
+		default:
+			return failed("%s kit_none, which no provider has, is the error %s; want invalid_argument, not_found or unsupported",
+				op, code)
+		}
+	}
+	if tried == 0 {
+		return aside("the provider has neither queries nor mutations")
+	}
+	return passed("refused")
 }
 
 // oneRoute strikes one route of a question at a time.

@@ -67,6 +67,7 @@ func checkForget(b *bench) {
 		}
 		return passed("%d before, %d after", total(before), total(after))
 	})
+	b.forgetBy()
 	b.part("again", "forgetting what is gone is no error", func() outcome {
 		_, o := b.forget(gone)
 		return o

@@ -35,7 +35,9 @@ func (b *bench) hostile() []struct {
 		{"look-alikes", group([2]string{"l", "Paul"}, [2]string{"l", "paul"}, [2]string{"l", "pаul"},
 			[2]string{"l", "caf\u00e9"}, [2]string{"l", "cafe\u0301"}, [2]string{"l", "\U0001f642"},
 			[2]string{"l", "\U0001f643"})},
-		{"long", group([2]string{"x", long + "1"}, [2]string{"x", long + "2"})},
+		{"long", group([2]string{"x", long + "1"}, [2]string{"x", long + "2"}, [2]string{long[:480] + "1", "x"},
+			[2]string{long[:480] + "2", "x"})},
+		{"joined", group(joined()...)},
 	}
 }
 
@@ -52,12 +54,14 @@ func checkIsolation(b *bench) {
 		mine := facts[at : at+len(g.scopes)]
 		at += len(g.scopes)
 		b.part(strings.ReplaceAll(g.name, "-", "_"), "each scope finds its own fact and no other's: "+g.name,
-			func() outcome { return b.apart(mine, facts) })
+			func() outcome { return b.eachApart(mine, facts) })
 	}
+	b.part("agents", "where agent_id is a part of the scope, agents share nothing", b.ownAgents)
+	b.part("namespaces", "installations of different namespaces share nothing", b.ownNamespaces)
 }
 
-// apart wants each of mine to find its own fact and no other one.
-func (b *bench) apart(mine, all []*planted) outcome {
+// eachApart wants each of mine to find its own fact and no other one.
+func (b *bench) eachApart(mine, all []*planted) outcome {
 	for _, p := range mine {
 		if p.trouble != nil {
 			return *p.trouble

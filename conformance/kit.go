@@ -49,6 +49,7 @@ func clauses() []clause {
 		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's",
 			checkAnswers},
 		{15, "A provider that claims forget removes what it is asked to, and nothing else", checkForget},
+		{16, "What people say, in any alphabet, form and order, is taken, whole", checkSaid},
 	}
 }
 

@@ -43,6 +43,7 @@ func checkLabels(b *bench) {
 	b.part("hard", "what is called hard filters", func() outcome {
 		return b.hardFilters(applied, home, office, request)
 	})
+	b.part("as_of", "as_of is honoured, or said to be ignored", func() outcome { return b.asOf(home, request) })
 	b.part("cross_context", "cross_context asks that the context is not used, and it is not", func() outcome {
 		return b.crossContext(office, request)
 	})
@@ -128,6 +129,24 @@ func (b *bench) hardFilters(applied map[string]string, home, office *planted,
 		return *o
 	}
 	return passed("each context finds its own")
+}
+
+// asOf asks as of a time before anything was recorded.
+func (b *bench) asOf(home *planted, request func(string) *abi.RetrieveRequest) outcome {
+	q := request("kithome")
+	q.AsOf = "2001-01-01T00:00:00Z"
+	r, err := b.retrieve(q)
+	switch {
+	case abi.CodeOf(err) == abi.CodeUnsupported:
+		return passed("unsupported")
+	case err != nil:
+		return refused("retrieve with as_of", err)
+	case r.Trace.AsOfMode != "native" && r.Trace.AsOfMode != "ignored":
+		return failed("as_of_mode is %q, want native or ignored", r.Trace.AsOfMode)
+	case r.Trace.AsOfMode == "native" && holds(r, home.name):
+		return failed("as_of_mode is native, and as of %s it finds %s, which was told later", q.AsOf, home.name)
+	}
+	return passed("%s", r.Trace.AsOfMode)
 }
 
 // crossContext asks in one context for what was told in another.

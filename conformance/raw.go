@@ -48,6 +48,9 @@ func checkRaw(b *bench) {
 	b.part("invented", "ids, scores, times and texts of the evidence stand in raw", unless(func() outcome {
 		return invented(result, sent)
 	}))
+	b.part("sources", "evidence says of which events its item came, and has its item's own id", unless(b.sources))
+	b.part("provenance", "provenance gives what came of an event, an item or a time, and nothing else, in pages that end",
+		unless(b.traced))
 	b.part("trace", "what the trace says of the items agrees with them", unless(func() outcome {
 		return traceOfItems(result)
 	}))

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -38,6 +39,16 @@ func checkReceipt(b *bench) {
 		case receipt.Status != abi.StatusNotRetained && len(sent) > 0 && !wrote:
 			return failed("%s, and the host saw reads only (%s)", receipt.Status, routesOf(sent))
 		}
+		if o := sentOnce(sent, p.name); o != nil {
+			return *o
+		}
+		if receipt.NativeIDsKind == abi.NativeIDsFinal && wrote {
+			for _, id := range receipt.NativeIDs {
+				if !onTheWire(sent, id) {
+					return failed("the native id %q is in no call and no answer that the host saw", id)
+				}
+			}
+		}
 		return passed("%d native calls, %d of them no reads", len(sent), len(changes(sent)))
 	})
 	p.events, p.receipts = []*abi.MemoryEvent{e}, []*abi.WriteReceipt{receipt}
@@ -46,7 +57,89 @@ func checkReceipt(b *bench) {
 	b.part("complete", "a retrieval says whether the turn may still be missing", func() outcome {
 		return b.complete(p, s)
 	})
+	b.part("setup", "a scope can be set up twice, and no two scopes have the same native scope", b.setUpTwice)
+	b.part("counts", "the inventory changes when something is recorded", b.inventoryGrows)
 	b.part("capabilities", "what the provider says it can do it can", b.capable)
+}
+
+// sentOnce wants no two calls to be the same request with the turn in it.
+func sentOnce(sent []exchange, name string) *outcome {
+	seen := map[string]bool{}
+	for _, x := range answered(changes(sent)) {
+		key := x.call.Route + " " + x.call.URL + "\x00" + string(x.call.Body)
+		if x.carries(name) && seen[key] {
+			o := failed("the turn was sent twice by route %s", x.call.Route)
+			return &o
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// onTheWire reports whether an id is in a call or an answer.
+func onTheWire(sent []exchange, id string) bool {
+	return slices.ContainsFunc(sent, func(x exchange) bool {
+		return x.carries(id) || strings.Contains(strings.ToLower(string(x.answer.Body)), strings.ToLower(id))
+	})
+}
+
+// setUpTwice sets two scopes up, one of them twice.
+func (b *bench) setUpTwice() outcome {
+	last := ""
+	for _, persona := range []string{"one", "one", "two"} {
+		s := b.scope("setup", persona)
+		b.wrote(s)
+		receipt, err := b.slot.SetupScope(b.ctx, s)
+		switch {
+		case err != nil:
+			return refused("setup_scope", err)
+		case !receipt.Ready:
+			return failed("setup_scope is not ready: %v", receipt.Warnings)
+		}
+		for _, w := range receipt.Warnings {
+			if !coded(w) {
+				return failed("the warning %q does not begin with a code and a colon", short(w, 80))
+			}
+		}
+		if persona == "two" && len(receipt.NativeScope) > 0 && last == fmt.Sprint(receipt.NativeScope) {
+			return failed("two scopes have the native scope %s", last)
+		}
+		last = fmt.Sprint(receipt.NativeScope)
+	}
+	return passed("twice, and another one")
+}
+
+// inventoryGrows compares the inventory before and after a fact.
+func (b *bench) inventoryGrows() outcome {
+	s := b.scope("counts", "p")
+	first := b.plant(s)
+	before, unsure := b.inventory(s)
+	if unsure != nil {
+		return aside("%s", unsure.reason)
+	}
+	second := b.plant(s)
+	after, unsure := b.inventory(s)
+	if unsure != nil {
+		return aside("%s", unsure.reason)
+	}
+	if o := control(first, second); o != nil {
+		return aside("%s", o.reason)
+	}
+	if total(before) == 0 {
+		return failed("%s is found, and a complete inventory counts nothing", first.name)
+	}
+	for i := range after.Kinds {
+		for j := range before.Kinds {
+			x, y := &after.Kinds[i], &before.Kinds[j]
+			if x.Kind == y.Kind && x.Count != y.Count && x.Digest != "" && x.Digest == y.Digest {
+				return failed("%s: the count went from %d to %d, and the digest is the same", x.Kind, y.Count, x.Count)
+			}
+		}
+	}
+	if kinds(before) == kinds(after) {
+		return failed("it is %s, before and after %s was recorded", kinds(after), second.name)
+	}
+	return passed("%d items, then %d", total(before), total(after))
 }
 
 // consistentReceipt compares the parts of a receipt.

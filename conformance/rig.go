@@ -42,6 +42,8 @@ type rig struct {
 	dir   string
 	host  *host.Host
 	slot  *host.Slot
+	// agentScoped: agent_id is a part of the scope.
+	agentScoped bool
 
 	mu     sync.Mutex
 	scopes []abi.MemoryScope // that were written to
@@ -49,22 +51,30 @@ type rig struct {
 
 // open makes a slot on a folder. now is its clock, nil for the real one.
 func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
+	return b.openAs(dir, pool, now, nil)
+}
+
+// openAs is open with a changed configuration.
+func (b *bench) openAs(dir string, pool int, now func() time.Time, change func(*host.ProviderConfig)) (*rig, error) {
 	limits := b.kit.options.Limits
 	limits.Pool = pool
 	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process",
 		OpenStore: b.kit.options.OpenStore, Logger: b.kit.options.Logger, Limits: limits,
-		Now: now, Intercept: b.wire.intercept, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
+		Now: now, Intercept: b.wire.intercept, InterceptGuest: b.kit.options.guest, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err
 	}
 	config := b.kit.target.Provider
 	config.TestSessions = []string{testSessions}
+	if change != nil {
+		change(&config)
+	}
 	slot, err := h.Open(b.ctx, config)
 	if err != nil {
 		_ = h.Close(b.ctx)
 		return nil, err
 	}
-	r := &rig{bench: b, dir: dir, host: h, slot: slot}
+	r := &rig{bench: b, dir: dir, host: h, slot: slot, agentScoped: config.AgentScoped}
 	b.mu.Lock()
 	b.rigs = append(b.rigs, r)
 	b.mu.Unlock()
@@ -120,14 +130,18 @@ func (b *bench) event(s abi.MemoryScope, text string) *abi.MemoryEvent {
 	n := b.events
 	b.mu.Unlock()
 	id, answer := fmt.Sprintf("kit-%d-%d", b.report.Number, n), "Thank you for telling me."
-	return &abi.MemoryEvent{EventID: id, RunID: s.RunID, UserID: s.PersonaID, SessionID: b.session(), TurnID: id,
+	return &abi.MemoryEvent{EventID: id, RunID: s.RunID, UserID: s.PersonaID, AgentID: s.AgentID, SessionID: b.session(), TurnID: id,
 		Timestamp: time.Now().UTC().Add(time.Duration(n)*time.Second - time.Hour).Format(time.RFC3339),
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
 // record delivers an event, and remembers its scope for the cleaning.
 func (r *rig) record(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	r.wrote(abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID})
+	s := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
+	if r.agentScoped {
+		s.AgentID = e.AgentID
+	}
+	r.wrote(s)
 	receipt, err := r.slot.RecordEvent(ctx, e)
 	if err != nil {
 		return nil, err

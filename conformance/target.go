@@ -68,6 +68,9 @@ type Options struct {
 	// Again makes Test check a clause that is not green once more, and the second verdict counts. It is for real servers,
 	// whose own passing faults are not the plugin's. The test's log has both runs.
 	Again bool
+
+	// guest makes mistakes in the name of the provider, for tests of the kit.
+	guest host.GuestInterceptor
 }
 
 func (t Target) withDefaults() Target {

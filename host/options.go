@@ -63,6 +63,9 @@ type Options struct {
 	// Intercept stands between the host and every backend: each native call that policy and mode let through passes it.
 	// It must be safe for concurrent use. Default: none. See Interceptor.
 	Intercept Interceptor
+	// InterceptGuest stands between the host and every guest, for tests of what checks guests. It must be safe for
+	// concurrent use. Default: none. See GuestInterceptor.
+	InterceptGuest GuestInterceptor
 	// Engines run modules of other ABIs than mh1: package host/extism has one. Default: none.
 	Engines []Engine
 	// Version and Commit name the program in the run manifest.

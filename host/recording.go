@@ -85,7 +85,11 @@ func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, e
 // get into a cassette anywhere.
 func (h *Host) starter(p *Provider) (guest.Starter, error) {
 	if h.tape == nil {
-		return guest.NewStarter(p.plugin, p.module.program, guest.RealSenses()), nil
+		plain := guest.NewStarter(p.plugin, p.module.program, guest.RealSenses())
+		if h.options.InterceptGuest != nil {
+			return &interceptedStarter{plain, h.options.InterceptGuest}, nil
+		}
+		return plain, nil
 	}
 	plain, err := schema.CanonicalJSON(p.block)
 	if err == nil && h.options.Cassette != nil && !bytes.Equal(plain, p.shownConfig()) {

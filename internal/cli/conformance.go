@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-const conformanceHelp = `Checks a provider against the fifteen clauses that every provider must pass, and shows a verdict for each:
+const conformanceHelp = `Checks a provider against the sixteen clauses that every provider must pass, and shows a verdict for each:
 
   pass            what the clause says was seen
   not_applicable  the manifest declares that it does not apply, and the check saw the same

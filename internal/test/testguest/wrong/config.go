@@ -16,8 +16,9 @@ const (
 
 	sessionBound fault = "session_bound" // 2: finds only what the same session said
 
-	naiveScope fault = "naive_scope" // 3: native ids are joined with a separator that ids may hold, and sanitised
-	foldsCase  fault = "folds_case"  // 3: upper and lower case of an id are one
+	naiveScope  fault = "naive_scope"  // 3: native ids are joined with a separator that ids may hold, and sanitised
+	foldsCase   fault = "folds_case"   // 3: upper and lower case of an id are one
+	noNamespace fault = "no_namespace" // 3: installations that share a backend share scopes
 
 	writesInReads fault = "writes_in_reads" // 4: retrieve writes, by a route that the manifest calls read
 
@@ -70,6 +71,7 @@ const (
 // settings is the config block.
 type settings struct {
 	provider string
+	space    string // the operator's namespace
 	kind     abi.ConditionKind
 	frame    abi.Frame
 	fault    fault
@@ -78,7 +80,7 @@ type settings struct {
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{provider: config.Provider, kind: config.Kind, frame: config.Frame}
+	s := &settings{provider: config.Provider, space: config.Namespace, kind: config.Kind, frame: config.Frame}
 	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) error {
 		if key != "fault" {
 			return d.Skip()
@@ -87,5 +89,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		s.fault = fault(text)
 		return err
 	})
+	if s.fault == noNamespace {
+		s.space = ""
+	}
 	return s, err
 }

@@ -41,3 +41,6 @@ func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
 
 //go:wasmexport native_query
 func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, query) }
+
+//go:wasmexport provenance
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }

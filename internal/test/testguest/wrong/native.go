@@ -21,16 +21,17 @@ func (s *settings) scopeID(c *sdk.Call) string {
 			return '_'
 		}, s.provider+"_"+c.Scope.RunID+"_"+c.Scope.PersonaID+"_"+generation)
 	case foldsCase:
-		return s.native(strings.ToLower(c.Scope.RunID), strings.ToLower(c.Scope.PersonaID), generation)
+		return s.native(strings.ToLower(c.Scope.RunID), strings.ToLower(c.Scope.PersonaID), c.Scope.AgentID,
+			generation)
 	case noGeneration:
-		return s.native(c.Scope.RunID, c.Scope.PersonaID, "1")
+		return s.native(c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, "1")
 	}
-	return s.native(c.Scope.RunID, c.Scope.PersonaID, generation)
+	return s.native(c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID, generation)
 }
 
 func (s *settings) native(parts ...string) string {
 	return sdk.NativeID(sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-'},
-		append([]string{s.provider}, parts...)...)
+		append([]string{s.provider, s.space}, parts...)...)
 }
 
 // call sends a request about the call's scope. An answer that means nothing there is nil.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -450,6 +451,45 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	}
 	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "note", Count: int64(len(ids)), Digest: digest.Hex()}},
 		Complete: true, Quiescent: true}, nil
+}
+
+// provenance pages through the items that a request means, by their place in the list.
+func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.call(c, "list", nil, nil)
+	if err != nil || answer == nil {
+		return &abi.Provenance{}, err
+	}
+	items, err := parseItems(answer)
+	if err != nil {
+		return nil, s.unusable("list", &abi.HTTPResponse{Status: 200}, answer)
+	}
+	items = slices.DeleteFunc(items, func(it item) bool {
+		times := abi.ForgetRequest{From: r.From, To: r.To}
+		return it.id != r.NativeID && it.eventID != r.EventID && !sdk.Forgets(&times, "", it.createdAt)
+	})
+	first, _ := strconv.Atoi(r.Cursor)
+	items = items[min(first, len(items)):]
+	found := &abi.Provenance{}
+	for i, it := range items {
+		if r.Limit > 0 && int64(i) == r.Limit {
+			found.NextCursor = strconv.Itoa(first + i)
+			break
+		}
+		var j wirejson.Encoder
+		j.ObjStart()
+		j.FieldStart("id")
+		j.Str(it.id)
+		j.FieldStart("text")
+		j.Str(it.text)
+		j.ObjEnd()
+		found.Items = append(found.Items, abi.ProvenanceItem{Native: j.Bytes(), Evidence: abi.Evidence{Rank: int64(i + 1),
+			NativeID: it.id, Text: it.text, CreatedAt: it.createdAt, SourceEventIDs: []string{it.eventID}}})
+	}
+	return found, nil
 }
 
 // query knows one query: status.
