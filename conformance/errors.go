@@ -286,9 +286,11 @@ func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
 		return bad("want one of %v", allowed)
 	case e.NothingStored && f.unknown:
 		return bad("nothing_stored, and it cannot be known whether the write was done")
-	case e.Retryable != (e.Code == abi.CodeUnavailable || e.Code == abi.CodeTimeout || e.Code == abi.CodeRateLimited) &&
-		op != abi.OpRecordEvent: // a write can be retried after any error: the host looks before it sends again
-		return bad("retryable is %v", e.Retryable)
+	case !e.Retryable && (e.Code == abi.CodeUnavailable || e.Code == abi.CodeTimeout || e.Code == abi.CodeRateLimited):
+		return bad("retryable is false, and it can pass")
+	case e.Retryable && op != abi.OpRecordEvent && slices.Contains([]int{400, 401, 404, 422}, f.status) && !bolt:
+		// A write can be recorded again after any error: the host looks before it sends again.
+		return bad("retryable is true, and the same request is refused again")
 	case strings.TrimSpace(e.Message) == "":
 		return bad("message is empty")
 	case f.name == faultSlow || f.name == faultDropped:

@@ -86,6 +86,9 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 	case p.Declared != "" && o.verdict == Pass:
 		p.Verdict, p.Reason = Fail, "the manifest declares this not applicable, and it is: "+o.reason
 	}
+	if p.Verdict == Fail {
+		p.Resembles = resembles(b.report.Number, name, o.reason)
+	}
 	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.aside
 	b.report.Parts = append(b.report.Parts, p)
 	return o

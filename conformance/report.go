@@ -79,6 +79,8 @@ type PartReport struct {
 	Verdict Verdict `json:"verdict"`
 	// Reason says what was seen.
 	Reason string `json:"reason"`
+	// Resembles are mistakes of authors that are found here, those first that look most alike: of a part that fails.
+	Resembles []string `json:"resembles,omitempty"`
 	// Declared is why the manifest says that the part does not apply.
 	Declared string `json:"declared,omitempty"`
 }
@@ -121,7 +123,11 @@ func (c *ClauseReport) Bad() []string {
 	var lines []string
 	for _, p := range c.Parts {
 		if !p.Verdict.Green() {
-			lines = append(lines, fmt.Sprintf("%s (%s: %s): %s", p.Verdict, p.Name, p.Words, p.Reason))
+			line := fmt.Sprintf("%s (%s: %s): %s", p.Verdict, p.Name, p.Words, p.Reason)
+			if len(p.Resembles) > 0 {
+				line += " (it resembles: " + strings.Join(p.Resembles, "; ") + ")"
+			}
+			lines = append(lines, line)
 		}
 	}
 	return lines

@@ -75,7 +75,7 @@ func TestPanicTextIsKeptInTheError(t *testing.T) {
 func TestAnOperationThatNeedsTooMuchMemoryIsToldWhatToDo(t *testing.T) {
 	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: 8 << 20}}), probeConfig(`{}`))
 	_, err := s.Retrieve(context.Background(), ask("alloc"))
-	assert.Contains(t, requireCode(t, err, abi.CodeInternal, "out of memory").Hint, "limits.memory_bytes")
+	assert.Contains(t, requireCode(t, err, abi.CodeInternal, "out of memory").Hint, "8 MiB of memory (limits.memory_bytes)")
 }
 
 func TestSpinningGuestLeavesOtherCallersAlone(t *testing.T) {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -210,6 +211,10 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 			return o.contractBreach("answered an error object that cannot be read")
 		}
 		return p.plugin.Failed(o.Op, e)
+	}
+	if at := guest.InvalidUTF8(answer); at >= 0 {
+		return o.contractBreach(fmt.Sprintf("the answer has the byte %#02x at %d, which is not UTF-8, after %s", answer[at],
+			at, guest.Printable(string(answer[max(0, at-40):at]), 80)))
 	}
 	missing, err := abi.MissingField(o.Op, answer) // before the answer is taken apart
 	if err == nil && missing == "" {

@@ -123,7 +123,7 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 		guestConfig.Frame = p.config.Frame
 	}
 	p.guestConfig = abi.Marshal(&guestConfig)
-	p.plugin = &guest.Plugin{Name: p.name, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes,
+	p.plugin = &guest.Plugin{Name: p.name, MemoryBytes: h.limits.MemoryBytes, RequestBytes: h.limits.RequestBytes, ResponseBytes: h.limits.ResponseBytes,
 		HighWaterBytes: h.limits.HighWaterBytes,
 		Size:           h.limits.Pool, CallsInFlight: h.limits.CallsInFlight, StartDeadline: h.limits.StartDeadline,
 		Redact: p.network.Redactor().Error, Starting: p.starting}

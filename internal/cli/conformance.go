@@ -158,6 +158,9 @@ func (a *app) showClause(r *conformance.ClauseReport, all bool) {
 	for _, p := range r.Parts {
 		if all || !p.Verdict.Green() {
 			a.out.print("     %s: %s: %s\n       %s\n", p.Name, p.Verdict, p.Words, printable(p.Reason))
+			if len(p.Resembles) > 0 {
+				a.out.print("       resembles: %s\n", strings.Join(p.Resembles, "; "))
+			}
 		}
 	}
 }

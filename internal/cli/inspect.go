@@ -80,6 +80,9 @@ func (a *app) inspect(ctx context.Context, named *module) error {
 		return err
 	}
 	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
+	if w := m.Manifest.SettleWarning(); w != "" {
+		warnings = append(warnings, w)
+	}
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers,
 		Operations:   m.Exports,
 		Capabilities: optional(m.Exports), MemoryBytes: int64(m.MemoryPages) * pageBytes, Sections: m.Customs, Engine: engine,

@@ -37,12 +37,17 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 		return nil, err
 	}
 	for _, id := range r.NativeIDs {
+		if slices.Contains(m.sessions, id) || slices.Contains(deleted, id) {
+			continue
+		}
 		gone, err := b.deleteConclusion(id)
 		if err != nil {
 			return nil, err
 		}
 		if gone {
 			out.Removed["conclusion"] = append(out.Removed["conclusion"], id)
+		} else {
+			m.missed = append(m.missed, id)
 		}
 	}
 	for _, session := range m.sessions {
@@ -75,6 +80,8 @@ type meant struct {
 	sessions, mixed []string
 	// messages of the request's events are in mixed sessions.
 	messages int
+	// missed are native ids of nothing that was deleted.
+	missed []string
 	// complete: all sessions of the scope were looked through.
 	complete bool
 }
@@ -148,8 +155,10 @@ func (m *meant) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
 		out.DerivedMayRemain = append(out.DerivedMayRemain, "sessions that were not looked through: the scope has "+
 			"more than "+sdk.Itoa(maxSessions)+", or the time was over")
 	}
-	if len(r.NativeIDs) > 0 {
-		out.DerivedMayRemain = append(out.DerivedMayRemain, "messages whose id was given: Honcho deletes none alone")
+	if len(m.missed) > 0 {
+		out.Status = abi.ForgetPartial
+		out.DerivedMayRemain = append(out.DerivedMayRemain, "what has these ids, unless it is gone already: it is no "+
+			"session and no conclusion, and Honcho deletes no single message: "+clip(strings.Join(m.missed, ", "), 1000))
 	}
 }
 

@@ -69,9 +69,11 @@ func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool
 
 // meant reports whether a request means a memory: as a whole, or some of the events that it was made from.
 func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
-	if slices.Contains(r.NativeIDs, m.id) || r.SessionID != "" && m.sessionID == sessionOf(r.SessionID) ||
-		r.From != "" && sdk.Forgets(r, "", m.eventTime) {
+	if slices.Contains(r.NativeIDs, m.id) || r.SessionID != "" && m.sessionID == sessionOf(r.SessionID) {
 		return true, true
+	}
+	if r.From != "" {
+		return m.meantByTime(r)
 	}
 	events := m.events()
 	for _, id := range events {
@@ -80,6 +82,25 @@ func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
 	}
 	for _, id := range events {
 		whole = whole && slices.Contains(r.EventIDs, id)
+	}
+	return whole, part
+}
+
+// meantByTime is meant for a range of time. After async extraction the event's time is in the sources only.
+func (m *item) meantByTime(r *abi.ForgetRequest) (whole, part bool) {
+	times := []string{}
+	for _, s := range m.sources {
+		if s.chatTime != "" {
+			times = append(times, s.chatTime)
+		}
+	}
+	if len(times) == 0 {
+		times = append(times, m.eventTime)
+	}
+	whole = true
+	for _, at := range times {
+		is := sdk.Forgets(r, "", at)
+		whole, part = whole && is, part || is
 	}
 	return whole, part
 }

@@ -99,6 +99,8 @@ func (o *origin) bind(decl abi.SecretDecl, value string, block any) error {
 }
 
 // withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere it stays text.
+//
+// Errors: invalid_argument for a secret that the header does not have.
 func (o *origin) withSecrets(header, value string) (string, error) {
 	for name, secret := range o.secrets[header] {
 		value = strings.ReplaceAll(value, "{{secret:"+name+"}}", secret)
@@ -106,6 +108,16 @@ func (o *origin) withSecrets(header, value string) (string, error) {
 			return "", abi.NewError(abi.CodeInvalidArgument,
 				fmt.Sprintf("secret %s holds characters that no header may have", name))
 		}
+	}
+	if _, rest, left := strings.Cut(value, "{{secret:"); left && len(o.secrets[header]) > 0 {
+		name, _, _ := strings.Cut(rest, "}}")
+		known := abi.SortedKeys(o.secrets[header])
+		e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("header %s: there is no secret %.64q; the manifest declares %s "+
+			"for it", header, name, strings.Join(known, ", ")))
+		if near := abi.Nearest(name, known); near != "" {
+			e.Hint = fmt.Sprintf("did you mean {{secret:%s}}?", near)
+		}
+		return "", e
 	}
 	return value, nil
 }

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
@@ -174,8 +175,14 @@ var imports = []*Import{
 	}},
 }
 
-// parse reads what the guest asks for. v refers to one copy of it, since the guest's bytes change.
-func parse(text []byte, v abi.Decodable) error { return abi.UnmarshalStrictOwned(bytes.Clone(text), v) }
+// parse reads what the guest asks for. v refers to one copy of it, since the guest's bytes change. A field that this host
+// does not know is one of a later version, and ignored.
+func parse(text []byte, v abi.Decodable) error {
+	if at := InvalidUTF8(text); at >= 0 {
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("invalid UTF-8 at byte %d", at))
+	}
+	return abi.UnmarshalOwned(bytes.Clone(text), v)
+}
 
 // head is an answer of head and body.
 func (c *Call) head(head abi.Encodable, body ...[]byte) Answer {

@@ -148,11 +148,21 @@ func (c *Call) explain(in *instance, err error) error {
 		e.Message += "; it said: " + said
 		e.Native = &abi.NativeError{Body: said}
 		if strings.Contains(said, "out of memory") {
-			e.Hint = "one operation needed more memory than limits.memory_bytes: raise it, or ask for less at once; " +
-				"what the plugin can do about it is in docs/write-a-plugin.md"
+			e.Hint = in.outOfMemory()
 		}
 	}
+	// A guest in C says nothing: its allocator gives nothing, and it goes to unreachable.
+	if in.guest != nil && in.plugin.MemoryBytes > 0 && in.guest.MemoryBytes() > in.plugin.MemoryBytes/2 {
+		e.Hint = in.outOfMemory()
+	}
 	return e
+}
+
+// outOfMemory is the hint for a guest whose memory was at its limit.
+func (in *instance) outOfMemory() string {
+	return fmt.Sprintf("one operation may use %d MiB of memory (limits.memory_bytes), and this one needed more: raise "+
+		"the limit, or ask for less at once; what the plugin can do about it is in docs/write-a-plugin.md",
+		in.plugin.MemoryBytes>>20)
 }
 
 // stopped is the error of a guest that was stopped at its deadline, or because its caller went away.

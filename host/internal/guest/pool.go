@@ -18,6 +18,8 @@ type Plugin struct {
 	// RequestBytes and ResponseBytes bound what crosses the border of a guest, HighWaterBytes the memory of an instance
 	// that is kept.
 	RequestBytes, ResponseBytes, HighWaterBytes int64
+	// MemoryBytes bounds the memory of an instance, for messages.
+	MemoryBytes int64
 	// Size is the number of instances, CallsInFlight that of callers that run or wait.
 	Size, CallsInFlight int
 	// StartDeadline bounds the start of an instance.

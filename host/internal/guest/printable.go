@@ -32,3 +32,18 @@ func Printable(text string, most int) string {
 	}
 	return out.String()
 }
+
+// InvalidUTF8 is where a text has a byte that is not UTF-8, -1 where it has none.
+func InvalidUTF8(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
