@@ -173,3 +173,16 @@ func TestADeclarationCountsForTheConfigurationsThatItIsAbout(t *testing.T) {
 	}
 	assert.True(t, counts(abi.NotApplicable{Clause: 2}, nil))
 }
+
+func TestAFailureNamesTheMistakesThatItResembles(t *testing.T) {
+	for reason, want := range map[string]string{
+		`right to left "שלום": committed, and the text is not in the native calls as it was written`: "marks of direction",
+		`lines "one\ntwo": committed, and the text is not in the native calls as it was written`:     "newlines are dropped",
+	} {
+		words := resembles(16, "text", reason)
+		require.LessOrEqual(t, len(words), 3)
+		assert.Contains(t, strings.Join(words, "; "), want, reason)
+	}
+	assert.Contains(t, strings.Join(resembles(16, "batch", "event 11 of a batch of 12 is committed"), "; "), "record_events: ")
+	assert.Empty(t, resembles(16, "no such part", "x"))
+}

@@ -150,14 +150,18 @@ func TestMutationScore(t *testing.T) {
 		var mu sync.Mutex
 		var all []attempt
 		t.Run(s.name, func(t *testing.T) {
-			parallel(len(list), 3, func(i int) {
-				if m := list[i]; (known[m.name] != nil || s.faults) && (!brief.Tests() || dump != "" || i%16 == 0) {
+			for i, m := range list {
+				if known[m.name] == nil && !s.faults || brief.Tests() && dump == "" && i%16 != 0 {
+					continue
+				}
+				t.Run(m.name, func(t *testing.T) {
+					t.Parallel()
 					a := s.try(t, m)
 					mu.Lock()
+					defer mu.Unlock()
 					all = append(all, a)
-					mu.Unlock()
-				}
-			})
+				})
+			}
 		})
 		if dump != "" {
 			text, _ := json.MarshalIndent(dumped(all), "", " ")
@@ -184,7 +188,9 @@ func (s *subject) judge(t *testing.T, all []attempt) (lines []string) {
 			found++
 			assert.Empty(t, s.survivors[a.name], "%s: %s is found, and listed as a survivor", s.name, a.name)
 			if s.faults {
-				assert.Contains(t, a.At, a.at(), "%s is found elsewhere: %s", a.name, a.Reason)
+				assert.True(t, slices.ContainsFunc(a.At, func(at string) bool {
+					return at == "open" || strings.HasPrefix(at, fmt.Sprint(a.clause)+".")
+				}), "%s is found elsewhere (%v): %s", a.name, a.At, a.Reason)
 			}
 			continue
 		}

@@ -217,6 +217,22 @@ func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome
 	if o != nil {
 		return *o
 	}
+	if whole != nil && whole.NextCursor != "" {
+		next := r
+		next.Cursor = whole.NextCursor
+		more, o := ask(next)
+		if o != nil {
+			return *o
+		}
+		for i := range whole.Items {
+			if more != nil && slices.ContainsFunc(more.Items, func(x abi.ProvenanceItem) bool {
+				return x.Evidence.NativeID == whole.Items[i].Evidence.NativeID && sameJSON(x.Native, whole.Items[i].Native)
+			}) {
+				return failed("the item %s is on two pages: the cursor %q leads back",
+					short(string(whole.Items[i].Native), 80), whole.NextCursor)
+			}
+		}
+	}
 	if whole == nil || len(whole.Items) == 0 || whole.NextCursor != "" {
 		return passed("by event; by time it gives nothing, or more than 100 items")
 	}
