@@ -37,20 +37,3 @@ func (x *ModuleManifest) Warnings() []string {
 		" routes do not list their headers or query keys: there the module may set a fixed set of headers, " +
 		"and any query key but _method"}
 }
-
-// SettleWarning warns of a settle_ms that is below the deadline of record_event: a turn that the backend takes later is
-// sent again. Empty: there is nothing to warn of.
-func (x *ModuleManifest) SettleWarning() string {
-	deadline := x.DeadlinesMS[OpRecordEvent]
-	if deadline == 0 {
-		deadline = 30_000
-	}
-	for i := range x.Routes {
-		if x.Routes[i].Class != ClassRead && x.SettleMS > 0 && x.SettleMS < deadline {
-			return "settle_short: settle_ms is " + strconv.FormatInt(x.SettleMS, 10) + ", and record_event may take " +
-				strconv.FormatInt(deadline, 10) + " ms: a turn that reaches the backend later than settle_ms after it was " +
-				"sent can be there twice"
-		}
-	}
-	return ""
-}

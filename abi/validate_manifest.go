@@ -308,7 +308,7 @@ func (x *ModuleManifest) checkConformance() *Error {
 	if x.Conformance == nil {
 		return nil
 	}
-	const clauses = 16
+	const clauses = 15
 	for i, n := range x.Conformance.NotApplicable {
 		at := "conformance.not_applicable" + indexPath(i)
 		if n.Clause < 1 || n.Clause > clauses {

@@ -153,7 +153,7 @@ func TestValidateManifest(t *testing.T) {
 			`conformance.not_applicable[0].pointer: "surface" is no JSON Pointer, such as /url`},
 		{"declared for what", `"pointer":"/surface","equals":"rest"`, `"pointer":"/surface"`,
 			`conformance.not_applicable[0].equals: missing`},
-		{"clause", `"clause":4`, `"clause":17`, `conformance.not_applicable[0].clause: want 1 to 16`},
+		{"clause", `"clause":4`, `"clause":16`, `conformance.not_applicable[0].clause: want 1 to 15`},
 		{"whole clause", `"part":"inventory",`, ``,
 			`conformance.not_applicable[0].part: missing: clause 4 cannot be left out as a whole`},
 		{"clause's reason", `"part":"inventory","because":"b"`, `"part":"inventory"`,

@@ -80,7 +80,7 @@ func (a *app) inspect(ctx context.Context, named *module) error {
 		return err
 	}
 	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
-	if w := m.Manifest.SettleWarning(); w != "" {
+	if w := settleWarning(m.Manifest); w != "" {
 		warnings = append(warnings, w)
 	}
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: powers(m.Powers), Imports: m.Powers,
@@ -240,4 +240,19 @@ func orNone(words []string) string {
 		return "none"
 	}
 	return strings.Join(words, ", ")
+}
+
+// settleWarning warns of a settle_ms that is below the deadline of record_event: a turn that the backend takes later is
+// sent again. Empty: there is nothing to warn of.
+func settleWarning(m *abi.ModuleManifest) string {
+	deadline := m.DeadlinesMS[abi.OpRecordEvent]
+	if deadline == 0 {
+		deadline = 30_000
+	}
+	writes := slices.ContainsFunc(m.Routes, func(r abi.RouteDecl) bool { return r.Class != abi.ClassRead })
+	if !writes || m.SettleMS == 0 || m.SettleMS >= deadline {
+		return ""
+	}
+	return fmt.Sprintf("settle_short: settle_ms is %d, and record_event may take %d ms: a turn that reaches the backend "+
+		"later than settle_ms after it was sent can be there twice", m.SettleMS, deadline)
 }
