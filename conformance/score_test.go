@@ -67,10 +67,10 @@ func subjects() []subject {
 					serve(t, memos.New(memos.Options{Flavour: memos.Neo4j, TaskDelay: time.Millisecond}))))}}
 		}, survivors: map[string]string{}},
 		{name: "mem0", open: func(t *testing.T, _ string) Target {
-			url := serve(t, mem0.New(mem0.Options{AdminKey: "key"}))
+			url := serve(t, mem0.New(mem0.Options{AdminKey: "key-of-tests"}))
 			return Target{Provider: host.ProviderConfig{Name: "mem0", Module: builtin(t, "mem0"),
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"},"add_timeout_s":2}`, url)),
-				Secrets: map[string]host.Secret{"K": {Value: func() (string, error) { return "key", nil },
+				Secrets: map[string]host.Secret{"K": {Value: func() (string, error) { return "key-of-tests", nil },
 					Origin: url}}}}
 		}, survivors: map[string]string{}},
 	}
@@ -109,7 +109,9 @@ func (s *subject) try(t *testing.T, m mistake) attempt {
 		target := s.open(t, fault)
 		target.ReadyWithin = 2 * time.Second
 		report, err := Run(t.Context(), target, o)
-		if err != nil { // it cannot even be opened
+		if err != nil {
+			// It cannot even be opened, which only a mistake in health explains.
+			assert.Equal(t, abi.OpHealth, m.operation, "%s: %s: %v", s.name, m.name, err)
 			return attempt{mistake: m, made: true, found: true, At: []string{"open"}, Reason: err.Error()}
 		}
 		for _, c := range report.Clauses {

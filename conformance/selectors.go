@@ -221,11 +221,14 @@ func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome
 		next := r
 		next.Cursor = whole.NextCursor
 		more, o := ask(next)
-		if o != nil {
+		switch {
+		case o != nil:
 			return *o
+		case more == nil:
+			return failed("it gives the cursor %q, and refuses it", whole.NextCursor)
 		}
 		for i := range whole.Items {
-			if more != nil && slices.ContainsFunc(more.Items, func(x abi.ProvenanceItem) bool {
+			if slices.ContainsFunc(more.Items, func(x abi.ProvenanceItem) bool {
 				return x.Evidence.NativeID == whole.Items[i].Evidence.NativeID && sameJSON(x.Native, whole.Items[i].Native)
 			}) {
 				return failed("the item %s is on two pages: the cursor %q leads back",
