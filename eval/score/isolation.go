@@ -3,14 +3,16 @@ package score
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// isolation looks for text in contexts that only another cluster can have given: canaries, and sequences of eight words
-// that no event of the own cluster holds and an event of another does.
+// isolation looks for text in contexts that only another cluster can have given: canaries, and passages. A passage is a
+// run of sequences of eight words within one line that no event of the own cluster holds, however it is laid out, and
+// events of another do. It counts if chance cannot give it: see proves.
 //
 // It goes over the pack twice and keeps 8 bytes for each sequence of a context that the own cluster does not hold:
 // first, cluster by cluster, it collects these; then it looks which of them other clusters hold. Only texts with such a
@@ -23,7 +25,11 @@ type isolation struct {
 	mask       []uint64 // bits of the candidates, to pass over most sequences at once
 	// owners are the clusters that hold a candidate or a planted sequence. suspicious: one of the candidates is among
 	// them.
-	owners     map[uint64][]int32
+	owners map[uint64][]int32
+	// strange are the words of contexts and plants that the own cluster's events don't hold, by cluster; speakers are
+	// the clusters that hold such a word.
+	strange    []map[uint64]bool
+	speakers   map[uint64][]int32
 	suspicious bool
 	plants     []plant
 	planted    map[uint64]bool
@@ -35,22 +41,23 @@ type isolation struct {
 type plant struct {
 	cluster int // that it is planted in
 	owner   int
-	text    string // folded
+	text    string // folded: a canary, or one line of a message
 	canary  bool
 }
 
 // suspect is a context that a probe was given.
 type suspect struct {
 	probe *probe
-	text  *folded // inside the element
+	lines []string // inside the element, folded
 }
 
 func newIsolation(t *timeline) *isolation {
-	s := &isolation{timeline: t, number: map[string]int{}, owners: map[uint64][]int32{}, planted: map[uint64]bool{}}
+	s := &isolation{timeline: t, number: map[string]int{}, owners: map[uint64][]int32{}, speakers: map[uint64][]int32{}, planted: map[uint64]bool{}}
 	for _, p := range t.personas {
 		if _, known := s.number[p.cluster]; !known {
 			s.number[p.cluster] = len(s.clusters)
 			s.clusters = append(s.clusters, p.cluster)
+			s.strange = append(s.strange, map[uint64]bool{})
 		}
 	}
 	return s
@@ -67,16 +74,57 @@ func (s *isolation) members(cluster int) []*persona {
 	return list
 }
 
-// collect takes in the contexts of one cluster, and plants a text of another. own are the hashes of the cluster's
-// sequences.
-func (s *isolation) collect(cluster int, own map[uint64]struct{}, contexts func(yield func(suspect) bool)) error {
+// ownText is what a cluster's own events hold: the hashes of their sequences and of their words.
+type ownText struct{ grams, words map[uint64]struct{} }
+
+// add takes in an event. Formatters put the speaker's name or role before a message, and messages of one event into one
+// line, so sequences over these joints are the cluster's own, too.
+func (o *ownText) add(e *pack.Event) {
+	var before string // the last words of the message before
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		if m.Content == nil {
+			continue
+		}
+		text := fold(*m.Content).text
+		grams(text, func(w word) { o.grams[w.hash] = struct{}{} })
+		o.addWords(text)
+		head, tail := ends(text)
+		for _, speaker := range []string{"", m.Name, string(m.Role)} {
+			speaker = fold(speaker).text
+			o.addWords(speaker)
+			grams(before+" "+speaker+" "+head, func(w word) { o.grams[w.hash] = struct{}{} })
+		}
+		before = tail
+	}
+}
+
+func (o *ownText) addWords(text string) {
+	words(text, func(w word) { o.words[w.hash] = struct{}{} })
+}
+
+// ends are the first and last words of a folded text, of each one fewer than a sequence has.
+func ends(text string) (head, tail string) {
+	var all []word
+	words(text, func(w word) { all = append(all, w) })
+	if len(all) < gramWords {
+		return text, text
+	}
+	return text[:all[gramWords-2].end], text[all[len(all)-gramWords+1].start:]
+}
+
+// collect takes in the contexts of one cluster, and plants a text of another.
+func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(suspect) bool)) error {
 	var found []uint64
 	for c := range contexts {
-		grams(c.text.text, func(w word) {
-			if _, known := own[w.hash]; !known {
-				found = append(found, w.hash)
-			}
-		})
+		for _, line := range c.lines {
+			grams(line, func(w word) {
+				if _, known := own.grams[w.hash]; !known {
+					found = append(found, w.hash)
+				}
+			})
+			s.noteStrange(cluster, own, line)
+		}
 	}
 	slices.Sort(found)
 	s.mu.Lock()
@@ -85,11 +133,70 @@ func (s *isolation) collect(cluster int, own map[uint64]struct{}, contexts func(
 	return s.plant(cluster, own)
 }
 
+// noteStrange keeps the words of a text that the cluster's events don't hold. Only one goroutine collects for a cluster.
+func (s *isolation) noteStrange(cluster int, own *ownText, text string) {
+	words(text, func(w word) {
+		if _, known := own.words[w.hash]; !known {
+			s.strange[cluster][w.hash] = true
+		}
+	})
+}
+
+// Bounds of what chance can give. Two people say the same stock phrase of eight words now and then ("it was so good to
+// see you last week"), but hardly ten of them, or eight with a word that nobody else in the whole pack ever used.
+const (
+	passageWords        = 10
+	passageContentWords = 3
+)
+
+// long reports whether a passage has more words than chance can give.
+func long(passage string) bool {
+	n := 0
+	words(passage, func(word) { n++ })
+	return n >= passageWords && len(contentWords(passage)) >= passageContentWords
+}
+
+// proves reports whether a passage that a cluster's contexts show, and an owner's events hold, proves a leak: it is long,
+// or has a word that only the owner's events hold.
+func (s *isolation) proves(cluster, owner int, passage string) bool {
+	if long(passage) {
+		return true
+	}
+	return slices.ContainsFunc(contentWords(passage), func(w uint64) bool {
+		by := s.speakers[w]
+		return s.strange[cluster][w] && len(by) == 1 && int(by[0]) == owner
+	})
+}
+
+// passages calls each for every run of sequences in a folded line for which foreign is true, with the text of the run and
+// the number of its sequences.
+func passages(line string, foreign func(gram uint64) bool, each func(passage string, sequences int)) {
+	start, end, n := 0, 0, 0
+	finish := func() {
+		if n > 0 {
+			each(line[start:end], n)
+		}
+		n = 0
+	}
+	grams(line, func(w word) {
+		if !foreign(w.hash) {
+			finish()
+			return
+		}
+		if n == 0 {
+			start = w.start
+		}
+		end = w.end
+		n++
+	})
+	finish()
+}
+
 // maxPlants bounds the clusters that get a plant.
 const maxPlants = 20
 
-// plant takes the first text of the next clusters that holds a sequence of its own, and a canary of another cluster.
-func (s *isolation) plant(cluster int, own map[uint64]struct{}) error {
+// plant takes the first line of the next cluster that proves a leak, and a canary of that cluster.
+func (s *isolation) plant(cluster int, own *ownText) error {
 	if cluster >= maxPlants || len(s.clusters) < 2 {
 		return nil
 	}
@@ -103,24 +210,43 @@ func (s *isolation) plant(cluster int, own map[uint64]struct{}) error {
 			}
 		}
 	}
+	foreign := func(gram uint64) bool { _, known := own.grams[gram]; return !known }
 	for _, p := range s.members(owner) {
 		for e, err := range s.pack.Events(p.id) {
 			if err != nil {
 				return err
 			}
-			text, foreign := fold(eventText(e)).text, false
-			for _, gram := range messageGrams(e) {
-				if _, known := own[gram]; !known {
-					s.planted[gram], foreign = true, true
+			for i := range e.Messages {
+				if e.Messages[i].Content == nil {
+					continue
 				}
-			}
-			if foreign {
-				s.plants = append(s.plants, plant{cluster, owner, text, false})
-				return nil
+				for _, line := range foldedLines(*e.Messages[i].Content) {
+					s.noteStrange(cluster, own, line)
+					proves := false
+					passages(line, foreign, func(passage string, _ int) {
+						proves = proves || long(passage)
+					})
+					if proves {
+						s.plants = append(s.plants, plant{cluster, owner, line, false})
+						grams(line, func(w word) { s.planted[w.hash] = true })
+						return nil
+					}
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// foldedLines are the lines of a text, folded.
+func foldedLines(text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		if line := fold(line).text; line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
 }
 
 // messageGrams are the sequences of an event's messages.
@@ -142,6 +268,11 @@ func (s *isolation) match() error {
 	slices.Sort(s.candidates)
 	s.candidates = slices.Compact(s.candidates)
 	s.mask = make([]uint64, 1<<(maskBits-6))
+	for _, list := range s.strange {
+		for w := range list {
+			s.speakers[w] = nil
+		}
+	}
 	for _, h := range s.candidates {
 		s.mark(h)
 	}
@@ -167,6 +298,7 @@ func (s *isolation) matchPersona(p *persona) error {
 		if err != nil {
 			return err
 		}
+		s.noteSpeaker(cluster, e)
 		for _, gram := range messageGrams(e) {
 			if !s.marked(gram) {
 				continue
@@ -181,6 +313,18 @@ func (s *isolation) matchPersona(p *persona) error {
 		}
 	}
 	return nil
+}
+
+// noteSpeaker keeps that a cluster's event holds words that another cluster's contexts show and its events don't.
+func (s *isolation) noteSpeaker(cluster int32, e *pack.Event) {
+	list := contentWords(eventText(e))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range list {
+		if by, asked := s.speakers[w]; asked && !slices.Contains(by, cluster) {
+			s.speakers[w] = append(by, cluster)
+		}
+	}
 }
 
 func (s *isolation) mark(h uint64) {
@@ -202,21 +346,37 @@ func (s *isolation) foreign(gram uint64, own int) (owner int, found bool) {
 	return int(owners[0]), true
 }
 
-// leaks counts the foreign sequences of a context, with the first as an example.
+// leaks counts the sequences of a context's foreign passages, with the first passage as an example.
 func (s *isolation) leaks(c suspect) (n int, first Leak) {
 	own := s.number[c.probe.persona.cluster]
-	grams(c.text.text, func(w word) {
-		owner, found := s.foreign(w.hash, own)
-		if !found {
-			return
-		}
-		if n++; n == 1 {
-			first = Leak{ProbeID: c.probe.ProbeID, PersonaID: c.probe.persona.id, Owner: s.members(owner)[0].id,
-				Kind: "sequence",
-				Text: c.text.text[w.start:w.end]}
-		}
-	})
+	for _, line := range c.lines {
+		s.foreignPassages(own, line, func(passage string, owner, sequences int) {
+			if n == 0 {
+				first = Leak{ProbeID: c.probe.ProbeID, PersonaID: c.probe.persona.id, Owner: s.members(owner)[0].id,
+					Kind: "sequence", Text: passage}
+			}
+			n += sequences
+		})
+	}
 	return n, first
+}
+
+// foreignPassages calls each for every passage of a folded line that proves a leak, with its owner.
+func (s *isolation) foreignPassages(own int, line string, each func(passage string, owner, sequences int)) {
+	owner, known := 0, false
+	foreign := func(gram uint64) bool {
+		from, found := s.foreign(gram, own)
+		if found && !known {
+			owner, known = from, true
+		}
+		return found
+	}
+	passages(line, foreign, func(passage string, sequences int) {
+		if s.proves(own, owner, passage) {
+			each(passage, owner, sequences)
+		}
+		known = false
+	})
 }
 
 // control is what the detector makes of the plants.
@@ -230,10 +390,7 @@ func (s *isolation) control() LeakControl {
 			text := fold("- " + p.text + ".")
 			words(text.text, func(w word) { found = found || len(m.foreignCanary(nil, text, w)) > 0 })
 		} else {
-			grams(p.text, func(w word) {
-				_, foreign := s.foreign(w.hash, p.cluster)
-				found = found || foreign
-			})
+			s.foreignPassages(p.cluster, p.text, func(string, int, int) { found = true })
 		}
 		c.Found += int(yes(found))
 	}

@@ -239,8 +239,8 @@ type Isolation struct {
 	Leaking  int `json:"leaking"`
 	// Bound is the upper 95 % bound of the rate of leaking clusters, where none leaked: 1 - 0.05^(1/clusters).
 	Bound *float64 `json:"bound,omitempty"`
-	// Canaries and Sequences count finds: markers of other personas, and runs of eight words that no event of the own
-	// cluster holds and one of another does.
+	// Canaries and Sequences count finds: markers of other personas, and sequences of eight words in passages that only
+	// another cluster's events hold, and that chance cannot give.
 	Canaries  int `json:"canaries"`
 	Sequences int `json:"sequences"`
 	// Finds are the first few, sorted.

@@ -330,16 +330,14 @@ func (s *scorer) passOverPack() (*isolation, error) {
 
 // passOverCluster goes through the events of one cluster.
 func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
-	own, members := map[uint64]struct{}{}, isolated.members(cluster)
+	own, members := &ownText{map[uint64]struct{}{}, map[uint64]struct{}{}}, isolated.members(cluster)
 	for _, p := range members {
 		var history []said
 		for e, err := range s.pack.Events(p.id) {
 			if err != nil {
 				return err
 			}
-			for _, gram := range messageGrams(e) {
-				own[gram] = struct{}{}
-			}
+			own.add(e)
 			history = append(history, message(e))
 		}
 		s.references.persona(p, history)
@@ -376,7 +374,7 @@ func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, err
 							return
 						}
 						start, end := element(string(text))
-						if !yield(suspect{p, fold(string(text[start:end]))}, nil) {
+						if !yield(suspect{p, foldedLines(string(text[start:end]))}, nil) {
 							return
 						}
 					}
