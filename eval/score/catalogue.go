@@ -20,7 +20,7 @@ type metric struct {
 
 // comparable reports whether a verdict can be given on it: a share whose denominator no provider can change.
 func (m *metric) comparable() bool {
-	return m.Unit == "share" && m.Better != "" && m.Group != "stability"
+	return m.Unit == "share" && m.Better != "" && m.Group != "stability" && m.Group != "derived"
 }
 
 // ofRanking reports whether an order of events is all that it needs.
@@ -31,8 +31,8 @@ var metrics = func() []metric {
 	list := []metric{
 		{Entry: Entry{Name: "recall@tokens", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
 			Attribution: true,
-			What: "gold groups of which the context shows a member, by an item that names at most 3 source " +
-				"events"}},
+			What: "gold groups of which the context shows a member: by items that name it among at most 3 source events, " +
+				"and that show at least three quarters of one of its messages in order"}},
 		{Entry: Entry{Name: "all@tokens", Group: "budgeted", Unit: "share", Better: "more", Attribution: true,
 			What: "probes of which the context shows every gold group"}},
 		{Entry: Entry{Name: "content", Group: "budgeted", Unit: "share", Better: "more", Headline: true,
@@ -47,6 +47,18 @@ var metrics = func() []metric {
 	list[2].applies, list[3].applies = (*probe).hasWords, (*probe).hasFalseWords
 	list[2].none, list[3].none = "no evidence has content words", "the pack has one cluster only"
 	list = append(list,
+		metric{Entry: Entry{Name: "in_order", Group: "budgeted", Unit: "share", Better: "more",
+			What: "gold groups of which shown text holds three quarters of a message in runs of four words, whatever items " +
+				"claim: a list of words has none, and a verdict on content needs it to agree"},
+			applies: (*probe).hasWords, none: "no evidence has content words"},
+		metric{Entry: Entry{Name: "derived@tokens", Group: "derived", Unit: "share", Better: "more", Attribution: true,
+			What: "gold groups of which an item of at most 60 words shows a gold value and names a member: facts that a " +
+				"backend extracted; it has no verdict"},
+			applies: func(p *probe) bool { return p.hasEvidence() && p.hasAnswers() },
+			none:    "no answerable probe names evidence and answers"},
+		metric{Entry: Entry{Name: "unsupported", Group: "derived", Unit: "share",
+			What: "gold groups that shown items name without showing the words, of those that they name"},
+			applies: (*probe).hasEvidence, none: "no answerable probe names evidence"},
 		metric{Entry: Entry{Name: "answer_shown", Group: "answer", Unit: "share", Better: "more", Headline: true,
 			What: "probes of which the context holds a member of every answers group, as whole words in any case"},
 			applies: (*probe).hasAnswers, none: "no probe has answers"},

@@ -173,6 +173,13 @@ func (s *scorer) notes(m *Metrics) []string {
 	}
 	for i := range m.Columns {
 		c := &m.Columns[i]
+		for _, b := range c.Budgets {
+			if f, there := b.Overall["unsupported"]; there && f.Value != nil && f.Value.Mean > 0.2 {
+				add("%s, %d tokens: %.0f %% of the evidence that its items name is not in what they show; it does not "+
+					"count as shown (derived facts are under derived@tokens)", c.Label, b.Budget, 100*f.Value.Mean)
+				break
+			}
+		}
 		if c.Isolation.Leaking > 0 {
 			add("%s showed text of another cluster in %d of %d clusters", c.Label, c.Isolation.Leaking,
 				c.Isolation.Clusters)

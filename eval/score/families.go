@@ -53,6 +53,15 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 			f.Comparisons[i].agree(content.Comparisons[i].Verdict)
 		}
 	}
+	if m.Name == "content" {
+		order := c.family("in_order", at, budget)
+		for i := range order.Comparisons {
+			if x := &f.Comparisons[i]; x.Verdict != stats.CannotDecide && x.Verdict != stats.MissingDecides &&
+				x.Verdict != order.Comparisons[i].Verdict {
+				x.Verdict = DependsOnOrder
+			}
+		}
+	}
 	return f
 }
 

@@ -53,6 +53,7 @@ func (t *timeline) measure(p *probe, r *retrieval) *reading {
 	m.ranks()
 	m.shownEvidence()
 	m.content(out)
+	m.order()
 	m.answer()
 	m.validity()
 	m.costs()
@@ -161,18 +162,36 @@ func (m *measuring) shownEvidence() {
 	if !m.hasEvidence() {
 		return
 	}
-	served := 0
+	served, named, derived := 0, 0, 0
 	for _, group := range m.groups {
 		if _, shown := m.shownEvent(group); shown {
 			served++
 		}
+		if m.namedEvent(group) {
+			named++
+		}
+		derived += int(yes(m.hasAnswers() && m.derived(group)))
+	}
+	if named > 0 {
+		m.values.set("unsupported", float64(named-served)/float64(named))
+	}
+	if m.hasAnswers() {
+		m.values.set("derived@tokens", float64(derived)/float64(len(m.groups)))
 	}
 	m.values.set("recall@tokens", float64(served)/float64(len(m.groups)))
 	m.values.set("all@tokens", yes(served == len(m.groups)))
 }
 
-// shownEvent is where the context first shows one of the events, by an attributed item.
+// namedEvent reports whether a shown item names one of the events, whatever it shows.
+func (m *measuring) namedEvent(ids []string) bool {
+	return slices.ContainsFunc(m.items, func(x item) bool {
+		return x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) })
+	})
+}
+
+// shownEvent is where the context first shows one of the events, by an attributed item whose text is the event's.
 func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !m.verbatim(id) })
 	for i := range m.items {
 		x := &m.items[i]
 		if x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) }) &&

@@ -365,6 +365,10 @@ type Family struct {
 // what is shown do not say the same.
 const DependsOnAttribution stats.Verdict = "depends on attribution"
 
+// DependsOnOrder is the verdict where words of the evidence are shown, and not in its order: by a list of words, or by
+// facts that a backend put in other words. Across such kinds only judged behaviour is compared.
+const DependsOnOrder stats.Verdict = "depends on the order of words"
+
 // Comparison is one provider against the reference. Its verdict is the only one that a report may give.
 type Comparison struct {
 	Label string `json:"label"`

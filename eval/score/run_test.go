@@ -202,7 +202,7 @@ func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 
 func TestAVerdictNeedsContentToAgree(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
-	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@tokens, budget: "+
+	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@10, budget: "+
 		"500, reference: nothing}")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		a := perfect(label, probe, budget, events)

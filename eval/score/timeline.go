@@ -39,6 +39,8 @@ type event struct {
 	at      time.Time
 	speaker string   // of its first message that has a name
 	content []uint64 // content words, where the event is somebody's evidence
+	// said are the words of each of its messages in order, where the event is somebody's evidence.
+	said [][]uint64
 }
 
 // canary is a marker that one persona's events hold.
@@ -154,6 +156,7 @@ func (t *timeline) readPersona(person *persona) error {
 		}
 		if evidence[row.EventID] {
 			e.content = contentWords(eventText(row))
+			e.said = saidWords(row)
 		}
 		person.events[row.EventID] = e
 		t.events++
