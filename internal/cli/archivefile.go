@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const archiveExportHelp = `Writes archived events, one on each line: what memhost record and memhost archive import read. Each event is written once, also when it was recorded
@@ -290,31 +290,29 @@ func readExport(path string, identities []age.Identity, visit func(*abi.MemoryEv
 				"nothing was added")
 		}
 	}
-	lines := bufio.NewReaderSize(in, 1<<16)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+	lines := convert.NewLineReader(in, convert.DefaultMaxLine)
+	for {
+		line, number, err := lines.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return usageError(fmt.Sprintf("%s: line %d: the file was cut off or edited: %s", path, number, err),
 				"nothing of this call was added")
+		case len(line) == 0:
+			continue
 		}
-		ended := err != nil
-		if text := strings.TrimSpace(string(line)); text != "" {
-			event := new(abi.MemoryEvent)
-			wrong := abi.UnmarshalStrict([]byte(text), event)
-			if wrong == nil {
-				wrong = event.Validate()
-			}
-			if wrong != nil {
-				return usageError(fmt.Sprintf("%s: line %d: %s", path, number, abi.AsError(wrong).Message),
-					"want events as memhost archive export writes them; conversations in other forms go to "+
-						"memhost record")
-			}
-			if err := visit(event); err != nil {
-				return err
-			}
+		event := new(abi.MemoryEvent)
+		if err = abi.UnmarshalStrict(line, event); err == nil {
+			err = event.Validate()
 		}
-		if ended {
-			return nil
+		if err != nil {
+			return usageError(fmt.Sprintf("%s: line %d: %s", path, number, abi.AsError(err).Message),
+				"want events as memhost archive export writes them; conversations in other forms go to "+
+					"memhost record")
+		}
+		if err := visit(event); err != nil {
+			return err
 		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -322,46 +321,26 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	var frame bool
 	b.run(t, append(b.at(s, "runs"), press("Show demo"), says("leak detector"), says("found"),
 		until(`document.querySelector("iframe") !== null`),
-		chromedp.Evaluate(`document.querySelector("iframe").sandbox.value === "allow-scripts"`, &frame))...)
+		chromedp.Evaluate(`document.querySelector("iframe").sandbox.value === ""`, &frame))...)
 	assert.True(t, frame)
-	assert.Equal(t, "demo: memories compared", b.frameTitle(t))
+	b.run(t, reportLoaded())
 	b.clean(t)
 
-	var heard map[string]string
 	b = open(t, 1300, 900, false)
 	b.run(t, append(b.at(s, "runs"),
 		chromedp.Evaluate(`window.heard = null; addEventListener("message", e => { window.heard = e.data; })`, nil),
-		press("Show evil"), until(`window.heard !== null`), chromedp.Evaluate(`window.heard`, &heard),
-		until(`document.title === "Runs - memhost"`))...)
+		press("Show evil"), until(`document.querySelector("iframe") !== null`))...)
+	var silent bool
+	b.run(t, reportLoaded(), until(`document.title === "Runs - memhost"`), chromedp.Evaluate(`window.heard === null`, &silent))
 	b.unhurt(t)
-	assert.Equal(t, map[string]string{"parent": "refused", "cookie": "refused", "storage": "refused", "slot": "refused",
-		"write": "refused", "elsewhere": "refused", "window": "nothing", "top": "refused", "form": "nothing",
-		"script": "refused"}, heard)
+	assert.True(t, silent, "a script of the report ran")
 	b.run(t, append(b.at(s, "now"), says("Serving"))...) // whatever the frame still asked for has been refused by now
 	assert.Zero(t, leaks.Load(), "a request left the report")
 }
 
-// frameTitle is the title of the document in the page's only frame, which has a process of its own.
-func (b *browser) frameTitle(t *testing.T) (title string) {
-	t.Helper()
-	var id target.ID
-	require.Eventually(t, func() bool {
-		list, err := chromedp.Targets(b)
-		require.NoError(t, err)
-		for _, one := range list {
-			if strings.Contains(one.URL, "/page/report/") {
-				id = one.TargetID
-			}
-		}
-		return id != ""
-	}, 30*time.Second, 50*time.Millisecond)
-	ctx, end := chromedp.NewContext(b, chromedp.WithTargetID(id))
-	t.Cleanup(end) // which closes the page, too
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	require.NoError(t, chromedp.Run(ctx, until(`document.title !== ""`),
-		chromedp.Evaluate(`document.title`, &title)))
-	return title
+// reportLoaded waits until the page's frame has fetched its report.
+func reportLoaded() chromedp.Action {
+	return until(`performance.getEntriesByType("resource").some((e) => e.name.includes("/page/report/"))`)
 }
 
 // TestHostileNativeAnswersDoNothing has the backend put 60 texts into every JSON answer, as further members and as the

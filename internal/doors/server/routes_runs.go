@@ -30,7 +30,7 @@ func (s *Server) runRoutes() []route {
 		{method: http.MethodPost, path: wire.PathRunsReport, operation: wire.OpRunReport, tag: tagSlot, local: true,
 			summary: "Open a run's report", codes: append(unsupported, abi.CodeNotFound),
 			about: "path works once, within a minute and without a token, so that a frame can show it. The report is " +
-				"served under Content-Security-Policy: sandbox allow-scripts, which gives it an origin of its own.",
+				"served under Content-Security-Policy: sandbox, which gives it an origin of its own and runs no scripts.",
 			request: &wire.RunReportRequest{Name: "demo"},
 			answer:  &wire.RunReport{Path: wire.PathPage + "report/KX4ARQWJ3LNZLZH5LCGUU7S46X"},
 			handler: call(s, wire.OpRunReport, s.offerReport)},

@@ -47,10 +47,7 @@ type Options struct {
 	SkipAttachments bool
 }
 
-const (
-	defaultMaxLine = 16 << 20
-	defaultStep    = time.Minute
-)
+const defaultStep = time.Minute
 
 func (o Options) withDefaults() (Options, error) {
 	switch o.Format {
@@ -66,7 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 			fmt.Sprintf("MaxLine %d, Step %s: want 0 or more", o.MaxLine, o.Step))
 	}
 	if o.MaxLine == 0 {
-		o.MaxLine = defaultMaxLine
+		o.MaxLine = DefaultMaxLine
 	}
 	if o.Step == 0 {
 		o.Step = defaultStep

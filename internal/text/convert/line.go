@@ -4,27 +4,48 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 )
 
-// lineReader cuts a stream into lines of bounded length.
-type lineReader struct {
+// LineReader cuts a stream into lines of bounded length. A byte order mark before the first line is left out.
+type LineReader struct {
 	in     *bufio.Reader
 	max    int
 	number int // of the line that next returned last
 	long   []byte
 }
 
+// DefaultMaxLine bounds a line, in bytes: what a slot accepts.
+const DefaultMaxLine = 16 << 20
+
+// NewLineReader reads lines of at most max bytes.
+func NewLineReader(in io.Reader, max int) *LineReader {
+	return &LineReader{in: bufio.NewReaderSize(in, 1<<16), max: max}
+}
+
 var errLineTooLong = errors.New("line too long")
 
-func (l *lineReader) line() int { return l.number }
+func (l *LineReader) line() int { return l.number }
+
+// Next returns a line without its end and without blanks around it; it may be empty. The bytes are valid until the next
+// call. number counts from 1.
+//
+// Errors: io.EOF after the last line; a line of more than max bytes, which has been passed over; what the stream says.
+func (l *LineReader) Next() (line []byte, number int, err error) {
+	line, err = l.next()
+	if errors.Is(err, errLineTooLong) {
+		err = fmt.Errorf("longer than %d bytes", l.max)
+	}
+	return line, l.number, err
+}
 
 // next returns a line without its end and without blanks around it; it may be empty. The bytes are valid until the next
 // call.
 //
 // Errors: errLineTooLong for a line of more than max bytes, which has been passed over; io.EOF after the last line;
 // what the stream says.
-func (l *lineReader) next() ([]byte, error) {
+func (l *LineReader) next() ([]byte, error) {
 	part, err := l.in.ReadSlice('\n')
 	if len(part) == 0 && err != nil {
 		return nil, err
@@ -52,7 +73,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-func (l *lineReader) finish(line []byte) ([]byte, error) {
+func (l *LineReader) finish(line []byte) ([]byte, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	if len(line) > l.max {
 		return nil, errLineTooLong

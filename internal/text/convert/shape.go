@@ -43,7 +43,7 @@ func newSource(in io.Reader, o Options) (source, error) {
 	if overManyLines(start, whole) {
 		return newValues(buffered, o.MaxLine), nil
 	}
-	return &lineReader{in: buffered, max: o.MaxLine}, nil
+	return &LineReader{in: buffered, max: o.MaxLine}, nil
 }
 
 // beginning is what a stream has to give at once. A pipe whose writer pauses is not waited for.
