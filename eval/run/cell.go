@@ -97,6 +97,11 @@ func (c *cell) open(ctx context.Context) (closers, error) {
 	if err != nil {
 		return nil, err
 	}
+	if retry := config.RetryEmpty; retry != "" && retry != host.RetryNever {
+		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("memory.retry_empty: is %s, and an evaluation records "+
+			"every event once: a second try is paid twice and may keep a part of it twice", retry)).
+			WithHint("leave memory.retry_empty out of the lab")
+	}
 	config.Tokenizer = c.Lab.Tokenizer
 	config.Smoke = host.SmokeAlways
 	o := c.options.Host

@@ -74,6 +74,27 @@ func lines(t *testing.T, run string, c *rundir.Cell) []journal.Line {
 	return list
 }
 
+func TestAnEvaluationNeverSendsAnEmptyEventAgain(t *testing.T) {
+	path, p := synthetic(t)
+	for retry, refused := range map[string]bool{"": false, host.RetryNever: false, host.RetryOnce: true} {
+		run := filepath.Join(t.TempDir(), "run")
+		o := options(t, p)
+		provider := o.Provider
+		o.Provider = func(entry *lab.Provider) (host.ProviderConfig, error) {
+			config, err := provider(entry)
+			config.RetryEmpty = retry
+			return config, err
+		}
+		r, err := Begin(run, labOf(t, "providers: [no_memory]"), path, p, o)
+		require.NoError(t, err)
+		if err = Go(t.Context(), run, r, p, o); refused {
+			require.ErrorContains(t, err, "memory.retry_empty")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 func TestASlotThatIsFedFromElsewhereIsNotEvaluated(t *testing.T) {
 	path, p := synthetic(t)
 	run := filepath.Join(t.TempDir(), "run")
