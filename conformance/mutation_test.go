@@ -616,12 +616,12 @@ func mutants() map[string]func(*mutant) enterer {
 		"ids_underscored":   both(strings.NewReplacer("-", "_", "/", "_", ":", "_", " ", "_", ".", "_").Replace),
 		"ids_composed":      both(strings.NewReplacer("e\u0301", "é").Replace),
 		"ids_unescaped":     both(strings.NewReplacer("%20", " ", "+", " ").Replace),
-		"ids_hashed": both(func(s string) string {
+		"ids_hashed": ids(func(run, persona string) (string, string) {
 			sum := 0
-			for _, b := range []byte(s) {
+			for _, b := range []byte(run + "\x00" + persona) {
 				sum = (sum*31 + int(b)) % 64
 			}
-			return fmt.Sprintf("h%0*d", max(24, len(s)), sum) // as long as before, so that contexts still fit
+			return fmt.Sprintf("h%0*d", len(run), sum), "x" // as long as before, so that contexts still fit
 		}),
 		// Retrievals.
 		"as_of_native": found(func(r *abi.RetrieveResult) {
