@@ -27,7 +27,7 @@ func (a *app) dreamCommand() *cobra.Command {
 		a.dreamVerb("versions", "List the last ten versions, newest first", cobra.NoArgs, a.dreamVersions),
 		a.dreamVerb("diff FROM [TO]", "Show what differs between two versions; TO is the newest unless given",
 			cobra.RangeArgs(1, 2), a.dreamDiff),
-		a.dreamVerb("restore SHA", "Rewind the files to before a version; later changes go, too", cobra.ExactArgs(1),
+		a.dreamVerb("restore SHA", "Rewind the files to before a version, for good; later changes go, too", cobra.ExactArgs(1),
 			func(ctx context.Context, d *door, s abi.MemoryScope, args []string) error {
 				return a.ledgerChange(ctx, d, &abi.NativeMutation{Scope: s, Name: "dream_restore",
 					Params: map[string]abi.Raw{"sha": quoted(args[0])}, Reason: "memhost dream restore"})
@@ -81,10 +81,17 @@ func (a *app) dreamAsk(ctx context.Context, d *door, s abi.MemoryScope, name str
 }
 
 // dreamVersion is one version of the files.
-type dreamVersion struct{ SHA, Time, Subject, Summary, Diff string }
+type dreamVersion struct {
+	SHA, Time, Subject, Summary, Diff string
+	Undone                            bool
+}
 
 func (v *dreamVersion) line() string {
-	return shortID(v.SHA) + "  " + v.Time + "  " + printable(v.Subject)
+	line := shortID(v.SHA) + "  " + v.Time + "  " + printable(v.Subject)
+	if v.Undone {
+		line += " (undone)"
+	}
+	return line
 }
 
 func (a *app) dreamLog(ctx context.Context, d *door, s abi.MemoryScope, args []string) error {

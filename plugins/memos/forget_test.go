@@ -19,7 +19,7 @@ func TestForgottenMemoriesAreDeleted(t *testing.T) {
 		"by time":    {From: "2026-05-01T10:00:00Z", To: "2026-05-01T12:00:00+02:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, `{"url":"http://memos","add_mode":"sync"}`, memos.Options{})
+			b := newBench(t, `{"url":"http://memos","add_mode":"sync/fast"}`, memos.Options{})
 			gone, kept := said("e1", "My cat is called Zorvex."), said("e2", "I like oolong tea.")
 			gone.SessionID, kept.Timestamp = "s9", "2026-06-01T12:00:00+02:00"
 			b.must(gone, kept)

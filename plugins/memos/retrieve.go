@@ -48,10 +48,10 @@ func (q *query) search() error {
 	route := "search_" + q.searchMode
 	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", []string{q.cube},
 		"query", q.request.Query, "mode",
-		q.searchMode,
+		q.searchMode, "internet_search", false,
 		"session_id", sessionOf(q.request.SessionID)}, q.limits.fields(q.sourceDesign)...)
 	if !q.sourceDesign {
-		body = append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity, "internet_search", false)
+		body = append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity)
 	}
 	groups, a, err := q.memories(route, append(body, "filter", q.asked.value()), q.cube)
 	if err != nil {

@@ -619,7 +619,7 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	var body map[string]any
 	require.NoError(t, json.Unmarshal([]byte(b.Sent[1].Body), &body))
 	assert.ElementsMatch(t, []string{"user_id", "readable_cube_ids", "query", "mode", "session_id", "top_k",
-		"include_preference", "search_tool_memory"}, slices.Collect(maps.Keys(body)))
+		"include_preference", "search_tool_memory", "internet_search"}, slices.Collect(maps.Keys(body)))
 	assert.Equal(t, []any{5.0, true, true}, []any{body["top_k"], body["include_preference"],
 		body["search_tool_memory"]})
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // Request is what the plugin sent by a route.
@@ -92,6 +94,8 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		return c.refuse(abi.CodeDenied, "http_send: route "+r.Route+" is no HTTP route")
 	} else if refusal = unlisted(&route, &r.HTTPRequest); refusal != nil {
 		return c.refuseWith(refusal)
+	} else if refusal = unmatched(&route, body); refusal != nil {
+		return c.refuseWith(refusal)
 	}
 	if c.HTTP == nil {
 		return c.refuse(abi.CodeUnavailable, "http_send: this test has no backend")
@@ -136,6 +140,32 @@ func unlisted(route *abi.RouteDecl, r *abi.HTTPRequest) *abi.Error {
 	for _, q := range r.Query {
 		if route.Query != nil && !slices.Contains(route.Query, q.Key) {
 			return abi.NewError(abi.CodeDenied, "query."+q.Key+": route "+r.Route+" does not list it").WithHint(hint)
+		}
+	}
+	return nil
+}
+
+// unmatched refuses a body that does not have the values that the route wants in it.
+func unmatched(route *abi.RouteDecl, body []byte) *abi.Error {
+	if len(route.Match) == 0 {
+		return nil
+	}
+	refuse := func(why string) *abi.Error {
+		return abi.NewError(abi.CodeDenied, "body of route "+route.Name+": "+why)
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return refuse(err.Error())
+	}
+	for _, at := range abi.SortedKeys(route.Match) {
+		var want any
+		if err := json.Unmarshal(route.Match[at], &want); err != nil {
+			return refuse("match " + at + ": " + err.Error())
+		}
+		if found, ok := jsonpointer.Find(value, at); !ok {
+			return refuse("nothing at " + at + ", the manifest wants " + string(route.Match[at]))
+		} else if !reflect.DeepEqual(found, want) {
+			return refuse("another value at " + at + " than " + string(route.Match[at]) + ", which the manifest wants")
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 			shown++
 		}
 	}
-	x := entry{session: s.ID, events: nanobot.EventsOf(messages)}
+	x := entry{at: nanobot.Minute(m.TimeOf(messages)), session: s.ID, events: nanobot.EventsOf(messages)}
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
 		m.Yielded(messages, s.Pointer, false)

@@ -106,8 +106,9 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 		return run
 	}
 	files, before := m.folder(), d.Cursor
+	last := batch[len(batch)-1]
 	failed := m.edit(files, batch, run)
-	d.Ran = m.NowMS()
+	d.Ran, d.Shown = m.NowMS(), max(d.Shown, last.cursor)
 	if failed != nil {
 		run.reason = abi.AsError(failed).Message
 		if !model.OutOfTime(m.Call, failed) {
@@ -116,14 +117,13 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 	} else {
 		d.Failure = model.Failure{}
 		if run.reason == "completed" {
-			d.Cursor = batch[len(batch)-1].cursor
+			d.Cursor = last.cursor
 		}
 	}
 	run.usage.Add(m.State)
-	last := batch[len(batch)-1]
 	if m.settings.versions {
 		subject := "dream: " + sdk.OneLine(last.at) + ", " + nanobot.Plural(run.edits, "change") + ", " + kind
-		run.version = m.commit(files, subject, run.summary, before, d.Cursor)
+		run.version = m.commit(files, last.moment(), subject, run.summary, before, d.Cursor)
 	}
 	m.keepSession(run, batch[0].cursor, last.cursor)
 	all := append(slices.Clip(files), run.skills...)

@@ -79,7 +79,7 @@ func (m *memory) Counts() []abi.InventoryKind {
 	return []abi.InventoryKind{long, {Kind: "history", Count: history}, {Kind: "version", Count: versions}}
 }
 
-// entry is one line of history.jsonl. Its time is the host's clock, in UTC.
+// entry is one line of history.jsonl. Its time is that of the last message it tells of, in UTC.
 type entry struct {
 	cursor               int64
 	at, content, session string
@@ -102,10 +102,18 @@ func prepare(text string, most int) string {
 	return model.StripThinking(text)
 }
 
+// moment is the entry's time as RFC 3339 in UTC; a text of another form, which an import may bring, is returned as it is.
+func (x *entry) moment() string {
+	if len(x.at) == len("2026-03-01 09:30") {
+		return strings.Replace(x.at, " ", "T", 1) + ":00Z"
+	}
+	return x.at
+}
+
 // remember adds an entry to the history.
 func (m *memory) remember(x entry, most int) {
 	next, version := m.nextCursor()
-	x.cursor, x.at, x.content = next, nanobot.Minute(m.Now), prepare(x.content, min(most, entryMost))
+	x.cursor, x.content = next, prepare(x.content, min(most, entryMost))
 	m.Append(historyLog, object.Encode(x.members()...))
 	m.Put("cursor", []byte(sdk.Itoa(next)), version)
 }

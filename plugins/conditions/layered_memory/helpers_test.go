@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
@@ -71,7 +72,7 @@ func (b *bench) opened() *memory {
 func (b *bench) entries(contents ...string) {
 	b.T.Helper()
 	for _, content := range contents {
-		b.write(func(m *memory) { m.remember(entry{content: content}, summaryMost) })
+		b.write(func(m *memory) { m.remember(entry{at: nanobot.Minute(m.Now), content: content}, summaryMost) })
 	}
 }
 

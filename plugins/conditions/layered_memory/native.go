@@ -13,8 +13,8 @@ import (
 
 // Query answers, besides those of all memories,
 //
-//	dream_log {sha?}    the newest version of Dream, or the given one, with its diff
-//	dream_restore {}    the last 10 versions of Dream, newest first, that the mutation of this name can undo
+//	dream_log {sha?}    the newest change of Dream, or restore, or the given version, with its diff
+//	dream_restore {}    the last 10 changes of Dream and restores, newest first, with undone where a restore took one back
 //	dream_diff {from, to?}   what differs between two versions; to is the newest where it is absent
 //	dream_sessions {name?}   the runs of Dream that are kept, newest first; with name one of them, line by line
 func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
@@ -22,16 +22,7 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	case "dream_log":
 		m.writeVersion(nanobot.Param(r.Params, "sha"), answer)
 	case "dream_restore":
-		n := 0
-		answer.ArrStart()
-		for v := range m.versions() {
-			if n < 10 && v.ofDream() {
-				n++
-				v.message, _, _ = strings.Cut(v.message, "\n\n")
-				v.write(answer)
-			}
-		}
-		answer.ArrEnd()
+		m.writeVersions(answer)
 	case "dream_diff":
 		m.writeDiff(nanobot.Param(r.Params, "from"), nanobot.Param(r.Params, "to"), answer)
 	case "dream_sessions":
@@ -42,6 +33,31 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	return true
 }
 
+// writeVersions writes the last 10 changes of Dream and restores. Each restore takes back the versions before it down to
+// the one that it names, unless a later one took back the restore itself.
+func (m *memory) writeVersions(answer *wirejson.Encoder) {
+	n, until := 0, ""
+	answer.ArrStart()
+	defer answer.ArrEnd()
+	for v := range m.versions() {
+		if n == 10 {
+			return
+		}
+		v.undone = until != ""
+		switch {
+		case v.undone && strings.HasPrefix(v.sha, until):
+			until = ""
+		case !v.undone && v.restores():
+			until = nanobot.Clip(strings.TrimPrefix(v.message, undoes), shortSHA)
+		}
+		if v.ofDream() || v.restores() {
+			n++
+			v.message, _, _ = strings.Cut(v.message, "\n\n")
+			v.write(answer)
+		}
+	}
+}
+
 // writeVersion writes one version; its message holds the diff against its parent. The first version has no diff.
 func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 	if sha != "" {
@@ -49,7 +65,7 @@ func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 		return
 	}
 	for v := range m.versions() {
-		if v.ofDream() {
+		if v.ofDream() || v.restores() {
 			v.write(answer)
 			return
 		}
@@ -61,7 +77,7 @@ func (v *version) write(e *wirejson.Encoder) {
 	subject, diff, _ := strings.Cut(v.message, "\n\n")
 	object.Write(e, object.Always("sha", &v.sha), object.Always("parent", &v.parent), object.Always("time", &v.at),
 		object.Always("subject", &subject), object.Optional("summary", &v.summary),
-		object.Always("diff", &diff))
+		object.Optional("undone", &v.undone), object.Always("diff", &diff))
 }
 
 // writeDiff writes what changed from one version to another, {from, to, diff}.
@@ -85,7 +101,7 @@ func (m *memory) writeDiff(from, to string, answer *wirejson.Encoder) {
 //
 //	archive {session_id}  now: all messages of the session that are not archived yet
 //	dream {}              one run, now
-//	dream_restore {sha}   rewinds the files to before a version of Dream; later changes go, too
+//	dream_restore {sha}   rewinds the files to before a version; later changes go, too, and Dream does not make them again
 func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool {
 	details := &receipt.Trace.Details
 	switch r.Name {

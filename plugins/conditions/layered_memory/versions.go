@@ -2,7 +2,6 @@ package main
 
 import (
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -27,8 +26,10 @@ type version struct {
 	sha, parent, at, author, message string
 	// summary is what the model said of the run, "" where it said nothing. It is no part of the record of changes.
 	summary string
-	tree    []string
-	stats   []stat
+	// undone says that a later restore took it back. It is no part of the record.
+	undone bool
+	tree   []string
+	stats  []stat
 }
 
 // stat counts a file's lines that a version added and removed.
@@ -47,9 +48,9 @@ func sameContent(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// commit records a version if a content file differs from the newest one, and returns its id. The first is preceded by
-// one of what was there before.
-func (m *memory) commit(files folder, subject, summary string, before, after int64) string {
+// commit records a version, of the time at, if a content file differs from the newest one, and returns its id. The first
+// is preceded by one of what was there before.
+func (m *memory) commit(files folder, at, subject, summary string, before, after int64) string {
 	var old, now []string
 	counts, diff, plus, minus := "", "", 0, 0
 	var stats []stat
@@ -67,17 +68,17 @@ func (m *memory) commit(files folder, subject, summary string, before, after int
 	}
 	_, head := m.Last(versionLog)
 	if head == nil {
-		head = []byte(m.record(&version{message: "init"}, append(old, sdk.Itoa(before))))
+		head = []byte(m.record(&version{at: at, message: "init"}, append(old, sdk.Itoa(before))))
 	}
 	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" +
 		nanobot.Clip(diff, diffMost)
-	v := &version{parent: string(head), message: message, summary: nanobot.Clip(summary, summaryMost), stats: stats}
+	v := &version{at: at, parent: string(head), message: message, summary: nanobot.Clip(summary, summaryMost), stats: stats}
 	return m.record(v, append(now, sdk.Itoa(after)))
 }
 
 // record writes a version of the tracked files' texts and returns its id.
 func (m *memory) record(v *version, texts []string) string {
-	v.at, v.author = m.Now, author
+	v.author = author
 	for _, text := range texts {
 		blob := sdk.Digest256(text)
 		v.tree = append(v.tree, blob)
@@ -148,6 +149,15 @@ func decodeVersion(data []byte) (*version, error) {
 // ofDream reports whether Dream made a version.
 func (v *version) ofDream() bool { return strings.HasPrefix(v.message, "dream:") }
 
+// undoes is how the message of a restore begins, before the first digits of the version that it undoes.
+const undoes = "revert: undo "
+
+// shortSHA is how many digits of a version's id a restore's message has.
+const shortSHA = 8
+
+// restores reports whether a person made a version, by a restore.
+func (v *version) restores() bool { return strings.HasPrefix(v.message, undoes) }
+
 // versions are all, newest first.
 func (m *memory) versions() iter.Seq[*version] {
 	return func(yield func(*version) bool) {
@@ -193,12 +203,13 @@ func (m *memory) find(prefix string) *version {
 	return found
 }
 
-// restore writes every tracked file as it was before a version of Dream, and records that. It is a rewind: what came
-// later goes, too. It returns the new version's id and the ids that it undoes.
+// restore writes the content files as they were before a version, and records that. It is a rewind: what came later
+// goes, too. Dream's cursor is not rewound: what a person has undone is not made again of the same history. Another
+// restore can be undone as well. It returns the new version's id and the ids that it undoes.
 func (m *memory) restore(prefix string) (sha string, undone []string) {
 	v := m.find(prefix)
-	if !v.ofDream() || v.parent == "" {
-		m.Fail(abi.NewError(abi.CodeConflict, "params.sha: only versions of Dream can be undone"))
+	if !v.ofDream() && !v.restores() || v.parent == "" {
+		m.Fail(abi.NewError(abi.CodeConflict, "params.sha: only versions of Dream, and restores, can be undone"))
 	}
 	if !m.OK() {
 		return "", nil
@@ -210,20 +221,13 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 		}
 	}
 	files, d := m.folder(), model.ReadProgress(m.State, dreamKey)
-	texts, diff := []string{}, ""
-	for _, f := range files {
-		texts = append(texts, f.text)
-	}
-	texts = append(texts, sdk.Itoa(d.Cursor))
-	for i, blob := range m.version(v.parent).tree {
-		if blob == "" { // a file that the version does not have stays as it is
-			continue
-		}
-		texts[i] = m.blob(blob)
-	}
+	texts, diff, tree := []string{}, "", m.version(v.parent).tree
 	var stats []stat
 	for i, f := range files {
-		f.text = texts[i]
+		if tree[i] != "" { // a file that the version does not have stays as it is
+			f.text = m.blob(tree[i])
+		}
+		texts = append(texts, f.text)
 		part, added, removed := unified(f.path, f.before, f.text)
 		diff += part
 		if part != "" {
@@ -231,12 +235,12 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 		}
 	}
 	m.save(files)
-	d.Cursor, _ = strconv.ParseInt(texts[len(files)], 10, 64)
+	d.Cursor = max(d.Cursor, d.Shown)
 	d.Save(m.State, dreamKey)
 	_, head := m.Last(versionLog)
-	back := &version{parent: string(head), message: "revert: undo " + v.sha[:8] + "\n\n" + nanobot.Clip(diff, diffMost),
+	back := &version{at: m.Now, parent: string(head), message: undoes + v.sha[:shortSHA] + "\n\n" + nanobot.Clip(diff, diffMost),
 		stats: stats}
-	return m.record(back, texts), undone
+	return m.record(back, append(texts, sdk.Itoa(d.Cursor))), undone
 }
 
 // blob is the text of a file in a version; "" for a file that the version does not have.

@@ -182,6 +182,7 @@ func (l *ledger) commitTo(b *branch, v *view, s *step) (*commit, []string) {
 		k.Events = append(k.Events, e.ID)
 	}
 	k.seal()
+	l.came(k.Timestamp)
 	l.putCommit(k)
 	var warnings []string
 	for _, e := range s.events {

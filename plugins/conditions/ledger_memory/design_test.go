@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +118,35 @@ func TestWhatHasExpiredIsForgottenByTheClock(t *testing.T) {
 	later(31 * time.Minute)
 	idle()
 	assert.Equal(t, again, ask(t, h, "log", `{}`), "nothing to tidy, no commit")
+}
+
+// TestTimeIsTheTimelines: months that are replayed on any day give the same ledger, and what is temporary expires by the
+// timeline, on which the host's clock goes on behind the newest event.
+func TestTimeIsTheTimelines(t *testing.T) {
+	replay := func(days int) string {
+		h, stub := withModel(t, `,"update_policy":"every_event","temporary_ttl_s":3600`)
+		now, err := time.Parse(time.RFC3339, h.Now)
+		require.NoError(t, err)
+		later := func(d time.Duration) { h.Now = now.AddDate(0, 0, days).Add(d).Format(time.RFC3339) }
+		tell := func(id, at, object, scope string) {
+			later(0)
+			say(t, stub, fmt.Sprintf(
+				`[{"event_type":"add","subject":"user","predicate":"likes","object":%q,"scope":%q}]`, object, scope))
+			e := turn(id, "s", "I told you.")
+			e.Timestamp = at
+			record(t, h, e)
+			require.Equal(t, abi.ReadinessReady, wait(t, h).Status)
+		}
+		tell("e1", "2026-03-01T09:00:00+01:00", "Graz", "temporary")
+		for minutes, is := range map[time.Duration]bool{0: true, 59: true, 61: false} {
+			later(minutes * time.Minute)
+			assert.Equal(t, is, strings.Contains(shown(t, h), "Graz"), "%d minutes later", minutes)
+		}
+		tell("e2", "2026-03-01T10:00:01+01:00", "rye", "permanent")
+		assert.NotContains(t, shown(t, h), "Graz", "an hour later on the timeline")
+		return ask(t, h, "log", `{}`) + ask(t, h, "view", `{}`)
+	}
+	one := replay(0)
+	assert.Contains(t, one, "2026-03-01T08:00:00Z")
+	assert.Equal(t, one, replay(200))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -112,7 +113,7 @@ func (x *erasing) chooseLetters() {
 // chooseCommits finds the commits that go as a whole: those of the session, those of the time, then all whose recorded
 // events are forgotten.
 func (x *erasing) chooseCommits() {
-	from, to, repeats := inSeconds(x.request.From), inSeconds(x.request.To), 0
+	from, to, repeats := state.InSeconds(x.request.From), state.InSeconds(x.request.To), 0
 	seen := map[string]bool{}
 	for _, id := range x.order {
 		k := x.commits[id]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -156,7 +157,7 @@ const sure share = 800
 func (n *share) EncodeJSON(e *wirejson.Encoder) {
 	text := sdk.Itoa(int64(*n / 1000))
 	if part := *n % 1000; part != 0 {
-		text += "." + strings.TrimRight(decimal(int(part), 3), "0")
+		text += "." + strings.TrimRight(state.Decimal(int(part), 3), "0")
 	}
 	e.Raw([]byte(text))
 }

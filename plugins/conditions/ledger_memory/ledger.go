@@ -32,6 +32,8 @@ type ledger struct {
 	s *settings
 	// next is where an answer that is a page goes on.
 	next string
+	// of is the time of the event that is being remembered, or of the timeline where that is tidied; "" otherwise.
+	of string
 }
 
 // with opens the ledger for an operation. It answers with the first error of the state, whatever do returns.
@@ -224,26 +226,13 @@ func (l *ledger) onView(name string) (*branch, *view) {
 	return b, l.viewOf(b)
 }
 
-// now is the host's clock in whole seconds, UTC.
-func (l *ledger) now() string { return inSeconds(l.Now) }
-
-// inSeconds is a time in UTC and whole seconds, so that texts sort as times do; an invalid time stays as it is.
-func inSeconds(s string) string {
-	t, err := abi.ParseTime(s)
-	if err != nil {
-		return s
+// now is the time that a change bears, in whole seconds and UTC: that of what brings it about, which is the host's clock
+// where that is no event.
+func (l *ledger) now() string {
+	if l.of != "" {
+		return l.of
 	}
-	t = t.UTC()
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	return decimal(year, 4) + "-" + decimal(int(month), 2) + "-" + decimal(day, 2) + "T" + decimal(hour, 2) + ":" +
-		decimal(minute, 2) + ":" + decimal(second, 2) + "Z"
-}
-
-// decimal is n with leading zeros. Package time's Format is large in a guest.
-func decimal(n, digits int) string {
-	s := sdk.Itoa(n)
-	return strings.Repeat("0", max(0, digits-len(s))) + s
+	return state.InSeconds(l.Now)
 }
 
 // sourceKey is where an event of the slot is found. Keys have at most 512 bytes, and so have event ids.

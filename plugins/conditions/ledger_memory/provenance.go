@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -67,7 +68,7 @@ func (l *ledger) fromEvent(v *view, id string) []*entry {
 
 // inRange lists the active entries first seen in a range of time, the last touched first.
 func (l *ledger) inRange(v *view, r *abi.ProvenanceRequest, answer *abi.Provenance) {
-	from, to, limit := inSeconds(r.From), inSeconds(r.To), int(r.Limit)
+	from, to, limit := state.InSeconds(r.From), state.InSeconds(r.To), int(r.Limit)
 	if limit == 0 {
 		limit = 100
 	}

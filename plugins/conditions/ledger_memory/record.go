@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -27,6 +28,7 @@ func (l *ledger) record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	if version != 0 {
 		return l.repeated(e, string(known), digest, version)
 	}
+	defer l.remembering(e)()
 	if l.s.llm != nil {
 		return l.queue(e, key, digest, 0)
 	}
@@ -100,7 +102,7 @@ func observations(e *abi.MemoryEvent) []*event {
 		for _, part := range pieces(text) {
 			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part,
 				Topic: topic}, Confidence: sure,
-				Source: sourceOf(e), Timestamp: inSeconds(e.Timestamp)}
+				Source: sourceOf(e), Timestamp: state.InSeconds(e.Timestamp)}
 			// Subject, predicate, topic and pieces are within their limits: normalise refuses only a part of nothing
 			// but blanks.
 			if o.normalise() == nil {

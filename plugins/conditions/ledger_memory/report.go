@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -105,6 +106,8 @@ func (l *ledger) tidy() {
 		return
 	}
 	l.Put(consolidatedKey, []byte(sdk.Itoa(now)), version)
+	l.of = state.Seconds(l.timeline())
+	defer func() { l.of = "" }()
 	for _, each := range l.branches() {
 		b, v := l.onView(each.Name)
 		r := l.examine(v)

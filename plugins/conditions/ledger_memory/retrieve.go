@@ -167,8 +167,7 @@ func (l *ledger) expired(e *entry) bool {
 		return false
 	}
 	since, err := abi.ParseTime(e.UpdatedAt)
-	now, err2 := abi.ParseTime(l.Now)
-	return err == nil && err2 == nil && now.After(since.Add(time.Duration(l.s.temporarySeconds)*time.Second))
+	return err == nil && l.timeline().After(since.Add(time.Duration(l.s.temporarySeconds)*time.Second))
 }
 
 func (e *entry) evidence(pointer string, rank int64) abi.Evidence {

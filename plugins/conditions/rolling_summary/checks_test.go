@@ -385,3 +385,19 @@ func TestATurnOfWhichNothingWasKeptIsNamed(t *testing.T) {
 		assert.Equal(t, empty, b.Ready(said.EventID).EventIDs.Empty, c.saved)
 	}
 }
+
+// TestReplaysOnDifferentDaysGiveTheSameBytes: the files' times are those of what was said.
+func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
+	replay := func(days int) map[string]string {
+		b := bring(t, `"update_policy":"every_event"`)
+		b.Later(time.Duration(days) * 24 * time.Hour)
+		b.Record(b.Turn("s1", "I like oolong tea."))
+		require.Equal(t, abi.ReadinessReady, b.Wait().Status)
+		files := b.Files()
+		files["shown"] = b.Find("s9", "tea?", abi.ContextBudget{}).FormattedContext
+		return files
+	}
+	one := replay(1)
+	assert.Contains(t, one["shown"], "2026-01-12T09:01:00Z")
+	assert.Equal(t, one, replay(200))
+}

@@ -62,13 +62,13 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 		s.Done(end, tokens)
 		return true, nil
 	}
-	file := m.longTerm()
+	file, at := m.longTerm(), m.TimeOf(messages)
 	p, failed := m.ask(file, conversation, u)
 	if failed != nil {
 		if m.settings.rawAfter == 0 || s.Failures+1 < m.settings.rawAfter {
 			return false, failed
 		}
-		p = payload{entry: "[" + nanobot.Minute(m.Now) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" +
+		p = payload{entry: "[" + nanobot.Minute(at) + "] [RAW] " + nanobot.Plural(len(messages), "message") + "\n" +
 			conversation, hasEntry: true}
 	}
 	events := nanobot.EventsOf(messages)
@@ -79,11 +79,11 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 			m.Log(abi.LogWarn, "rolling_summary: memory_update was cut to max_memory_chars")
 		}
 		kept = text != file.text
-		m.replace(file, text, events)
+		m.replace(file, text, at, events)
 	}
 	if p.hasEntry && strings.TrimSpace(p.entry) != "" {
 		kept = true
-		m.remember(entry{text: p.entry, session: s.ID, events: events})
+		m.remember(entry{text: p.entry, at: at, session: s.ID, events: events})
 	}
 	m.Yielded(messages, s.Pointer, kept)
 	s.Done(end, tokens)

@@ -44,12 +44,12 @@ func (m *memory) longTerm() *longTerm {
 	return f
 }
 
-// replace writes the file anew, unless it says the same.
-func (m *memory) replace(f *longTerm, text string, events []string) {
+// replace writes the file anew, as of a time, unless it says the same.
+func (m *memory) replace(f *longTerm, text, at string, events []string) {
 	if text == f.text {
 		return
 	}
-	f.text, f.updated = text, m.Now
+	f.text, f.updated = text, at
 	f.events = append(f.events, events...)
 	if f.many = f.many || len(f.events) > sourcesMost; f.many {
 		f.events = nil
@@ -70,7 +70,7 @@ func (x *entry) members() []object.Member {
 
 // remember adds an entry to HISTORY.md, without blanks at its end.
 func (m *memory) remember(x entry) {
-	x.text, x.at = strings.TrimRight(x.text, " \t\r\n"), m.Now
+	x.text = strings.TrimRight(x.text, " \t\r\n")
 	m.Append(historyLog, object.Encode(x.members()...))
 }
 

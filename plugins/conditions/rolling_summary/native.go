@@ -57,7 +57,7 @@ func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) boo
 		}
 		file := m.longTerm()
 		before := file.id()
-		m.replace(file, nanobot.Param(r.Params, "content"), nil)
+		m.replace(file, nanobot.Param(r.Params, "content"), m.Now, nil)
 		if file.id() != before {
 			receipt.Status, receipt.NativeIDs = "applied", []string{file.id()}
 		}

@@ -97,6 +97,8 @@ func (f *Failure) Note(s *state.State, err error, retries int64) {
 type Progress struct {
 	// Cursor of the last entry that was worked off, Ran when, in ms since 1970.
 	Cursor, Ran int64
+	// Shown is the cursor of the last entry that a model was shown, though its run did not come to an end.
+	Shown int64
 	Failure
 	version int64
 }
@@ -111,5 +113,6 @@ func ReadProgress(s *state.State, key string) (p Progress) {
 func (p *Progress) Save(s *state.State, key string) { s.Store(key, p.version, p.members()...) }
 
 func (p *Progress) members() []object.Member {
-	return append(p.Members(), object.Optional("cursor", &p.Cursor), object.Optional("ran_ms", &p.Ran))
+	return append(p.Members(), object.Optional("cursor", &p.Cursor), object.Optional("ran_ms", &p.Ran),
+		object.Optional("shown", &p.Shown))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -175,6 +176,18 @@ func StripBlocks(text string) string {
 
 // Minute is a time to the minute, "2026-01-12 09:03".
 func Minute(at string) string { return strings.Replace(Clip(at, 16), "T", " ", 1) }
+
+// TimeOf is when the newest of messages was said, in whole seconds and UTC; the host's clock where none says when.
+func (b *Base) TimeOf(messages []Message) string {
+	newest := ""
+	for i := range messages {
+		newest = max(newest, state.InSeconds(messages[i].Timestamp))
+	}
+	if newest == "" {
+		return b.Now
+	}
+	return newest
+}
 
 // Plural counts things in English.
 func Plural(n int, thing string) string {

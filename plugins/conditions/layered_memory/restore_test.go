@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// undoneList is what dream_restore lists: ids, newest first, and which of them were taken back.
+func (b *bench) undoneList() (ids []string, undone []bool) {
+	b.T.Helper()
+	var list []struct {
+		SHA    string
+		Undone bool
+	}
+	require.NoError(b.T, json.Unmarshal(b.Query("dream_restore", `{}`), &list))
+	for _, v := range list {
+		ids, undone = append(ids, v.SHA), append(undone, v.Undone)
+	}
+	return ids, undone
+}
+
+func (b *bench) restore(sha string) string {
+	b.T.Helper()
+	r, err := b.Mutate("dream_restore", `{"sha":"`+sha+`"}`)
+	require.NoError(b.T, err)
+	return r.NativeIDs[0]
+}
+
+// TestARestoreIsFinal: Dream does not make again what a person has undone, whether its run came to an end or not, and
+// the entries are not shown as recent ones either. New entries are read as ever.
+func TestARestoreIsFinal(t *testing.T) {
+	for _, config := range []string{``, `"dream":{"after_session":true}`, `"dream":{"max_iterations":1}`} {
+		b := bring(t, config)
+		b.entries("- [durable] I like oolong tea.")
+		made := b.dream()
+		require.NotEmpty(t, made.NativeIDs, config)
+		b.restore(made.NativeIDs[0])
+		for range 3 {
+			b.Later(3 * time.Hour)
+			b.Idle()
+			b.Wait()
+		}
+		assert.Equal(t, "1", b.dreamt(), config)
+		assert.NotContains(t, b.Files()["USER.md"], "oolong", config)
+		assert.NotContains(t, b.Find("s9", "tea?", abi.ContextBudget{}).FormattedContext, "oolong", config)
+		b.version("I live in Oslo.")
+		assert.Contains(t, b.Files()["USER.md"], "Oslo", config)
+		assert.NotContains(t, b.Files()["USER.md"], "oolong", config)
+	}
+}
+
+// TestARestoreIsAVersion: it is listed, marks what it took back, and can be taken back itself.
+func TestARestoreIsAVersion(t *testing.T) {
+	b := bring(t, "")
+	first, second := b.version("I like oolong tea."), b.version("I live in Oslo.")
+	back := b.restore(second)
+	ids, undone := b.undoneList()
+	assert.Equal(t, []string{back, second, first}, ids)
+	assert.Equal(t, []bool{false, true, false}, undone)
+	var newest versionLine
+	require.NoError(t, json.Unmarshal(b.Query("dream_log", `{}`), &newest))
+	assert.Equal(t, back, newest.SHA)
+
+	again := b.restore(back)
+	assert.Contains(t, b.Files()["USER.md"], "Oslo")
+	ids, undone = b.undoneList()
+	assert.Equal(t, []string{again, back, second, first}, ids)
+	assert.Equal(t, []bool{false, true, false, false}, undone)
+}
+
+// TestReplaysOnDifferentDaysGiveTheSameBytes: all files but the sessions of Dream, whose names and created_at are the
+// host's clock, are those of the timeline.
+func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
+	replay := func(days int) map[string]string {
+		b := bring(t, `"update_policy":"every_event","dream":{"keep_sessions":0}`)
+		b.Later(time.Duration(days) * 24 * time.Hour)
+		for _, text := range []string{"I like oolong tea.", "I live in Oslo."} {
+			b.Record(b.Turn("s1", text))
+			require.Equal(t, abi.ReadinessReady, b.Wait().Status)
+			b.dream()
+		}
+		return b.Files()
+	}
+	one := replay(1)
+	assert.Contains(t, one["memory/history.jsonl"], `"timestamp":"2026-01-12 09:01"`)
+	assert.Equal(t, one, replay(200))
+}
