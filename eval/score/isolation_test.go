@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/build"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -69,7 +70,10 @@ func shuffled(t *testing.T, seed uint64) *pack.Pack {
 // leaks nothing; one that shows a message of another conversation does, whichever that is.
 func TestALeakIsWhatChanceCannotGive(t *testing.T) {
 	alarms := 0
-	const runs = 25
+	runs := 100
+	if brief.Tests() {
+		runs = 8
+	}
 	for seed := range uint64(runs) {
 		p := shuffled(t, seed)
 		r := rand.New(rand.NewPCG(seed, 2))
