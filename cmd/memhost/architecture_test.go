@@ -131,7 +131,8 @@ func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 		"host/internal/tape"} {
 		assert.NotContains(t, rooms[room], "host/extism", room)
 	}
-	for _, room := range []string{"cmd/memhost", "internal/cli", "internal/doors", "host", "conformance", "eval"} {
+	for _, room := range []string{"cmd/memhost", "internal/cli", "internal/cli/serving", "internal/cli/memory",
+		"internal/doors", "host", "conformance", "eval"} {
 		for _, used := range []string{"internal/test", "internal/test/fakes", "internal/test/testguest", "internal/test/testenv", "tools"} {
 			assert.NotContains(t, rooms[room], used, room)
 		}

@@ -4,7 +4,22 @@ package main
 import (
 	"os"
 
+	"github.com/memhost/memhost/eval/evalcmd"
+	"github.com/memhost/memhost/internal/authoring/authoringcmd"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/cli/cluster"
+	"github.com/memhost/memhost/internal/cli/demo"
+	"github.com/memhost/memhost/internal/cli/memory"
+	"github.com/memhost/memhost/internal/cli/moving"
+	"github.com/memhost/memhost/internal/cli/native"
+	"github.com/memhost/memhost/internal/cli/runs"
+	"github.com/memhost/memhost/internal/cli/serving"
+	"github.com/memhost/memhost/internal/doors/agenthook/hookcmd"
+	"github.com/memhost/memhost/internal/registry/registrycmd"
 )
 
-func main() { os.Exit(cli.Main()) }
+// features have the commands, in the order in which `memhost --help` lists them in each group.
+var features = []cli.Feature{serving.Commands, demo.Commands, cluster.Commands, memory.Commands, moving.Commands,
+	native.Commands, hookcmd.Commands, runs.Commands, registrycmd.Commands, authoringcmd.Commands, evalcmd.Commands}
+
+func main() { os.Exit(cli.Main(features...)) }

@@ -52,6 +52,9 @@ func cspHash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
+// HTMLFile is the name of the report in a run's folder.
+const HTMLFile = "report.html"
+
 // HTML writes the report as one file.
 //
 // Errors: those of reading the run's journals and texts, and of w.

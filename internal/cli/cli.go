@@ -1,12 +1,16 @@
-// Package cli is the command line of memhost.
+// Package cli is what all commands of memhost share: the root command with its flags, the configuration, output, exit
+// codes, modules, and the way to a slot. It has no commands, except those about the program itself.
 //
-// Main runs it with the arguments, environment and streams of the process; Run with those that a test passes. Each
-// command is a file of its own and ends in an error, which exit.go turns into a message and an exit code. Verbs
-// (record, retrieve, health, ...) call the contract of a running slot or of a provider that they open themselves:
-// connect.go decides which.
+// The commands are in packages of their own, each with its feature. Such a package has a function Commands, a Feature;
+// cmd/memhost lists them. Its methods are on a type "commands" that embeds *App. Each command ends in an error, which
+// exit.go turns into a message and an exit code. A command that needs a slot calls WithDoor, which finds the running
+// one or opens the data folder (connect.go).
 //
-// Reading order: cli.go, root.go (the tree of commands and what they share), exit.go, output.go, connect.go,
-// modules.go, then any command.
+// Main runs the command line with the arguments, environment and streams of the process; Run with those that a test
+// passes.
+//
+// Reading order: cli.go, root.go (the root command and what commands share), exit.go, output.go, connect.go,
+// modules.go, then any feature.
 package cli
 
 import (
@@ -23,6 +27,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/base/pause"
@@ -46,12 +51,17 @@ type System struct {
 	Modules func() []BuiltinModule
 }
 
-// Main runs the command line of this process and returns its exit code.
-func Main() int {
+// Feature makes the commands of a feature for one run of the command line. Each has the GroupID of the group that
+// `memhost --help` lists it in.
+type Feature func(a *App) []*cobra.Command
+
+// Main runs the command line of this process, with the commands of these features, and returns its exit code. In each
+// group of `memhost --help` the features are in this order.
+func Main(features ...Feature) int {
 	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
 		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
 		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
-		Modules: builtinModules})
+		Modules: BuiltinModules}, features...)
 }
 
 func notify() <-chan os.Signal {
@@ -60,43 +70,45 @@ func notify() <-chan os.Signal {
 	return signals
 }
 
+// New makes a run of the command line, which has read nothing yet.
+func New(s System) *App { return &App{System: s, Out: NewOutput(s)} }
+
 // Run runs one command and returns its exit code.
-func Run(ctx context.Context, s System) (code int) {
-	a := &app{System: s}
-	out := newOutput(s)
-	a.out = out
+func Run(ctx context.Context, s System, features ...Feature) (code int) {
+	a := New(s)
+	out := a.Out
 	defer func() {
 		if p := recover(); p != nil {
-			e := abi.NewError(abi.CodeInternal, "this is a defect of memhost: "+firstLine(panicText(p))).WithHint(
+			e := abi.NewError(abi.CodeInternal, "this is a defect of memhost: "+FirstLine(panicText(p))).WithHint(
 				"please report it; --log-level debug shows where it happened")
-			out.fail(e)
-			if a.flags.logLevel == "debug" {
-				out.note("%s", debug.Stack())
+			out.Fail(e)
+			if a.Flags.LogLevel == "debug" {
+				out.Note("%s", debug.Stack())
 			}
-			code = exitFailed
+			code = ExitFailed
 		}
 	}()
-	root := a.root()
+	root := a.Root(features...)
 	root.SetArgs(s.Args)
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return ExitOK
 	}
 	// A mistake on the command line may be found before its flags are read.
-	out.json = out.json || a.flags.json || slices.Contains(s.Args, "--json")
-	var done *doneError
+	out.JSON = out.JSON || a.Flags.json || slices.Contains(s.Args, "--json")
+	var done *DoneError
 	if errors.As(err, &done) {
 		return done.code
 	}
-	if a.interrupted || errors.Is(err, errInterrupted) {
-		out.note("interrupted")
-		return exitInterrupted
+	if a.Interrupted || errors.Is(err, ErrInterrupted) {
+		out.Note("interrupted")
+		return ExitInterrupted
 	}
-	out.fail(asAdapterError(err))
-	return exitCode(err)
+	out.Fail(AsAdapterError(err))
+	return ExitCode(err)
 }
 
 func panicText(p any) string {
@@ -109,57 +121,64 @@ func panicText(p any) string {
 	return "panic"
 }
 
-func firstLine(s string) string {
+// FirstLine is the first line of a text.
+func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
 }
 
-// app is one run of the command line.
-type app struct {
+// What --mcp takes.
+const (
+	MCPStdio = "stdio"
+	MCPHTTP  = "http"
+)
+
+// App is one run of the command line. Features embed it.
+type App struct {
 	System
-	out         *output
-	flags       flags
-	loaded      *config.Config
+	Out         *Output
+	Flags       flags
+	Loaded      *config.Config
 	log         hclog.Logger
 	inspectOnce sync.Once // a swap may ask at any time
-	inspected   []*module
+	inspected   []*Module
 	caught      <-chan os.Signal
-	interrupted bool
-	cassette    string // of run
-	mcp         string // of run: "", mcpStdio or mcpHTTP
+	Interrupted bool
+	Cassette    string // of run
+	MCP         string // of run: "", MCPStdio or MCPHTTP
 	// pinned maps references to modules as they were named to the same with a digest, as *registry.Reference: in one
 	// process a tag means one module.
 	pinned sync.Map
-	// namedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
-	namedFileOnly bool
-	// ownLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
+	// NamedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
+	NamedFileOnly bool
+	// OwnLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
 	// its hook as a warning.
-	ownLogLevel bool
-	// door is the door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
-	door string
-	// spans are those of a process that has begun to send them before it has a slot; nil for none.
-	spans *spans
+	OwnLogLevel bool
+	// Door is the door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
+	Door string
+	// Spans are those of a process that has begun to send them before it has a slot; nil for none.
+	Spans *Spans
 }
 
-// signals is the channel of interruptions. Once it is used, the command has to end itself.
-func (a *app) signals() <-chan os.Signal {
+// Signals is the channel of interruptions. Once it is used, the command has to end itself.
+func (a *App) Signals() <-chan os.Signal {
 	if a.caught == nil && a.Notify != nil {
 		a.caught = a.Notify()
 	}
 	return a.caught
 }
 
-// flags are those that every command has.
+// Flags are those that every command has.
 type flags struct {
-	server, config, data, logLevel, logFormat string
-	set                                       []string
+	Server, Config, Data, LogLevel, LogFormat string
+	Set                                       []string
 	json                                      bool
 	// more holds flags of single commands that set keys of the configuration, by their names.
 	more map[string]any
 }
 
-// getenv reads the environment of System; the last of equal names counts, as in a process.
-func (a *app) getenv(name string) string {
+// Getenv reads the environment of System; the last of equal names counts, as in a process.
+func (a *App) Getenv(name string) string {
 	value := ""
 	for _, pair := range a.Environ {
 		if k, v, ok := strings.Cut(pair, "="); ok && k == name {
@@ -169,34 +188,34 @@ func (a *app) getenv(name string) string {
 	return value
 }
 
-// untilInterrupted gives a context that the first signal ends. stop must be called.
-func (a *app) untilInterrupted(ctx context.Context) (_ context.Context, stop func()) {
+// UntilInterrupted gives a context that the first signal ends. stop must be called.
+func (a *App) UntilInterrupted(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ended, signals := make(chan struct{}), a.signals()
+	ended, signals := make(chan struct{}), a.Signals()
 	go func() {
 		defer close(ended)
 		select {
 		case <-signals:
-			a.interrupted = true
-			cancel(errInterrupted)
+			a.Interrupted = true
+			cancel(ErrInterrupted)
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() { cancel(nil); <-ended }
 }
 
-// inTwoStages gives a context that the first signal ends, and one that only the second does. stop must be called.
-func (a *app) inTwoStages(ctx context.Context) (soft, hard context.Context, stop func()) {
+// InTwoStages gives a context that the first signal ends, and one that only the second does. stop must be called.
+func (a *App) InTwoStages(ctx context.Context) (soft, hard context.Context, stop func()) {
 	hard, cancelHard := context.WithCancelCause(ctx)
 	soft, cancelSoft := context.WithCancelCause(hard)
-	ended, signals := make(chan struct{}), a.signals()
+	ended, signals := make(chan struct{}), a.Signals()
 	go func() {
 		defer close(ended)
 		for _, cancel := range []context.CancelCauseFunc{cancelSoft, cancelHard} {
 			select {
 			case <-signals:
-				a.interrupted = true
-				cancel(errInterrupted)
+				a.Interrupted = true
+				cancel(ErrInterrupted)
 			case <-hard.Done():
 				return
 			}

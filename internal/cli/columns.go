@@ -7,59 +7,59 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// column is one of several texts that are shown side by side.
-type column struct {
-	head  string
-	lines []string
-	foot  string
+// Column is one of several texts that are shown side by side.
+type Column struct {
+	Head  string
+	Lines []string
+	Foot  string
 }
 
-// columns prints texts side by side where the width allows, else one below the other.
-func (o *output) columns(list []column) {
+// Columns prints texts side by side where the width allows, else one below the other.
+func (o *Output) Columns(list []Column) {
 	const gap, atLeast = 2, 28
-	width := (o.width - gap*(len(list)-1)) / len(list)
+	width := (o.Width - gap*(len(list)-1)) / len(list)
 	if width < atLeast {
 		for _, c := range list {
-			o.print("\n  %s (%s)\n", c.head, c.foot)
-			for _, line := range c.lines {
-				for _, part := range wrap(line, max(o.width-4, atLeast)) {
-					o.print("    %s\n", part)
+			o.Print("\n  %s (%s)\n", c.Head, c.Foot)
+			for _, line := range c.Lines {
+				for _, part := range wrap(line, max(o.Width-4, atLeast)) {
+					o.Print("    %s\n", part)
 				}
 			}
 		}
 		return
 	}
-	rule := strings.Repeat(o.mark("─", "-"), width)
+	rule := strings.Repeat(o.Mark("─", "-"), width)
 	blocks := make([][]string, len(list))
 	height := 0
 	for i, c := range list {
-		blocks[i] = []string{c.head, rule}
-		for _, line := range c.lines {
+		blocks[i] = []string{c.Head, rule}
+		for _, line := range c.Lines {
 			blocks[i] = append(blocks[i], wrap(line, width)...)
 		}
 		height = max(height, len(blocks[i]))
 	}
-	o.print("\n")
+	o.Print("\n")
 	for row := range height + 1 {
 		var line strings.Builder
 		for i, block := range blocks {
 			text := ""
 			switch {
 			case row == height:
-				text = fmt.Sprintf("(%s)", list[i].foot)
+				text = fmt.Sprintf("(%s)", list[i].Foot)
 			case row < len(block):
 				text = block[row]
 			}
 			line.WriteString(pad(text, width+gap))
 		}
-		o.print("%s\n", strings.TrimRight(line.String(), " "))
+		o.Print("%s\n", strings.TrimRight(line.String(), " "))
 	}
 }
 
-// paragraph prints text in lines of the terminal's width, broken between words.
-func (o *output) paragraph(text string) {
-	for _, part := range wrap(text, o.width) {
-		o.print("%s\n", part)
+// Paragraph prints text in lines of the terminal's width, broken between words.
+func (o *Output) Paragraph(text string) {
+	for _, part := range wrap(text, o.Width) {
+		o.Print("%s\n", part)
 	}
 }
 
@@ -112,16 +112,16 @@ func splitAt(word string, width int) (head, rest string) {
 	return word[:end], word[end:]
 }
 
-// excerpt is the part of a context that mentions one of words: the last such lines, each cut around the word, and the
+// Excerpt is the part of a context that mentions one of words: the last such lines, each cut around the word, and the
 // number of other lines.
-func excerpt(context string, words []string) []string {
+func Excerpt(context string, words []string) []string {
 	const most, longest = 4, 150
 	if context == "" {
 		return []string{"(nothing)"}
 	}
 	var hits []string
 	others := 0
-	for _, line := range strings.Split(printable(context), "\n") {
+	for _, line := range strings.Split(Printable(context), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "<memory-context") || line == "</memory-context>" {
 			continue
@@ -143,7 +143,7 @@ func excerpt(context string, words []string) []string {
 		hits = hits[more:]
 	}
 	if others > 0 {
-		hits = append(hits, fmt.Sprintf("... and %s", count(others, "other line")))
+		hits = append(hits, fmt.Sprintf("... and %s", Count(others, "other line")))
 	}
 	return hits
 }

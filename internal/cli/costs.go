@@ -6,13 +6,13 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// costs is a line about a retrieval: provider, size and time.
-func costs(result *abi.RetrieveResult, where string) string {
+// Costs is a line about a retrieval: provider, size and time.
+func Costs(result *abi.RetrieveResult, where string) string {
 	t := result.Trace
 	if t == nil {
 		t = &abi.Trace{}
 	}
-	line := printable(t.BackendName) + ": "
+	line := Printable(t.BackendName) + ": "
 	if result.FormattedContext == "" {
 		line += "nothing"
 	} else if t.TokenCount != nil {
@@ -21,7 +21,7 @@ func costs(result *abi.RetrieveResult, where string) string {
 		line += fmt.Sprintf("%d bytes", len(result.FormattedContext))
 	}
 	if t.RetrievedCount != nil {
-		line += ", " + count(int(*t.RetrievedCount), "item")
+		line += ", " + Count(int(*t.RetrievedCount), "item")
 	}
 	line += fmt.Sprintf(", %.1f ms", t.LatencyMS)
 	if where != "" {

@@ -8,16 +8,16 @@ import (
 
 // The exit codes, as `memhost help exit-codes` lists them.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitRetry       = 3
-	exitRefused     = 4
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitRetry       = 3
+	ExitRefused     = 4
 	exitConflict    = 5
 	exitUnsupported = 6
-	exitPartly      = 7
-	exitDiffers     = 8
-	exitInterrupted = 130
+	ExitPartly      = 7
+	ExitDiffers     = 8
+	ExitInterrupted = 130
 )
 
 const exitHelp = `0    done
@@ -36,43 +36,47 @@ const exitHelp = `0    done
 With --json an error is one object on standard output: {"error": {"code": ..., "message": ..., "hint": ..., "retryable": ..., ...}}.
 `
 
-// exitCode is the exit code of an error's class.
-func exitCode(err error) int {
+// ExitCode is the exit code of an error's class.
+func ExitCode(err error) int {
 	e := abi.AsError(err)
 	switch e.Code {
 	case abi.CodeInvalidArgument, abi.CodeTooLarge:
-		return exitUsage
+		return ExitUsage
 	case abi.CodeUnavailable, abi.CodeTimeout, abi.CodeRateLimited, abi.CodeBackend:
 		if e.Retryable {
-			return exitRetry
+			return ExitRetry
 		}
-		return exitFailed
+		return ExitFailed
 	case abi.CodeDenied, abi.CodeUnauthenticated, abi.CodeReadOnly:
-		return exitRefused
+		return ExitRefused
 	case abi.CodeConflict, abi.CodeNotFound:
 		return exitConflict
 	case abi.CodeUnsupported:
 		return exitUnsupported
 	}
-	return exitFailed
+	return ExitFailed
 }
 
-// errInterrupted ends a command that a signal stopped.
-var errInterrupted = errors.New("interrupted")
+// ErrInterrupted ends a command that a signal stopped.
+var ErrInterrupted = errors.New("interrupted")
 
-// doneError ends a command that has already printed its own message.
-type doneError struct{ code int }
+// DoneError ends a command that has already printed its own message.
+type DoneError struct{ code int }
 
-func (e *doneError) Error() string { return "done" }
+// Done is the error of a command that has already printed its own message, with the exit code that it wants.
+func Done(code int) error { return &DoneError{code} }
 
-// usageError is a mistake on the command line.
-func usageError(message, hint string) error {
+// Error implements error.
+func (e *DoneError) Error() string { return "done" }
+
+// UsageError is a mistake on the command line.
+func UsageError(message, hint string) error {
 	return abi.NewError(abi.CodeInvalidArgument, message).WithHint(hint)
 }
 
-// asAdapterError makes every error an error of the contract. An error of cobra's is a mistake on the command line; any
+// AsAdapterError makes every error an error of the contract. An error of cobra's is a mistake on the command line; any
 // other error is a defect.
-func asAdapterError(err error) *abi.Error {
+func AsAdapterError(err error) *abi.Error {
 	var e *abi.Error
 	if errors.As(err, &e) {
 		return e

@@ -1,302 +1,86 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/spf13/cobra"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/base/wholefile"
+	"github.com/memhost/memhost/internal/registry"
 )
 
-const exportHelp = `Writes a scope's memory as files that a person can read, by the provider's native query "files". FOLDER must be empty or not there.
-With --git FOLDER becomes a repository. Its commits and branches are the ledger's (ledger_memory; events and commits then stand in folders by the first two digits
-of their ids, so that a commit need not write the names of all), or the versions of what Dream edits (layered_memory); of a memory without versions it has one commit.`
+// MaxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
+const MaxModuleFile = 64 << 20
 
-func (a *app) exportCommand() *cobra.Command {
-	var f scopeFlags
-	var withGit bool
-	cmd := &cobra.Command{Use: "export FOLDER", Short: "Write a scope's memory as files", Long: exportHelp,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
-				files, err := filesOf(ctx, d, f.scope())
-				if err != nil {
-					return err
-				}
-				if err := a.addMemoryFile(ctx, d, f.scope(), files); err != nil {
-					return err
-				}
-				if withGit {
-					files = fanOut(files)
-				}
-				if err := exportFolder(args[0], files, withGit); err != nil {
-					return err
-				}
-				a.out.print("%s\n", count(len(files), "file"))
-				return nil
-			})
-		}}
-	f.add(cmd.Flags())
-	cmd.Flags().BoolVar(&withGit, "git", false, "make a repository whose commits are the versions")
-	return cmd
-}
-
-const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or, for rolling_summary and layered_memory, a workspace
-of Nanobot (its sessions as sessions/*.jsonl in it). The scope should be empty. Files that the provider does not take are named, .git among them.`
-
-func (a *app) importCommand() *cobra.Command {
-	var f scopeFlags
-	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take a folder of memory files into a scope",
-		Args: cobra.ExactArgs(1),
-		Long: importHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, left, err := readFolder(args[0])
-			if err != nil {
-				return err
-			}
-			for _, path := range left {
-				a.out.note("not taken in: %s", printable(path))
-			}
-			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *door) error {
-				return a.importFiles(ctx, d, f.scope(), files)
-			})
-		}}
-	f.add(cmd.Flags())
-	return cmd
-}
-
-// withScope completes the scope and runs a verb at the slot.
-func (a *app) withScope(ctx context.Context, f *scopeFlags, verb func(ctx context.Context, d *door) error) error {
-	if err := f.complete(a); err != nil {
-		return err
+// ReadFile reads a regular file of at most limit bytes.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, FileError(path, err)
 	}
-	return a.withDoor(ctx, verb)
+	if !info.Mode().IsRegular() {
+		return nil, abi.NewError(abi.CodeInvalidArgument, path+": is no regular file")
+	}
+	if info.Size() > limit {
+		return nil, abi.NewError(abi.CodeInvalidArgument,
+			fmt.Sprintf("%s: has %d bytes, more than the %d that are read", path, info.Size(), limit))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, FileError(path, err)
+	}
+	return text, nil
 }
 
-// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where
-// the next page begins. A path that comes again goes on there.
-func filesOf(ctx context.Context, d *door, scope abi.MemoryScope) (map[string]string, error) {
-	files := map[string]string{}
-	params := map[string]abi.Raw{}
-	for {
-		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
-		if abi.CodeOf(err) == abi.CodeUnsupported {
-			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, " +
-				"layered_memory and ledger_memory do")
-		}
-		if err != nil {
-			return nil, err
-		}
-		var part map[string]string
-		if err := json.Unmarshal(page.Result, &part); err != nil {
-			return nil, abi.NewError(abi.CodeBackend, "files: "+err.Error())
-		}
-		for path, text := range part {
-			files[path] += text
-		}
-		if page.Trace == nil || len(page.Trace.Details["next"]) == 0 {
-			return files, nil
-		}
-		params["after"] = page.Trace.Details["next"]
-	}
-}
-
-// exportFolder writes a folder that exists whole or not at all: what a killed command leaves has another name, and is
-// not taken for a memory. An empty folder that exists is written into directly: it may be another file system.
-func exportFolder(dir string, files map[string]string, withGit bool) error {
-	write := func(to string) error {
-		if err := writeFolder(to, files); err != nil || !withGit {
-			return err
-		}
-		return writeGit(to, files)
-	}
-	found, err := os.ReadDir(dir)
+// FileError says what is wrong with a file that the command line names.
+func FileError(path string, err error) error {
+	var bare *fs.PathError
+	reason := err.Error()
 	switch {
-	case err == nil && len(found) > 0:
-		return usageError(dir+" is not empty", "name a folder that is not there")
-	case err == nil:
-		return write(dir)
-	case !errors.Is(err, fs.ErrNotExist):
-		return fileError(dir, err)
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "does not exist"
+	case errors.As(err, &bare):
+		reason = bare.Err.Error()
 	}
-	dir = filepath.Clean(dir)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return fileError(dir, err)
-	}
-	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".*.part")
-	if err != nil {
-		return fileError(dir, err)
-	}
-	if err = write(part); err == nil {
-		err = os.Rename(part, dir)
-	}
-	if err != nil {
-		_ = os.RemoveAll(part)
-	}
-	return err
+	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
 }
 
-func writeFolder(dir string, files map[string]string) error {
-	root, err := os.OpenRoot(dir) // refuses a path that leaves the folder
-	if err != nil {
-		return usageError(err.Error(), "")
+// InFile names the file in an error about its content.
+func InFile(path string, err error) error {
+	e := *abi.AsError(err)
+	e.Message = path + ": " + e.Message
+	return &e
+}
+
+// ReplaceFile writes a file in one step. It keeps the mode of the one before.
+func ReplaceFile(path string, content []byte) error {
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
 	}
-	defer func() { _ = root.Close() }()
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if parent := filepath.Dir(filepath.FromSlash(path)); parent != "." {
-			if err := root.MkdirAll(parent, 0o700); err != nil {
-				return usageError(err.Error(), "")
-			}
-		}
-		if err := root.WriteFile(filepath.FromSlash(path), []byte(files[path]), 0o600); err != nil {
-			return usageError(err.Error(), "")
-		}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return FileError(filepath.Dir(path), err)
+	}
+	if err := wholefile.Write(path, content, mode); err != nil {
+		return FileError(path, err)
 	}
 	return nil
 }
 
-// readFolder reads the files of a folder. left are those that cannot be read: a repository, and everything that is not
-// a regular file.
-func readFolder(dir string) (files map[string]string, left []string, err error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		if err != nil {
-			return nil, nil, fileError(dir, err)
-		}
-		return nil, nil, usageError(dir+": is a file, want a folder of memory files",
-			"`memhost record FILE` takes conversations")
-	}
-	files = map[string]string{}
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case e.IsDir() && e.Name() == ".git":
-			left = append(left, filepath.ToSlash(name))
-			return fs.SkipDir
-		case e.IsDir():
-			return nil
-		case !e.Type().IsRegular():
-			left = append(left, filepath.ToSlash(name))
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		files[filepath.ToSlash(name)] = string(text)
-		return err
-	})
-	if err != nil {
-		return nil, nil, usageError(err.Error(), "")
-	}
-	if len(files) == 0 {
-		return nil, nil, usageError(dir+": has no files to take in", "`memhost export` writes such a folder")
-	}
-	return files, left, nil
+// IsFile tells a module's file from the name of a built-in one and from a module in a registry.
+func IsFile(plugin string) bool {
+	return !registry.IsReference(plugin) && (strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"))
 }
 
-// importBatch is roughly the size of the files in one call, in bytes.
-const importBatch = 2 << 20
-
-// importer passes files to import_files, in as many calls as needed.
-type importer struct {
-	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
-	batch   map[string]string
-	bytes   int
-	goesOn  bool // the batch's first file goes on where the last call ended
-	skipped []string
+// Exists reports whether there is a file or a folder at path.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
-func (a *app) importFiles(ctx context.Context, d *door, scope abi.MemoryScope, files map[string]string) error {
-	if isLedger(files) {
-		delete(files, ledgerMemoryFile)
-	}
-	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
-		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import",
-			Params: params})
-	}}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		text := files[path]
-		if !utf8.ValidString(text) {
-			text = strings.ToValidUTF8(text, "\uFFFD")
-			a.out.note("not UTF-8, what cannot be read became U+FFFD: %s", printable(path))
-		}
-		if err := i.add(path, text); err != nil {
-			return err
-		}
-	}
-	if err := i.flush(true); err != nil {
-		return err
-	}
-	for _, path := range i.skipped {
-		a.out.note("not taken in: %s", printable(path))
-	}
-	a.out.print("%s: %s\n", count(len(files)-len(i.skipped), "file"), d.whose(ctx))
-	return nil
-}
-
-// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut
-// between characters.
-func (i *importer) add(path, text string) error {
-	if i.bytes > 0 && i.bytes+len(text) > importBatch {
-		if err := i.flush(false); err != nil {
-			return err
-		}
-	}
-	for goesOn := false; ; goesOn = true {
-		end := min(len(text), importBatch)
-		for end < len(text) && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		i.batch[path], i.bytes, i.goesOn = text[:end], i.bytes+end, i.goesOn || goesOn
-		if text = text[end:]; text == "" {
-			return nil
-		}
-		if err := i.flush(false); err != nil {
-			return err
-		}
-	}
-}
-
-func (i *importer) flush(done bool) error {
-	text, err := json.Marshal(i.batch)
-	if err != nil {
-		return err
-	}
-	params := map[string]abi.Raw{"files": text, "done": abi.Raw(strconv.FormatBool(done))}
-	if i.goesOn {
-		params["continues"] = abi.Raw("true")
-	}
-	r, err := i.send(params)
-	if err != nil {
-		return err
-	}
-	if r.Status == "skipped_read_only" {
-		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing was taken in")
-	}
-	if r.Trace != nil && len(r.Trace.Details["skipped"]) > 0 {
-		var skipped []string
-		if err := json.Unmarshal(r.Trace.Details["skipped"], &skipped); err != nil {
-			return abi.NewError(abi.CodeBackend, "import_files: "+err.Error())
-		}
-		for _, path := range skipped {
-			if !slices.Contains(i.skipped, path) {
-				i.skipped = append(i.skipped, path)
-			}
-		}
-	}
-	i.batch, i.bytes, i.goesOn = map[string]string{}, 0, false
-	return nil
-}
+// MaxManifestFile bounds a manifest that is read, in bytes.
+const MaxManifestFile = 4 << 20

@@ -14,7 +14,7 @@ import (
 
 // lastServed is the run manifest of the slot that last served the data folder, nil if there was none.
 func lastServed(c *config.Config) *abi.RunManifest {
-	text, err := readFile(c.Run.Manifest, maxRunManifest)
+	text, err := ReadFile(c.Run.Manifest, MaxRunManifest)
 	if err != nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ func servedByAnother(c *config.Config) error {
 			wordOf(last), last.Provider, word, name))
 }
 
-// lastProvider lets the provider that last served the data folder serve again if the configuration chooses no provider.
+// LastProvider lets the provider that last served the data folder serve again if the configuration chooses no provider.
 // It returns the configuration to serve with, the options it is read with, and a note for the user ("" for none).
-func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, config.Options, string, error) {
+func (a *App) LastProvider(c *config.Config, o config.Options) (*config.Config, config.Options, string, error) {
 	name, word, _ := c.Block()
 	last := lastServed(c)
 	if last == nil || last.Provider == name {
@@ -70,10 +70,10 @@ func (a *app) lastProvider(c *config.Config, o config.Options) (*config.Config, 
 	if err == nil {
 		var next *config.Config
 		if next, err = config.Load(again); err == nil {
-			_, err = a.resolveChecked(next)
+			_, err = a.ResolveChecked(next)
 		}
 		if err == nil {
-			a.loaded = next
+			a.Loaded = next
 			return next, again, fmt.Sprintf("no provider is chosen: %s serves again, as it did last%s; --%s %s takes "+
 				"another", last.Provider, by, word, name), nil
 		}
@@ -93,7 +93,7 @@ func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) 
 	}
 	word := wordOf(last)
 	flags["memory."+word] = last.Provider
-	if last.Module.Source != sourceBuiltin {
+	if last.Module.Source != SourceBuiltin {
 		flags["memory.plugin"] = last.Module.Source
 	}
 	if last.Namespace != "" {
@@ -113,3 +113,6 @@ func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) 
 	o.Flags = flags
 	return o, nil
 }
+
+// MaxRunManifest bounds a manifest that is read, in bytes.
+const MaxRunManifest = 64 << 20

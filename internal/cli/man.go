@@ -13,11 +13,11 @@ const manHelp = `Prints a manual page of all commands and flags, as man reads it
   memhost man > ~/.local/share/man/man1/memhost.1
   man memhost`
 
-func (a *app) manCommand() *cobra.Command {
+func (a *App) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man", Short: "Print the manual page", Long: manHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := a.out.stdout.Write([]byte(manPage(cmd.Root(), a.version().Version)))
+			_, err := a.Out.Stdout.Write([]byte(manPage(cmd.Root(), a.Version().Version)))
 			return err
 		},
 	}

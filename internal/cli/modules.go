@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"runtime"
@@ -15,6 +13,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/registry"
 )
 
@@ -25,98 +24,97 @@ type BuiltinModule struct {
 	Wasm []byte
 }
 
-// sourceBuiltin is how a manifest of a run names the origin of a built-in module.
-const sourceBuiltin = "builtin"
+// SourceBuiltin is how a manifest of a run names the origin of a built-in module.
+const SourceBuiltin = "builtin"
 
-// maxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
-const maxModuleFile = 64 << 20
-
-// module is a module's bytes, where they came from, and its manifest.
-type module struct {
-	name   string
-	source string
-	wasm   []byte
-	info   *host.Module
-	// signer is the ID of the key, or the identity, that a line of modules.trust wants and that has signed the module;
+// Module is a module's bytes, where they came from, and its manifest.
+type Module struct {
+	Name   string
+	Source string
+	Wasm   []byte
+	Info   *host.Module
+	// Signer is the ID of the key, or the identity, that a line of modules.trust wants and that has signed the module;
 	// "" without one.
-	signer string
+	Signer string
 }
 
-func (m *module) serves(provider string) *abi.ProviderDecl {
-	for i := range m.info.Manifest.Providers {
-		if m.info.Manifest.Providers[i].Name == provider {
-			return &m.info.Manifest.Providers[i]
+// Serves returns the module's declaration of a provider, nil for one that it does not serve.
+func (m *Module) Serves(provider string) *abi.ProviderDecl {
+	for i := range m.Info.Manifest.Providers {
+		if m.Info.Manifest.Providers[i].Name == provider {
+			return &m.Info.Manifest.Providers[i]
 		}
 	}
 	return nil
 }
 
-// builtins inspects all built-in modules. One that cannot be read is a defect of the build, not the user's mistake: it
+// Builtins inspects all built-in modules. One that cannot be read is a defect of the build, not the user's mistake: it
 // is left out, and TestBuiltinModules checks that there is no such module.
-func (a *app) builtins() []*module {
+func (a *App) Builtins() []*Module {
 	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules()) })
 	return a.inspected
 }
 
-func inspectAll(modules []BuiltinModule) []*module {
-	var list []*module
+func inspectAll(modules []BuiltinModule) []*Module {
+	var list []*Module
 	for _, b := range modules {
-		if info, err := host.Inspect(b.Wasm, host.Limits{}, engines()...); err == nil {
-			list = append(list, &module{name: info.Manifest.Name, source: sourceBuiltin, wasm: b.Wasm, info: info})
+		if info, err := host.Inspect(b.Wasm, host.Limits{}, Engines()...); err == nil {
+			list = append(list, &Module{Name: info.Manifest.Name, Source: SourceBuiltin, Wasm: b.Wasm, Info: info})
 		}
 	}
 	return list
 }
 
-// knownProviders lists what can be chosen without naming a module.
-func (a *app) knownProviders() []config.Provider {
+// KnownProviders lists what can be chosen without naming a module.
+func (a *App) KnownProviders() []config.Provider {
 	var list []config.Provider
-	for _, m := range a.builtins() {
-		list = append(list, providersIn(m)...)
+	for _, m := range a.Builtins() {
+		list = append(list, ProvidersIn(m)...)
 	}
 	return list
 }
 
-func providersIn(m *module) []config.Provider {
+// ProvidersIn lists the providers of a module.
+func ProvidersIn(m *Module) []config.Provider {
 	var list []config.Provider
-	for _, p := range m.info.Manifest.Providers {
+	for _, p := range m.Info.Manifest.Providers {
 		list = append(list, config.Provider{Name: p.Name, Kind: p.Kind})
 	}
 	return list
 }
 
-// providersOf lists the providers of the module that memory.plugin names.
-func (a *app) providersOf(plugin string, file bool) ([]config.Provider, error) {
-	m, err := a.openModule(plugin, file)
+// ProvidersOf lists the providers of the module that memory.plugin names.
+func (a *App) ProvidersOf(plugin string, file bool) ([]config.Provider, error) {
+	m, err := a.OpenModule(plugin, file)
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller names it
 		return nil, &e
 	}
-	return providersIn(m), nil
+	return ProvidersIn(m), nil
 }
 
-// openModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by
+// OpenModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by
 // that of a provider.
-func (a *app) openModule(plugin string, file bool) (*module, error) {
+func (a *App) OpenModule(plugin string, file bool) (*Module, error) {
 	if file {
 		return readModule(plugin)
 	}
 	if registry.IsReference(plugin) {
 		return a.pullModule(plugin)
 	}
-	all := a.builtins()
-	if i := slices.IndexFunc(all, func(m *module) bool { return m.name == plugin }); i >= 0 {
+	all := a.Builtins()
+	if i := slices.IndexFunc(all, func(m *Module) bool { return m.Name == plugin }); i >= 0 {
 		return all[i], nil
 	}
-	if i := slices.IndexFunc(all, func(m *module) bool { return m.serves(plugin) != nil }); i >= 0 {
+	if i := slices.IndexFunc(all, func(m *Module) bool { return m.Serves(plugin) != nil }); i >= 0 {
 		return all[i], nil
 	}
 	var names []string
 	for _, m := range all {
-		names = append(names, m.name)
+		names = append(names, m.Name)
 	}
-	e := abi.NewError(abi.CodeInvalidArgument, "no built-in module is called "+quote(plugin))
+	e := abi.NewError(abi.CodeInvalidArgument, "no built-in module is called "+Quote(plugin))
 	if near := abi.Nearest(plugin, names); near != "" {
 		return nil, e.WithHint("did you mean " + near + "? A file is named with a slash or ending in .wasm: ./" +
 			plugin)
@@ -125,108 +123,75 @@ func (a *app) openModule(plugin string, file bool) (*module, error) {
 		plugin)
 }
 
-// engines are those that this program has beside the host's own.
-func engines() []host.Engine { return []host.Engine{extism.Engine()} }
+// Engines are those that this program has beside the host's own.
+func Engines() []host.Engine { return []host.Engine{extism.Engine()} }
 
-// lookOnly are limits for inspecting a module's bytes. The host's own limits, which an operator may raise, apply when
+// LookOnly are limits for inspecting a module's bytes. The host's own limits, which an operator may raise, apply when
 // it is loaded.
-func lookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: maxModuleFile} }
+func LookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: MaxModuleFile} }
 
 // readModule reads and inspects a module file.
-func readModule(path string) (*module, error) {
-	wasm, err := readFile(path, maxModuleFile)
+func readModule(path string) (*Module, error) {
+	wasm, err := ReadFile(path, MaxModuleFile)
 	if err != nil {
 		return nil, err
 	}
-	return inspected(wasm, path)
+	return Inspected(wasm, path)
 }
 
-// inspected is a module from a file or a registry, which source names.
-func inspected(wasm []byte, source string) (*module, error) {
-	info, err := host.Inspect(wasm, lookOnly(), engines()...)
+// Inspected is a module from a file or a registry, which source names.
+func Inspected(wasm []byte, source string) (*Module, error) {
+	info, err := host.Inspect(wasm, LookOnly(), Engines()...)
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = source + ": " + e.Message
 		return nil, &e
 	}
-	return &module{name: info.Manifest.Name, source: source, wasm: wasm, info: info}, nil
+	return &Module{Name: info.Manifest.Name, Source: source, Wasm: wasm, Info: info}, nil
 }
 
-// readFile reads a regular file of at most limit bytes.
-func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fileError(path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, abi.NewError(abi.CodeInvalidArgument, path+": is no regular file")
-	}
-	if info.Size() > limit {
-		return nil, abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("%s: has %d bytes, more than the %d that are read", path, info.Size(), limit))
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fileError(path, err)
-	}
-	return text, nil
-}
-
-// fileError says what is wrong with a file that the command line names.
-func fileError(path string, err error) error {
-	var bare *fs.PathError
-	reason := err.Error()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		reason = "does not exist"
-	case errors.As(err, &bare):
-		reason = bare.Err.Error()
-	}
-	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
-}
-
-// resolve finds the module of the chosen provider, and holds it against modules.trust. One that passes is pinned by the
+// Resolve finds the module of the chosen provider, and holds it against modules.trust. One that passes is pinned by the
 // lock file from then on.
-func (a *app) resolve(c *config.Config) (*module, error) {
+func (a *App) Resolve(c *config.Config) (*Module, error) {
 	m, err := a.find(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkTrust(c, m, false); err != nil {
+	if err := a.CheckTrust(c, m, false); err != nil {
 		return nil, err
 	}
 	return m, a.lockModule(m)
 }
 
-func (a *app) find(c *config.Config) (*module, error) {
+func (a *App) find(c *config.Config) (*Module, error) {
 	if path, ok := c.PluginFile(); ok {
 		m, err := readModule(path)
 		if m != nil {
-			m.source = c.Memory.Plugin
+			m.Source = c.Memory.Plugin
 		}
 		return m, err
 	}
 	if c.Memory.Plugin != "" {
-		return a.openModule(c.Memory.Plugin, false)
+		return a.OpenModule(c.Memory.Plugin, false)
 	}
 	name, _, _ := c.Block()
-	return a.openModule(name, false)
+	return a.OpenModule(name, false)
 }
 
-// resolveChecked is resolve, and checks the native block against the module's schema before anything starts. It returns
+// ResolveChecked is resolve, and checks the native block against the module's schema before anything starts. It returns
 // the module also with an error about the block.
-func (a *app) resolveChecked(c *config.Config) (*module, error) {
-	m, err := a.resolve(c)
+func (a *App) ResolveChecked(c *config.Config) (*Module, error) {
+	m, err := a.Resolve(c)
 	if err != nil {
 		return nil, err
 	}
 	name, word, block := c.Block()
-	if _, err = m.info.Check(name, word, block); err != nil {
+	if _, err = m.Info.Check(name, word, block); err != nil {
 		e := *abi.AsError(err)
 		if e.Hint == "" {
 			e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost inspect %s` lists its keys", word, name,
-				m.source)
-			if m.source == sourceBuiltin {
+				m.Source)
+			if m.Source == SourceBuiltin {
 				e.Hint = fmt.Sprintf("the block is memory.%ss.%s; `memhost init --provider %s --output -` shows its "+
 					"keys", word, name, name)
 			}
@@ -237,28 +202,28 @@ func (a *app) resolveChecked(c *config.Config) (*module, error) {
 }
 
 // checkBlock checks a native block against the schema of the module that will serve it.
-func (a *app) checkBlock(c *config.Config, block abi.Raw) error {
+func (a *App) checkBlock(c *config.Config, block abi.Raw) error {
 	m, err := a.find(c)
 	if err != nil {
 		return nil // told when the module is loaded
 	}
 	name, word, _ := c.Block()
-	_, err = m.info.Check(name, word, block)
+	_, err = m.Info.Check(name, word, block)
 	return err
 }
 
-// stepOf is the step of the start that an error of resolveChecked belongs to.
-func stepOf(m *module) string {
+// StepOf is the step of the start that an error of ResolveChecked belongs to.
+func StepOf(m *Module) string {
 	if m == nil {
 		return "module"
 	}
 	return "configure"
 }
 
-// providerConfig joins a configuration with a module.
-func providerConfig(c *config.Config, m *module) host.ProviderConfig {
+// ProviderConfig joins a configuration with a module.
+func ProviderConfig(c *config.Config, m *Module) host.ProviderConfig {
 	name, word, block := c.Block()
-	p := host.ProviderConfig{Name: name, Word: word, Module: m.wasm, Source: m.source, Signer: m.signer, Block: block,
+	p := host.ProviderConfig{Name: name, Word: word, Module: m.Wasm, Source: m.Source, Signer: m.Signer, Block: block,
 		Namespace:   c.Memory.Namespace,
 		Profile:     abi.Profile(c.Memory.Profile),
 		Frame:       abi.Frame(c.Memory.Frame),
@@ -275,10 +240,10 @@ func providerConfig(c *config.Config, m *module) host.ProviderConfig {
 	return p
 }
 
-// servedConfig is providerConfig for a provider that will serve: its scope is made ready and it is tried out first.
-func servedConfig(c *config.Config, m *module) host.ProviderConfig {
-	p := providerConfig(c, m)
-	p.Smoke, p.SmokeWait = c.Memory.Smoke, milliseconds(c.Memory.SmokeWaitMS)
+// ServedConfig is ProviderConfig for a provider that will serve: its scope is made ready and it is tried out first.
+func ServedConfig(c *config.Config, m *Module) host.ProviderConfig {
+	p := ProviderConfig(c, m)
+	p.Smoke, p.SmokeWait = c.Memory.Smoke, Milliseconds(c.Memory.SmokeWaitMS)
 	if c.Source("memory.scope.run_id").Kind != config.KindDefault ||
 		c.Source("memory.scope.persona_id").Kind != config.KindDefault {
 		scope := c.Scope()
@@ -287,17 +252,17 @@ func servedConfig(c *config.Config, m *module) host.ProviderConfig {
 	return p
 }
 
-// warnOfConfig prints likely mistakes in the configuration.
-func warnOfConfig(c *config.Config, m *module, s *steps) {
-	p := providerConfig(c, m)
+// WarnOfConfig prints likely mistakes in the configuration.
+func WarnOfConfig(c *config.Config, m *Module, s *Steps) {
+	p := ProviderConfig(c, m)
 	for _, warning := range p.Warnings() {
-		s.notef("%s", warning)
+		s.Notef("%s", warning)
 	}
 }
 
-// warnOpenSecrets warns about files with credentials that every user of this machine can read. It is no error, since
+// WarnOpenSecrets warns about files with credentials that every user of this machine can read. It is no error, since
 // that may be intended (a container's mounts).
-func (a *app) warnOpenSecrets(c *config.Config, s *steps) {
+func (a *App) WarnOpenSecrets(c *config.Config, s *Steps) {
 	if runtime.GOOS == "windows" { // where the mode bits mean nothing
 		return
 	}
@@ -305,9 +270,65 @@ func (a *app) warnOpenSecrets(c *config.Config, s *steps) {
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
 		file := c.Secrets[name].File
 		if info, err := os.Stat(file); file != "" && err == nil && info.Mode().Perm()&othersRead != 0 {
-			s.notef("secrets.%s: every user of this machine can read %s; chmod 600 ends that", name, file)
+			s.Notef("secrets.%s: every user of this machine can read %s; chmod 600 ends that", name, file)
 		}
 	}
 }
 
-func quote(s string) string { return strconv.Quote(s) }
+// Quote puts a text of the user into a message.
+func Quote(s string) string { return strconv.Quote(s) }
+
+// SourceText is a module's source for people.
+func SourceText(source string) string {
+	if source == SourceBuiltin {
+		return "built in"
+	}
+	return source
+}
+
+// Powers groups the host functions that a module imports: what it can do besides computing. config, deadline and pull
+// give it no power.
+func Powers(imports []string) []string {
+	list := []string{}
+	for _, p := range []struct {
+		name      string
+		functions []string
+	}{{"http", []string{abi.ImportHTTPSend}}, {"bolt", []string{abi.ImportBoltRun}},
+		{"state", []string{abi.ImportStateGet, abi.ImportStatePut, abi.ImportStateDelete, abi.ImportStateList,
+			abi.ImportStateAppend, abi.ImportStateRead}},
+		{"tokens", []string{abi.ImportTokensCount, abi.ImportTokensFit}}, {"log", []string{abi.ImportLog}}} {
+		if slices.ContainsFunc(p.functions, func(f string) bool { return slices.Contains(imports, f) }) {
+			list = append(list, p.name)
+		}
+	}
+	return list
+}
+
+// Optional are the exports that are capabilities.
+func Optional(exports []string) []string {
+	list := []string{}
+	for _, op := range abi.OptionalOperations() {
+		if slices.Contains(exports, op) {
+			list = append(list, op)
+		}
+	}
+	return list
+}
+
+// ListedModules are the built-in modules and, where it is another, the one that the slot started with.
+func (a *App) ListedModules(started *Module) []wire.Module {
+	all := a.Builtins()
+	if started.Source != SourceBuiltin {
+		all = append(slices.Clone(all), started)
+	}
+	var list []wire.Module
+	for _, m := range all {
+		f := m.Info.Manifest
+		engine, warnings := host.EngineOf(m.Info, m.Wasm)
+		list = append(list, wire.Module{Name: f.Name, Version: f.Version, SHA256: m.Info.SHA256, Bytes: m.Info.Bytes,
+			Engine: engine, Powers: Powers(m.Info.Powers), Operations: m.Info.Exports,
+			Capabilities: Optional(m.Info.Exports), Warnings: append(slices.Clone(warnings), f.Warnings()...),
+			Manifest: abi.Marshal(f)})
+	}
+	return list
+}

@@ -11,7 +11,7 @@ import (
 
 // Every module that is built in can be loaded under its own name, and no two serve one provider.
 func TestBuiltinModules(t *testing.T) {
-	modules := builtinModules()
+	modules := BuiltinModules()
 	require.NotEmpty(t, modules)
 	servedBy := map[string]string{}
 	for _, m := range modules {

@@ -15,36 +15,37 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// output writes a command's results to standard output and its messages to standard error.
-type output struct {
-	stdout, stderr io.Writer
-	json           bool
-	// tty and errTTY: standard output and standard error are terminals.
-	tty, errTTY bool
-	// unicode allows marks beyond ASCII.
-	unicode bool
-	// width is that of standard output, in columns.
-	width int
+// Output writes a command's results to standard output and its messages to standard error.
+type Output struct {
+	Stdout, Stderr io.Writer
+	JSON           bool
+	// TTY and ErrTTY: standard output and standard error are terminals.
+	TTY, ErrTTY bool
+	// Unicode allows marks beyond ASCII.
+	Unicode bool
+	// Width is that of standard output, in columns.
+	Width int
 }
 
-func newOutput(s System) *output {
-	o := &output{stdout: s.Stdout, stderr: s.Stderr, width: defaultWidth}
-	o.tty, o.errTTY = isTerminal(s.Stdout), isTerminal(s.Stderr)
+// NewOutput looks at the streams and the environment: is it a terminal, how wide, and may it show Unicode?
+func NewOutput(s System) *Output {
+	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth}
+	o.TTY, o.ErrTTY = IsTerminal(s.Stdout), IsTerminal(s.Stderr)
 	env := map[string]string{}
 	for _, pair := range s.Environ {
 		if k, v, ok := strings.Cut(pair, "="); ok {
 			env[k] = v
 		}
 	}
-	o.unicode = unicodeLocale(env) && env["TERM"] != "dumb"
-	if f, ok := s.Stdout.(*os.File); ok && o.tty {
+	o.Unicode = unicodeLocale(env) && env["TERM"] != "dumb"
+	if f, ok := s.Stdout.(*os.File); ok && o.TTY {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			o.width = w
+			o.Width = w
 		}
 	}
 	var columns int
 	if _, err := fmt.Sscan(env["COLUMNS"], &columns); err == nil && columns > 0 && columns < 1000 {
-		o.width = columns
+		o.Width = columns
 	}
 	return o
 }
@@ -52,7 +53,8 @@ func newOutput(s System) *output {
 // defaultWidth is for output that is not a terminal: three columns fit.
 const defaultWidth = 112
 
-func isTerminal(stream any) bool {
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -67,49 +69,55 @@ func unicodeLocale(env map[string]string) bool {
 	return false
 }
 
-// mark is a sign where the terminal can show it, and plain letters where it cannot.
-func (o *output) mark(sign, plain string) string {
-	if o.unicode {
+// Mark is a sign where the terminal can show it, and plain letters where it cannot.
+func (o *Output) Mark(sign, plain string) string {
+	if o.Unicode {
 		return sign
 	}
 	return plain
 }
 
-func (o *output) passed() string { return o.mark("✓", "ok") }
-func (o *output) open() string   { return o.mark("–", "-") }
-func (o *output) broken() string { return o.mark("✗", "failed") }
+// Passed is the mark of what passed.
+func (o *Output) Passed() string { return o.Mark("✓", "ok") }
 
-// print writes a result.
-func (o *output) print(format string, args ...any) { fmt.Fprintf(o.stdout, format, args...) }
+// Open is the mark of what is open.
+func (o *Output) Open() string { return o.Mark("–", "-") }
 
-// note writes a line about what happens, to standard error.
-func (o *output) note(format string, args ...any) {
-	fmt.Fprintln(o.stderr, printable(strings.TrimRight(fmt.Sprintf(format, args...), "\n")))
+// Broken is the mark of what failed.
+func (o *Output) Broken() string { return o.Mark("✗", "failed") }
+
+// Print writes a result.
+func (o *Output) Print(format string, args ...any) { fmt.Fprintf(o.Stdout, format, args...) }
+
+// Note writes a line about what happens, to standard error.
+func (o *Output) Note(format string, args ...any) {
+	fmt.Fprintln(o.Stderr, Printable(strings.TrimRight(fmt.Sprintf(format, args...), "\n")))
 }
 
-// value prints a type of the contract as JSON.
-func (o *output) value(v abi.Encodable) error { return o.raw(abi.Marshal(v)) }
+// Value prints a type of the contract as JSON.
+func (o *Output) Value(v abi.Encodable) error { return o.Raw(abi.Marshal(v)) }
 
-// object prints any other value as JSON.
-func (o *output) object(v any) error {
+// Object prints any other value as JSON.
+func (o *Output) Object(v any) error {
 	text, err := plainjson.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return o.raw(text)
+	return o.Raw(text)
 }
 
-func (o *output) raw(text []byte) error {
-	text, err := indented(text)
+// Raw prints JSON, indented.
+func (o *Output) Raw(text []byte) error {
+	text, err := Indented(text)
 	if err != nil {
 		return err
 	}
-	_, err = o.stdout.Write(text)
+	_, err = o.Stdout.Write(text)
 	return err
 }
 
-// indented is JSON for people to read.
-func indented(text []byte) ([]byte, error) {
+// Indented is JSON for people to read.
+func Indented(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	if err := json.Indent(&b, bytes.TrimSpace(text), "", "  "); err != nil {
 		return nil, err
@@ -118,29 +126,29 @@ func indented(text []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// fail prints an error: a line for the message and one for the hint, or with --json an object on standard output.
-func (o *output) fail(e *abi.Error) {
-	if o.json {
-		_ = o.object(map[string]abi.Raw{"error": abi.Marshal(e)})
+// Fail prints an error: a line for the message and one for the hint, or with --json an object on standard output.
+func (o *Output) Fail(e *abi.Error) {
+	if o.JSON {
+		_ = o.Object(map[string]abi.Raw{"error": abi.Marshal(e)})
 		return
 	}
-	lines := strings.Split(printable(e.Message), "\n")
-	o.note("memhost: %s", strings.Join(lines, "\nmemhost: "))
+	lines := strings.Split(Printable(e.Message), "\n")
+	o.Note("memhost: %s", strings.Join(lines, "\nmemhost: "))
 	if e.Native != nil && e.Native.Body != "" && !strings.Contains(e.Message, e.Native.Body) {
 		status := ""
 		if e.Native.Status != nil {
 			status = fmt.Sprintf(" %d", *e.Native.Status)
 		}
-		o.note("  backend said%s: %s", status, cut(strings.TrimSpace(printable(e.Native.Body)), 400))
+		o.Note("  backend said%s: %s", status, Cut(strings.TrimSpace(Printable(e.Native.Body)), 400))
 	}
 	if e.Hint != "" {
-		o.note("  hint: %s", printable(e.Hint))
+		o.Note("  hint: %s", Printable(e.Hint))
 	}
 }
 
-// printable makes text of strangers harmless for a terminal: control characters, which could move the cursor or change
+// Printable makes text of strangers harmless for a terminal: control characters, which could move the cursor or change
 // what was printed, become �.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {
 			return unicode.ReplacementChar
@@ -149,18 +157,18 @@ func printable(s string) string {
 	}, s)
 }
 
-// inALine makes a stranger's text fit for a cell of a table.
-func inALine(s string) string {
+// InALine makes a stranger's text fit for a cell of a table.
+func InALine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
 		return r
-	}, printable(s))
+	}, Printable(s))
 }
 
-// cut shortens s to n characters.
-func cut(s string, n int) string {
+// Cut shortens s to n characters.
+func Cut(s string, n int) string {
 	for i := range s {
 		if n == 0 {
 			return s[:i] + "..."
@@ -170,8 +178,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// size writes a number of bytes as people read it.
-func size(n int64) string {
+// Size writes a number of bytes as people read it.
+func Size(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d bytes", n)
@@ -181,10 +189,23 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", (n+1<<19)>>20)
 }
 
-// count writes a number with its noun.
-func count(n int, noun string) string {
+// Count writes a number with its noun.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Grouped writes a number with commas.
+func Grouped(n int64) string {
+	text := fmt.Sprint(n)
+	var b strings.Builder
+	for i, digit := range text {
+		if i > 0 && (len(text)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
 }

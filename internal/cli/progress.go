@@ -6,19 +6,19 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows the progress of a long command on a terminal. A nil one shows nothing.
-type progress struct{ bar *progressbar.ProgressBar }
+// Progress shows the progress of a long command on a terminal. A nil one shows nothing.
+type Progress struct{ bar *progressbar.ProgressBar }
 
-// progress begins a bar over total events, or one without an end where total is negative.
-func (o *output) progress(total int, what string) *progress {
-	if !o.errTTY || total == 0 {
+// Progress begins a bar over total events, or one without an end where total is negative.
+func (o *Output) Progress(total int, what string) *Progress {
+	if !o.ErrTTY || total == 0 {
 		return nil
 	}
 	theme := progressbar.ThemeASCII
-	if o.unicode {
+	if o.Unicode {
 		theme = progressbar.Theme{Saucer: "█", SaucerHead: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}
 	}
-	return &progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.stderr),
+	return &Progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.Stderr),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetTheme(theme), progressbar.OptionSetWidth(30),
@@ -26,20 +26,22 @@ func (o *output) progress(total int, what string) *progress {
 		progressbar.OptionSetPredictTime(total > 0))}
 }
 
-func (p *progress) add(n int) {
+// Add moves the bar by n.
+func (p *Progress) Add(n int) {
 	if p != nil {
 		_ = p.bar.Add(n)
 	}
 }
 
-// clear makes room for a line of text; the bar comes back with the next add.
-func (p *progress) clear() {
+// Clear makes room for a line of text; the bar comes back with the next add.
+func (p *Progress) Clear() {
 	if p != nil {
 		_ = p.bar.Clear()
 	}
 }
 
-func (p *progress) finish() {
+// Finish draws the bar for the last time and leaves it on the screen.
+func (p *Progress) Finish() {
 	if p != nil {
 		_ = p.bar.Finish()
 	}

@@ -20,8 +20,31 @@ as a sandboxed WebAssembly module; another one takes its place while the slot se
   memhost retrieve "what tea?"       see what an agent would get
 `
 
-// root builds the tree of commands.
-func (a *app) root() *cobra.Command {
+// The groups of commands, as `memhost --help` lists them.
+const (
+	GroupServe   = "serve"
+	GroupUse     = "use"
+	GroupAgents  = "agents"
+	GroupRuns    = "runs"
+	GroupModules = "modules"
+	GroupMeasure = "measure"
+)
+
+// InGroup puts commands into a group of `memhost --help`.
+func InGroup(group string, commands ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		cmd.GroupID = group
+	}
+	return commands
+}
+
+// programCommands are the commands about the program itself. They are in no group.
+func programCommands(a *App) []*cobra.Command {
+	return []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}
+}
+
+// Root builds the tree of commands, without running one.
+func (a *App) Root(features ...Feature) *cobra.Command {
 	root := &cobra.Command{
 		Use: "memhost", Short: "one memory slot for an agent", Long: rootHelp,
 		SilenceUsage: true, SilenceErrors: true,
@@ -31,67 +54,50 @@ func (a *app) root() *cobra.Command {
 		if *version {
 			return nil
 		}
-		return noSuchCommand(cmd, args)
+		return NoSuchCommand(cmd, args)
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *version {
-			a.out.print("%s", a.versionText())
+			a.Out.Print("%s", a.versionText())
 			return nil
 		}
 		return cmd.Help()
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(wrapUsage)
+	root.SetFlagErrorFunc(WrapUsage)
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.BoolVar(&a.flags.json, "json", false, "print results, and errors, as JSON on standard output")
-	f.StringVar(&a.flags.server, "server", "", "URL or HOST:PORT of a running slot (MEMHOST_SERVER); its token, "+
+	f.BoolVar(&a.Flags.json, "json", false, "print results, and errors, as JSON on standard output")
+	f.StringVar(&a.Flags.Server, "server", "", "URL or HOST:PORT of a running slot (MEMHOST_SERVER); its token, "+
 		"if it has one, comes from MEMHOST_TOKEN")
-	f.StringVar(&a.flags.config, "config", "", "configuration file (MEMHOST_CONFIG; ./memhost.yaml where it exists)")
-	f.StringVar(&a.flags.data, "data", "", "data folder; commands look there for a running slot, too")
-	f.StringArrayVar(&a.flags.set, "set", nil, "set a key of the configuration, as memory.tokenizer=o200k_base "+
+	f.StringVar(&a.Flags.Config, "config", "", "configuration file (MEMHOST_CONFIG; ./memhost.yaml where it exists)")
+	f.StringVar(&a.Flags.Data, "data", "", "data folder; commands look there for a running slot, too")
+	f.StringArrayVar(&a.Flags.Set, "set", nil, "set a key of the configuration, as memory.tokenizer=o200k_base "+
 		"(repeatable)")
-	f.StringVar(&a.flags.logLevel, "log-level", "", "debug, info, warn or error")
-	f.StringVar(&a.flags.logFormat, "log-format", "", "text or json")
+	f.StringVar(&a.Flags.LogLevel, "log-level", "", "debug, info, warn or error")
+	f.StringVar(&a.Flags.LogFormat, "log-format", "", "text or json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		a.out.json = a.flags.json
-		a.flags.more = changedConfigFlags(cmd)
+		a.Out.JSON = a.Flags.json
+		a.Flags.more = changedConfigFlags(cmd)
 		f := cmd.Flags().Lookup("persona")
 		renamed := f != nil && f.Name == "user" && slices.ContainsFunc(a.Args, isPersona)
 		if renamed && slices.ContainsFunc(a.Args, isUser) {
-			return usageError("--persona and --user are one flag: give one", "")
+			return UsageError("--persona and --user are one flag: give one", "")
 		}
-		if renamed && !a.out.json && a.mcp != mcpStdio {
-			a.out.note("  --persona is --user: commands have one name for it")
+		if renamed && !a.Out.JSON && a.MCP != MCPStdio {
+			a.Out.Note("  --persona is --user: commands have one name for it")
 		}
 		return nil
 	}
-	groups := []struct {
-		id, title string
-		commands  []*cobra.Command
-	}{
-		{"serve", "Serve:", []*cobra.Command{a.runCommand(), a.demoCommand(), a.initCommand(), a.configCommand(),
-			a.clusterCommand()}},
-		{"use", "Use a slot (one that runs, or a data folder that nobody owns):", []*cobra.Command{a.recordCommand(),
-			a.retrieveCommand(), a.askCommand(), a.healthCommand(), a.setupCommand(), a.resetCommand(),
-			a.forgetCommand(), a.modeCommand(), a.swapCommand(), a.backfillCommand(), a.shadowCommand(),
-			a.readinessCommand(), a.inventoryCommand(), a.provenanceCommand(), a.queryCommand(), a.mutateCommand(),
-			a.ledgerCommand(), a.dreamCommand(), a.exportCommand(), a.importCommand(), a.archiveCommand()}},
-		{"agents", "Plug into an agent:", []*cobra.Command{a.hookCommand()}},
-		{"runs", "Show how a run was:", []*cobra.Command{a.manifestCommand(), a.replayCommand()}},
-		{"modules", "Modules:", []*cobra.Command{a.providersCommand(), a.inspectCommand(), a.newCommand(),
-			a.buildCommand(), a.conformanceCommand(), a.backendCommand(),
-			a.packCommand(), a.pushCommand(), a.pullCommand(), a.signCommand()}},
-		{"measure", "Compare:", []*cobra.Command{a.evalCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.manCommand(), a.exitCodesTopic()}},
+	for _, g := range []struct{ id, title string }{
+		{GroupServe, "Serve:"}, {GroupUse, "Use a slot (one that runs, or a data folder that nobody owns):"},
+		{GroupAgents, "Plug into an agent:"}, {GroupRuns, "Show how a run was:"}, {GroupModules, "Modules:"},
+		{GroupMeasure, "Compare:"}} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 	}
-	for _, g := range groups {
-		if g.id != "" {
-			root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		}
-		for _, cmd := range g.commands {
-			cmd.GroupID = g.id
+	for _, feature := range append(slices.Clone(features), programCommands) {
+		for _, cmd := range feature(a) {
 			cmd.Flags().SortFlags = false
 			wrapArgs(cmd)
 			root.AddCommand(cmd)
@@ -99,7 +105,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil && cmd != root {
-		cmd.Args = noSuchCommand
+		cmd.Args = NoSuchCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	return root
@@ -115,7 +121,7 @@ func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return wrapUsage(cmd, err)
+				return WrapUsage(cmd, err)
 			}
 			return nil
 		}
@@ -125,8 +131,8 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 }
 
-// noSuchCommand refuses an unknown command, and names similar ones.
-func noSuchCommand(cmd *cobra.Command, args []string) error {
+// NoSuchCommand refuses an unknown command, and names similar ones.
+func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -138,19 +144,19 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if args[0] == "mcp" {
 		hint = "`memhost run --mcp` is what an MCP client starts"
 	}
-	return usageError("no command is called "+quote(args[0]), hint)
+	return UsageError("no command is called "+Quote(args[0]), hint)
 }
 
-func (a *app) exitCodesTopic() *cobra.Command {
+func (a *App) exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitHelp}
 }
 
 // configFlagNote marks a flag that sets a key of the configuration.
 const configFlagNote = "memhost-config"
 
-// addConfigFlags gives a command the flags that set keys of the configuration, except those that every command has.
-func addConfigFlags(f *pflag.FlagSet) {
-	personaIsUser(f)
+// AddConfigFlags gives a command the flags that set keys of the configuration, except those that every command has.
+func AddConfigFlags(f *pflag.FlagSet) {
+	PersonaIsUser(f)
 	common := []string{"data", "log-level", "log-format"}
 	for _, key := range config.Keys() {
 		if key.Flag == "" || slices.Contains(common, key.Flag) {
@@ -167,7 +173,7 @@ func addConfigFlags(f *pflag.FlagSet) {
 	}
 }
 
-// changedConfigFlags are the flags of addConfigFlags that were given.
+// changedConfigFlags are the flags of AddConfigFlags that were given.
 func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	more := map[string]any{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -183,34 +189,34 @@ func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	return more
 }
 
-// configOptions are how the configuration is read for this command line.
-func (a *app) configOptions() (config.Options, error) {
-	o := config.Options{File: a.flags.config, NamedFileOnly: a.mcp == mcpStdio || a.namedFileOnly,
-		Environ: a.Environ, Flags: map[string]any{}, Known: a.knownProviders(), Module: a.providersOf,
+// ConfigOptions are how the configuration is read for this command line.
+func (a *App) ConfigOptions() (config.Options, error) {
+	o := config.Options{File: a.Flags.Config, NamedFileOnly: a.MCP == MCPStdio || a.NamedFileOnly,
+		Environ: a.Environ, Flags: map[string]any{}, Known: a.KnownProviders(), Module: a.ProvidersOf,
 		Check: a.checkBlock}
-	maps.Copy(o.Flags, a.flags.more)
-	common := map[string]string{"data": a.flags.data, "log-level": a.flags.logLevel, "log-format": a.flags.logFormat}
+	maps.Copy(o.Flags, a.Flags.more)
+	common := map[string]string{"data": a.Flags.Data, "log-level": a.Flags.LogLevel, "log-format": a.Flags.LogFormat}
 	for name, v := range common {
 		if v != "" {
 			o.Flags[name] = v
 		}
 	}
-	for _, pair := range a.flags.set {
+	for _, pair := range a.Flags.Set {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return o, usageError("--set: found "+quote(pair)+", want KEY=VALUE", "for example --set memory.tokenizer=o200k_base")
+			return o, UsageError("--set: found "+Quote(pair)+", want KEY=VALUE", "for example --set memory.tokenizer=o200k_base")
 		}
 		o.Flags[key] = value
 	}
 	return o, nil
 }
 
-// config reads the configuration, once.
-func (a *app) config() (*config.Config, error) {
-	if a.loaded != nil {
-		return a.loaded, nil
+// Config reads the configuration, once.
+func (a *App) Config() (*config.Config, error) {
+	if a.Loaded != nil {
+		return a.Loaded, nil
 	}
-	o, err := a.configOptions()
+	o, err := a.ConfigOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -218,20 +224,20 @@ func (a *app) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.loaded = c
+	a.Loaded = c
 	return c, nil
 }
 
-// logger writes to standard error. quiet is the level when neither configuration nor flags set one.
-func (a *app) logger(quiet hclog.Level) hclog.Logger {
+// Logger writes to standard error. quiet is the level when neither configuration nor flags set one.
+func (a *App) Logger(quiet hclog.Level) hclog.Logger {
 	if a.log != nil {
 		return a.log
 	}
-	level, format := a.flags.logLevel, a.flags.logFormat
-	if c := a.loaded; c != nil {
+	level, format := a.Flags.LogLevel, a.Flags.LogFormat
+	if c := a.Loaded; c != nil {
 		format = c.Log.Format
 		kind := c.Source("log.level").Kind
-		if kind != config.KindDefault && (!a.ownLogLevel || kind != config.KindFile) {
+		if kind != config.KindDefault && (!a.OwnLogLevel || kind != config.KindFile) {
 			level = c.Log.Level
 		}
 	}

@@ -1,26 +1,30 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"os/user"
 
 	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
-// scopeFlags name a scope. Missing ids come from the configuration.
-type scopeFlags struct{ run, user, agent string }
+// ScopeFlags name a scope. Missing ids come from the configuration.
+type ScopeFlags struct{ Run, User, Agent string }
 
-func (s *scopeFlags) add(f *pflag.FlagSet) {
-	f.Var((*idFlag)(&s.run), "run", "run id (default: memory.scope.run_id of the configuration)")
-	f.Var((*idFlag)(&s.user), "user", "whose memory: user_id in events, persona_id in scopes; --persona means the "+
+// Add gives a command the flags.
+func (s *ScopeFlags) Add(f *pflag.FlagSet) {
+	f.Var((*IDFlag)(&s.Run), "run", "run id (default: memory.scope.run_id of the configuration)")
+	f.Var((*IDFlag)(&s.User), "user", "whose memory: user_id in events, persona_id in scopes; --persona means the "+
 		"same (default: memory.scope.persona_id)")
-	f.Var((*idFlag)(&s.agent), "agent", "agent id, where memory.agent_scoped is on")
-	personaIsUser(f)
+	f.Var((*IDFlag)(&s.Agent), "agent", "agent id, where memory.agent_scoped is on")
+	PersonaIsUser(f)
 }
 
-// personaIsUser takes --persona for --user.
-func personaIsUser(f *pflag.FlagSet) {
+// PersonaIsUser takes --persona for --user.
+func PersonaIsUser(f *pflag.FlagSet) {
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "persona" {
 			name = "user"
@@ -29,32 +33,32 @@ func personaIsUser(f *pflag.FlagSet) {
 	})
 }
 
-// idFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured
+// IDFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured
 // scope, which a reset would erase.
-type idFlag string
+type IDFlag string
 
 // String implements pflag.Value.
-func (i *idFlag) String() string { return string(*i) }
+func (i *IDFlag) String() string { return string(*i) }
 
 // Type implements pflag.Value.
-func (i *idFlag) Type() string { return "string" }
+func (i *IDFlag) Type() string { return "string" }
 
 // Set implements pflag.Value.
-func (i *idFlag) Set(id string) error {
+func (i *IDFlag) Set(id string) error {
 	if id == "" {
 		return errors.New("it is empty; leave the flag out where the configuration's is meant")
 	}
-	*i = idFlag(id)
+	*i = IDFlag(id)
 	return nil
 }
 
-// complete fills in missing ids. When nothing is missing and the slot is named, the configuration is not read: it may
+// Complete fills in missing ids. When nothing is missing and the slot is named, the configuration is not read: it may
 // belong to another slot.
-func (s *scopeFlags) complete(a *app) error {
-	if s.run != "" && s.user != "" && a.serverNamed() != "" {
+func (s *ScopeFlags) Complete(a *App) error {
+	if s.Run != "" && s.User != "" && a.ServerNamed() != "" {
 		return nil
 	}
-	c, err := a.settings()
+	c, err := a.Settings()
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func (s *scopeFlags) complete(a *app) error {
 	for _, f := range []struct {
 		to    *string
 		value string
-	}{{&s.run, scope.RunID}, {&s.user, scope.PersonaID}, {&s.agent, scope.AgentID}} {
+	}{{&s.Run, scope.RunID}, {&s.User, scope.PersonaID}, {&s.Agent, scope.AgentID}} {
 		if *f.to == "" {
 			*f.to = f.value
 		}
@@ -70,6 +74,41 @@ func (s *scopeFlags) complete(a *app) error {
 	return nil
 }
 
-func (s *scopeFlags) scope() abi.MemoryScope {
-	return abi.MemoryScope{RunID: s.run, PersonaID: s.user, AgentID: s.agent}
+// Scope is the scope that the flags name, after Complete.
+func (s *ScopeFlags) Scope() abi.MemoryScope {
+	return abi.MemoryScope{RunID: s.Run, PersonaID: s.User, AgentID: s.Agent}
+}
+
+// ScopeLister lists the scopes of a slot: the slot itself, or a client of it.
+type ScopeLister interface {
+	ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error)
+}
+
+// EachScope visits all scopes of a slot.
+func EachScope(ctx context.Context, of ScopeLister, visit func(*report.ListedScope) error) error {
+	q := report.ScopeQuery{Limit: report.MaxPage}
+	for {
+		page, err := of.ListScopes(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Scopes {
+			if err := visit(&page.Scopes[i]); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// Person is the name of the user on this computer.
+func Person() string {
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return "user"
+	}
+	return u.Username
 }

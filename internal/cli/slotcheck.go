@@ -15,9 +15,9 @@ import (
 // reasonOtherSlot is the error reason when a command's configuration describes another memory than the running slot's.
 const reasonOtherSlot = "other_slot"
 
-// describeSlot fills in slot.json: how the slot was started, so that a command can tell whether it means this slot.
-func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) {
-	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.mcp == mcpStdio, Namespace: c.Memory.Namespace}
+// DescribeSlot fills in slot.json: how the slot was started, so that a command can tell whether it means this slot.
+func (a *App) DescribeSlot(c *config.Config, m *Module) (state.SlotInfo, error) {
+	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.MCP == MCPStdio, Namespace: c.Memory.Namespace}
 	var err error
 	if info.Folder, err = filepath.Abs(c.Data.Dir); err != nil {
 		return info, err
@@ -34,9 +34,9 @@ func (a *app) describeSlot(c *config.Config, m *module) (state.SlotInfo, error) 
 
 // blockDigest is the SHA-256 (hex) of the chosen provider's effective block: two spellings of the same settings have
 // the same.
-func blockDigest(c *config.Config, m *module) (string, error) {
+func blockDigest(c *config.Config, m *Module) (string, error) {
 	name, word, block := c.Block()
-	effective, err := m.info.Check(name, word, block)
+	effective, err := m.Info.Check(name, word, block)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func blockDigest(c *config.Config, m *module) (string, error) {
 // means whatever serves.
 //
 // Errors: invalid_argument with reasonOtherSlot.
-func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotInfo, d *door) error {
+func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotInfo, d *Door) error {
 	if info.Provider == "" { // an older slot
 		return nil
 	}
@@ -57,7 +57,7 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 			"probably copied while that slot ran",
 			"remove "+filepath.Join(c.Data.Dir, state.SlotFile)+", or name the slot's own folder with --data")
 	}
-	ours := a.flags.config == "" && c.File != "" && sameFile(c.File, info.Config)
+	ours := a.Flags.Config == "" && c.File != "" && SameFile(c.File, info.Config)
 	name, word, block := c.Block()
 	choice := c.Source("memory." + word)
 	said := choice.String() + " chooses " + name
@@ -70,7 +70,7 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 			return a.otherProvider(info, said, serves)
 		}
 		return nil
-	case choice.Kind == config.KindFlag || !sameFile(c.File, info.Config):
+	case choice.Kind == config.KindFlag || !SameFile(c.File, info.Config):
 		if serves := d.serves(ctx); serves != name {
 			return a.otherProvider(info, said, serves)
 		}
@@ -78,12 +78,12 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault &&
 		c.Memory.Namespace != info.Namespace && !ours {
 		return a.otherSettings(info, namespace.String()+" sets memory.namespace to "+
-			quote(c.Memory.Namespace)+", the slot has "+quote(info.Namespace))
+			Quote(c.Memory.Namespace)+", the slot has "+Quote(info.Namespace))
 	}
 	if name != info.Provider || string(block) == "{}" || ours {
 		return nil
 	}
-	m, err := a.resolveChecked(c)
+	m, err := a.ResolveChecked(c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (a *app) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 }
 
 // serves is what the slot serves now, "" where it cannot be asked.
-func (d *door) serves(ctx context.Context) string {
+func (d *Door) serves(ctx context.Context) string {
 	c, err := d.Capabilities(ctx)
 	if err != nil {
 		return ""
@@ -107,7 +107,7 @@ func otherSlot(message, hint string) error {
 	return abi.NewError(abi.CodeInvalidArgument, message).WithReason(reasonOtherSlot).WithHint(hint)
 }
 
-func (a *app) otherProvider(info state.SlotInfo, said, serves string) error {
+func (a *App) otherProvider(info state.SlotInfo, said, serves string) error {
 	text := said + ", but the slot at " + info.Address + " was started with " + info.Provider
 	if info.Config != "" {
 		text += " (" + info.Config + ")"
@@ -118,16 +118,16 @@ func (a *app) otherProvider(info state.SlotInfo, said, serves string) error {
 	return otherSlot(text+"; nothing was sent", a.otherSlotHint(info))
 }
 
-func (a *app) otherSettings(info state.SlotInfo, what string) error {
+func (a *App) otherSettings(info state.SlotInfo, what string) error {
 	text := "the slot at " + info.Address + " serves " + info.Provider + " with other settings: " + what +
 		"; nothing was sent"
 	return otherSlot(text, a.otherSlotHint(info)+"; if they were changed since, start the slot again")
 }
 
-func (a *app) otherSlotHint(info state.SlotInfo) string {
+func (a *App) otherSlotHint(info state.SlotInfo) string {
 	hint := "for a memory of its own, give it a data folder of its own: data.dir in the configuration, or --data " +
 		"DIR; for the slot that runs, --server " + info.Address
-	if a.flags.config != "" || len(a.flags.set) > 0 {
+	if a.Flags.Config != "" || len(a.Flags.Set) > 0 {
 		hint += " without --config and --set"
 	}
 	return hint
@@ -144,8 +144,8 @@ func sameFolder(slots, here string) bool {
 	return err != nil || os.SameFile(of, ours)
 }
 
-// sameFile reports whether two names are of one file; no name is no file.
-func sameFile(a, b string) bool {
+// SameFile reports whether two names are of one file; no name is no file.
+func SameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
 	}
@@ -157,32 +157,32 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(of, other)
 }
 
-// dialNamed reaches the slot that --server or MEMHOST_SERVER names. If the command line also chooses a provider, by
+// DialNamed reaches the slot that --server or MEMHOST_SERVER names. If the command line also chooses a provider, by
 // --config or --set, it must be the one that serves.
-func (a *app) dialNamed(ctx context.Context, server string) (*door, error) {
-	d, err := a.dial(server)
-	if err != nil || a.flags.config == "" && len(a.flags.set) == 0 {
+func (a *App) DialNamed(ctx context.Context, server string) (*Door, error) {
+	d, err := a.Dial(server)
+	if err != nil || a.Flags.Config == "" && len(a.Flags.Set) == 0 {
 		return d, err
 	}
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
 	name, word, _ := c.Block()
 	choice := c.Source("memory." + word)
 	// A provider chosen in a file that was not named does not apply to a slot that was.
-	named := choice.Kind == config.KindFlag || choice.Kind == config.KindFile && a.flags.config != ""
+	named := choice.Kind == config.KindFlag || choice.Kind == config.KindFile && a.Flags.Config != ""
 	if !named {
 		return d, nil
 	}
-	within, cancel := context.WithTimeout(ctx, answerWithin)
+	within, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
 	serves := d.serves(within)
 	if serves == "" || serves == name { // a slot that does not answer is the verb's to report
 		return d, nil
 	}
-	d.close()
+	d.Close()
 	return nil, otherSlot(
-		choice.String()+" chooses "+name+", but the slot at "+d.where()+" serves "+serves+"; nothing was sent",
+		choice.String()+" chooses "+name+", but the slot at "+d.Where()+" serves "+serves+"; nothing was sent",
 		"leave --config and --set out to use the slot as it is, or --server to use the configuration's own")
 }

@@ -14,23 +14,23 @@ import (
 )
 
 // lineTo is a line whose searches find the given doors, one after the other, and then fail.
-func lineTo(t *testing.T, gone func(error) error, doors ...*door) (l *slotLine, searches *atomic.Int64) {
+func lineTo(t *testing.T, gone func(error) error, doors ...*Door) (l *SlotLine, searches *atomic.Int64) {
 	searches = new(atomic.Int64)
-	l = newSlotLine(t.Context(), func(context.Context) (*door, error) {
+	l = NewSlotLine(t.Context(), func(context.Context) (*Door, error) {
 		n := int(searches.Add(1))
 		if n > len(doors) {
 			return nil, errors.New("no slot")
 		}
 		return doors[n-1], nil
 	}, gone)
-	t.Cleanup(l.close)
+	t.Cleanup(l.Close)
 	return l, searches
 }
 
 // served is a door to a slot that runs. closed counts its ends.
-func served(address string) (d *door, closed *atomic.Int64) {
+func served(address string) (d *Door, closed *atomic.Int64) {
 	closed = new(atomic.Int64)
-	return &door{address: address, close: func() { closed.Add(1) }}, closed
+	return &Door{Address: address, Close: func() { closed.Add(1) }}, closed
 }
 
 var errBroken = abi.NewError(abi.CodeUnavailable, "the connection broke").WithReason(client.ReasonConnection)
@@ -40,15 +40,15 @@ func TestSlotLine(t *testing.T) {
 		d, closed := served("http://a")
 		l, searches := lineTo(t, nil, d)
 		for range 3 {
-			require.NoError(t, l.use(t.Context(), func(_ context.Context, c host.Contract) error {
+			require.NoError(t, l.Use(t.Context(), func(_ context.Context, c host.Contract) error {
 				require.Same(t, d, c)
 				return nil
 			}))
 		}
 		require.EqualValues(t, 1, searches.Load())
-		l.close()
+		l.Close()
 		require.EqualValues(t, 1, closed.Load())
-		err := l.use(t.Context(), nil)
+		err := l.Use(t.Context(), nil)
 		require.ErrorIs(t, err, &abi.Error{Code: abi.CodeUnavailable})
 		require.Equal(t, "stopping", abi.AsError(err).Reason)
 	})
@@ -58,8 +58,8 @@ func TestSlotLine(t *testing.T) {
 		b, _ := served("http://b")
 		l, _ := lineTo(t, nil, a, b)
 		var asked []string
-		require.NoError(t, l.use(t.Context(), func(_ context.Context, c host.Contract) error {
-			asked = append(asked, c.(*door).address)
+		require.NoError(t, l.Use(t.Context(), func(_ context.Context, c host.Contract) error {
+			asked = append(asked, c.(*Door).Address)
 			if c == host.Contract(a) {
 				return errBroken
 			}
@@ -74,10 +74,10 @@ func TestSlotLine(t *testing.T) {
 		b, _ := served("http://b")
 		c, _ := served("http://c")
 		l, _ := lineTo(t, func(error) error { return errors.New("start it again") }, a, b, c)
-		require.EqualError(t, l.use(t.Context(), func(context.Context, host.Contract) error {
+		require.EqualError(t, l.Use(t.Context(), func(context.Context, host.Contract) error {
 			return errBroken
 		}), "start it again")
-		require.NoError(t, l.use(t.Context(), func(context.Context, host.Contract) error { return nil }))
+		require.NoError(t, l.Use(t.Context(), func(context.Context, host.Contract) error { return nil }))
 	})
 
 	for name, test := range map[string]struct {
@@ -91,7 +91,7 @@ func TestSlotLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, closed := served(test.address)
 			l, searches := lineTo(t, func(error) error { return errors.New("not to be said") }, d)
-			require.Equal(t, test.err, l.use(t.Context(), func(context.Context, host.Contract) error {
+			require.Equal(t, test.err, l.Use(t.Context(), func(context.Context, host.Contract) error {
 				return test.err
 			}))
 			require.EqualValues(t, []int64{1, 0}, []int64{searches.Load(), closed.Load()})
@@ -101,22 +101,22 @@ func TestSlotLine(t *testing.T) {
 	t.Run("a search goes on when its caller's time is over", func(t *testing.T) {
 		d, _ := served("")
 		searching, found := make(chan struct{}), make(chan struct{})
-		l := newSlotLine(t.Context(), func(context.Context) (*door, error) {
+		l := NewSlotLine(t.Context(), func(context.Context) (*Door, error) {
 			close(searching)
 			<-found
 			return d, nil
 		}, nil)
-		defer l.close()
+		defer l.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-searching
 			cancel()
 		}()
-		_, err := l.get(ctx)
+		_, err := l.Get(ctx)
 		require.ErrorIs(t, err, &abi.Error{Code: abi.CodeUnavailable})
 		require.Equal(t, reasonOpening, abi.AsError(err).Reason)
 		close(found)
-		got, err := l.get(t.Context())
+		got, err := l.Get(t.Context())
 		require.NoError(t, err)
 		require.Same(t, d, got)
 	})
@@ -124,18 +124,18 @@ func TestSlotLine(t *testing.T) {
 	t.Run("a line that ends ends its search, and closes what that has found", func(t *testing.T) {
 		d, closed := served("")
 		searching := make(chan struct{})
-		l := newSlotLine(t.Context(), func(ctx context.Context) (*door, error) {
+		l := NewSlotLine(t.Context(), func(ctx context.Context) (*Door, error) {
 			close(searching)
 			<-ctx.Done()
 			return d, nil // just now
 		}, nil)
 		failed := make(chan error)
 		go func() {
-			_, err := l.get(context.Background())
+			_, err := l.Get(context.Background())
 			failed <- err
 		}()
 		<-searching
-		l.close()
+		l.Close()
 		require.EqualValues(t, 1, closed.Load())
 		require.Equal(t, "stopping", abi.AsError(<-failed).Reason)
 	})

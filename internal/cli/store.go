@@ -16,13 +16,13 @@ import (
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
-// pastFile is postgres.Options.Past in a data folder.
-const pastFile = "cluster.json"
+// PastFile is postgres.Options.Past in a data folder.
+const PastFile = "cluster.json"
 
-// postgresOptions are the options of the configured database, with the password that its secret has now.
-func (a *app) postgresOptions(c *config.Config) (postgres.Options, error) {
+// PostgresOptions are the options of the configured database, with the password that its secret has now.
+func (a *App) PostgresOptions(c *config.Config) (postgres.Options, error) {
 	p := c.Store.Postgres
-	o := postgres.Options{URL: p.URL, Schema: p.Schema, Version: a.version().Version}
+	o := postgres.Options{URL: p.URL, Schema: p.Schema, Version: a.Version().Version}
 	if name := p.Password.Secret; name != "" {
 		password, err := c.Secrets[name].Resolve()
 		if err != nil {
@@ -34,16 +34,16 @@ func (a *app) postgresOptions(c *config.Config) (postgres.Options, error) {
 }
 
 // openStore is host.Options.OpenStore for the configuration: nil for the file in the data folder.
-func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context, string) (state.Store, error) {
+func (a *App) openStore(c *config.Config, log hclog.Logger) func(context.Context, string) (state.Store, error) {
 	if c.Store.Postgres.URL == "" {
 		return nil
 	}
 	return func(ctx context.Context, dir string) (state.Store, error) {
-		o, err := a.postgresOptions(c)
+		o, err := a.PostgresOptions(c)
 		if err != nil {
 			return nil, err
 		}
-		o.Many, o.Past = true, filepath.Join(dir, pastFile)
+		o.Many, o.Past = true, filepath.Join(dir, PastFile)
 		if err := prepareDataFolder(dir); err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (a *app) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		if file := filepath.Join(dir, state.DataFile); exists(file) && log != nil {
+		if file := filepath.Join(dir, state.DataFile); Exists(file) && log != nil {
 			log.Warn("the data folder has a store of its own, which is not read: the database is", "file", file)
 		}
 		return store, nil
@@ -83,9 +83,4 @@ func answers(address string) bool {
 	}
 	_ = conn.Close()
 	return true
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

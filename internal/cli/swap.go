@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -14,33 +13,15 @@ import (
 	"github.com/memhost/memhost/internal/registry"
 )
 
-// swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how
-// it was read.
-func (a *app) swapper(slot *host.Slot, running *config.Config, options config.Options) server.Swapper {
-	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*abi.RunManifest, error) {
-		next, err := a.swapConfig(running, options, r)
-		if err != nil {
-			e := *abi.AsError(err)
-			e.Operation = "swap"
-			if e.Hint != "" {
-				e.Hint += "; "
-			}
-			e.Hint += "the slot serves on as before"
-			return nil, &e
-		}
-		return slot.Swap(ctx, next)
-	})
-}
-
-// swapConfig makes a provider's configuration from a request. Everything but provider, module and block is as in the
+// SwapConfig makes a provider's configuration from a request. Everything but provider, module and block is as in the
 // running configuration.
-func (a *app) swapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig,
+func (a *App) SwapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig,
 	error) {
 	name, word := r.Condition, config.WordCondition
 	if r.Backend != "" {
 		name, word = r.Backend, config.WordBackend
 	}
-	m, err := a.swapModule(running, name, r.Plugin)
+	m, err := a.SwapModule(running, name, r.Plugin)
 	if err != nil {
 		return host.ProviderConfig{}, err
 	}
@@ -49,11 +30,11 @@ func (a *app) swapConfig(running *config.Config, options config.Options, r serve
 	}
 	c := running
 	if len(r.Config) == 0 {
-		if c, err = reread(options, word, name); err != nil {
+		if c, err = Reread(options, word, name); err != nil {
 			return host.ProviderConfig{}, err
 		}
 	}
-	p := servedConfig(c, m)
+	p := ServedConfig(c, m)
 	p.Name, p.Word = name, word
 	if len(r.Config) > 0 {
 		p.Block = r.Config
@@ -63,8 +44,8 @@ func (a *app) swapConfig(running *config.Config, options config.Options, r serve
 
 // checkWord refuses a control that is called a backend, and the reverse. The host refuses a name that the module does
 // not serve.
-func checkWord(m *module, name, word string) error {
-	decl := m.serves(name)
+func checkWord(m *Module, name, word string) error {
+	decl := m.Serves(name)
 	if decl == nil {
 		return nil
 	}
@@ -79,8 +60,8 @@ func checkWord(m *module, name, word string) error {
 		"name it as " + want + ": " + name)
 }
 
-// reread reads the configuration as if it chose another provider, for that provider's block.
-func reread(o config.Options, word, name string) (*config.Config, error) {
+// Reread reads the configuration as if it chose another provider, for that provider's block.
+func Reread(o config.Options, word, name string) (*config.Config, error) {
 	o.Flags = maps.Clone(o.Flags)
 	if o.Flags == nil {
 		o.Flags = map[string]any{}
@@ -94,14 +75,14 @@ func reread(o config.Options, word, name string) (*config.Config, error) {
 	return config.Load(o)
 }
 
-// swapModule is findSwapped, and holds the module against modules.trust of the running configuration. Signatures are
+// SwapModule is findSwapped, and holds the module against modules.trust of the running configuration. Signatures are
 // those in the cache: a request must not make this process open connections.
-func (a *app) swapModule(running *config.Config, name, plugin string) (*module, error) {
+func (a *App) SwapModule(running *config.Config, name, plugin string) (*Module, error) {
 	m, err := a.findSwapped(running, name, plugin)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkTrust(running, m, true); err != nil {
+	if err := a.CheckTrust(running, m, true); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -109,50 +90,50 @@ func (a *app) swapModule(running *config.Config, name, plugin string) (*module, 
 
 // findSwapped finds the module of a swap: what the request names, else the built-in one that serves the provider, else
 // the running one.
-func (a *app) findSwapped(running *config.Config, name, plugin string) (*module, error) {
+func (a *App) findSwapped(running *config.Config, name, plugin string) (*Module, error) {
 	switch {
 	case plugin == "":
-	case isFile(plugin):
+	case IsFile(plugin):
 		return swapFile(plugin)
 	case registry.IsReference(plugin):
 		return a.swapCached(plugin)
 	default:
-		return a.openModule(plugin, false)
+		return a.OpenModule(plugin, false)
 	}
-	all := a.builtins()
-	if i := slices.IndexFunc(all, func(m *module) bool { return m.serves(name) != nil }); i >= 0 {
+	all := a.Builtins()
+	if i := slices.IndexFunc(all, func(m *Module) bool { return m.Serves(name) != nil }); i >= 0 {
 		return all[i], nil
 	}
 	if running.Memory.Plugin != "" {
-		if m, err := a.resolve(running); err == nil && m.serves(name) != nil {
+		if m, err := a.Resolve(running); err == nil && m.Serves(name) != nil {
 			return m, nil
 		}
 	}
-	return a.openModule(name, false) // which says what there is
+	return a.OpenModule(name, false) // which says what there is
 }
 
 // swapFile reads a module that a request names. The request may come from anybody who reaches the port, with other
 // rights than this process. So every file that cannot be used gets the same answer, whether it exists or not, and the
 // answer never repeats its content.
-func swapFile(path string) (*module, error) {
+func swapFile(path string) (*Module, error) {
 	if !filepath.IsAbs(path) {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			"plugin: want the name of a built-in module or the absolute path of a wasm file")
 	}
-	wasm, err := readFile(path, maxModuleFile)
+	wasm, err := ReadFile(path, MaxModuleFile)
 	if err != nil || !bytes.HasPrefix(wasm, []byte("\x00asm")) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: no wasm file that the slot can read is at that path")
 	}
-	info, err := host.Inspect(wasm, lookOnly(), engines()...)
+	info, err := host.Inspect(wasm, LookOnly(), Engines()...)
 	if err != nil {
 		return nil, err
 	}
-	return &module{name: info.Manifest.Name, source: path, wasm: wasm, info: info}, nil
+	return &Module{Name: info.Manifest.Name, Source: path, Wasm: wasm, Info: info}, nil
 }
 
 // swapCached finds a module that a request names by its digest. It has to be in the cache: a request must not make this
 // process open connections to addresses of its choice.
-func (a *app) swapCached(plugin string) (*module, error) {
+func (a *App) swapCached(plugin string) (*Module, error) {
 	r, err := registry.ParseReference(plugin)
 	if err != nil {
 		return nil, err
@@ -161,7 +142,7 @@ func (a *app) swapCached(plugin string) (*module, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "plugin: "+plugin+" has no digest").
 			WithHint("`memhost pull " + plugin + "` prints it: oci://...@sha256:...")
 	}
-	client, err := a.registryClient()
+	client, err := a.RegistryClient()
 	if err != nil {
 		return nil, err
 	}
@@ -170,5 +151,5 @@ func (a *app) swapCached(plugin string) (*module, error) {
 		return nil, abi.NewError(abi.CodeNotFound, "plugin: "+plugin+" is not in the slot's cache of modules").
 			WithHint("run `memhost pull " + plugin + "` on the slot's computer, as the user that it runs as")
 	}
-	return inspected(wasm, plugin)
+	return Inspected(wasm, plugin)
 }

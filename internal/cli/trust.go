@@ -14,23 +14,23 @@ import (
 
 // Bounds of the files of a key and of a trusted root, in bytes.
 const (
-	maxKeyFile  = 64 << 10
+	MaxKeyFile  = 64 << 10
 	maxRootFile = 1 << 20
 )
 
-// checkTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always
+// CheckTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always
 // pass, and all do where there is no line. With offline nothing but the cache is asked for signatures.
 //
 // Errors: denied, with the line that would let the module pass; those of the registry, where it is asked.
-func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
-	if len(c.Trust()) == 0 || m.source == sourceBuiltin {
+func (a *App) CheckTrust(c *config.Config, m *Module, offline bool) error {
+	if len(c.Trust()) == 0 || m.Source == SourceBuiltin {
 		return nil
 	}
 	var lines []config.Trust // those about its name
 	why := "no line of modules.trust names it"
-	name := moduleName(m.source)
+	name := moduleName(m.Source)
 	for _, t := range c.Trust() {
-		if t.SHA256 == m.info.SHA256 {
+		if t.SHA256 == m.Info.SHA256 {
 			return nil
 		}
 		switch {
@@ -44,7 +44,7 @@ func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
 	if len(lines) == 0 {
 		return notTrusted(m, why)
 	}
-	signers, err := signersOf(lines, c.Modules.SigstoreRoot)
+	signers, err := SignersOf(lines, c.Modules.SigstoreRoot)
 	if err != nil {
 		return err
 	}
@@ -52,12 +52,12 @@ func (a *app) checkTrust(c *config.Config, m *module, offline bool) error {
 }
 
 // checkSignatures looks for a signature by one of the signers, first in the cache.
-func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) error {
-	r, err := registry.ParseReference(m.source)
+func (a *App) checkSignatures(signers []trustedSigner, m *Module, offline bool) error {
+	r, err := registry.ParseReference(m.Source)
 	if err != nil {
 		return err
 	}
-	client, err := a.registryClient()
+	client, err := a.RegistryClient()
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) checkSignatures(signers []trustedSigner, m *module, offline bool) 
 		return nil
 	case offline:
 		e := abi.AsError(notTrusted(m, why+", as the slot's cache has it"))
-		return e.WithHint("`memhost pull " + m.source + "` fetches the signatures that it has now, as the user that the " +
+		return e.WithHint("`memhost pull " + m.Source + "` fetches the signatures that it has now, as the user that the " +
 			"slot runs as; " + e.Hint)
 	}
 	if found, err = client.Attached(context.Background(), r, signing.BundleType); err != nil {
@@ -86,8 +86,8 @@ type trustedSigner struct {
 	signing.Verifier
 }
 
-// signersOf reads the keys of lines, and the trusted root where a line names an identity.
-func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
+// SignersOf reads the keys of lines, and the trusted root where a line names an identity.
+func SignersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 	var signers []trustedSigner
 	var root *signing.Root
 	for _, t := range lines {
@@ -102,7 +102,7 @@ func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 			v = signing.Keyless{Root: root, Identity: signing.Identity{Name: t.Identity, Issuer: t.Issuer}}
 		}
 		if err != nil {
-			return nil, inFile(fmt.Sprintf("modules.trust: %q", t.Line), err)
+			return nil, InFile(fmt.Sprintf("modules.trust: %q", t.Line), err)
 		}
 		signers = append(signers, trustedSigner{t, v})
 	}
@@ -110,7 +110,7 @@ func signersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 }
 
 // signedByOne notes in the module the first signer who has signed it; else it says why there is none.
-func signedByOne(signers []trustedSigner, m *module, bundles [][]byte, digest string) (why string) {
+func signedByOne(signers []trustedSigner, m *Module, bundles [][]byte, digest string) (why string) {
 	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b []byte) bool { // a signed report is no signature
 		kind, _ := signing.Statement(b)
 		return kind != signing.Signature
@@ -120,14 +120,14 @@ func signedByOne(signers []trustedSigner, m *module, bundles [][]byte, digest st
 	}
 	var by []string
 	for _, b := range bundles {
-		by = append(by, inALine(signing.Signer(b)))
+		by = append(by, InALine(signing.Signer(b)))
 	}
 	why = "it is signed by " + strings.Join(by, " and ")
 	for _, s := range signers {
 		signer, wrong := signedBy(s, bundles, digest)
 		switch {
 		case signer != "":
-			m.signer = signer
+			m.Signer = signer
 			return ""
 		case wrong != nil:
 			why += fmt.Sprintf("; its signature by %s cannot be used: %v", s.name(), wrong)
@@ -162,10 +162,10 @@ func signedBy(s signing.Verifier, bundles [][]byte, digest string) (signer strin
 }
 
 // notTrusted refuses a module, and gives the line that would let it pass.
-func notTrusted(m *module, why string) error {
-	e := abi.NewError(abi.CodeDenied, m.source+": modules.trust does not let it serve: "+why)
-	line := "sha256:" + m.info.SHA256
-	if name := moduleName(m.source); name != "" {
+func notTrusted(m *Module, why string) error {
+	e := abi.NewError(abi.CodeDenied, m.Source+": modules.trust does not let it serve: "+why)
+	line := "sha256:" + m.Info.SHA256
+	if name := moduleName(m.Source); name != "" {
 		return e.WithHint(fmt.Sprintf("a line of modules.trust that would let it serve: %q with its signer's key, or %q "+
 			"for this module alone", name+" signed by KEY.pub", line))
 	}
@@ -182,25 +182,25 @@ func moduleName(source string) string {
 }
 
 func readKey(path string) (*signing.PublicKey, error) {
-	text, err := readFile(path, maxKeyFile)
+	text, err := ReadFile(path, MaxKeyFile)
 	if err != nil {
 		return nil, err
 	}
 	key, err := signing.ReadPublicKey(text)
 	if err != nil {
-		return nil, inFile(path, err)
+		return nil, InFile(path, err)
 	}
 	return key, nil
 }
 
 func readRoot(path string) (*signing.Root, error) {
-	text, err := readFile(path, maxRootFile)
+	text, err := ReadFile(path, maxRootFile)
 	if err != nil {
 		return nil, err
 	}
 	root, err := signing.ReadRoot(text)
 	if err != nil {
-		return nil, inFile(path, err)
+		return nil, InFile(path, err)
 	}
 	return root, nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// wrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: an unknown flag names
+// WrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: an unknown flag names
 // the nearest known one, and a wrong value says what is right.
-func wrapUsage(cmd *cobra.Command, err error) error {
+func WrapUsage(cmd *cobra.Command, err error) error {
 	var ready *abi.Error
-	var done *doneError
+	var done *DoneError
 	switch {
 	case errors.As(err, &ready):
 		return ready
@@ -26,7 +26,7 @@ func wrapUsage(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if !cmd.HasParent() {
-			if err := noSuchCommand(cmd, cmd.Flags().Args()); err != nil {
+			if err := NoSuchCommand(cmd, cmd.Flags().Args()); err != nil {
 				return err // which the flag belongs to
 			}
 		}
@@ -35,27 +35,27 @@ func wrapUsage(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		if wants := wantsOf(value.GetFlag()); wants != "" {
-			return usageError(fmt.Sprintf("--%s: found %s, want %s", value.GetFlag().Name, quote(value.GetValue()),
+			return UsageError(fmt.Sprintf("--%s: found %s, want %s", value.GetFlag().Name, Quote(value.GetValue()),
 				wants), hint)
 		}
 	}
 	text := err.Error()
 	if strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires at least ") {
 		_, takes, _ := strings.Cut(cmd.Use, " ")
-		return usageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes),
+		return UsageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes),
 			hint)
 	}
 	if strings.HasPrefix(text, "unknown command ") { // cobra's words for an argument where none is taken
-		return usageError(cmd.Name()+": "+argumentsFound(cmd.Flags().NArg())+"; it takes none", hint)
+		return UsageError(cmd.Name()+": "+argumentsFound(cmd.Flags().NArg())+"; it takes none", hint)
 	}
-	return usageError(text, hint)
+	return UsageError(text, hint)
 }
 
 func argumentsFound(n int) string {
 	if n == 0 {
 		return "an argument is missing"
 	}
-	return "found " + count(n, "argument")
+	return "found " + Count(n, "argument")
 }
 
 // unknownFlag names flags that are similar to an unknown one. One with a single dash usually needs two.
@@ -84,7 +84,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error 
 		}
 		hint = "did you mean --" + near + "? " + hint
 	}
-	return usageError("no flag is called "+written, hint)
+	return UsageError("no flag is called "+written, hint)
 }
 
 // wantsOf says what values a flag takes, "" if its own error says it.

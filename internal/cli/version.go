@@ -23,8 +23,8 @@ type versionInfo struct {
 	Wazero   string   `json:"wazero"`
 }
 
-// version reads what the Go toolchain recorded of this program.
-func (a *app) version() versionInfo {
+// Version reads what the Go toolchain recorded of this program.
+func (a *App) Version() versionInfo {
 	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		ABI: []string{abi.ABIMemhost}, Wazero: "unknown"}
 	info, ok := debug.ReadBuildInfo()
@@ -50,23 +50,23 @@ func (a *app) version() versionInfo {
 	return v
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show version, commit, Go, ABI and wazero", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := a.version()
-			if a.out.json {
-				return a.out.object(v)
+			v := a.Version()
+			if a.Out.JSON {
+				return a.Out.Object(v)
 			}
-			a.out.print("%s", a.versionText())
+			a.Out.Print("%s", a.versionText())
 			return nil
 		},
 	}
 }
 
 // versionText is what `memhost version` and --version print.
-func (a *app) versionText() string {
-	v := a.version()
+func (a *App) versionText() string {
+	v := a.Version()
 	commit := v.Commit
 	switch {
 	case commit == "":

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/text/plainjson"

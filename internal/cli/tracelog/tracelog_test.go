@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli/tracelog"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/internal/test/testguest"
-	"github.com/stretchr/testify/require"
 )
 
 var scope = abi.MemoryScope{RunID: "run", PersonaID: "persona"}

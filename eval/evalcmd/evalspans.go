@@ -1,0 +1,39 @@
+package evalcmd
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/configuration/config"
+)
+
+// evalSpans begins to send the spans of an evaluation, where a configuration that the command line names wants that. A
+// run is what its lab file says: of the configuration, nothing else counts.
+//
+// Errors: those of the configuration, and of SpansInto.
+func (a *commands) evalSpans(o *host.Options) (*cli.Spans, error) {
+	if a.Flags.Config == "" && len(a.Flags.Set) == 0 {
+		return nil, nil
+	}
+	from, err := a.ConfigOptions()
+	if err != nil {
+		return nil, err
+	}
+	from.NamedFileOnly = true
+	c, err := config.Load(from)
+	if err != nil {
+		return nil, err
+	}
+	return a.SpansInto(o, c, a.Logger(hclog.Warn))
+}
+
+// endEvalSpans closes them, and says how many came: nothing else of an evaluation would.
+func (a *commands) endEvalSpans(s *cli.Spans) {
+	if s == nil {
+		return
+	}
+	s.Close()
+	sent, lost := s.Counts()
+	a.Out.Note("spans: %d sent to %s; %d lost", sent, s.Tracer, lost)
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package cli
-
-import "os/exec"
-
-// apart makes a command outlive the process that starts it. Here that needs nothing.
-func apart(*exec.Cmd) {}

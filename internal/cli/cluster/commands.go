@@ -1,0 +1,17 @@
+// Package cluster has memhost cluster: hosts that share a database.
+package cluster
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/internal/cli"
+)
+
+// Commands is the command of hosts that share a database, memhost cluster.
+func Commands(k *cli.App) []*cobra.Command {
+	a := &commands{k}
+	return cli.InGroup(cli.GroupServe, a.clusterCommand())
+}
+
+// commands makes and runs the commands of this package.
+type commands struct{ *cli.App }

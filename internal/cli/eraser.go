@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/server"
+)
+
+// Eraser erases a person with a slot. running is the configuration that the slot was started with, options how it was
+// read: providers that served before are opened with the block that they had, and with the secrets of today.
+func (a *App) Eraser(slot *host.Slot, running *config.Config, options config.Options) func(context.Context,
+	*abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+	find := func(_ context.Context, kept *host.KeptProvider) (host.ProviderConfig, error) {
+		r := server.SwapRequest{Condition: kept.Name, Config: kept.Block}
+		if kept.Word == config.WordBackend {
+			r.Backend, r.Condition = kept.Name, ""
+		}
+		if kept.Source != SourceBuiltin {
+			r.Plugin = kept.Source
+		}
+		next, err := a.SwapConfig(running, options, r)
+		next.Profile = kept.Profile
+		return next, err
+	}
+	return func(ctx context.Context, r *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+		return slot.ErasePersona(ctx, r, find)
+	}
+}

@@ -1,0 +1,225 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
+)
+
+// recordTalks records what services exported and programs logged. Everything is read before anything is sent.
+func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []string) error {
+	switch {
+	case len(args) == 0:
+		return cli.UsageError("record --from: want files, folders or zip archives", "")
+	case f.session != "":
+		return cli.UsageError("--session: not with --from, where each talk is a session of its own", "")
+	case f.format != string(convert.FormatAuto):
+		return cli.UsageError("--format: not with --from, which says the form", "")
+	}
+	var o talks.Options
+	var err error
+	if o.Options, err = f.options(a); err != nil {
+		return err
+	}
+	if o.Zone, err = zoneOf(f.zone); err != nil {
+		return err
+	}
+	counts, bad, err := checkTalks(talks.Source(f.from), args, o, f.keepGoing)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.reportDryRun(counts, bad)
+	}
+	if !a.Out.JSON {
+		a.Out.Print("%s\n", talksText(counts))
+	}
+	soft, hard, stop := a.InTwoStages(ctx)
+	defer stop()
+	d, err := a.Connect(soft)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if o.Known, err = knownIDs(soft, d, f.Scope()); err != nil {
+		return err
+	}
+	reader, err := talks.Open(talks.Source(f.from), args, o)
+	if err != nil {
+		return err
+	}
+	r := &Recorder{Slot: d, Batch: BatchSize(hard, d), Retries: f.retries, keepGoing: f.keepGoing, Sleep: a.Sleep,
+		Out: a.Out, Progress: a.Out.Progress(counts.Events, "recording"), Sum: NewSummary()}
+	r.Sum.Talks = &counts
+	began := a.Now()
+	stopped := r.Run(soft, hard, reader)
+	r.Progress.Finish()
+	r.Sum.addKnown(reader.Counts())
+	r.Sum.Seconds = a.Now().Sub(began).Seconds()
+	r.Sum.Slot = d.Whose(hard)
+	return a.reportRecord(&r.Sum, stopped)
+}
+
+// zoneOf reads --zone; nil where it is not given.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
+		if t, err := time.Parse(layout, name); err == nil {
+			_, offset := t.Zone()
+			return time.FixedZone(name, offset), nil
+		}
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, cli.UsageError(fmt.Sprintf("--zone: %q is no zone", name), "want UTC, a name such as Europe/Paris, or +01:00")
+	}
+	return zone, nil
+}
+
+// knownIDs are the ids of the events that the slot has of a scope. A slot that cannot list them knows none.
+func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+	lists, ok := d.Contract.(interface {
+		ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	var ids []string
+	for q := (report.EventQuery{Scope: scope, Limit: report.MaxPage}); ; {
+		page, err := lists.ListEvents(ctx, q)
+		if err != nil {
+			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {
+				return nil, nil
+			}
+			return nil, err
+		}
+		for _, e := range page.Events {
+			ids = append(ids, e.EventID)
+		}
+		if page.Next == "" {
+			return talks.NewKnownIDs(ids), nil
+		}
+		q.After = page.Next
+	}
+}
+
+// checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.
+//
+// Errors: invalid_argument with the talks that cannot be read, unless they may be skipped.
+func checkTalks(source talks.Source, args []string, o talks.Options, keepGoing bool) (_ talks.Counts, bad []string,
+	err error) {
+	r, err := talks.Open(source, args, o)
+	if err != nil {
+		return talks.Counts{}, nil, err
+	}
+	defer func() { _ = r.Close() }()
+	hint := ""
+	for {
+		_, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			continue
+		}
+		var one *convert.LineError
+		if !errors.As(err, &one) {
+			return talks.Counts{}, nil, err
+		}
+		bad = append(bad, one.Err.Message)
+		if hint == "" {
+			hint = one.Err.Hint
+		}
+	}
+	if len(bad) > 0 && !keepGoing {
+		rest := "nothing was sent; leave out what cannot be read with --keep-going"
+		if hint != "" {
+			rest = hint + "\n        " + rest
+		}
+		return talks.Counts{}, nil, cli.UsageError(strings.Join(bad[:min(len(bad), maxBadLines)], "\n"), rest)
+	}
+	return r.Counts(), bad, nil
+}
+
+func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
+	if a.Out.JSON {
+		err := a.Out.Object(struct {
+			DryRun bool         `json:"dry_run"`
+			Talks  talks.Counts `json:"talks"`
+			Bad    int          `json:"cannot_be_read"`
+		}{true, counts, len(bad)})
+		if err != nil {
+			return err
+		}
+	} else {
+		a.Out.Print("%s\n", talksText(counts))
+		if len(bad) > 0 {
+			a.Out.Print("left out, since it cannot be read: %d\n", len(bad))
+		}
+		a.Out.Print("nothing was sent\n")
+	}
+	for _, why := range bad[:min(len(bad), maxBadLines)] {
+		a.Out.Note("  %s", cli.Printable(why))
+	}
+	if len(bad) > 0 {
+		return cli.Done(cli.ExitPartly)
+	}
+	return nil
+}
+
+// talksText says what was found, its period, and what is left out.
+func talksText(c talks.Counts) string {
+	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Talks, "talk"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
+		cli.Count(c.Messages, "message"))
+	if c.Events > 0 {
+		text += fmt.Sprintf(", %s to %s", c.First.UTC().Format(time.DateOnly), c.Last.UTC().Format(time.DateOnly))
+	}
+	if c.Attachments > 0 {
+		text += fmt.Sprintf("; %s named", cli.Count(c.Attachments, "attachment"))
+	}
+	var left []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{c.Credentials, "credential"}, {c.ToolCalls, "tool call"}, {c.ToolOutputs, "tool output"},
+		{c.Thoughts, "thought"}, {c.Instructions, "instruction"}, {c.Replaced, "replaced message"},
+		{c.SideTalks, "sub-agent message"}, {c.TakenBack, "prompt taken back"}, {c.Repeated, "repeated message"},
+		{c.Unfinished, "unfinished turn"}, {c.ProgramEntries, "program note"}, {c.CutOff, "last line cut off"},
+		{c.Empty, "empty talk"}} {
+		if part.n > 0 {
+			left = append(left, cli.Count(part.n, part.what))
+		}
+	}
+	if c.Others > 0 {
+		left = append(left, cli.Count(c.Others, "message")+" of other sessions or agents")
+	}
+	if c.AnswersToOthers > 0 {
+		left = append(left, cli.Count(c.AnswersToOthers, "answer")+" to them")
+	}
+	for _, of := range slices.Sorted(maps.Keys(c.Unknown)) {
+		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], cli.Printable(of)))
+	}
+	if len(left) > 0 {
+		text += "\nleft out: " + strings.Join(left, ", ")
+	}
+	if c.BadTimes > 0 {
+		text += fmt.Sprintf("\n%s could not be read: those of the messages before count", cli.Count(c.BadTimes, "time"))
+	}
+	for _, name := range c.Derived {
+		text += "\nleft out: " + cli.Printable(name) + " has facts that were drawn from talks, not talks"
+	}
+	return text
+}

@@ -1,0 +1,189 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
+)
+
+// recordSummary is the result of a recording. Every event of the input is in exactly one of the counts, unless the
+// recording stopped before it.
+type recordSummary struct {
+	Recorded   int `json:"recorded"`
+	Duplicates int `json:"duplicates"`
+	// NotRetained were accepted by a provider that keeps nothing, SkippedReadOnly were kept out by read-only mode.
+	NotRetained     int `json:"not_retained"`
+	SkippedReadOnly int `json:"skipped_read_only"`
+	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
+	Uncertain int `json:"uncertain"`
+	// Known are turns of talks that the slot has, but read differently: by another version, or by an agent's hook.
+	Known int `json:"known_read_differently,omitempty"`
+	// Forgotten were left out, since somebody had them forgotten.
+	Forgotten int `json:"forgotten,omitempty"`
+	Failed    int `json:"failed"`
+	// BadLines were left out.
+	BadLines int `json:"bad_lines"`
+	// Queued is how many of Recorded the backend has accepted but not worked off yet.
+	Queued int `json:"queued"`
+	// Attachments is how many parts of messages were left out.
+	Attachments int `json:"attachments_left_out"`
+	// LastLine is the last line with a known outcome. StoppedAt is the line that failed until all retries were used.
+	LastLine  int `json:"last_line"`
+	StoppedAt int `json:"stopped_at_line,omitempty"`
+	// Failures has details of at most maxListed.
+	Failures    []recordFailure `json:"failures"`
+	Warnings    map[string]int  `json:"warnings"`
+	Interrupted bool            `json:"interrupted"`
+	Seconds     float64         `json:"seconds"`
+	// Slot is where the events went: "mem0 at 127.0.0.1:7077", "mem0, opened here".
+	Slot  string     `json:"slot,omitempty"`
+	Error *abi.Error `json:"error,omitempty"`
+	// Talks is what was found in exports and logs, nil for other inputs.
+	Talks *talks.Counts `json:"talks,omitempty"`
+}
+
+// unit is what LastLine, StoppedAt and the lines of failures count.
+func (s *recordSummary) unit() string {
+	if s.Talks != nil {
+		return "talk"
+	}
+	return "line"
+}
+
+// at names the line in an error.
+func (s *recordSummary) at(e *abi.Error, line int) error {
+	at := *e
+	at.Message = fmt.Sprintf("%s %d: %s", s.unit(), line, e.Message)
+	return &at
+}
+
+// recordFailure is an event, or a whole line, that was not recorded.
+type recordFailure struct {
+	// File is "" where there is one input.
+	File    string     `json:"file,omitempty"`
+	Line    int        `json:"line"`
+	EventID string     `json:"event_id,omitempty"`
+	Error   *abi.Error `json:"error"`
+}
+
+// NewSummary makes an empty summary.
+func NewSummary() recordSummary {
+	return recordSummary{Failures: []recordFailure{}, Warnings: map[string]int{}}
+}
+
+// add counts a receipt.
+func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
+	s.LastLine = item.Line
+	s.Attachments += item.Attachments
+	switch {
+	case r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial:
+		s.Uncertain++
+	case r.Duplicate:
+		s.Duplicates++
+	case r.Status == abi.StatusNotRetained:
+		s.NotRetained++
+	case r.Status == abi.StatusSkippedReadOnly:
+		s.SkippedReadOnly++
+	default:
+		s.Recorded++
+		if r.Status != abi.StatusCommitted {
+			s.Queued++
+		}
+	}
+	for _, w := range r.Warnings {
+		code, _, _ := strings.Cut(w, ":")
+		if code == "duplicate_event" || code == "read_only" {
+			continue // counted above
+		}
+		s.Warnings[w]++
+	}
+}
+
+// addKnown counts the turns that the reader left out, since the slot has them under ids that were given before.
+func (s *recordSummary) addKnown(c talks.Counts) {
+	s.Known += c.ReadDifferently
+	s.Duplicates += c.Known - c.ReadDifferently
+	if s.Talks != nil {
+		s.Talks.Known, s.Talks.ReadDifferently = c.Known, c.ReadDifferently
+	}
+}
+
+func (s *recordSummary) fail(f recordFailure) {
+	if len(s.Failures) < maxListed {
+		s.Failures = append(s.Failures, f)
+	}
+}
+
+// ExitCode is that of the error that stopped the recording, or of the failures.
+func (s *recordSummary) ExitCode(stopped error) int {
+	there := s.Recorded + s.Duplicates + s.NotRetained + s.Known
+	switch {
+	case errors.Is(stopped, cli.ErrInterrupted):
+		return cli.ExitInterrupted
+	case stopped != nil:
+		return cli.ExitCode(stopped)
+	case s.Failed+s.BadLines > 0 && there > 0:
+		return cli.ExitPartly
+	case s.Failed+s.BadLines > 0 && len(s.Failures) > 0:
+		return cli.ExitCode(s.Failures[0].Error)
+	case s.SkippedReadOnly > 0 && there > 0:
+		return cli.ExitPartly
+	case s.SkippedReadOnly > 0:
+		return cli.ExitRefused
+	case s.Uncertain > 0:
+		return cli.ExitRetry
+	}
+	return cli.ExitOK
+}
+
+// Text is the summary in a line.
+func (s *recordSummary) Text() string {
+	parts := []string{"recorded " + cli.Count(s.Recorded, "event")}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{s.Queued, "%d of them queued in the backend"}, {s.Duplicates, "%d already there"},
+		{s.Known, "%d known, read differently before"},
+		{s.NotRetained, "%d not retained"}, {s.SkippedReadOnly, "%d skipped: read-only"},
+		{s.Uncertain, "%d uncertain: record them again"}, {s.Forgotten, "%d forgotten and left out"}, {s.Failed, "%d failed"},
+		{s.BadLines, "bad lines left out: %d"}, {s.Attachments, "attachments left out: %d"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf(p.what, p.n))
+		}
+	}
+	text := strings.Join(parts, ", ") + fmt.Sprintf(" (%.1f s)", s.Seconds)
+	if s.Slot != "" {
+		text += ": " + s.Slot
+	}
+	return text
+}
+
+// Details lists failures and warnings.
+func (s *recordSummary) Details(o *cli.Output) {
+	const most = 20
+	for i, f := range s.Failures {
+		if i == most {
+			o.Note("  ... and %d more; --json lists them", s.Failed+s.BadLines-most)
+			break
+		}
+		at := ""
+		if f.File != "" {
+			at = f.File + ": "
+		}
+		o.Note("  %s%s %d: %s: %s", at, s.unit(), f.Line, f.Error.Code, cli.Printable(cli.FirstLine(f.Error.Message)))
+	}
+	for i, w := range slices.Sorted(maps.Keys(s.Warnings)) {
+		if i == most {
+			o.Note("  ... and %d more kinds of warnings", len(s.Warnings)-most)
+			break
+		}
+		o.Note("  warning (%s): %s", cli.Count(s.Warnings[w], "time"), cli.Printable(w))
+	}
+}

@@ -1,0 +1,320 @@
+package moving
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/wholefile"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/convert"
+)
+
+const archiveExportHelp = `Writes archived events, one on each line: what memhost record and memhost archive import read. Each event is written once, also when it was recorded
+with several providers. Without a file it writes to standard output.
+
+With --recipient the file is encrypted for the holder of an age key (age1...; several may be given), see https://age-encryption.org.`
+
+func (a *commands) archiveExport() *cobra.Command {
+	var run, user string
+	var recipients []string
+	cmd := &cobra.Command{Use: "export [FILE|-]", Short: "Write archived events to a file",
+		Args: cobra.MaximumNArgs(1), Long: archiveExportHelp,
+		Example: "  memhost archive export all.jsonl\n  memhost archive export ann.age --user ann --recipient age1...",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, err := ageRecipients(recipients)
+			if err != nil {
+				return err
+			}
+			wanted := func(e *abi.MemoryEvent) bool {
+				return (run == "" || e.RunID == run) && (user == "" || e.UserID == user)
+			}
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				if len(args) == 0 || args[0] == "-" {
+					n, err := exportArchive(ctx, archive, a.Out.Stdout, keys, wanted)
+					if err == nil {
+						a.Out.Note("%s", cli.Count(n, "event"))
+						err = a.noteNoArchive(ctx, archive, n)
+					}
+					return err
+				}
+				n, err := exportArchiveTo(ctx, archive, args[0], keys, wanted)
+				if err != nil {
+					return err
+				}
+				if a.Out.JSON {
+					return a.Out.Object(map[string]int{"events": n})
+				}
+				a.Out.Print("%s written to %s\n", cli.Count(n, "event"), args[0])
+				return a.noteNoArchive(ctx, archive, n)
+			})
+		}}
+	cmd.Flags().Var((*cli.IDFlag)(&run), "run", "only events of this run")
+	cmd.Flags().Var((*cli.IDFlag)(&user), "user", "only events of this user")
+	cli.PersonaIsUser(cmd.Flags())
+	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt for this age key (age1...)")
+	return cmd
+}
+
+// noteNoArchive says why there was nothing to export, where that is because no archive is kept.
+func (a *commands) noteNoArchive(ctx context.Context, archive host.Archive, exported int) error {
+	if exported > 0 {
+		return nil
+	}
+	stats, err := archive.ArchiveStats(ctx)
+	if err == nil && !stats.On {
+		a.Out.Note("  %s", cli.FirstLine(archiveText(stats)))
+	}
+	return err
+}
+
+func ageRecipients(texts []string) ([]age.Recipient, error) {
+	var keys []age.Recipient
+	for _, text := range texts {
+		key, err := age.ParseX25519Recipient(text)
+		if err != nil {
+			return nil, cli.UsageError(fmt.Sprintf("--recipient: %q is not the public key of an age identity", text),
+				"want age1..., as age-keygen prints it")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// exportArchiveTo writes a file in one step: what was there before stays until all is written. Only its owner can read
+// it.
+func exportArchiveTo(ctx context.Context, archive host.Archive, path string, keys []age.Recipient,
+	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
+	var failed error
+	err = wholefile.Stream(path, 0o600, func(w io.Writer) error {
+		n, failed = exportArchive(ctx, archive, w, keys, wanted)
+		return failed
+	})
+	if err != nil && failed == nil {
+		err = writeError(path, err)
+	}
+	return n, err
+}
+
+func writeError(path string, err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("writing %s: %s", path, err), err).WithReason("write")
+}
+
+// exportArchive writes events as JSON lines, each once.
+func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys []age.Recipient,
+	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
+	sealed := io.WriteCloser(nopCloser{w})
+	if len(keys) > 0 {
+		if sealed, err = age.Encrypt(w, keys...); err != nil {
+			return 0, err
+		}
+	}
+	out := bufio.NewWriterSize(sealed, 1<<16)
+	written := map[string]bool{}
+	for request := new(abi.ArchiveRequest); ; {
+		page, err := archive.ArchivePage(ctx, request)
+		if err != nil {
+			return n, err
+		}
+		for i := range page.Events {
+			e := &page.Events[i]
+			id := outbox.Digest(e.RunID, e.UserID, e.AgentID, e.EventID)
+			if !wanted(e) || written[id] {
+				continue
+			}
+			written[id] = true
+			n++
+			if _, err := out.Write(append(abi.Marshal(e), '\n')); err != nil {
+				return n, writeError("the export", err)
+			}
+		}
+		if !page.More {
+			break
+		}
+		request.After = page.Last
+	}
+	if err := errors.Join(out.Flush(), sealed.Close()); err != nil {
+		return n, writeError("the export", err)
+	}
+	return n, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+// Close implements io.Closer.
+func (nopCloser) Close() error { return nil }
+
+const archiveImportHelp = `Adds the events of an export to the archive, those that it does not have. Memory is not touched: memhost record does that.
+
+The file is read through before anything is added. One that was encrypted needs --identity with the file of the age key. With - it is read from standard input.`
+
+func (a *commands) archiveImport() *cobra.Command {
+	var identity string
+	cmd := &cobra.Command{Use: "import FILE|-", Short: "Add the events of an export to the archive",
+		Args: cobra.ExactArgs(1), Long: archiveImportHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			identities, err := ageIdentities(identity)
+			if err != nil {
+				return err
+			}
+			path, done, err := a.spooled(args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			events := 0
+			err = readExport(path, identities, func(*abi.MemoryEvent) error { events++; return nil })
+			if err != nil {
+				return err
+			}
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+				sum := new(abi.ArchiveReceipt)
+				if events > 0 {
+					if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {
+						return err
+					}
+				}
+				if a.Out.JSON {
+					return a.Out.Value(sum)
+				}
+				a.Out.Print("%s added, %d already there\n", cli.Count(int(sum.Added), "event"), sum.Present)
+				return nil
+			})
+		}}
+	cmd.Flags().StringVar(&identity, "identity", "", "the file of the age key for which the export was encrypted")
+	return cmd
+}
+
+// spooled is a file to read twice: the one named, or what came on standard input.
+func (a *commands) spooled(name string) (path string, done func(), err error) {
+	if name != "-" {
+		return name, func() {}, nil
+	}
+	f, err := os.CreateTemp("", "memhost-import.*.tmp")
+	if err != nil {
+		return "", nil, writeError("a temporary file", err)
+	}
+	done = func() { _ = os.Remove(f.Name()) }
+	_, err = io.Copy(f, a.Stdin)
+	if err = errors.Join(err, f.Close()); err != nil {
+		done()
+		return "", nil, writeError("a temporary file", err)
+	}
+	return f.Name(), done, nil
+}
+
+func ageIdentities(path string) ([]age.Identity, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cli.UsageError("--identity: "+err.Error(), "")
+	}
+	defer func() { _ = f.Close() }()
+	identities, err := age.ParseIdentities(f)
+	if err != nil {
+		return nil, cli.UsageError("--identity: "+path+" is not the file of an age key", "age-keygen writes one")
+	}
+	return identities, nil
+}
+
+// importBytes bounds the events of one call.
+const importBytes, importEvents = 4 << 20, 500
+
+// addEvents gives the events of an export to add, in calls of a fair size.
+func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (*abi.ArchiveReceipt, error),
+	path string, identities []age.Identity, sum *abi.ArchiveReceipt) error {
+	batch, size := new(abi.EventBatch), 0
+	flush := func() error {
+		if len(batch.Events) == 0 {
+			return nil
+		}
+		receipt, err := add(ctx, batch)
+		if err != nil {
+			return err
+		}
+		sum.Added += receipt.Added
+		sum.Present += receipt.Present
+		batch, size = new(abi.EventBatch), 0
+		return nil
+	}
+	err := readExport(path, identities, func(e *abi.MemoryEvent) error {
+		n := len(abi.Marshal(e))
+		if len(batch.Events) == importEvents || size+n > importBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		batch.Events, size = append(batch.Events, *e), size+n
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// ageMark begins an encrypted file.
+const ageMark = "age-encryption.org/"
+
+// readExport visits the events of an export.
+//
+// Errors: invalid_argument for a file that is encrypted for another key, was cut off or edited, or has a line that is
+// not an event.
+func readExport(path string, identities []age.Identity, visit func(*abi.MemoryEvent) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return cli.UsageError(err.Error(), "")
+	}
+	defer func() { _ = f.Close() }()
+	var in io.Reader = bufio.NewReader(f)
+	mark, _ := in.(*bufio.Reader).Peek(len(ageMark))
+	switch encrypted := string(mark) == ageMark; {
+	case encrypted && len(identities) == 0:
+		return cli.UsageError(path+" is encrypted", "name the file of its key: --identity key.txt; nothing was added")
+	case encrypted:
+		if in, err = age.Decrypt(in, identities...); err != nil {
+			return cli.UsageError(path+" cannot be decrypted with this identity: "+cli.FirstLine(err.Error()),
+				"nothing was added")
+		}
+	}
+	lines := convert.NewLineReader(in, convert.DefaultMaxLine)
+	for {
+		line, number, err := lines.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return cli.UsageError(fmt.Sprintf("%s: line %d: the file was cut off or edited: %s", path, number, err),
+				"nothing of this call was added")
+		case len(line) == 0:
+			continue
+		}
+		event := new(abi.MemoryEvent)
+		if err = abi.UnmarshalStrict(line, event); err == nil {
+			err = event.Validate()
+		}
+		if err != nil {
+			return cli.UsageError(fmt.Sprintf("%s: line %d: %s", path, number, abi.AsError(err).Message),
+				"want events as memhost archive export writes them; conversations in other forms go to "+
+					"memhost record")
+		}
+		if err := visit(event); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package moving
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+func TestABackfillThatIsWatchedSaysWhyItWaits(t *testing.T) {
+	b := &abi.Backfill{State: abi.FollowerWaiting, Progress: abi.FollowerProgress{Done: 3, Events: 9, Open: 1}}
+	require.Equal(t, "waiting, 3 of 9 events", watchedText(b))
+	b.Progress.Error = abi.NewError(abi.CodeUnavailable, "archive: a segment is gone")
+	require.Contains(t, watchedText(b), "\narchive: a segment is gone")
+}

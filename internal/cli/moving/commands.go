@@ -1,0 +1,18 @@
+// Package moving has the commands that move to another provider (swap, backfill, shadow) and those of the
+// archive. A slot that serves uses its Backfiller.
+package moving
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/internal/cli"
+)
+
+// Commands are those that move to another provider, and those of the archive.
+func Commands(k *cli.App) []*cobra.Command {
+	a := &commands{k}
+	return cli.InGroup(cli.GroupUse, a.swapCommand(), a.backfillCommand(), a.shadowCommand(), a.archiveCommand())
+}
+
+// commands makes and runs the commands of this package.
+type commands struct{ *cli.App }

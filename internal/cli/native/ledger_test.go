@@ -1,0 +1,201 @@
+package native
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+)
+
+// ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" is none.
+func ledgerOf(t *testing.T, lines ...string) map[string]string {
+	t.Helper()
+	files, heads := map[string]string{"HEAD": "main\n"}, map[string]string{}
+	for i, line := range lines {
+		w := strings.SplitN(line, " ", 5)
+		require.Len(t, w, 5)
+		event := fmt.Sprintf("%016x", i*2654435761)
+		files["commits/"+w[0]+".json"] = fmt.Sprintf(`{"id":%q,"branch":%q,"events":[%q],"message":%q,"parent_id":%q,"merge_parent_id":%q,"timestamp":"2026-01-01T00:00:%02dZ"}`,
+			w[0], w[1], event, w[4], strings.Trim(w[2], "-"), strings.Trim(w[3], "-"), min(i, 59))
+		files["events/"+event+".json"] = fmt.Sprintf(`{"id":%q,"event_type":"add"}`, event)
+		heads[w[1]] = w[0]
+	}
+	var branches []string
+	for name, head := range heads {
+		branches = append(branches, fmt.Sprintf(`{"name":%q,"head":%q}`, name, head))
+	}
+	files["branches.json"] = `{"version":1,"branches":[` + strings.Join(branches, ",") + `]}`
+	return files
+}
+
+var merged = []string{"aa01 main - - Begin", "bb01 b aa01 - Say \"hello\" [to]\n{all} <of> you", "cc01 c aa01 - Third",
+	"aa02 main aa01 - Go on", "aa03 main aa02 bb01 Merge b into main"}
+
+func TestLedgerC24TheGraphCanBeRead(t *testing.T) {
+	l, err := readLedger(ledgerOf(t, merged...))
+	require.NoError(t, err)
+	text := l.mermaid()
+	line := regexp.MustCompile(`^  (branch|checkout) "[a-z]+"$|^  commit id: "[^"\[\]{}<>]+"$|^  merge "b" id: "aa03: Merge b into main"$`)
+	for i, s := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if i > 0 {
+			assert.Regexp(t, line, s)
+		}
+	}
+	assert.Equal(t, 4, strings.Count(text, "commit id"))
+	assert.Equal(t, 1, strings.Count(text, "  merge "))
+	assert.Equal(t, 2, strings.Count(text, "  branch "))
+}
+
+func TestAGitExportWritesWhatIsNewOnly(t *testing.T) {
+	const n = 300
+	lines := []string{"aaaa000000000000 main - - Commit 0"}
+	for i := 1; i < n; i++ {
+		id := func(i int) string { return fmt.Sprintf("%04x%012x", (i*40503+0xaaaa)&0xffff, i) }
+		lines = append(lines, fmt.Sprintf("%s main %s - Commit %d", id(i), id(i-1), i))
+	}
+	files, dir := fanOut(ledgerOf(t, lines...)), t.TempDir()
+	require.NoError(t, writeGit(dir, files))
+	r, err := git.PlainOpen(dir)
+	require.NoError(t, err)
+	objects := 0
+	all, err := r.Storer.IterEncodedObjects(plumbing.AnyObject)
+	require.NoError(t, err)
+	for {
+		if _, err := all.Next(); err != nil {
+			break
+		}
+		objects++
+	}
+	assert.Greater(t, objects, 3*n)
+	assert.LessOrEqual(t, objects, 8*n, "two blobs, two folders of each kind, a root and a commit")
+	head, err := r.Head()
+	require.NoError(t, err)
+	log, err := r.Log(&git.LogOptions{From: head.Hash()})
+	require.NoError(t, err)
+	commits := 0
+	require.NoError(t, log.ForEach(func(*object.Commit) error { commits++; return nil }))
+	assert.Equal(t, n, commits)
+	c, err := r.CommitObject(head.Hash())
+	require.NoError(t, err)
+	tree, err := c.Files()
+	require.NoError(t, err)
+	found := map[string]string{}
+	require.NoError(t, tree.ForEach(func(f *object.File) error {
+		text, err := f.Contents()
+		found[f.Name] = text
+		return err
+	}))
+	for path, text := range files {
+		if strings.Contains(path, "/") {
+			assert.Equal(t, text, found[path], path)
+		}
+	}
+}
+
+func TestAGitExportOfAMergeHasWhatBothSidesHave(t *testing.T) {
+	files, dir := fanOut(ledgerOf(t, merged...)), t.TempDir()
+	require.NoError(t, writeGit(dir, files))
+	r, err := git.PlainOpen(dir)
+	require.NoError(t, err)
+	head, err := r.Head()
+	require.NoError(t, err)
+	c, err := r.CommitObject(head.Hash())
+	require.NoError(t, err)
+	assert.Len(t, c.ParentHashes, 2)
+	for path := range files {
+		if strings.HasPrefix(path, "commits/") {
+			_, err := c.File(path)
+			assert.Equal(t, strings.Contains(path, "cc01"), err != nil, path)
+		}
+	}
+}
+
+func TestOneFileOfAllIsCanonicalAgain(t *testing.T) {
+	text, err := canonicalJSON([]byte("{ \"b\" : \"<&>\\u2028 \\\\u2028\",\n \"a\":0.10 }"))
+	require.NoError(t, err)
+	assert.Equal(t, "{\"a\":0.10,\"b\":\"<&>\u2028 \\\\u2028\"}\n", text)
+}
+
+func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
+	for conflicts, want := range map[string]bool{
+		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false,
+		`[{"severity":"blocking","settled":"ours"}]`:                                          false,
+		`[{"severity":"blocking","settled":"theirs"},{"severity":"blocking","settled":null}]`: true,
+	} {
+		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: map[string]abi.Raw{"conflicts": abi.Raw(conflicts)}}}
+		assert.Equal(t, want, leftOpen(r), conflicts)
+	}
+	assert.False(t, leftOpen(&abi.MutationReceipt{}))
+}
+
+func TestMarkdownOfMemoriesIsAList(t *testing.T) {
+	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"},
+		{Subject: "user", Predicate: "likes", Object: "tea"},
+		{Topic: "work", Subject: "user", Predicate: "uses", Object: "Go"}}}
+	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n",
+		f.markdown())
+}
+
+func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
+	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)),
+		"files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for path, text := range files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+			}
+			require.NoError(t, writeGit(dir, files))
+			r, err := git.PlainOpen(dir)
+			require.NoError(t, err)
+			staged, err := r.Storer.Index()
+			require.NoError(t, err)
+			require.NotEmpty(t, staged.Entries)
+			tree, err := r.Worktree()
+			require.NoError(t, err)
+			state, err := tree.Status()
+			require.NoError(t, err)
+			for path, s := range state {
+				assert.Equal(t, git.Untracked, s.Worktree, "%s: what is in the commit is neither changed nor deleted",
+					path)
+			}
+		})
+	}
+}
+
+func TestAGitExportRefusesWhatItCannotWrite(t *testing.T) {
+	version := `{"Author":"A <b>\n","Message":"m","Time":"2026-01-02T03:04:05Z","Tree":{}}`
+	outside := fanOut(ledgerOf(t, merged...))
+	outside["branches.json"] = strings.ReplaceAll(outside["branches.json"], `"name":"b"`, `"name":"../../config"`)
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no version":                 {map[string]string{"versions/log.jsonl": ""}, "it names no version"},
+		"no time":                    {map[string]string{"versions/log.jsonl": "{}"}, "cannot parse"},
+		"a branch in another folder": {outside, "cannot be named ../../config"},
+	} {
+		assert.ErrorContains(t, writeGit(t.TempDir(), c.files), c.want, name)
+	}
+	dir := t.TempDir()
+	require.NoError(t, writeGit(dir, map[string]string{"versions/log.jsonl": version}))
+	assert.ErrorIs(t, writeGit(dir, map[string]string{}), fs.ErrExist)
+	r, err := git.PlainOpen(dir)
+	require.NoError(t, err)
+	head, err := r.Head()
+	require.NoError(t, err)
+	c, err := r.CommitObject(head.Hash())
+	require.NoError(t, err)
+	assert.Equal(t, "A b", c.Author.Name, "a name does not end its line")
+}

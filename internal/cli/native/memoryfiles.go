@@ -1,0 +1,303 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/cli"
+)
+
+const exportHelp = `Writes a scope's memory as files that a person can read, by the provider's native query "files". FOLDER must be empty or not there.
+With --git FOLDER becomes a repository. Its commits and branches are the ledger's (ledger_memory; events and commits then stand in folders by the first two digits
+of their ids, so that a commit need not write the names of all), or the versions of what Dream edits (layered_memory); of a memory without versions it has one commit.`
+
+func (a *commands) exportCommand() *cobra.Command {
+	var f cli.ScopeFlags
+	var withGit bool
+	cmd := &cobra.Command{Use: "export FOLDER", Short: "Write a scope's memory as files", Long: exportHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
+				files, err := filesOf(ctx, d, f.Scope())
+				if err != nil {
+					return err
+				}
+				if err := a.addMemoryFile(ctx, d, f.Scope(), files); err != nil {
+					return err
+				}
+				if withGit {
+					files = fanOut(files)
+				}
+				if err := exportFolder(args[0], files, withGit); err != nil {
+					return err
+				}
+				a.Out.Print("%s\n", cli.Count(len(files), "file"))
+				return nil
+			})
+		}}
+	f.Add(cmd.Flags())
+	cmd.Flags().BoolVar(&withGit, "git", false, "make a repository whose commits are the versions")
+	return cmd
+}
+
+const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or, for rolling_summary and layered_memory, a workspace
+of Nanobot (its sessions as sessions/*.jsonl in it). The scope should be empty. Files that the provider does not take are named, .git among them.`
+
+func (a *commands) importCommand() *cobra.Command {
+	var f cli.ScopeFlags
+	cmd := &cobra.Command{Use: "import FOLDER", Short: "Take a folder of memory files into a scope",
+		Args: cobra.ExactArgs(1),
+		Long: importHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, left, err := readFolder(args[0])
+			if err != nil {
+				return err
+			}
+			for _, path := range left {
+				a.Out.Note("not taken in: %s", cli.Printable(path))
+			}
+			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
+				return a.importFiles(ctx, d, f.Scope(), files)
+			})
+		}}
+	f.Add(cmd.Flags())
+	return cmd
+}
+
+// withScope completes the scope and runs a verb at the slot.
+func (a *commands) withScope(ctx context.Context, f *cli.ScopeFlags, verb func(ctx context.Context, d *cli.Door) error) error {
+	if err := f.Complete(a.App); err != nil {
+		return err
+	}
+	return a.WithDoor(ctx, verb)
+}
+
+// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where
+// the next page begins. A path that comes again goes on there.
+func filesOf(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (map[string]string, error) {
+	files := map[string]string{}
+	params := map[string]abi.Raw{}
+	for {
+		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
+		if abi.CodeOf(err) == abi.CodeUnsupported {
+			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, " +
+				"layered_memory and ledger_memory do")
+		}
+		if err != nil {
+			return nil, err
+		}
+		var part map[string]string
+		if err := json.Unmarshal(page.Result, &part); err != nil {
+			return nil, abi.NewError(abi.CodeBackend, "files: "+err.Error())
+		}
+		for path, text := range part {
+			files[path] += text
+		}
+		if page.Trace == nil || len(page.Trace.Details["next"]) == 0 {
+			return files, nil
+		}
+		params["after"] = page.Trace.Details["next"]
+	}
+}
+
+// exportFolder writes a folder that exists whole or not at all: what a killed command leaves has another name, and is
+// not taken for a memory. An empty folder that exists is written into directly: it may be another file system.
+func exportFolder(dir string, files map[string]string, withGit bool) error {
+	write := func(to string) error {
+		if err := writeFolder(to, files); err != nil || !withGit {
+			return err
+		}
+		return writeGit(to, files)
+	}
+	found, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(found) > 0:
+		return cli.UsageError(dir+" is not empty", "name a folder that is not there")
+	case err == nil:
+		return write(dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return cli.FileError(dir, err)
+	}
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return cli.FileError(dir, err)
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".*.part")
+	if err != nil {
+		return cli.FileError(dir, err)
+	}
+	if err = write(part); err == nil {
+		err = os.Rename(part, dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(part)
+	}
+	return err
+}
+
+func writeFolder(dir string, files map[string]string) error {
+	root, err := os.OpenRoot(dir) // refuses a path that leaves the folder
+	if err != nil {
+		return cli.UsageError(err.Error(), "")
+	}
+	defer func() { _ = root.Close() }()
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if parent := filepath.Dir(filepath.FromSlash(path)); parent != "." {
+			if err := root.MkdirAll(parent, 0o700); err != nil {
+				return cli.UsageError(err.Error(), "")
+			}
+		}
+		if err := root.WriteFile(filepath.FromSlash(path), []byte(files[path]), 0o600); err != nil {
+			return cli.UsageError(err.Error(), "")
+		}
+	}
+	return nil
+}
+
+// readFolder reads the files of a folder. left are those that cannot be read: a repository, and everything that is not
+// a regular file.
+func readFolder(dir string) (files map[string]string, left []string, err error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if err != nil {
+			return nil, nil, cli.FileError(dir, err)
+		}
+		return nil, nil, cli.UsageError(dir+": is a file, want a folder of memory files",
+			"`memhost record FILE` takes conversations")
+	}
+	files = map[string]string{}
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.IsDir() && e.Name() == ".git":
+			left = append(left, filepath.ToSlash(name))
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		case !e.Type().IsRegular():
+			left = append(left, filepath.ToSlash(name))
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		files[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		return nil, nil, cli.UsageError(err.Error(), "")
+	}
+	if len(files) == 0 {
+		return nil, nil, cli.UsageError(dir+": has no files to take in", "`memhost export` writes such a folder")
+	}
+	return files, left, nil
+}
+
+// importBatch is roughly the size of the files in one call, in bytes.
+const importBatch = 2 << 20
+
+// importer passes files to import_files, in as many calls as needed.
+type importer struct {
+	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
+	batch   map[string]string
+	bytes   int
+	goesOn  bool // the batch's first file goes on where the last call ended
+	skipped []string
+}
+
+func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.MemoryScope, files map[string]string) error {
+	if isLedger(files) {
+		delete(files, ledgerMemoryFile)
+	}
+	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
+		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import",
+			Params: params})
+	}}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		text := files[path]
+		if !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text, "\uFFFD")
+			a.Out.Note("not UTF-8, what cannot be read became U+FFFD: %s", cli.Printable(path))
+		}
+		if err := i.add(path, text); err != nil {
+			return err
+		}
+	}
+	if err := i.flush(true); err != nil {
+		return err
+	}
+	for _, path := range i.skipped {
+		a.Out.Note("not taken in: %s", cli.Printable(path))
+	}
+	a.Out.Print("%s: %s\n", cli.Count(len(files)-len(i.skipped), "file"), d.Whose(ctx))
+	return nil
+}
+
+// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut
+// between characters.
+func (i *importer) add(path, text string) error {
+	if i.bytes > 0 && i.bytes+len(text) > importBatch {
+		if err := i.flush(false); err != nil {
+			return err
+		}
+	}
+	for goesOn := false; ; goesOn = true {
+		end := min(len(text), importBatch)
+		for end < len(text) && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		i.batch[path], i.bytes, i.goesOn = text[:end], i.bytes+end, i.goesOn || goesOn
+		if text = text[end:]; text == "" {
+			return nil
+		}
+		if err := i.flush(false); err != nil {
+			return err
+		}
+	}
+}
+
+func (i *importer) flush(done bool) error {
+	text, err := json.Marshal(i.batch)
+	if err != nil {
+		return err
+	}
+	params := map[string]abi.Raw{"files": text, "done": abi.Raw(strconv.FormatBool(done))}
+	if i.goesOn {
+		params["continues"] = abi.Raw("true")
+	}
+	r, err := i.send(params)
+	if err != nil {
+		return err
+	}
+	if r.Status == "skipped_read_only" {
+		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: nothing was taken in")
+	}
+	if r.Trace != nil && len(r.Trace.Details["skipped"]) > 0 {
+		var skipped []string
+		if err := json.Unmarshal(r.Trace.Details["skipped"], &skipped); err != nil {
+			return abi.NewError(abi.CodeBackend, "import_files: "+err.Error())
+		}
+		for _, path := range skipped {
+			if !slices.Contains(i.skipped, path) {
+				i.skipped = append(i.skipped, path)
+			}
+		}
+	}
+	i.batch, i.bytes, i.goesOn = map[string]string{}, 0, false
+	return nil
+}

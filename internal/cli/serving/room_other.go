@@ -1,0 +1,8 @@
+//go:build !unix
+
+package serving
+
+import "syscall"
+
+// fullDisk lists the errors of a system whose disk is full: on Windows ERROR_HANDLE_DISK_FULL and ERROR_DISK_FULL.
+func fullDisk() []syscall.Errno { return []syscall.Errno{39, 112} }

@@ -1,0 +1,150 @@
+package serving
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/report"
+	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/score"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// runsFolder is server.runs: a folder whose folders are evaluation runs, or a run itself. It is read anew each time.
+// Nothing outside of it is read, whatever a link in it names.
+type runsFolder string
+
+var _ server.Runs = runsFolder("")
+
+const (
+	// listedRuns is how many runs are listed.
+	listedRuns = 100
+	// runFileBytes bounds run.json and metrics.json of a run.
+	runFileBytes = 64 << 20
+)
+
+// List implements server.Runs.
+func (f runsFolder) List() (*wire.RunList, error) {
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, cli.FileError(string(f), err)
+	}
+	defer root.Close()
+	names, err := f.names(root)
+	if err != nil {
+		return nil, cli.FileError(string(f), err)
+	}
+	list := &wire.RunList{}
+	if len(names) > listedRuns {
+		list.LeftOut, names = int64(len(names)-listedRuns), names[:listedRuns]
+	}
+	for _, name := range names {
+		list.Runs = append(list.Runs, *describeRun(root, name))
+	}
+	slices.SortStableFunc(list.Runs, func(a, b wire.Run) int { return cmp.Compare(b.BegunAt, a.BegunAt) })
+	return list, nil
+}
+
+// names are the folders with a run.json, the one that was changed last first; "." where the folder is a run itself.
+func (f runsFolder) names(root *os.Root) ([]string, error) {
+	if _, err := root.Stat(rundir.File); err == nil {
+		return []string{"."}, nil
+	}
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	changed := map[string]int64{}
+	for _, e := range entries {
+		info, err := root.Stat(filepath.Join(e.Name(), rundir.File))
+		if err != nil {
+			continue
+		}
+		names = append(names, e.Name())
+		changed[e.Name()] = info.ModTime().UnixNano()
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(changed[b], changed[a]) })
+	return names, nil
+}
+
+// describeRun reads what a run says of itself. What cannot be read is its Problem.
+func describeRun(root *os.Root, name string) *wire.Run {
+	told := &wire.Run{Name: name}
+	var run rundir.Run
+	if err := readRunFile(root, filepath.Join(name, rundir.File), &run); err != nil {
+		told.Problem = err.Error()
+		return told
+	}
+	told.BegunAt = run.BegunAt
+	for _, c := range run.Cells {
+		if c != nil && !slices.Contains(told.Providers, c.Label) {
+			told.Providers = append(told.Providers, c.Label)
+		}
+	}
+	if info, err := root.Stat(filepath.Join(name, report.HTMLFile)); err == nil {
+		told.Report = info.Mode().IsRegular()
+	}
+	var m score.Metrics
+	switch err := readRunFile(root, filepath.Join(name, score.MetricsFile), &m); {
+	case errors.Is(err, fs.ErrNotExist):
+		told.Problem = "it was not scored yet: `memhost eval report` does"
+		return told
+	case err != nil:
+		told.Problem = err.Error()
+		return told
+	case m.Metrics != score.Version:
+		told.Problem = "metrics.json is of another version: `memhost eval report` makes it anew"
+		return told
+	}
+	told.Title, told.Complete, told.Probes = m.Run.Name, m.Run.Complete, int64(m.Run.Probes)
+	for _, v := range report.Verdicts(&m) {
+		told.Verdicts = append(told.Verdicts, wire.RunVerdict(v))
+	}
+	return told
+}
+
+func readRunFile(root *os.Root, name string, into any) error {
+	file, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, runFileBytes))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// Report implements server.Runs.
+func (f runsFolder) Report(name string) (io.ReadCloser, error) {
+	none := abi.NewError(abi.CodeNotFound, "there is no such report").WithReason("report").
+		WithHint("GET " + wire.PathRuns + " lists the runs; `memhost eval report` writes a run's report")
+	if name == "" || filepath.Base(name) != name {
+		return nil, none
+	}
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, cli.FileError(string(f), err)
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.Join(name, report.HTMLFile))
+	if err != nil {
+		return nil, none
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, none
+	}
+	return file, nil
+}

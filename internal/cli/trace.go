@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/cli/tracelog"
+	"github.com/memhost/memhost/internal/configuration/config"
+)
+
+// TraceInto opens the log of the run, if the configuration asks for one, and passes it to the host. Close the returned
+// log after the host; it may be nil.
+func TraceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.Log, error) {
+	if c.Trace.File == "" {
+		return nil, nil
+	}
+	l, err := tracelog.Open(tracelog.Options{File: c.Trace.File, MaxBytes: c.Trace.MaxBytes, Keep: int(c.Trace.Keep),
+		Content: c.Trace.Include == "content", Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	o.OnExchange, o.HealthWarnings = l.OnExchange, l.Warnings
+	return l, nil
+}

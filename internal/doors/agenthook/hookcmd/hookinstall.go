@@ -1,0 +1,210 @@
+package hookcmd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/agenthook"
+)
+
+const hookInstallHelp = `Writes memhost's hooks into the settings of an agent, claude-code or codex, and shows what changes in the file. The
+rest of the file keeps its order and its values. Installing again replaces the hooks; --undo takes them out, and with them
+nothing else.
+
+The file is that of the user (~/.claude/settings.json, ~/.codex/hooks.json; CLAUDE_CONFIG_DIR and CODEX_HOME count), with
+--project that of the folder (.claude/settings.local.json, .codex/hooks.json), or the one that --file names.
+
+--run, --user, --agent, --server, --data and --config become part of the hooks' command.
+
+Codex runs a new or changed hook only after you have trusted it: /hooks in Codex.`
+
+type hookInstallFlags struct {
+	cli.ScopeFlags
+	file                  string
+	project, undo, dryRun bool
+}
+
+func (a *commands) hookInstallCommand() *cobra.Command {
+	var f hookInstallFlags
+	cmd := &cobra.Command{Use: "install AGENT", Short: "Write the hooks into an agent's settings, or take them out",
+		Long: hookInstallHelp,
+		Args: cobra.ExactArgs(1), ValidArgs: []string{"claude-code", "codex"},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.hookInstall(cmd.Flags(), args[0], &f) }}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	f.Add(fs)
+	fs.Lookup("run").Usage = "run id; {project} stands for the repository that the agent works in (default: {project})"
+	fs.Lookup("user").Usage = "whose memory; {person} stands for the user of this computer (default: {person}); " +
+		"--persona means the same"
+	fs.BoolVar(&f.project, "project", false, "the settings of this folder, instead of the user's")
+	fs.StringVar(&f.file, "file", "", "another settings file")
+	fs.BoolVar(&f.undo, "undo", false, "take the hooks out")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "show the change, and write nothing")
+	return cmd
+}
+
+func (a *commands) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlags) error {
+	title := ""
+	for _, known := range hookAgents {
+		if known.name == agent {
+			title = known.title
+		}
+	}
+	if title == "" {
+		return cli.UsageError("no agent is called "+cli.Quote(agent), "claude-code or codex")
+	}
+	if err := agenthook.CheckPlaces(f.Scope()); err != nil {
+		return err
+	}
+	path, err := a.settingsFile(agent, f)
+	if err != nil {
+		return err
+	}
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cli.FileError(path, err)
+	}
+	command, err := a.hookLine(flags, agent)
+	if err != nil {
+		return err
+	}
+	var after []byte
+	if f.undo {
+		after, err = agenthook.Uninstall(before, command)
+	} else {
+		after, err = agenthook.Install(before, agent, command)
+	}
+	if err != nil {
+		return cli.InFile(path, err)
+	}
+	if f.undo && (len(before) == 0 || string(after) == "{}\n" && agent == "codex" && f.file == "") {
+		return a.hookUninstallFile(path, before, f.dryRun)
+	}
+	diff := agenthook.Diff(before, after)
+	if diff == "" {
+		a.Out.Note("%s: nothing to change", path)
+		return nil
+	}
+	a.Out.Note("%s:\n%s", path, strings.TrimSuffix(diff, "\n"))
+	if f.dryRun {
+		a.Out.Note("Nothing was written (--dry-run).")
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return cli.FileError(path, err)
+	}
+	if err := cli.ReplaceFile(path, after); err != nil {
+		return err
+	}
+	switch {
+	case f.undo:
+		a.Out.Note("Written. %s has no hooks of memhost any more.", title)
+	case agent == "codex":
+		a.Out.Note("Written. Trust the hooks in Codex (/hooks): until then it does not run them. `memhost hook " +
+			"install codex --undo` takes them out.")
+	default:
+		a.Out.Note("Written. It counts from %s's next session on. `memhost hook install %s --undo` takes it out.",
+			title, agent)
+	}
+	return nil
+}
+
+// hookUninstallFile ends an --undo that leaves nothing: a file that never was, or Codex' hooks.json with no hook in it.
+func (a *commands) hookUninstallFile(path string, before []byte, dryRun bool) error {
+	if len(before) == 0 {
+		a.Out.Note("%s: nothing to change", path)
+		return nil
+	}
+	a.Out.Note("%s has no other hooks, so the file goes.", path)
+	if dryRun {
+		a.Out.Note("Nothing was written (--dry-run).")
+		return nil
+	}
+	if err := os.Remove(path); err != nil {
+		return cli.FileError(path, err)
+	}
+	return nil
+}
+
+// settingsFile is the file of an agent's settings, behind symbolic links.
+func (a *commands) settingsFile(agent string, f *hookInstallFlags) (string, error) {
+	path := f.file
+	if path == "" {
+		folder, name, variable := ".claude", "settings.json", "CLAUDE_CONFIG_DIR"
+		if agent == "codex" {
+			folder, name, variable = ".codex", "hooks.json", "CODEX_HOME"
+		}
+		if f.project && agent == "claude-code" {
+			name = "settings.local.json"
+		}
+		if given := a.Getenv(variable); given != "" && !f.project {
+			folder = given
+		} else if !f.project {
+			home := a.Getenv("HOME")
+			if home == "" {
+				var err error
+				if home, err = os.UserHomeDir(); err != nil {
+					return "", cli.UsageError("the home folder is not known: "+err.Error(),
+						"--file names the settings file")
+				}
+			}
+			folder = filepath.Join(home, folder)
+		}
+		path = filepath.Join(folder, name)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, nil
+}
+
+// hookLine is the hooks' command, for a shell.
+func (a *commands) hookLine(flags *pflag.FlagSet, agent string) (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	words := []string{program, "hook", agent}
+	for _, name := range []string{"server", "data", "config", "run", "user", "agent"} {
+		flag := flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		value := flag.Value.String()
+		if name == "data" || name == "config" { // the agent starts its hooks in any folder
+			if value, err = filepath.Abs(value); err != nil {
+				return "", err
+			}
+		}
+		words = append(words, "--"+name, value)
+	}
+	for i, word := range words {
+		words[i] = shellWord(word)
+	}
+	return strings.Join(words, " "), nil
+}
+
+// shellWord quotes a word for a shell, where it has to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r == '/' || r == '.' || r == '-' || r == '_' || r == ':' || r == '=' || r == ',' || r >= '0' &&
+			r <= '9' || r >= 'a' && r <= 'z' ||
+			r >= 'A' && r <= 'Z'
+	}
+	if s != "" && !slices.ContainsFunc([]rune(s), func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
