@@ -131,6 +131,11 @@ func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 		"host/internal/tape"} {
 		assert.NotContains(t, rooms[room], "host/extism", room)
 	}
+	for feature := range rooms { // the kernel of the command line, which features use
+		if room := rooms["internal/cli"]; strings.HasPrefix(feature, "internal/cli/") || strings.HasSuffix(feature, "cmd") {
+			assert.NotContains(t, room, feature, "internal/cli")
+		}
+	}
 	for _, room := range []string{"cmd/memhost", "internal/cli", "internal/cli/serving", "internal/cli/memory",
 		"internal/doors", "host", "conformance", "eval"} {
 		for _, used := range []string{"internal/test", "internal/test/fakes", "internal/test/testguest", "internal/test/testenv", "tools"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/registry/registrycmd"
 )
 
-// features have the commands, in the order in which `memhost --help` lists them in each group.
+// features have the commands.
 var features = []cli.Feature{serving.Commands, demo.Commands, cluster.Commands, memory.Commands, moving.Commands,
 	native.Commands, hookcmd.Commands, runs.Commands, registrycmd.Commands, authoringcmd.Commands, evalcmd.Commands}
 

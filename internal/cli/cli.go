@@ -55,8 +55,7 @@ type System struct {
 // `memhost --help` lists it in.
 type Feature func(a *App) []*cobra.Command
 
-// Main runs the command line of this process, with the commands of these features, and returns its exit code. In each
-// group of `memhost --help` the features are in this order.
+// Main runs the command line of this process, with the commands of these features, and returns its exit code.
 func Main(features ...Feature) int {
 	return Run(context.Background(), System{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin,
 		Stdout: os.Stdout, Stderr: os.Stderr, Notify: notify,
