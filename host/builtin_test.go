@@ -179,7 +179,11 @@ func TestModelCallsFollowTheConfiguration(t *testing.T) {
 		{"memos", `{"url":"http://127.0.0.1:1","add_mode":"sync/fast"}`, nil},
 		{"honcho", `{"url":"http://127.0.0.1:1"}`, []int64{0}},
 	} {
-		wasm, ok := plugins.Find(c.provider)
+		module := c.provider
+		if module == "simple_rag" {
+			module = "mem0"
+		}
+		wasm, ok := plugins.Find(module)
 		require.True(t, ok, c.provider)
 		m, err := Inspect(wasm.Wasm, Limits{})
 		require.NoError(t, err)
