@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// speakers tells one event of two people who have names. Where the context shows what one of them said it names that
-// person, or receipt or trace warn that the speaker is lost.
+// speakers records one event with two named people. If the context shows what one of them said, it must name that
+// person, or the receipt or trace must warn speaker_lost.
 func (b *bench) speakers() outcome {
 	s, tell := b.scope("speakers", "p"), b.kit.target.Probe.Wordings[0]
 	people, facts := []string{b.kit.names.name(), b.kit.names.name()}, []string{b.kit.names.name(), b.kit.names.name()}

@@ -26,11 +26,10 @@ const (
 	warnEmpty     = "kept_nothing: the backend kept nothing of %d events; memhost readiness --retry sends them again"
 )
 
-// emptyMost is how many such events an answer lists.
+// emptyMost is the maximum number of empty events in one response.
 const emptyMost = 1000
 
-// retries reports whether an event that the ledger knows is sent again when it is recorded again, because nothing was
-// kept of it.
+// retries reports whether an empty event should be sent again when a caller records it again.
 func (p *Provider) retries(known *delivery.Entry) bool {
 	switch known.State {
 	case delivery.Again:
@@ -41,7 +40,7 @@ func (p *Provider) retries(known *delivery.Entry) bool {
 	return false
 }
 
-// listEmpty adds to an answer the events of which the backend kept nothing.
+// listEmpty adds the scope's empty events to a readiness response.
 func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) error {
 	ids, count, err := o.slot.host.ledger.EmptyIDs(ctx, o.state.Space(), emptyMost)
 	if err != nil || count == 0 {
@@ -59,11 +58,11 @@ func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) 
 	return nil
 }
 
-// retryEmpty notes for each event of a scope of which the backend kept nothing that it is to be sent again, and sends
-// those that the archive has.
+// retryEmpty marks all empty events of a scope for another attempt, then sends those that are in the archive. The others
+// are sent when a caller records them again; until then readiness lists them as failed.
 //
-// Errors: read_only where the scope is; those of the store and of the archive. An event that cannot be sent stays noted:
-// readiness lists it as failed, and it is sent when it is recorded again.
+// Errors: read_only if the scope is read-only; errors of the store and the archive. If sending fails, the event stays
+// marked.
 func (s *Slot) retryEmpty(ctx context.Context, scope abi.MemoryScope) error {
 	wanted, err := s.noteRetry(ctx, scope)
 	if err != nil || len(wanted) == 0 || !s.host.archive.On {
@@ -85,7 +84,7 @@ func (s *Slot) retryEmpty(ctx context.Context, scope abi.MemoryScope) error {
 	return nil
 }
 
-// noteRetry is the part of retryEmpty that changes the ledger. It returns the events' ids.
+// noteRetry marks the events in the ledger and returns their ids.
 func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map[string]bool, err error) {
 	ctx, o, err := s.begin(ctx, abi.OpReadiness)
 	if err != nil {

@@ -192,9 +192,9 @@ type ProviderConfig struct {
 	// NoLookup sends an event that the data folder does not know without a look into the backend first, in scopes that
 	// the backend had before the folder did.
 	NoLookup bool
-	// RetryEmpty is RetryOnce or RetryNever, the default: whether an event of which the backend kept nothing is sent
-	// again when it is recorded again. A second try can double what was kept of a part, and costs model calls that a
-	// comparison would not count alike.
+	// RetryEmpty is RetryOnce or RetryNever (the default). With RetryOnce an event for which the backend stored nothing
+	// is sent a second time when a caller records it again. A second attempt can duplicate what was partly stored, and
+	// it costs extra model calls, which would skew a comparison.
 	RetryEmpty string
 	// Scope is the scope that a swap makes ready before it serves. Nil: scopes are made ready at their first use.
 	Scope *abi.MemoryScope

@@ -366,7 +366,8 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 	return nil
 }
 
-// accept notes that the provider has an event, or may have it. One that is sent again is in the archive already.
+// accept records that the provider has, or may have, an event, so that it is archived. A retried event is already in the
+// archive.
 func (w *write) accept(one pendingWrite) {
 	if one.again == nil {
 		w.accepted = append(w.accepted, one.event)
