@@ -121,7 +121,7 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 		wg.Go(func() {
 			for done := 0; done < each; {
 				_, err := s.Commit(context.Background(), with(func(b *state.Batch) {
-					b.ExpectRecord("turns", scope, nil)
+					b.ExpectRecord("locks", scope, nil)
 					b.PutRecord("locks", scope, []byte("held"))
 				}))
 				if errors.Is(err, state.ErrConflict) {
@@ -138,7 +138,7 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 				inside["held"] = false
 				mu.Unlock()
 				_, err = s.Commit(context.Background(), with(func(b *state.Batch) {
-					b.ExpectRecord("turns", scope, []byte("held"))
+					b.ExpectRecord("locks", scope, []byte("held"))
 					b.DeleteRecord("locks", scope)
 				}))
 				assert.NoError(t, err)
