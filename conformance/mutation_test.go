@@ -17,7 +17,6 @@ import (
 // mutant makes one mistake in the name of a provider: it stands between the host and the guest. A new one is made for
 // each run.
 type mutant struct {
-	intercept host.GuestInterceptor
 	// made is set when the mistake has changed something.
 	made atomic.Bool
 }

@@ -34,9 +34,10 @@ type Door struct {
 const (
 	// AnswerWithin is how long a slot may take to answer the first call.
 	AnswerWithin = 2 * time.Second
-	// folderPause and FolderTries: how long to wait for a folder that another command uses for a moment.
-	folderPause = 100 * time.Millisecond
+	// FolderTries is how often a command tries to open a folder that another command uses for a moment.
 	FolderTries = 30
+	// folderPause is the pause between two tries.
+	folderPause = 100 * time.Millisecond
 	closeWithin = 10 * time.Second
 )
 

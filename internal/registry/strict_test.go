@@ -221,7 +221,7 @@ func TestTooMuchThatIsAttachedIsAnError(t *testing.T) {
 
 func TestABlobComesFromNoAddressOfThisMachineOrNetwork(t *testing.T) {
 	request := func(host string) *http.Request {
-		r, err := http.NewRequest("GET", "http://"+host+"/v2/mem/blobs/sha256:"+strings.Repeat("0", 64), nil)
+		r, err := http.NewRequest(http.MethodGet, "http://"+host+"/v2/mem/blobs/sha256:"+strings.Repeat("0", 64), nil)
 		require.NoError(t, err)
 		return r
 	}

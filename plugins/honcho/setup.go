@@ -47,7 +47,7 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		}
 	}
 	receipt.Existed = &existed
-	if b.settings.speakers == speakersPeers && !existed {
+	if b.speakers == speakersPeers && !existed {
 		err = b.Put(keySpeakers, []byte(speakersPeers), sdk.AnyVersion)
 	}
 	return receipt, err
@@ -82,7 +82,7 @@ func (b *backend) renamed(was string) error {
 func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err error) {
 	body := wire.Object{"id", b.workspace}
 	if b.fixed == "" {
-		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user, "mh_speakers", b.settings.speakers),
+		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user, "mh_speakers", b.speakers),
 			"configuration", b.workspaceConfiguration)
 	}
 	answer, err := b.send(request{route: "workspace", noWorkspace: true, body: body.JSON()})
@@ -103,7 +103,7 @@ func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err er
 			return true, b.renamed(was)
 		}
 		if wire.Text(wire.At(answer.body, "metadata", "mh_speakers")) == speakersPeers &&
-			b.settings.speakers == speakersPeers {
+			b.speakers == speakersPeers {
 			if err := b.Put(keySpeakers, []byte(speakersPeers), sdk.AnyVersion); err != nil {
 				return true, err
 			}

@@ -13,20 +13,22 @@ type Action string
 const (
 	// SkipTest answers skipped_read_only: the session is read-only by the configuration.
 	SkipTest Action = "skip"
-	// RefuseForgotten and RefuseContent answer a conflict.
+	// RefuseForgotten answers a conflict: the event was forgotten on request.
 	RefuseForgotten Action = "refuse"
-	RefuseContent   Action = "conflict"
+	// RefuseContent answers a conflict: the event is in the ledger with other content.
+	RefuseContent Action = "conflict"
 	// Repeat answers the first receipt with its present status.
 	Repeat Action = "repeat"
 	// Adopt notes in the ledger that the backend has the event, and answers like Repeat.
 	Adopt Action = "adopt"
 	// Settle asks the backend what has arrived of an earlier attempt, and then repeats, sends, or sends what is missing.
 	Settle Action = "settle"
-	// Send sends the event, SendMissing the parts of it that the backend lacks. SendWarned sends it with the warning that
-	// it may be stored twice.
-	Send        Action = "send"
+	// Send sends the event.
+	Send Action = "send"
+	// SendMissing sends the parts of the event that the backend lacks.
 	SendMissing Action = "send missing"
-	SendWarned  Action = "send, warn"
+	// SendWarned sends the event with the warning that it may be stored twice.
+	SendWarned Action = "send, warn"
 	// SendAgain sends once more an event of which the backend kept nothing.
 	SendAgain Action = "send again"
 	// OneByOne gives the write lock back and records the events of the batch one at a time.

@@ -59,17 +59,18 @@ func HashOf(e *abi.MemoryEvent) (Hash, error) {
 type State byte
 
 const (
-	// Sent: a native write was sent, and no receipt was stored since. The outcome is unknown.
+	// Sent means that a native write was sent, and no receipt was stored since. The outcome is unknown.
 	Sent State = 's'
-	// Received: the provider gave a receipt. The receipt itself may say uncertain or partial.
+	// Received means that the provider gave a receipt. The receipt itself may say uncertain or partial.
 	Received State = 'r'
-	// Lost and Failed: readiness proved that the event never arrived. If it is recorded again, it is sent again.
-	Lost   State = 'l'
+	// Lost means that readiness proved the event lost. If it is recorded again, it is sent again.
+	Lost State = 'l'
+	// Failed means that readiness proved that the backend failed on the event. If it is recorded again, it is sent again.
 	Failed State = 'f'
-	// Empty: the event arrived, and the backend kept nothing of it. Readiness lists it until the caller or the
+	// Empty means that the event arrived, and the backend kept nothing of it. Readiness lists it until the caller or the
 	// configuration decides.
 	Empty State = 'e'
-	// Again: the event was empty, and is to be sent again. If it is recorded again, it is sent.
+	// Again means that the event was empty, and is to be sent again. If it is recorded again, it is sent.
 	Again State = 'a'
 )
 
@@ -287,6 +288,7 @@ func (l *Ledger) DropAll(ctx context.Context, b *state.Batch, space state.Space)
 // Gap says why the ledger of a space may lack an event that was recorded.
 type Gap byte
 
+// The gaps that a ledger may have.
 const (
 	NoGap        Gap = 0
 	Swept        Gap = 1 // receipts older than the retention were removed

@@ -16,6 +16,7 @@ import (
 // lack it.
 type Outstanding byte
 
+// The reasons.
 const (
 	OutstandingQueued  Outstanding = 'q' // the backend has the event and works on it
 	OutstandingPending Outstanding = 'p' // the event may still arrive: pending, partial, uncertain, sent only

@@ -35,11 +35,11 @@ type Local chan struct{}
 type When int
 
 const (
-	// WithFirstCommit: to write. Before the first commit nothing is sent that changes the backend.
+	// WithFirstCommit is for writes. Before the first commit nothing is sent that changes the backend.
 	WithFirstCommit When = iota
-	// AtOnce: to write, in a commit of its own.
+	// AtOnce is for writes, in a separate commit.
 	AtOnce
-	// ToRead: in a commit of its own, by an operation that only keeps writes out.
+	// ToRead is for operations that only keep writes out, in a separate commit.
 	ToRead
 )
 
@@ -49,7 +49,7 @@ const (
 	LastCommit = true
 )
 
-// ErrBecameReadOnly: another host made the scope or the slot read-only before the operation had its lock.
+// ErrBecameReadOnly says that another host made the scope or the slot read-only before the operation had its lock.
 var ErrBecameReadOnly = errors.New("the slot or the scope became read-only")
 
 // Request is what a lock is asked for.
