@@ -262,6 +262,9 @@ func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLo
 		lines[2] != base64.StdEncoding.EncodeToString(proof.GetRootHash()) {
 		return nil, errors.New("its log entry: the checkpoint is of another tree")
 	}
+	if !strictSignatures(lines[3]) {
+		return nil, errors.New("its log entry: a signature of the checkpoint is no valid base64")
+	}
 	leaf := rfc6962.DefaultHasher.HashLeaf(e.GetCanonicalizedBody())
 	if merkle.VerifyInclusion(rfc6962.DefaultHasher, uint64(proof.GetLogIndex()), uint64(proof.GetTreeSize()), leaf,
 		proof.GetHashes(), proof.GetRootHash()) != nil {
@@ -288,6 +291,22 @@ func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLo
 		return nil, fmt.Errorf("its log entry is of kind %q, want %s or %s", kind, entryVersion1, entryVersion2)
 	}
 	return log, nil
+}
+
+// strictSignatures reports whether the signature lines of a checkpoint, "— name base64", are in the one valid encoding:
+// the library ignores the unused bits of the last character, so that an entry could be changed there.
+func strictSignatures(text string) bool {
+	for _, line := range strings.Split(text, "\n") {
+		signature, signed := strings.CutPrefix(line, "\u2014 ")
+		if !signed {
+			continue
+		}
+		_, encoded, _ := strings.Cut(signature, " ")
+		if _, err := base64.StdEncoding.Strict().DecodeString(encoded); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // treeID ends the name of a log of version 1 in its checkpoints.

@@ -23,7 +23,7 @@ function recordEvent(c: Call): string {
   for (let i = 0; i < messages.length && failure.length == 0; i++) {
     if (messages[i].get("role").text == "user" && messages[i].get("content").present) {
       const name = messages[i].get("name").text; // of several people, so that the context says who said it
-      append("notes", quote(fields((name.length > 0 ? name + ": " : "") + messages[i].get("content").text).join(" ")));
+      append("notes", quote(oneLine((name.length > 0 ? name + ": " : "") + messages[i].get("content").text)));
     }
   }
   return `{"event_id":${quote(c.body.get("event_id").text)},"status":"committed","native_ids":[],"native_ids_kind":"none","markers":[],` +
@@ -124,7 +124,23 @@ function lines(notes: string[]): string[] {
 function words(text: string): string[] { return split(text.toLowerCase(), (c: i32): bool => !isWord(c)); }
 
 /** A text's parts between blanks. */
-function fields(text: string): string[] { return split(text, isBlank); }
+/** A text with one blank between its words. An array of the words of a long text would take time that grows with its square. */
+function oneLine(text: string): string {
+  const out = new StaticArray<u16>(text.length);
+  let n = 0;
+  let gap = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (isBlank(c)) {
+      gap = n > 0;
+      continue;
+    }
+    if (gap) out[n++] = 0x20;
+    gap = false;
+    out[n++] = <u16>c;
+  }
+  return String.UTF16.decodeUnsafe(changetype<usize>(out), n << 1);
+}
 
 function split(text: string, ends: (c: i32) => bool): string[] {
   const parts: string[] = [];

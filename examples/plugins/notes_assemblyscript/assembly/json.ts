@@ -112,7 +112,7 @@ class Parser {
   /** A string, from behind its first quotation mark. */
   string(): string {
     let from = this.at;
-    let out = "";
+    const parts: string[] = []; // joined at the end: adding to one text copies it each time
     while (!this.bad) {
       if (this.at >= this.s.length) {
         this.bad = true;
@@ -125,11 +125,13 @@ class Parser {
         this.at++;
         continue;
       }
-      out += this.s.substring(from, this.at) + this.escape();
+      parts.push(this.s.substring(from, this.at));
+      parts.push(this.escape());
       from = this.at;
     }
     if (this.bad) return "";
-    return out + this.s.substring(from, this.at++);
+    parts.push(this.s.substring(from, this.at++));
+    return parts.join("");
   }
 
   /** What a backslash and the next characters stand for. */
@@ -191,21 +193,23 @@ function digits(s: string, at: i32): i32 {
 
 /** A JSON string. */
 export function quote(text: string): string {
-  let out = "\"";
+  const parts: string[] = ["\""]; // joined at the end: adding to one text copies it each time
   let from = 0;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
     if (c >= 0x20 && c != 0x22 && c != 0x5c) continue;
-    out += text.substring(from, i);
+    parts.push(text.substring(from, i));
     from = i + 1;
-    if (c == 0x22) out += "\\\"";
-    else if (c == 0x5c) out += "\\\\";
-    else if (c == 0x0a) out += "\\n";
-    else if (c == 0x0d) out += "\\r";
-    else if (c == 0x09) out += "\\t";
-    else out += "\\u00" + (c < 16 ? "0" : "") + c.toString(16);
+    if (c == 0x22) parts.push("\\\"");
+    else if (c == 0x5c) parts.push("\\\\");
+    else if (c == 0x0a) parts.push("\\n");
+    else if (c == 0x0d) parts.push("\\r");
+    else if (c == 0x09) parts.push("\\t");
+    else parts.push("\\u00" + (c < 16 ? "0" : "") + c.toString(16));
   }
-  return out + text.substring(from) + "\"";
+  parts.push(text.substring(from));
+  parts.push("\"");
+  return parts.join("");
 }
 
 /** A list of JSON strings. */
