@@ -222,6 +222,8 @@ func (b *bench) judge(d, plain *spoken) *outcome {
 	switch {
 	case d.err != nil && d.large && (code == abi.CodeTooLarge || code == abi.CodeBackend && abi.AsError(d.err).Native != nil):
 		return nil // too large for the backend, which says so
+	case code == abi.CodeBackend && abi.AsError(d.err).Native != nil && abi.AsError(d.err).NothingStored:
+		return nil // the backend refuses such turns, and the caller learns that nothing is stored
 	case d.err != nil:
 		o := refused(d.smallest()+": record_event", d.err)
 		return &o
