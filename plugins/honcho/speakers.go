@@ -41,7 +41,7 @@ type speaker struct{ peer, name string }
 // loadSpeakers reads how this scope tells people apart, and who has spoken. Peers are read also where the option was
 // changed later.
 func (b *backend) loadSpeakers() error {
-	b.telling = b.settings.speakers
+	b.telling = b.speakers
 	if b.Op == abi.OpHealth { // of no scope
 		return nil
 	}
