@@ -114,7 +114,7 @@ func checkSaid(b *bench) {
 	b.part("question", "a question in any alphabet, and a long one, is asked as it was put", b.questions)
 }
 
-// spoken is a turn of clause 16 with what became of it.
+// spoken is a turn of clause 16 and its result.
 type spoken struct {
 	saying
 	names []string
@@ -196,7 +196,7 @@ func holdsText(value any, text string) bool {
 	})
 }
 
-// sayAll records turns, each in a scope of its own.
+// sayAll records each turn in a separate scope.
 func (b *bench) sayAll(run string, list []saying, plain *spoken) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)

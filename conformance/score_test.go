@@ -35,7 +35,7 @@ const noTimes = "provenance by a range of time gives nothing here, and that is w
 // subject is a right provider to which mistakes are applied.
 type subject struct {
 	name string
-	// open gives the provider with a backend of its own. fault is one of the guest of testguest.
+	// open returns the provider with a new backend. fault is one of the guest of testguest.
 	open func(t *testing.T, fault string) Target
 	// faults: the provider has the faults of testguest.
 	faults bool

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// forgetBy checks each way to say what is to be forgotten, in a scope of its own.
+// forgetBy checks each selector of a forget request, in a separate scope.
 func (b *bench) forgetBy() {
 	for _, sel := range []struct {
 		name, words string

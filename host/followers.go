@@ -25,7 +25,7 @@ import (
 //	forgotten    the serving provider has forgotten something: followers forget it, too
 //	owns         whether a scope is a follower's
 //
-// The slot of a trial, or of a follower, has none (nil): then nothing is archived, and nobody follows.
+// The slot of a trial or of a follower has nil: nothing is archived, and it has no followers.
 type followers struct {
 	slot *Slot
 	all  atomic.Pointer[[]*follower]

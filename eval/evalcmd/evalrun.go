@@ -196,7 +196,7 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost
 	return costs, nil
 }
 
-// backendModelCalls says what a provider's backend asks of models of its own, a line for each declared kind.
+// backendModelCalls describes the model calls that a provider's backend makes itself, one line for each declared kind.
 func backendModelCalls(m *host.Module, c *host.ProviderConfig, cost *run.Cost) (lines []string, err error) {
 	if !hasBackend(m, c.Block) {
 		return nil, nil

@@ -20,7 +20,7 @@ type Cost struct {
 	NativeCalls int `json:"native_calls"`
 	// ModelCalls are the agent's, the simulator's and the judge's.
 	ModelCalls int `json:"model_calls"`
-	// BackendModelCalls is what the backend asks of models of its own, as the module's manifest declares it, a line for
+	// BackendModelCalls describes the model calls that the backend makes itself, as the manifest declares them, a line for
 	// each kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
 	BackendModelCalls []string `json:"backend_model_calls,omitempty"`
 }
