@@ -52,12 +52,22 @@ func fill(t *rapid.T, v reflect.Value, label string, omit bool) {
 			for range n {
 				elem := reflect.New(v.Type().Elem()).Elem()
 				fill(t, elem, label, false)
-				v.SetMapIndex(reflect.ValueOf(text().Draw(t, "key")), elem)
+				setNew(v, text().Draw(t, "key"), elem)
 			}
 		}
 	default:
 		t.Fatalf("no way to fill a %s", v.Type())
 	}
+}
+
+// setNew sets a key of a map, unless a key is there that differs only in case: the doors refuse such a pair.
+func setNew(m reflect.Value, key string, elem reflect.Value) {
+	for _, known := range m.MapKeys() {
+		if strings.EqualFold(known.String(), key) {
+			return
+		}
+	}
+	m.SetMapIndex(reflect.ValueOf(key), elem)
 }
 
 func fillStruct(t *rapid.T, v reflect.Value, label string) {
