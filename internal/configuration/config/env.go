@@ -178,7 +178,9 @@ func (r *envReader) contradict() bool {
 	return found
 }
 
-// refuseUnknown reports variables that name no key, except those that hold secrets of the configuration.
+// refuseUnknown reports variables that name no key but seem to be meant for one. Others with our prefix are none of this
+// command's business: they hold secrets that another command's configuration names, or are what Kubernetes makes up for
+// a Service called memhost.
 func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
 	secrets := map[string]bool{}
 	if all, ok := tree["secrets"].(map[string]any); ok {
@@ -191,8 +193,8 @@ func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
 	}
 	slices.Sort(r.unknown)
 	for _, name := range r.unknown {
-		if !secrets[name] {
-			p.add(Origin{Kind: KindEnv, Name: name}, nil, "%s", unknownEnv(name))
+		if text := unknownEnv(name); text != "" && !secrets[name] {
+			p.add(Origin{Kind: KindEnv, Name: name}, nil, "%s", text)
 		}
 	}
 	slices.Sort(r.whole)
@@ -221,6 +223,8 @@ func (r *envReader) example(path []string) string {
 	return envName(path)
 }
 
+// unknownEnv says what is wrong with a variable that names no key. It is empty for one that is not meant to name a key:
+// without two underscores, and unlike every name that there is.
 func unknownEnv(name string) string {
 	var known []string
 	for _, k := range keys() {
@@ -239,10 +243,21 @@ func unknownEnv(name string) string {
 		return "names no key of the configuration, did you mean " + envPrefix + near + "?"
 	}
 	last := name[max(strings.LastIndex(name, envLevel)+len(envLevel), len(envPrefix)):]
-	if near := nearElsewhere(strings.ToLower(last)); near != "" {
+	leveled := strings.Contains(strings.TrimPrefix(name, envPrefix), envLevel)
+	if near := nearElsewhere(strings.ToLower(last)); near != "" && (leveled || isTypo(last, near)) {
 		return "names no key of the configuration, did you mean " + envName(strings.Split(near, ".")) + "?"
 	}
+	if !leveled {
+		return ""
+	}
 	return "names no key of the configuration: unset it (two underscores separate levels: MEMHOST_SERVER__LISTEN)"
+}
+
+// isTypo reports whether word is so like the last step of a key's path that nothing else can be meant: LISEN for
+// server.listen, but neither PORT for limits.pool nor KEY for trace.keep.
+func isTypo(word, path string) bool {
+	last := strings.ToUpper(path[strings.LastIndex(path, ".")+1:])
+	return last != "SECRET" && word[0] == last[0] && word[len(word)-1] == last[len(last)-1]
 }
 
 // textValue reads a variable's or flag's text as the key takes it: texts as they are, lists as [a, b] or one element,

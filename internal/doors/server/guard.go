@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -65,6 +66,9 @@ func (g guard) check(r *http.Request) *abi.Error {
 		if e := checkHost(r); e != nil {
 			return e
 		}
+		if e := checkForwarded(r); e != nil {
+			return e
+		}
 	}
 	if e := checkOrigin(r); e != nil {
 		return e
@@ -90,6 +94,32 @@ func checkHost(r *http.Request) *abi.Error {
 	return abi.NewError(abi.CodeDenied, fmt.Sprintf("the Host header names %q, which is not this machine",
 		r.Host)).WithReason("host").
 		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN")
+}
+
+// forwardingHeaders are what proxies add to a request, beside every header that begins with X-Forwarded-.
+var forwardingHeaders = []string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Original-Host", "X-Cluster-Client-Ip",
+	"True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Envoy-External-Address"}
+
+// checkForwarded refuses a request that a proxy passes on. A proxy on this machine connects from loopback and usually
+// sends a loopback Host, so nothing else tells its callers from programs of this machine. HTTP/1.0 counts as forwarded:
+// nginx uses it when proxy_pass is configured without anything else, and then adds no header.
+func checkForwarded(r *http.Request) *abi.Error {
+	sign := ""
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forwardingHeaders, name) {
+			sign = "has the header " + name
+			break
+		}
+	}
+	if sign == "" && r.ProtoMajor == 1 && r.ProtoMinor == 0 {
+		sign = "is HTTP/1.0, as nginx sends by default"
+	}
+	if sign == "" {
+		return nil
+	}
+	return abi.NewError(abi.CodeDenied, "the request "+sign+": it came through a proxy, and without a token the slot "+
+		"serves only programs of this machine").WithReason("forwarded").
+		WithHint("set MEMHOST_TOKEN for the slot, for instance to the output of: openssl rand -hex 32")
 }
 
 // foreignPageHint is for a developer whose own page is refused.

@@ -49,6 +49,46 @@ func TestOnLoopbackTheHostMustBeLoopback(t *testing.T) {
 	}
 }
 
+// A proxy on this machine sends a loopback Host from a loopback address for callers from anywhere.
+func TestWithoutATokenAForwardedRequestIsRefused(t *testing.T) {
+	forwarded := map[string]string{"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Host": "mem.example.com",
+		"X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/memory", "x-forwarded-anything": "x", "X-Real-IP": "203.0.113.9",
+		"Forwarded": "for=203.0.113.9", "Via": "1.1 proxy", "CF-Connecting-IP": "203.0.113.9",
+		"True-Client-IP": "203.0.113.9", "X-Forwarded-Port": "443"}
+	closed, _ := newServer(t, untouchable(t))
+	open, _ := newServer(t, new(servertest.Slot), withToken("secret"))
+	for header, value := range forwarded {
+		for path, method := range map[string]string{wire.PathMode: "PUT", wire.PathHealth: "GET", wire.PathMetrics: "GET",
+			wire.PathReady: "GET", wire.PathDocs: "GET", "/": "GET", "/nothing": "GET"} {
+			w := ask(closed.Handler(), method, path, `{"read_only": true}`, header, value)
+			require.Equal(t, 403, w.Code, "%s %s", header, path)
+			e := problem(t, w)
+			require.Equal(t, "forwarded", e.Reason)
+			require.Contains(t, e.Message, http.CanonicalHeaderKey(header))
+			require.Contains(t, e.Hint, "MEMHOST_TOKEN")
+		}
+		require.Equal(t, 200, ask(open.Handler(), "GET", wire.PathMode, "", header, value, "Authorization",
+			"Bearer secret").Code, header)
+	}
+}
+
+// What nginx sends when proxy_pass is all that is configured: a loopback Host, HTTP/1.0, and no forwarding header.
+func TestWithoutATokenTheDefaultsOfNginxAreRefused(t *testing.T) {
+	for token, status := range map[string]int{"": 403, "secret": 200} {
+		s, _ := newServer(t, new(servertest.Slot), withToken(token))
+		r := httptest.NewRequest(http.MethodGet, wire.PathMode, nil)
+		r.Host, r.Proto, r.ProtoMinor = "127.0.0.1:7077", "HTTP/1.0", 0
+		r.Header.Set("Connection", "close")
+		r.Header.Set("Authorization", "Bearer secret")
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		require.Equal(t, status, w.Code)
+		if status == 403 {
+			require.Equal(t, "forwarded", problem(t, w).Reason)
+		}
+	}
+}
+
 func TestARebindingPageReachesNothing(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	for _, path := range []string{wire.PathMode, wire.PathLive, wire.PathReady, wire.PathMetrics, wire.PathOpenAPI,
