@@ -85,6 +85,9 @@ type Record struct {
 	// Again is how often the event was recorded again because its receipt was uncertain or partial. Status and Warnings
 	// are of the last receipt, LatencyMS and IO of the first.
 	Again int `json:"again,omitempty"`
+	// Failed is true where the event was given up after its last try: memory lacks it, and the cell went on. Error says
+	// why.
+	Failed bool `json:"failed,omitempty"`
 	// Native is how many native items the receipt names.
 	Native    int        `json:"native,omitempty"`
 	Warnings  []string   `json:"warnings,omitempty"`

@@ -109,9 +109,16 @@ func figureCell(f score.Figure, e score.Entry) cell {
 	if f.Value.Clusters > 1 {
 		c.Note = value(f.Value.Low, e.Unit) + " to " + value(f.Value.High, e.Unit)
 	}
+	if f.Failed > 0 {
+		c.Note += fmt.Sprintf(", %d failed and count as the worst", f.Failed)
+	}
 	if f.Missing > 0 {
 		c.Note += fmt.Sprintf(", %d missing", f.Missing)
 	}
+	if f.Bounds != nil {
+		c.Note += fmt.Sprintf(": between %s and %s", value(f.Bounds.Worst, e.Unit), value(f.Bounds.Best, e.Unit))
+	}
+	c.Note = strings.TrimPrefix(c.Note, ", ")
 	return c
 }
 

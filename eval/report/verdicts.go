@@ -109,9 +109,9 @@ func sentences(m *score.Metrics) []sentence {
 		s.Detail = fmt.Sprintf("difference %s [%s, %s], p %s after Holm, %d probes in %d clusters",
 			signed(c.Difference.Mean), signed(c.Difference.Low), signed(c.Difference.High),
 			number(c.Adjusted), c.Difference.N, c.Difference.Clusters)
-		if c.MissingA+c.MissingB > 0 {
-			s.Detail += fmt.Sprintf("; %d probes missing: between %s and %s", c.MissingA+c.MissingB, signed(c.Worst),
-				signed(c.Best))
+		if c.MissingA+c.MissingB+c.FailedA+c.FailedB > 0 {
+			s.Detail += fmt.Sprintf("; %d probes failed and count as wrong, %d missing: between %s and %s",
+				c.FailedA+c.FailedB, c.MissingA+c.MissingB, signed(c.Worst), signed(c.Best))
 		}
 		if c.Verdict == stats.NoDifference && c.Detectable != nil {
 			s.Detail += fmt.Sprintf("; a difference of %s would have been found with power 0.8", number(*c.Detectable))

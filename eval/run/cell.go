@@ -307,7 +307,9 @@ func (p *persona) probes() (map[int][]*pack.Probe, error) {
 	return list, nil
 }
 
-// record records one event, until the provider has it, refuses it for good, or the attempts are used up.
+// record records one event, until the provider has it, refuses it for good, or the attempts are used up. One that is
+// refused for good is a result like any other, and the cell goes on without it: scoring counts every probe that needs
+// it as the worst that the provider could have done. Where the backend is gone, the cell ends.
 func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	if p.done.events[e.EventID] {
 		return nil
@@ -344,12 +346,16 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 			return err
 		}
 	}
+	var ends error
+	if e := line.Record.Error; e != nil {
+		ends = p.lost(ctx, e)
+		line.Record.Failed = ends == nil
+	}
 	if err := p.journal.Write(line); err != nil {
 		return err
 	}
-	if line.Record.Error != nil {
-		// A memory that lacks an event is not the memory that the pack describes: the column is partial from here on.
-		return line.Record.Error
+	if ends != nil {
+		return ends
 	}
 	p.step("")
 	return nil

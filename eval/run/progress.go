@@ -18,7 +18,7 @@ type done struct {
 
 // personaDone is how far one persona is.
 type personaDone struct {
-	events   map[string]bool // recorded
+	events   map[string]bool // recorded, or given up
 	sessions map[int]*sessionDone
 	// last is the newest test session that was opened; 0 before the first.
 	last int
@@ -89,7 +89,7 @@ func (d *done) add(l *journal.Line) {
 	}
 	p := d.persona(l.PersonaID)
 	if l.Kind == journal.KindRecord {
-		if l.Record.Error == nil {
+		if l.Record.Error == nil || l.Record.Failed {
 			p.events[l.Record.EventID] = true
 			p.since++
 			p.native += l.Record.Native

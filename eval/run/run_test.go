@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -189,6 +190,63 @@ func told(t *testing.T, run string, c *rundir.Cell) []string {
 		list = append(list, string(text))
 	}
 	return list
+}
+
+// TestAPoisonousEventDoesNotHoldUpACell: an event that a provider refuses, and one that it fails on however often it is
+// tried, are given up and written down; everything else goes on, and a resumption does not try them again.
+func TestAPoisonousEventDoesNotHoldUpACell(t *testing.T) {
+	path, p := synthetic(t)
+	run := filepath.Join(t.TempDir(), "run")
+	tries := map[string]int{}
+	o := options(t, p)
+	wait := int64(1)
+	o.Host.InterceptGuest = func(e *abi.Envelope, enter host.EnterGuest) ([]byte, bool, error) {
+		var event abi.MemoryEvent
+		if e.Op != abi.OpRecordEvent || json.Unmarshal(e.Body, &event) != nil {
+			return enter(e)
+		}
+		switch {
+		case strings.HasSuffix(event.EventID, "-1-1"):
+			tries[event.EventID]++
+			return abi.Marshal(abi.NewError(abi.CodeInvalidArgument, "no such text")), true, nil
+		case strings.HasSuffix(event.EventID, "-2-1"):
+			tries[event.EventID]++
+			failed := abi.NewError(abi.CodeTimeout, "too slow")
+			failed.Retryable, failed.RetryAfterMS, failed.NothingStored = true, &wait, true
+			return abi.Marshal(failed), true, nil
+		}
+		return enter(e)
+	}
+	r, err := Begin(run, labOf(t, "providers: [full_history]\nbudgets: [0]"), path, p, o)
+	require.NoError(t, err)
+	require.NoError(t, Go(t.Context(), run, r, p, o))
+	assert.Equal(t, rundir.Complete, r.Cells[0].State)
+	failed, recorded := map[string]bool{}, 0
+	for _, l := range lines(t, run, r.Cells[0]) {
+		if l.Kind == journal.KindRecord {
+			assert.Equal(t, l.Record.Error != nil, l.Record.Failed, l.Record.EventID)
+			if l.Record.Failed {
+				failed[l.Record.EventID] = true
+			} else {
+				recorded++
+			}
+		}
+	}
+	assert.Equal(t, p.Manifest.Counts.Events, recorded+len(failed))
+	for id := range failed {
+		if strings.HasSuffix(id, "-1-1") {
+			assert.Equal(t, 1, tries[id], "refused for good: %s", id)
+		} else {
+			assert.Equal(t, 1+retries, tries[id], "%s", id)
+		}
+	}
+	assert.Len(t, failed, len(tries))
+	assert.NotEmpty(t, failed)
+
+	before := maps.Clone(tries)
+	r.Cells[0].State = rundir.Waiting // as after kill -9 at the very end
+	require.NoError(t, Go(t.Context(), run, r, p, o))
+	assert.Equal(t, before, tries)
 }
 
 func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {

@@ -23,6 +23,14 @@ func (m *metric) comparable() bool {
 	return m.Unit == "share" && m.Better != "" && m.Group != "stability" && m.Group != "derived"
 }
 
+// worst is the worst value of a probe: what a failure counts as. It is NaN where no value is worse than another.
+func (m *metric) worst() float64 {
+	if m.Unit != "share" || m.Better == "" || m.Group == "stability" {
+		return math.NaN()
+	}
+	return yes(m.Better == "less")
+}
+
 // ofRanking reports whether an order of events is all that it needs.
 func (m *metric) ofRanking() bool { return m.Group == "retrieval" && m.Attribution }
 

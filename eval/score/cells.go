@@ -24,7 +24,8 @@ type cell struct {
 	manifest *manifest
 	// readings are first reads, by budget and probe; nil where none was made.
 	readings  [][]*reading
-	recorded  []bool // by the number of the event
+	recorded  []bool                     // by the number of the event
+	failed    map[string]map[string]bool // events that were given up, by persona and id
 	closed    int
 	wall      Wall
 	readiness Readiness
@@ -75,8 +76,8 @@ type reader struct {
 // sealed one, and for a context that is not what its name says.
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
-		filter:   map[string]int{},
-		warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
+		filter: map[string]int{},
+		failed: map[string]map[string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
 		c.readings[i] = make([]*reading, len(r.probes))
@@ -184,6 +185,12 @@ func (w *walk) line(l *journal.Line) error {
 func (w *walk) record(personaID string, r *journal.Record) {
 	if r.Error != nil {
 		w.writeErrs[string(r.Error.Code)]++
+		if r.Failed {
+			if w.failed[personaID] == nil {
+				w.failed[personaID] = map[string]bool{}
+			}
+			w.failed[personaID][r.EventID] = true
+		}
 	} else {
 		w.noteRecorded(personaID, r.EventID)
 	}
@@ -252,7 +259,7 @@ func (w *walk) probed(l *journal.Line) error {
 		w.late[p.number] = true
 	}
 	if l.Probe.Error != nil {
-		w.readings[at][p.number] = &reading{err: string(l.Probe.Error.Code), pending: pending}
+		w.readings[at][p.number] = &reading{values: newValues(), err: string(l.Probe.Error.Code), pending: pending}
 		delete(w.last, l.PersonaID)
 		return nil
 	}
@@ -267,7 +274,7 @@ func (w *walk) probed(l *journal.Line) error {
 		}
 	}
 	read := w.measure(p, r)
-	read.pending, read.context = pending, l.Probe.ContextSHA256
+	read.pending, read.context, read.lacks = pending, l.Probe.ContextSHA256, p.needs(w.failed[l.PersonaID])
 	w.readings[at][p.number] = read
 	w.last[l.PersonaID] = &repeated{l.Probe.ProbeID, l.Probe.Budget, []map[string]bool{itemSet(l.Probe.Evidence)}}
 	w.count(p, l.Probe)

@@ -27,6 +27,7 @@ type answered struct {
 	score     *float64
 	unshown   bool // the provider does not say where items are shown
 	truncated bool
+	gaveUp    []string // events that could not be recorded, before this probe
 }
 
 // fabricate writes the folder of a run whose providers answer as said.
@@ -75,6 +76,10 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 						Readiness: &journal.Readiness{Purpose: "test_session", TimedOut: a.pending}}
 					if a.pending {
 						write(line)
+					}
+					for _, id := range a.gaveUp {
+						write(&journal.Line{Kind: journal.KindRecord, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+							Record: &journal.Record{EventID: id, Failed: true, Error: abi.NewError(abi.CodeInternal, "no")}})
 					}
 					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID,
 						Session: probe.AfterSession,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -109,7 +110,7 @@ func (s *scorer) selfTest() SelfTest {
 		}
 		t.Personas++
 		for _, p := range person.probes {
-			value, state := sample(c.replicates(at), p.number, true,
+			value, _, state := sample(c.replicates(at), p.number, true, math.NaN(),
 				func(r *reading) float64 { return r.values[number] })
 			if state != has {
 				continue
@@ -187,6 +188,9 @@ func (s *scorer) notes(m *Metrics) []string {
 		if c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 {
 			add("%s changed behind the read-only wall in %d test sessions; %d canaries were found later", c.Label,
 				c.Wall.Breached, c.Wall.CanariesFound)
+		}
+		if c.EventsFailed > 0 {
+			add("%s could not record %d events: what asks for one of them counts as the worst", c.Label, c.EventsFailed)
 		}
 		if c.Partial {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)

@@ -88,25 +88,27 @@ func (c *Comparison) agree(content stats.Verdict) {
 // pairs are the probes in a metric's denominator under a provider and the reference.
 func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
 	m := &metrics[number]
-	value := func(of *column, replicates [][]*reading, p *probe) *float64 {
+	value := func(of *column, replicates [][]*reading, p *probe) (*float64, float64) {
 		if m.Attribution && of.unattributed() {
-			return nil
+			return nil, 0
 		}
-		v, state := sample(replicates, p.number, false, func(r *reading) float64 { return r.values[number] })
+		v, failed, state := sample(replicates, p.number, false, m.worst(), func(r *reading) float64 { return r.values[number] })
 		if state != has || math.IsNaN(v) {
-			return nil
+			return nil, 0
 		}
 		if m.Better == "less" {
 			v = 1 - v
 		}
-		return &v
+		return &v, failed
 	}
 	var list []stats.Pair
 	a, b := other.replicates(at), c.reference.replicates(at)
 	for _, p := range c.probes {
 		if m.applies(p) {
-			list = append(list, stats.Pair{Cluster: p.persona.cluster, A: value(other, a, p),
-				B: value(c.reference, b, p)})
+			pair := stats.Pair{Cluster: p.persona.cluster}
+			pair.A, pair.FailedA = value(other, a, p)
+			pair.B, pair.FailedB = value(c.reference, b, p)
+			list = append(list, pair)
 		}
 	}
 	return list

@@ -53,20 +53,28 @@ type state int
 
 const (
 	has       state = iota
-	missing         // no replicate answered: an error, or never asked
+	missing         // no replicate was asked; or all failed, and the metric has no worst value
 	undefined       // it was answered, and the metric has no value there
 	left            // the probe does not belong in the slice
 )
 
-// sample averages something of a probe over the replicates that answered. An error is never a value.
-func sample(replicates [][]*reading, probe int, withoutPending bool, of func(*reading) float64) (float64, state) {
-	total, n, answered, pending := 0.0, 0, 0, 0
+// sample averages something of a probe over the replicates that were asked. A failure counts as the worst value, so that
+// failing never pays; failed is the share of the replicates that failed. Where there is no worst value (NaN), a failure
+// is no value.
+func sample(replicates [][]*reading, probe int, withoutPending bool, worst float64,
+	of func(*reading) float64) (value, failed float64, s state) {
+	total, n, failures, answered, pending := 0.0, 0, 0, 0, 0
 	for _, readings := range replicates {
 		switch r := readings[probe]; {
 		case r == nil:
 		case withoutPending && r.pending:
 			pending++
-		case r.err != "":
+		case r.err != "" || r.lacks && !math.IsNaN(worst):
+			if !math.IsNaN(worst) {
+				total += worst
+				n++
+				failures++
+			}
 		default:
 			answered++
 			if v := of(r); !math.IsNaN(v) {
@@ -77,13 +85,13 @@ func sample(replicates [][]*reading, probe int, withoutPending bool, of func(*re
 	}
 	switch {
 	case n > 0:
-		return total / float64(n), has
+		return total / float64(n), float64(failures) / float64(n), has
 	case answered > 0:
-		return 0, undefined
+		return 0, 0, undefined
 	case pending > 0:
-		return 0, left
+		return 0, 0, left
 	}
-	return 0, missing
+	return 0, 0, missing
 }
 
 // slice is a part of the probes.
@@ -170,12 +178,13 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 	var f Figure
 	var samples []stats.Sample
 	applying, chance, unknown := 0, 0.0, 0
+	total, gain := 0.0, 0.0 // of all values, and what it would gain if what failed had been right
 	replicates := c.replicates(at)
 	for _, p := range s.probes {
 		if !m.applies(p) {
 			continue
 		}
-		value, state := sample(replicates, p.number, s.withoutPending,
+		value, failed, state := sample(replicates, p.number, s.withoutPending, m.worst(),
 			func(r *reading) float64 { return r.values[number] })
 		if state == left {
 			continue
@@ -187,6 +196,11 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 		switch state {
 		case has:
 			samples = append(samples, stats.Sample{Cluster: p.persona.cluster, Value: value})
+			if failed > 0 {
+				f.Failed++
+				gain += failed
+			}
+			total += value
 		case missing:
 			f.Missing++
 		case undefined:
@@ -215,6 +229,11 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 	default:
 		i := stats.MeanInterval(samples, c.random(budget, s, m.Name))
 		f.Value = &i
+		if worst := m.worst(); f.Failed+f.Missing > 0 && !math.IsNaN(worst) {
+			n, best := float64(len(samples)+f.Missing), 1-worst
+			f.Bounds = &Bounds{Worst: (total + worst*float64(f.Missing)) / n,
+				Best: (total + (best-worst)*gain + best*float64(f.Missing)) / n}
+		}
 	}
 	return f
 }
@@ -257,7 +276,7 @@ func (c *column) auroc(at int, budget int64) Figure {
 	numbers := map[string]int{}
 	replicates := c.replicates(at)
 	for _, p := range c.probes {
-		score, state := sample(replicates, p.number, false, func(r *reading) float64 { return r.top })
+		score, _, state := sample(replicates, p.number, false, math.NaN(), func(r *reading) float64 { return r.top })
 		switch {
 		case state == missing:
 			f.Missing++

@@ -23,7 +23,9 @@ type retrieval struct {
 type reading struct {
 	values values
 	// err is the class of the error; an error has no values.
-	err     string
+	err string
+	// lacks: memory lacks an event that the probe is about, since recording it failed.
+	lacks   bool
 	pending bool
 	// top is the provider's top score: NaN where it gives none, -Inf where nothing was found.
 	top     float64

@@ -155,7 +155,9 @@ type Column struct {
 	Ages       []AgeCurve `json:"ages"`        // by budget
 	FanOut     FanOut     `json:"fan_out"`
 	WriteErrs  []Count    `json:"write_errors"` // by class
-	Warnings   []Count    `json:"warnings"`     // of retrievals, by code
+	// EventsFailed counts events that were given up, over all replicates: memory lacks them.
+	EventsFailed int     `json:"events_failed,omitempty"`
+	Warnings     []Count `json:"warnings"` // of retrievals, by code
 	// Agent counts what an agent answered; nil where none did.
 	Agent  *Answers    `json:"agent,omitempty"`
 	Smokes []SmokeLine `json:"smokes"`
@@ -304,10 +306,21 @@ type Figure struct {
 	Value *stats.Interval `json:"value"`
 	// Reason says why there is no value, such as "the pack has no stale values".
 	Reason string `json:"reason,omitempty"`
-	// Missing counts probes that belong in the denominator and have no value: an error, or never asked.
+	// Missing counts probes that belong in the denominator and have no value: they were never asked.
 	Missing int `json:"missing,omitempty"`
+	// Failed counts probes whose retrieval failed, or whose event could not be recorded: they count as the worst value, so
+	// that failing never pays.
+	Failed int `json:"failed,omitempty"`
+	// Bounds are the means with everything that is missing or failed at its worst and at its best; nil where nothing is.
+	Bounds *Bounds `json:"bounds,omitempty"`
 	// Chance is what drawing at random would give (session.* only).
 	Chance *float64 `json:"chance,omitempty"`
+}
+
+// Bounds are the two means that a figure lies between, whatever the missing and failed probes would have been.
+type Bounds struct {
+	Worst float64 `json:"worst"`
+	Best  float64 `json:"best"`
 }
 
 // Slice is a part of the probes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -141,7 +142,7 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 	assert.Contains(t, strings.Join(m.Notes, "\n"), "tells showed text of another cluster in 1 of 4 clusters")
 }
 
-func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
+func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
 	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, "+
 		"budget: 500, reference: empty}")
@@ -160,8 +161,13 @@ func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
 	assert.InDelta(t, 1, mean(t, m, "whole", 500, "answer_shown"), 1e-12)
 	assert.Zero(t, whole.Budgets[0].Overall["answer_shown"].Missing)
 
-	assert.InDelta(t, 1, mean(t, m, "failing", 500, "answer_shown"), 1e-12, "over those that were answered")
-	assert.Equal(t, 32, failing.Budgets[0].Overall["answer_shown"].Missing)
+	f := failing.Budgets[0].Overall["answer_shown"]
+	assert.Equal(t, 32, f.Failed)
+	assert.Zero(t, f.Missing)
+	assert.InDelta(t, float64(f.Value.N-32)/float64(f.Value.N), f.Value.Mean, 1e-12, "a failure counts as the worst")
+	assert.InDelta(t, f.Value.Mean, f.Bounds.Worst, 1e-12)
+	assert.InDelta(t, 1, f.Bounds.Best, 1e-12)
+	assert.Nil(t, whole.Budgets[0].Overall["answer_shown"].Bounds)
 	assert.Equal(t, []Count{{"unavailable", 32}}, failing.Budgets[0].Errors)
 	assert.False(t, failing.Partial)
 
@@ -179,8 +185,55 @@ func TestAnErrorIsNeitherEmptyNorWrong(t *testing.T) {
 	}
 	assert.Equal(t, stats.Better, verdicts["whole"].Verdict)
 	assert.Equal(t, stats.Better, verdicts["failing"].Verdict, "a third that is wrong at worst does not turn it")
-	assert.Equal(t, 32, verdicts["failing"].MissingA)
+	assert.Equal(t, 32, verdicts["failing"].FailedA)
+	assert.Zero(t, verdicts["failing"].MissingA)
 	assert.NotEqual(t, stats.Better, verdicts["broken"].Verdict, "two clusters of eight answered")
+}
+
+// TestFailingNeverPays: whatever a provider refuses to record or to answer, its figures are not better for it.
+func TestFailingNeverPays(t *testing.T) {
+	_, p := synthetic(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
+	l := labOf(t, "providers: [honest, unread, unwritten, stale_unwritten]\nbudgets: [500]")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		a := perfect(label, probe, budget, events)
+		switch label {
+		case "unread":
+			if probe.PersonaID <= "synth-03" {
+				return answered{err: abi.NewError(abi.CodeInternal, "cannot")}
+			}
+		case "unwritten":
+			for _, group := range probe.Gold.Evidence {
+				a.gaveUp = append(a.gaveUp, group...)
+			}
+		case "stale_unwritten": // it refuses what would be out of date later
+			for _, s := range probe.Gold.Stale {
+				a.gaveUp = append(a.gaveUp, s.EventID)
+			}
+		}
+		return a
+	})
+	for _, label := range []string{"unread", "unwritten", "stale_unwritten"} {
+		better := 0
+		for name, honest := range m.column("honest").Budgets[0].Overall {
+			number, known := place[name]
+			failing := m.column(label).Budgets[0].Overall[name]
+			if !known || math.IsNaN(metrics[number].worst()) || honest.Value == nil || failing.Value == nil {
+				continue
+			}
+			gain := failing.Value.Mean - honest.Value.Mean
+			if metrics[number].Better == "less" {
+				gain = -gain
+			}
+			assert.LessOrEqual(t, gain, 1e-12, "%s gains %s", label, name)
+			if gain < 0 {
+				better++
+			}
+		}
+		assert.Positive(t, better, "%s loses something", label)
+	}
+	assert.InDelta(t, 1, m.column("stale_unwritten").Budgets[0].Overall["stale_shown"].Value.Mean, 1e-12)
+	assert.Positive(t, m.column("unwritten").EventsFailed)
+	assert.Contains(t, strings.Join(m.Notes, "\n"), "unwritten could not record")
 }
 
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {

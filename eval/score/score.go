@@ -246,6 +246,9 @@ func (c *column) sum() {
 			answers.Given++
 			answers.Stub += int(yes(a.Stub))
 		}
+		for _, events := range cell.failed {
+			c.EventsFailed += len(events)
+		}
 		c.FanOut.Items += cell.fan.Items
 		c.FanOut.None += cell.fan.None
 		c.FanOut.Few += cell.fan.Few

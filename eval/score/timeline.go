@@ -74,6 +74,20 @@ type stale struct {
 	at      time.Time // superseded
 }
 
+// needs reports whether one of the events that memory lacks is what the probe asks for, or what it must not show: then no
+// answer says anything about memory. A text that no event is named for may have been in any of them.
+func (p *probe) needs(lacking map[string]bool) bool {
+	if len(lacking) == 0 {
+		return false
+	}
+	for _, group := range p.groups {
+		if slices.ContainsFunc(group, func(id string) bool { return lacking[id] }) {
+			return true
+		}
+	}
+	return p.hasForbidden() || slices.ContainsFunc(p.stale, func(s stale) bool { return s.eventID == "" || lacking[s.eventID] })
+}
+
 func everyProbe(*probe) bool { return true }
 
 func (p *probe) hasEvidence() bool   { return len(p.groups) > 0 }

@@ -18,11 +18,13 @@ const (
 	draws         = 20_000
 )
 
-// Pair is one probe under two providers. A value is nil where the provider gave none: an error, a time-out, a cell
-// that broke off.
+// Pair is one probe under two providers. A value is nil where the provider was never asked: its cell broke off.
 type Pair struct {
 	Cluster string
 	A, B    *float64
+	// FailedA and FailedB are by how much A and B would rise if what failed, and counts as 0 in them, had been right: 1
+	// where the provider failed altogether, a part of it where one of several replicates did.
+	FailedA, FailedB float64
 }
 
 // Comparison is A against B on one metric whose values lie in [0, 1].
@@ -36,10 +38,12 @@ type Comparison struct {
 	Adjusted float64 `json:"p_adjusted"`
 	// SmallestP is the smallest adjusted p that this many clusters can give.
 	SmallestP float64 `json:"smallest_p_adjusted"`
-	// MissingA and MissingB count probes without a value. Worst and Best are the differences with every missing value
-	// set against A, and for A.
+	// MissingA and MissingB count probes without a value, FailedA and FailedB those whose value counts a failure as wrong.
+	// Worst and Best are the differences with every missing and failed value set against A, and for A.
 	MissingA int     `json:"missing_a"`
 	MissingB int     `json:"missing_b"`
+	FailedA  int     `json:"failed_a,omitempty"`
+	FailedB  int     `json:"failed_b,omitempty"`
 	Worst    float64 `json:"worst"`
 	Best     float64 `json:"best"`
 	// Detectable is the smallest difference that these probes could have shown with power 0.8; not known (nil) with
@@ -63,7 +67,7 @@ const (
 	NoDifference Verdict = "no detectable difference"
 	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
 	CannotDecide Verdict = "cannot decide"
-	// MissingDecides: the verdict depends on what the missing probes would have been.
+	// MissingDecides: the verdict depends on what the missing and failed probes would have been.
 	MissingDecides Verdict = "depends on missing probes"
 )
 
@@ -105,7 +109,7 @@ func (c *Comparison) decide(worst, best float64) Verdict {
 		return CannotDecide
 	}
 	verdict := judged(c.Difference.Mean, c.Adjusted)
-	if c.MissingA+c.MissingB == 0 {
+	if !c.bounded() {
 		return verdict
 	}
 	if judged(c.worst.difference, worst) != verdict || judged(c.best.difference, best) != verdict {
@@ -113,6 +117,9 @@ func (c *Comparison) decide(worst, best float64) Verdict {
 	}
 	return verdict
 }
+
+// bounded reports whether anything is missing or failed, so that the difference lies between two bounds.
+func (c *Comparison) bounded() bool { return c.MissingA+c.MissingB+c.FailedA+c.FailedB > 0 }
 
 func judged(difference, p float64) Verdict {
 	switch {
@@ -127,7 +134,7 @@ func judged(difference, p float64) Verdict {
 // fill gives a pair's difference, or says that the pair is left out.
 type fill func(Pair) (difference float64, counts bool)
 
-// both leaves out what one of the two did not answer.
+// both leaves out what one of the two was not asked. A failure counts as wrong.
 func both(p Pair) (float64, bool) {
 	if p.A == nil || p.B == nil {
 		return 0, false
@@ -135,17 +142,25 @@ func both(p Pair) (float64, bool) {
 	return *p.A - *p.B, true
 }
 
-// filled sets missing values of A and B. A pair that misses both differs by nothing that anybody knows: it is set like
-// the others.
-func filled(a, b float64) fill {
-	return func(p Pair) (float64, bool) { return or(p.A, a) - or(p.B, b), true }
+// against sets what is missing or failed against A: A wrong, and B right. A pair that misses both differs by nothing that
+// anybody knows: it is set like the others.
+func against(p Pair) (float64, bool) { return lowest(p.A) - highest(p.B, p.FailedB), true }
+
+// infavour sets what is missing or failed in favour of A.
+func infavour(p Pair) (float64, bool) { return highest(p.A, p.FailedA) - lowest(p.B), true }
+
+func lowest(value *float64) float64 {
+	if value == nil {
+		return 0
+	}
+	return *value
 }
 
-func or(value *float64, other float64) float64 {
-	if value != nil {
-		return *value
+func highest(value *float64, failed float64) float64 {
+	if value == nil {
+		return 1
 	}
-	return other
+	return *value + failed
 }
 
 func differences(pairs []Pair, of fill) []Sample {
@@ -169,16 +184,22 @@ func compare(pairs []Pair, random *rand.Rand) Comparison {
 		if p.B == nil {
 			c.MissingB++
 		}
+		if p.FailedA > 0 {
+			c.FailedA++
+		}
+		if p.FailedB > 0 {
+			c.FailedB++
+		}
 	}
-	c.worst = c.bound(pairs, filled(0, 1), random)
-	c.best = c.bound(pairs, filled(1, 0), random)
+	c.worst = c.bound(pairs, against, random)
+	c.best = c.bound(pairs, infavour, random)
 	c.Worst, c.Best = c.worst.difference, c.best.difference
 	return c
 }
 
-// bound is the comparison with every missing value set. Without missing values it is the comparison itself.
+// bound is the comparison with every missing and failed value set. Without any it is the comparison itself.
 func (c *Comparison) bound(pairs []Pair, of fill, random *rand.Rand) verdictOf {
-	if c.MissingA+c.MissingB == 0 {
+	if !c.bounded() {
 		return verdictOf{c.Difference.Mean, c.P}
 	}
 	samples := differences(pairs, of)

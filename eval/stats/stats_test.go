@@ -178,12 +178,31 @@ func TestPlantedGapIsFoundAtTheStatedPower(t *testing.T) {
 	}
 }
 
+func TestAFailureIsWrongAndItsBoundsAreShown(t *testing.T) {
+	one, zero, half := 1.0, 0.0, 0.5
+	pairs := make([]Pair, 0, 20)
+	for c := range 10 {
+		cluster := fmt.Sprint("c", c)
+		pairs = append(pairs, Pair{Cluster: cluster, A: &one, B: &zero})
+		if c < 5 {
+			pairs = append(pairs, Pair{Cluster: cluster, A: &zero, FailedA: 1, B: &half, FailedB: 0.5})
+		}
+	}
+	c := Compare([][]Pair{pairs}, Random(1, "failures"))[0]
+	assert.Equal(t, 15, c.Difference.N, "a failure is a value, and not left out")
+	assert.InDelta(t, (10-5*0.5)/15, c.Difference.Mean, 1e-12)
+	assert.InDelta(t, (10-5*1.0)/15, c.Worst, 1e-12)
+	assert.InDelta(t, (10+5*0.5)/15, c.Best, 1e-12)
+	assert.Equal(t, [4]int{0, 0, 5, 5}, [4]int{c.MissingA, c.MissingB, c.FailedA, c.FailedB})
+	assert.Equal(t, MissingDecides, c.Verdict, "five clusters of ten are even at worst")
+}
+
 func TestTooFewClustersCannotDecide(t *testing.T) {
 	one, zero := 1.0, 0.0
 	clear := func(clusters int) []Pair {
 		var pairs []Pair
 		for c := range clusters {
-			pairs = append(pairs, Pair{fmt.Sprint("c", c), &one, &zero})
+			pairs = append(pairs, Pair{Cluster: fmt.Sprint("c", c), A: &one, B: &zero})
 		}
 		return pairs
 	}
@@ -209,7 +228,7 @@ func TestMissingProbesBoundAVerdict(t *testing.T) {
 	var pairs []Pair
 	for c := range 10 {
 		for range 10 {
-			pairs = append(pairs, Pair{fmt.Sprint("c", c), &one, &zero})
+			pairs = append(pairs, Pair{Cluster: fmt.Sprint("c", c), A: &one, B: &zero})
 		}
 	}
 	whole := Compare([][]Pair{pairs}, Random(1, "x"))[0]
