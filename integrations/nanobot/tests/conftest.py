@@ -134,9 +134,9 @@ def problem(status: int, code: str, *, retryable: bool = False, **more: Any) -> 
 class Model(_Server):
     """An OpenAI-compatible chat model that keeps each request whole, and whose answer depends on nothing but what the user said last.
 
-    internal/test/testenv/llm, the project's stand-in for a model, answers from the whole prompt and logs it as text: here the answer must be the same with and without a
-    memory context, and tools and message boundaries count. "CALL:name {json}" makes it call a tool first, "MODELFAIL" makes it fail, "SLOW" makes it wait for
-    go.
+    internal/test/testenv/llm, the project's stand-in for a model, answers from the whole prompt and logs it as text: here the answer must be the
+    same with and without a memory context, and tools and message boundaries count. "CALL:name {json}" makes it call a tool first, "MODELFAIL" makes
+    it fail, "SLOW" makes it wait for go.
     """
 
     def __init__(self) -> None:
