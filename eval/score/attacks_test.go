@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// distinctWords are the different words of a history, sorted. In the order in which they were first said they would hold
-// most messages of synth word for word: its evidence is made of words that nobody said before.
-func distinctWords(events []*pack.Event) string {
+// distinctWords are the different words of a history, in the order in which they were first said.
+func distinctWords(events []*pack.Event) []string {
 	var list []string
 	seen := map[string]bool{}
 	for _, e := range events {
@@ -28,8 +27,12 @@ func distinctWords(events []*pack.Event) string {
 			}
 		}
 	}
-	slices.Sort(list)
-	return strings.Join(list, " ")
+	return list
+}
+
+// sortedWords are the same, sorted.
+func sortedWords(events []*pack.Event) string {
+	return strings.Join(slices.Sorted(slices.Values(distinctWords(events))), " ")
 }
 
 // claimed are items that name every event of a history and show a text of their own choice.
@@ -41,106 +44,168 @@ func claimed(events []*pack.Event, text func(*pack.Event) string) []abi.Evidence
 	return list
 }
 
-// TestNoTrickWinsAVerdict: the reference shows the evidence of three probes in four honestly. A trick that names everything
-// may not win the sealed comparison of evidence, and an honest memory that shows all of it does.
+// tricks are ways to look like a memory without being one, each with what the report says of it.
+var tricks = []struct {
+	name   string
+	answer func(events []*pack.Event) answered
+	named  string // a part of a note or of a verdict's name
+}{
+	{"dots and a list of words", func(events []*pack.Event) answered {
+		return answered{items: append(claimed(events, func(*pack.Event) string { return "." }), abi.Evidence{Text: sortedWords(events)})}
+	}, "is not in what they show"},
+	{"dots and a list of words as they were said", func(events []*pack.Event) answered {
+		return answered{items: append(claimed(events, func(*pack.Event) string { return "." }),
+			abi.Evidence{Text: strings.Join(distinctWords(events), " ")})}
+	}, "is not in what they show"},
+	{"the list of words on each item", func(events []*pack.Event) answered {
+		return answered{items: claimed(events[max(0, len(events)-6):], func(*pack.Event) string {
+			return strings.Join(distinctWords(events), " ")
+		})}
+	}, "is not in what they show"},
+	{"duplicated items", func(events []*pack.Event) answered {
+		return answered{items: slices.Repeat(claimed(events, func(*pack.Event) string { return "remembered" }), 3)}
+	}, "is not in what they show"},
+	{"all ids on one item", func(events []*pack.Event) answered {
+		one := abi.Evidence{Text: sortedWords(events)}
+		for _, e := range events {
+			one.SourceEventIDs = append(one.SourceEventIDs, e.EventID)
+		}
+		return answered{items: []abi.Evidence{one}}
+	}, "no item names 1 to 3 source events"},
+	{"first words of every event", func(events []*pack.Event) answered {
+		return answered{items: claimed(events, func(e *pack.Event) string {
+			words := strings.Fields(*e.Messages[0].Content)
+			return strings.Join(words[:min(len(words), len(words)/3+1)], " ")
+		})}
+	}, "is not in what they show"},
+	{"words of each event sorted", func(events []*pack.Event) answered {
+		return answered{items: claimed(events, func(e *pack.Event) string {
+			return strings.Join(slices.Sorted(slices.Values(strings.Fields(*e.Messages[0].Content))), " ")
+		})}
+	}, "is not in what they show"},
+	{"answers in ids", func(events []*pack.Event) answered {
+		list := claimed(events, func(*pack.Event) string { return "-" })
+		for i := range list {
+			list[i].NativeID = *events[i].Messages[0].Content
+		}
+		return answered{items: list}
+	}, "is not in what they show"},
+	{"evidence that is not shown", func(events []*pack.Event) answered {
+		return answered{items: asItems(events...), hidden: true}
+	}, ""},
+	{"more than the budget", func(events []*pack.Event) answered {
+		return answered{items: append(asItems(events...), abi.Evidence{Text: strings.Repeat("more ", 4000)})}
+	}, "failed and count as wrong"},
+	{"nothing, for half of the people", func(events []*pack.Event) answered {
+		if strings.Contains(events[0].EventID, "-0") {
+			return answered{err: abi.NewError(abi.CodeInternal, "cannot")}
+		}
+		return answered{items: asItems(events...)}
+	}, "failed and count as wrong"},
+	{"what was said in the test session", func(events []*pack.Event) answered {
+		return answered{items: asItems(events...), breached: true}
+	}, "changed behind the read-only wall"},
+	{"slow readiness", func([]*pack.Event) answered { return answered{pending: true} }, "before memory was ready"},
+	{"silence", func([]*pack.Event) answered { return answered{} }, ""},
+}
+
+// TestNoTrickWinsAVerdict: the reference shows the evidence of three probes in four, with earlier values. A trick may win
+// no comparison, whatever its metric, and an honest memory that shows all of the evidence wins those of evidence. The
+// report names the trick.
 func TestNoTrickWinsAVerdict(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "12", "sessions": "4", "turns": "3"})
-	tricks := map[string]func(events []*pack.Event) []abi.Evidence{
-		"dots and a list of words": func(events []*pack.Event) []abi.Evidence {
-			return append(claimed(events, func(*pack.Event) string { return "." }), abi.Evidence{Text: distinctWords(events)})
-		},
-		"ids on a list of words": func(events []*pack.Event) []abi.Evidence {
-			return claimed(events, func(*pack.Event) string { return distinctWords(events) })
-		},
-		"duplicated items": func(events []*pack.Event) []abi.Evidence {
-			return slices.Repeat(claimed(events, func(*pack.Event) string { return "remembered" }), 3)
-		},
-		"all ids on one item": func(events []*pack.Event) []abi.Evidence {
-			one := abi.Evidence{Text: distinctWords(events)}
-			for _, e := range events {
-				one.SourceEventIDs = append(one.SourceEventIDs, e.EventID)
-			}
-			return []abi.Evidence{one}
-		},
-		"first words of every event": func(events []*pack.Event) []abi.Evidence {
-			return claimed(events, func(e *pack.Event) string {
-				words := strings.Fields(*e.Messages[0].Content)
-				return strings.Join(words[:min(len(words), len(words)/3+1)], " ")
-			})
-		},
-		"words sorted": func(events []*pack.Event) []abi.Evidence {
-			return claimed(events, func(e *pack.Event) string {
-				words := strings.Fields(*e.Messages[0].Content)
-				slices.Sort(words)
-				return strings.Join(words, " ")
-			})
-		},
-		"answers in ids": func(events []*pack.Event) []abi.Evidence {
-			list := claimed(events, func(*pack.Event) string { return "-" })
-			for i := range list {
-				list[i].NativeID = *events[i].Messages[0].Content
-			}
-			return list
-		},
+	_, p := synthetic(t, map[string]string{"personas": "10", "sessions": "8", "turns": "2"})
+	l := labOf(t, "providers: [honest, usual]\nbudgets: [2000]")
+	trickOf := map[string]int{}
+	for i := range tricks {
+		l.Providers = append(l.Providers, l.Providers[0])
+		label := strings.ReplaceAll(tricks[i].name, " ", "_")
+		l.Providers[len(l.Providers)-1].Label, trickOf[label] = label, i
 	}
-	for _, metric := range []string{"recall@tokens", "content"} {
-		n := 0
-		l := labOf(t, "providers: [honest, usual]\nbudgets: [4000]\nprimary: {metric: "+metric+", budget: 4000, reference: usual}")
-		var names []string
-		for _, name := range abi.SortedKeys(tricks) {
-			label := strings.ReplaceAll(name, " ", "_")
-			names = append(names, label)
-			l.Providers = append(l.Providers, l.Providers[0])
-			l.Providers[len(l.Providers)-1].Label = label
-		}
-		m := scoredOf(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
-			switch label {
-			case "honest":
-				return answered{items: asItems(evidenceOf(probe, events)...)}
-			case "usual":
-				if n++; n%4 == 0 {
-					return answered{items: asItems(events[:1]...)}
-				}
-				return answered{items: asItems(evidenceOf(probe, events)...)}
+	n := 0
+	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+		evidence := evidenceOf(probe, events)
+		switch label {
+		case "honest":
+			return answered{items: asItems(evidence...)}
+		case "usual":
+			for _, s := range probe.Gold.Stale {
+				evidence = append(evidence, eventOf(events, s.EventID))
 			}
-			return answered{items: tricks[strings.ReplaceAll(label, "_", " ")](events)}
+			if n++; n%4 == 0 {
+				evidence = events[:1]
+			}
+			return answered{items: asItems(evidence...)}
+		}
+		return tricks[trickOf[label]].answer(events)
+	})
+	m, _, err := Score(folder, p)
+	require.NoError(t, err)
+	s, err := load(folder, p, nil)
+	require.NoError(t, err)
+	for i := range metrics {
+		metric := &metrics[i]
+		if !metric.comparable() || metric.chance != nil || metric.Name == "content_false" || metric.Name == "forbidden_shown" {
+			continue
+		}
+		t.Run(metric.Name, func(t *testing.T) {
+			for _, trick := range s.columns[2:] { // each in a comparison of its own, which two providers can win
+				compared := &comparing{s.timeline, l.Seed, []*column{s.columns[0], s.columns[1], trick}, s.columns[1]}
+				judged := &Metrics{Columns: m.Columns, Exploratory: []Family{compared.family(metric.Name, 0, 2000)}}
+				judged.withhold()
+				require.Len(t, judged.Exploratory[0].Comparisons, 2)
+				assert.Equal(t, stats.Better, judged.Exploratory[0].Comparisons[0].Verdict, "it can be won")
+				assert.NotEqual(t, stats.Better, judged.Exploratory[0].Comparisons[1].Verdict, trick.Label)
+			}
 		})
-		require.NotNil(t, m.Primary)
-		for _, c := range m.Primary.Comparisons {
-			if c.Label == "honest" {
-				assert.Equal(t, stats.Better, c.Verdict, "%s: the comparison can be won", metric)
-			} else {
-				assert.NotEqual(t, stats.Better, c.Verdict, "%s: %s", metric, c.Label)
-			}
+	}
+	for label, i := range trickOf {
+		f := m.column(label).Budgets[0].Overall["recall@tokens"]
+		said := strings.Join(m.Notes, "\n") + strings.Join(m.column(label).Notes, "\n") + f.Reason
+		if f.Failed > 0 {
+			said += "failed and count as wrong"
 		}
-		if metric == "recall@tokens" {
-			notes := strings.Join(m.Notes, "\n")
-			for _, label := range names {
-				if label != "all_ids_on_one_item" { // names more than three: no item of it counts, and fan-out shows it
-					assert.Contains(t, notes, label+", 4000 tokens", "the report names it")
-				}
-			}
-		}
+		assert.Contains(t, said, tricks[i].named, "the report names %s", label)
 	}
 }
 
+func eventOf(events []*pack.Event, id string) *pack.Event {
+	return events[slices.IndexFunc(events, func(e *pack.Event) bool { return e.EventID == id })]
+}
+
 func TestOrderOfWords(t *testing.T) {
-	said := allWords("my sister keeps two hens behind the shed")
+	message := func(text string, own ...bool) *saidMessage {
+		m := &saidMessage{words: allWords(text), own: own}
+		m.own = append(m.own, make([]bool, len(m.words)-len(own))...)
+		return m
+	}
+	said := message("my sister keeps two hens behind the shed")
 	for text, want := range map[string]float64{
 		"My sister keeps two hens behind the shed.": 1, "shed the behind hens two keeps sister my": 0, "": 0,
 		"sister my keeps two hens behind": 0.5, "keeps two hens": 0, "my sister keeps two x behind the shed": 0.5,
 	} {
-		assert.InDelta(t, want, inOrder(said, allWords(fold(text).text)), 1e-12, text)
+		assert.InDelta(t, want, said.inOrder(allWords(fold(text).text)), 1e-12, text)
 	}
-	assert.InDelta(t, 1, inOrder(allWords("hello there"), allWords("oh hello there you")), 1e-12)
-	assert.InDelta(t, 1, inOrder(said, allWords("my sister keeps two"), allWords("keeps two hens behind the shed")), 1e-12)
-	assert.Zero(t, inOrder(nil, said))
+	assert.InDelta(t, 1, message("hello there").inOrder(allWords("oh hello there you")), 1e-12)
+	assert.InDelta(t, 1, said.inOrder(allWords("my sister keeps two"), allWords("keeps two hens behind the shed")), 1e-12)
+	assert.Zero(t, message("").inOrder(said.words))
+	assert.Zero(t, message("these days I drink tea", false, false, false, false, true).inOrder(allWords("these days I drink water")),
+		"its own word is not there")
+
+	e := &event{said: []saidMessage{*said, *message("yes tea")}}
+	for text, want := range map[string]float64{
+		"ann: my sister keeps two hens behind the shed": 8.0 / 9, "yes tea": 1, "ann: yes tea": 2.0 / 3, "": 0,
+		"a list of words my sister keeps two": 4.0 / 8,
+	} {
+		assert.InDelta(t, want, e.ownWords(allWords(fold(text).text)), 1e-12, text)
+	}
 }
 
 func TestDerivedItems(t *testing.T) {
+	cat := "our cat zorvex sleeps in the oven all day long"
 	p := &probe{Probe: &pack.Probe{AfterSession: 3, Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Zorvex"}},
 		Evidence: [][]string{{"e1"}}}}, persona: person()}
-	p.persona.events["e1"].said = [][]uint64{allWords("our cat zorvex sleeps in the oven all day long")}
+	p.persona.events["e1"].said = saidWords(&pack.Event{Messages: []abi.Message{
+		{Content: &cat}}}, nil)
 	p.prepare(time.Time{})
 	const text = "Cat: Zorvex. Something else."
 	item := func(from, to string, sources ...string) abi.Evidence {

@@ -301,8 +301,8 @@ func (w *walk) again(l *journal.Line, p *probe, at int) {
 		return
 	}
 	if r.reads = append(r.reads, itemSet(l.Probe.Evidence)); len(r.reads) == 3 {
-		w.readings[at][p.number].values.set("stability",
-			(jaccard(r.reads[0], r.reads[1])+jaccard(r.reads[0], r.reads[2])+jaccard(r.reads[1], r.reads[2]))/3)
+		w.readings[at][p.number].values[place["stability"]] =
+			(jaccard(r.reads[0], r.reads[1]) + jaccard(r.reads[0], r.reads[2]) + jaccard(r.reads[1], r.reads[2])) / 3
 	}
 }
 

@@ -8,10 +8,10 @@
 // intervals over clusters.
 //
 //	metrics.go     the form of metrics.json and timings.json
-//	catalogue.go   every metric: its rule, and the probes in its denominator
+//	metric.go      what a metric is; metric_*.go: each in a file of its own, with its rule, denominator and examples
 //	score.go       Score: a run's columns, keys and self-test
 //	timeline.go    what is kept of a pack
-//	cells.go       journals become readings; measure.go: one retrieval becomes one
+//	cells.go       journals become readings; measure.go: what metrics share of one retrieval; support.go: what an item shows
 //	rank.go        ranking metrics; words.go: words, folded texts, word sequences; locate.go: items in a context
 //	references.go  what needs no provider: random messages, the evidence itself
 //	isolation.go   the leak detector and its positive control

@@ -28,6 +28,8 @@ type answered struct {
 	unshown   bool // the provider does not say where items are shown
 	truncated bool
 	gaveUp    []string // events that could not be recorded, before this probe
+	hidden    bool     // its items are not in the context
+	breached  bool     // its test session changed memory
 }
 
 // fabricate writes the folder of a run whose providers answer as said.
@@ -84,6 +86,10 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID,
 						Session: probe.AfterSession,
 						Probe:   a.line(t, folder, probe.ProbeID, budget)})
+					if a.breached {
+						write(&journal.Line{Kind: journal.KindClosed, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+							Closed: &journal.Closed{Wall: "breached", Detail: "inventory before 3, after 4"}})
+					}
 				}
 			}
 		}
@@ -108,6 +114,9 @@ func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journ
 	text, items := "<memory-context backend=\"x\" scope=\"r/p\">\n", slices.Clone(a.items)
 	for i := range items {
 		items[i].Rank = int64(i + 1)
+		if a.hidden {
+			continue
+		}
 		start := int64(len(text) + len("- "))
 		text += "- " + items[i].Text + "\n"
 		if !a.unshown {
@@ -125,6 +134,10 @@ func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journ
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	tokens := int64(len(text)+3) / 4
+	if budget > 0 && tokens > budget { // as the host refuses it
+		refused := abi.NewError(abi.CodeInternal, "the context is longer than its budget").WithReason(abi.ReasonContractBreach)
+		return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, Error: refused}
+	}
 	return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, ContextSHA256: name, Evidence: items, LatencyMS: 2,
 		Trace: &abi.Trace{TokenCount: &tokens, TopScore: a.score, Truncated: &a.truncated, BackendMS: 1}}
 }

@@ -1,8 +1,10 @@
 package score
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/memhost/memhost/eval/stats"
 )
@@ -47,21 +49,7 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 		fmt.Sprintf("compare/%s/%d", metricName, budget))) {
 		f.Comparisons = append(f.Comparisons, Comparison{Label: labels[i], Comparison: compared})
 	}
-	if m.Attribution {
-		content := c.family("content", at, budget)
-		for i := range content.Comparisons {
-			f.Comparisons[i].agree(content.Comparisons[i].Verdict)
-		}
-	}
-	if m.Name == "content" {
-		order := c.family("in_order", at, budget)
-		for i := range order.Comparisons {
-			if x := &f.Comparisons[i]; x.Verdict != stats.CannotDecide && x.Verdict != stats.MissingDecides &&
-				x.Verdict != order.Comparisons[i].Verdict {
-				x.Verdict = DependsOnOrder
-			}
-		}
-	}
+	c.agree(&f, m, at)
 	return f
 }
 
@@ -77,11 +65,43 @@ func (t *timeline) meanChance(m *metric) float64 {
 	return total / float64(max(1, n))
 }
 
-// agree holds a verdict that rests on attribution to the one on content.
-func (c *Comparison) agree(content stats.Verdict) {
-	c.Content = content
-	if c.Verdict != stats.CannotDecide && c.Verdict != stats.MissingDecides && c.Verdict != content {
-		c.Verdict = DependsOnAttribution
+// agree holds the verdicts of a family to those of the metrics that it needs to agree with. A metric that this pack cannot
+// measure says nothing.
+func (c *comparing) agree(f *Family, m *metric, at int) {
+	needed := cmp.Or(m.agrees, m.unless)
+	if needed == "" {
+		return
+	}
+	other := c.family(needed, at, f.Budget)
+	for i := range other.Comparisons {
+		x, y := &f.Comparisons[i], other.Comparisons[i].Verdict
+		if m.Attribution {
+			x.Content = y
+		}
+		decided := x.Verdict == stats.Better || x.Verdict == stats.Worse
+		if m.agrees != "" && decided && x.Verdict != y || m.unless != "" && x.Verdict == stats.Better && y == stats.Worse {
+			x.Verdict = m.otherwise
+		}
+	}
+}
+
+// withhold takes back the verdicts on columns that were breached, and all verdicts against a reference that was.
+func (m *Metrics) withhold() {
+	breached := map[string]bool{}
+	for i := range m.Columns {
+		c := &m.Columns[i]
+		breached[c.Label] = c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0
+	}
+	families := m.Exploratory
+	if m.Primary != nil {
+		families = append(slices.Clone(families), *m.Primary)
+	}
+	for _, f := range families {
+		for i := range f.Comparisons {
+			if x := &f.Comparisons[i]; breached[x.Label] || breached[f.Reference] {
+				x.Verdict = Withheld
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -225,7 +226,7 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 	case len(samples) == 0 && unknown == 0:
 		f.Reason = "no probe was answered"
 	case len(samples) == 0:
-		f.Reason = absent(m)
+		f.Reason = cmp.Or(m.absent, "not measured: the provider does not say")
 	default:
 		i := stats.MeanInterval(samples, c.random(budget, s, m.Name))
 		f.Value = &i
@@ -236,21 +237,6 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 		}
 	}
 	return f
-}
-
-// absent says why no retrieval that was answered has a value.
-func absent(m *metric) string {
-	switch m.Name {
-	case "stale_age_days":
-		return "no stale value was shown unflagged"
-	case "stability":
-		return "not measured: no probe was read three times"
-	case "coverage":
-		return "nothing was returned"
-	case "other_context":
-		return "no attributed item was returned"
-	}
-	return "not measured: the provider does not say"
 }
 
 func (c *column) random(budget int64, s slice, name string) *rand.Rand {

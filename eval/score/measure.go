@@ -47,25 +47,20 @@ func (i *item) shown() bool { return i.end > i.start }
 
 // measure works out every metric of a retrieval.
 func (t *timeline) measure(p *probe, r *retrieval) *reading {
-	out := &reading{values: newValues(), top: math.NaN()}
-	v := out.values
-	body := fold(r.context)
-	items := r.items(body)
-	m := &measuring{timeline: t, probe: p, retrieval: r, body: body, items: items, values: v}
-	m.ranks()
-	m.shownEvidence()
-	m.content(out)
-	m.order()
-	m.answer()
-	m.validity()
-	m.costs()
-	switch {
-	case len(items) == 0:
-		out.top = math.Inf(-1)
-	case r.trace != nil && r.trace.TopScore != nil:
-		out.top = *r.trace.TopScore
+	m := t.measuring(p, r)
+	out := &reading{values: newValues(), top: math.NaN(), canaries: m.scan().canaries}
+	for i := range metrics {
+		if x := &metrics[i]; x.measure != nil && x.applies(p) {
+			out.values[i] = x.measure(m)
+		}
 	}
-	out.truncated = r.trace != nil && r.trace.Truncated != nil && *r.trace.Truncated
+	switch {
+	case len(m.items) == 0:
+		out.top = math.Inf(-1)
+	case m.trace.TopScore != nil:
+		out.top = *m.trace.TopScore
+	}
+	out.truncated = m.trace.Truncated != nil && *m.trace.Truncated
 	return out
 }
 
@@ -100,23 +95,51 @@ func attributed(ids []string) []string {
 	return list
 }
 
-// measuring is one retrieval while it is measured.
+// measuring is one retrieval while it is measured. What several metrics need is worked out once.
 type measuring struct {
 	*timeline
 	*probe
 	*retrieval
-	body   *folded
-	items  []item
-	values values
+	body  *folded
+	items []item
+
+	ranked       once[*ranks]
+	scanned      once[*scan]
+	servedGroups once[int]
+	values       once[*shownValues]
 }
 
-// ranks are the metrics of the items' order.
-func (m *measuring) ranks() {
-	m.values.set("items", float64(len(m.items)))
-	if m.unanswerable() {
-		m.values.set("items_unanswerable", float64(len(m.items)))
+func (t *timeline) measuring(p *probe, r *retrieval) *measuring {
+	body := fold(r.context)
+	if r.trace == nil {
+		r.trace = new(abi.Trace)
 	}
-	named, elsewhere := 0, 0
+	return &measuring{timeline: t, probe: p, retrieval: r, body: body, items: r.items(body)}
+}
+
+// once is a value that is worked out when it is first asked for.
+type once[T any] struct {
+	value T
+	known bool
+}
+
+func (o *once[T]) get(work func() T) T {
+	if !o.known {
+		o.value, o.known = work(), true
+	}
+	return o.value
+}
+
+// ranks are the scores of the items' order, and how many items name a source, and one of another context.
+type ranks struct {
+	events, sessions *rankScores
+	named, elsewhere int
+}
+
+func (m *measuring) ranks() *ranks { return m.ranked.get(m.rank) }
+
+func (m *measuring) rank() *ranks {
+	r := &ranks{}
 	ranking := make([][]string, len(m.items))
 	var sessions [][]int
 	seen := map[int]bool{}
@@ -141,54 +164,19 @@ func (m *measuring) ranks() {
 			sessions = append(sessions, from)
 		}
 		if len(sources) > 0 {
-			named++
-			elsewhere += int(yes(other))
+			r.named++
+			r.elsewhere += int(yes(other))
 		}
-	}
-	if len(m.items) > 0 {
-		m.values.set("coverage", float64(named)/float64(len(m.items)))
-	}
-	if m.hasContext() && named > 0 {
-		m.values.set("other_context", float64(elsewhere)/float64(named))
 	}
 	if m.hasEvidence() {
-		m.values.setRanks("", scoreRanks(firstRanks(m.groups, ranking)))
-		if len(m.sessions) > 0 {
-			m.values.setRanks("session.", scoreRanks(firstRanks(m.sessions, sessions)))
-		}
+		scores := scoreRanks(firstRanks(m.groups, ranking))
+		r.events = &scores
 	}
-}
-
-// shownEvidence is the evidence inside the context.
-func (m *measuring) shownEvidence() {
-	if !m.hasEvidence() {
-		return
+	if m.hasSessions() {
+		scores := scoreRanks(firstRanks(m.sessions, sessions))
+		r.sessions = &scores
 	}
-	served, named, derived := 0, 0, 0
-	for _, group := range m.groups {
-		if _, shown := m.shownEvent(group); shown {
-			served++
-		}
-		if m.namedEvent(group) {
-			named++
-		}
-		derived += int(yes(m.hasAnswers() && m.derived(group)))
-	}
-	if named > 0 {
-		m.values.set("unsupported", float64(named-served)/float64(named))
-	}
-	if m.hasAnswers() {
-		m.values.set("derived@tokens", float64(derived)/float64(len(m.groups)))
-	}
-	m.values.set("recall@tokens", float64(served)/float64(len(m.groups)))
-	m.values.set("all@tokens", yes(served == len(m.groups)))
-}
-
-// namedEvent reports whether a shown item names one of the events, whatever it shows.
-func (m *measuring) namedEvent(ids []string) bool {
-	return slices.ContainsFunc(m.items, func(x item) bool {
-		return x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) })
-	})
+	return r
 }
 
 // shownEvent is where the context first shows one of the events, by an attributed item whose text is the event's.
@@ -234,14 +222,23 @@ func element(context string) (start, end int) {
 	return start, end
 }
 
-// content looks for the words of the evidence in the shown text, and for other clusters' canaries in the whole body.
-func (m *measuring) content(out *reading) {
-	wanted := map[uint64]bool{} // word -> found
+// scan is what one pass over the words of a context finds.
+type scan struct {
+	// found are the words of the evidence, and of another cluster's, that are in shown text.
+	found    map[uint64]bool
+	canaries []canary // of other clusters, in the whole body and in items that are not shown
+}
+
+func (m *measuring) scan() *scan { return m.scanned.get(m.look) }
+
+func (m *measuring) look() *scan {
+	out := &scan{found: map[uint64]bool{}}
+	wanted := map[uint64]bool{}
 	for _, groups := range [][][][]uint64{m.probe.content, m.foreign} {
 		for _, group := range groups {
 			for _, member := range group {
 				for _, w := range member {
-					wanted[w] = false
+					wanted[w] = true
 				}
 			}
 		}
@@ -253,8 +250,8 @@ func (m *measuring) content(out *reading) {
 		for len(spans) > 0 && spans[0][1] <= at {
 			spans = spans[1:]
 		}
-		if found, asked := wanted[w.hash]; asked && !found && len(spans) > 0 && spans[0][0] <= at {
-			wanted[w.hash] = true
+		if wanted[w.hash] && len(spans) > 0 && spans[0][0] <= at {
+			out.found[w.hash] = true
 		}
 		if at >= start && at < end {
 			out.canaries = m.foreignCanary(out.canaries, m.body, w)
@@ -266,29 +263,7 @@ func (m *measuring) content(out *reading) {
 			words(text.text, func(w word) { out.canaries = m.foreignCanary(out.canaries, text, w) })
 		}
 	}
-	if m.hasWords() {
-		m.values.set("content", contentShare(m.probe.content, wanted))
-	}
-	if m.hasFalseWords() {
-		m.values.set("content_false", contentShare(m.foreign, wanted))
-	}
-}
-
-// contentShare is the mean over groups of the best member's share of words that were found.
-func contentShare(groups [][][]uint64, found map[uint64]bool) float64 {
-	total := 0.0
-	for _, group := range groups {
-		best := 0.0
-		for _, member := range group {
-			n := 0
-			for _, w := range member {
-				n += int(yes(found[w]))
-			}
-			best = max(best, float64(n)/float64(len(member)))
-		}
-		total += best
-	}
-	return total / float64(len(groups))
+	return out
 }
 
 // foreignCanary adds the canary of another cluster that begins with a word.
@@ -311,47 +286,32 @@ func (m *measuring) find(text *folded) int {
 	return at
 }
 
-// answer looks for answers and forbidden texts.
-func (m *measuring) answer() {
-	if m.hasAnswers() {
-		all := true
-		for _, group := range m.answers {
-			all = all && slices.ContainsFunc(group, func(text *folded) bool { return m.find(text) >= 0 })
-		}
-		m.values.set("answer_shown", yes(all))
-	}
-	if m.hasForbidden() {
-		m.values.set("forbidden_shown", yes(slices.ContainsFunc(m.forbidden,
-			func(text *folded) bool { return m.find(text) >= 0 })))
-	}
+// shownValues are where the present value and an earlier one are first shown, as offsets in the context, -1 where they are
+// not; age is how many days ago the oldest value that is shown unflagged was superseded, NaN where none is.
+type shownValues struct {
+	current, stale int
+	age            float64
 }
 
-// validity reports whether the present value is shown, and which earlier ones are, flagged or not.
-func (m *measuring) validity() {
-	if !m.hasStale() {
-		return
-	}
-	current := m.current()
-	first, oldest := -1, math.NaN()
-	for _, s := range m.stale {
-		at, unflagged := m.staleShown(s)
-		if at < 0 {
-			continue
-		}
-		if first < 0 || at < first {
-			first = at
-		}
-		if unflagged {
-			if age := days(s.at, m.asOf); !(age <= oldest) { // also where there is none yet
-				oldest = age
+func (m *measuring) shownValues() *shownValues {
+	return m.values.get(func() *shownValues {
+		v := &shownValues{current: m.current(), stale: -1, age: math.NaN()}
+		for _, s := range m.stale {
+			at, unflagged := m.staleShown(s)
+			if at < 0 {
+				continue
+			}
+			if v.stale < 0 || at < v.stale {
+				v.stale = at
+			}
+			if unflagged {
+				if age := days(s.at, m.asOf); !(age <= v.age) { // also where there is none yet
+					v.age = age
+				}
 			}
 		}
-	}
-	m.values.set("current_shown", yes(current >= 0))
-	m.values.set("stale_shown", yes(first >= 0))
-	m.values.set("current_first", yes(current >= 0 && (first < 0 || current < first)))
-	m.values.set("stale_unflagged", yes(!math.IsNaN(oldest)))
-	m.values.set("stale_age_days", oldest)
+		return v
+	})
 }
 
 // current is where the present value is first shown whole, as an offset in the context: the place of the last group. It
@@ -448,17 +408,4 @@ func (m *measuring) flagged(at int) bool {
 		}
 	}
 	return false
-}
-
-// costs are what the context takes.
-func (m *measuring) costs() {
-	if m.trace == nil {
-		return
-	}
-	for name, n := range map[string]*int64{"context_tokens": m.trace.TokenCount, "frame_tokens": m.trace.FrameTokens,
-		"shortfall": m.trace.BudgetShortfall} {
-		if n != nil {
-			m.values.set(name, float64(*n))
-		}
-	}
 }

@@ -382,6 +382,14 @@ const DependsOnAttribution stats.Verdict = "depends on attribution"
 // facts that a backend put in other words. Across such kinds only judged behaviour is compared.
 const DependsOnOrder stats.Verdict = "depends on the order of words"
 
+// DependsOnSilence is the verdict where less that is wrong is shown, and less that is right, too: showing nothing at all
+// would win the same.
+const DependsOnSilence stats.Verdict = "depends on showing little"
+
+// Withheld is the verdict on a provider, or against a reference, that changed behind the read-only wall or showed text of
+// another cluster: its figures are not of the memory that the pack describes.
+const Withheld stats.Verdict = "withheld: the wall or the isolation was breached"
+
 // Comparison is one provider against the reference. Its verdict is the only one that a report may give.
 type Comparison struct {
 	Label string `json:"label"`

@@ -57,6 +57,7 @@ func scoredWithout(folder string, p *pack.Pack, audit *pack.Audit) (*Metrics, *T
 		}
 		m.Columns[i].Isolation = isolated.verdict(c, leaks, n)
 	}
+	m.withhold()
 	m.Notes = s.notes(m)
 	t := &Timings{Timings: Version, Columns: []ColumnTiming{}}
 	for _, c := range s.columns {

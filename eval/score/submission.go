@@ -144,9 +144,11 @@ func (t *timeline) rank(p *probe, ids []string, number int) (*reading, error) {
 		seen[id] = true
 		evidence[i] = abi.Evidence{Rank: int64(i + 1), SourceEventIDs: []string{id}}
 	}
-	out := &reading{values: newValues(), top: math.NaN()}
-	r := &retrieval{evidence: evidence}
-	m := &measuring{timeline: t, probe: p, retrieval: r, body: fold(""), items: r.items(nil), values: out.values}
-	m.ranks()
+	out, m := &reading{values: newValues(), top: math.NaN()}, t.measuring(p, &retrieval{evidence: evidence})
+	for i := range metrics {
+		if x := &metrics[i]; x.ofRanking() && x.applies(p) {
+			out.values[i] = x.measure(m)
+		}
+	}
 	return out, nil
 }

@@ -6,17 +6,46 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// saidWords are the words of each message of an event, in order.
-func saidWords(e *pack.Event) [][]uint64 {
-	var list [][]uint64
+// saidMessage is a message of somebody's evidence: its words in order, and which of them are its own: no other event of the
+// person holds them.
+type saidMessage struct {
+	words []uint64
+	own   []bool
+}
+
+// saidWords are the messages of an event that have words; of these only the ones with words of their own, where any has: an
+// assistant's thanks are no evidence.
+func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
+	var list []saidMessage
 	for i := range e.Messages {
-		if text := e.Messages[i].Content; text != nil {
-			if said := allWords(fold(*text).text); len(said) > 0 {
-				list = append(list, said)
-			}
+		text := e.Messages[i].Content
+		if text == nil {
+			continue
+		}
+		m := saidMessage{words: allWords(fold(*text).text)}
+		for _, w := range m.words {
+			m.own = append(m.own, events[w] == 1)
+		}
+		if len(m.words) > 0 {
+			list = append(list, m)
 		}
 	}
+	own := func(m saidMessage) bool { return slices.Contains(m.own, true) }
+	if slices.ContainsFunc(list, own) {
+		list = slices.DeleteFunc(list, func(m saidMessage) bool { return !own(m) })
+	}
 	return list
+}
+
+// countEvents counts an event for each of its words.
+func countEvents(counts map[uint64]int, e *pack.Event) {
+	seen := map[uint64]bool{}
+	words(fold(eventText(e)).text, func(w word) {
+		if !seen[w.hash] {
+			seen[w.hash] = true
+			counts[w.hash]++
+		}
+	})
 }
 
 func allWords(text string) []uint64 {
@@ -28,38 +57,73 @@ func allWords(text string) []uint64 {
 // runWords is how many words in a row make an order: a list of a history's distinct words has hardly any such run.
 const runWords = 4
 
-// inOrder is the share of a message's words that are in runs of four words that shown texts hold, too. A message of
-// fewer words is one run.
-func inOrder(said []uint64, shown ...[]uint64) float64 {
-	k := min(runWords, len(said))
-	if k == 0 {
-		return 0
-	}
-	runs := map[[runWords]uint64]bool{}
+// markRuns marks the words of a text that are in runs of k words that another text holds, too.
+func markRuns(marked []bool, text, other []uint64, k int) {
 	run := func(list []uint64, i int) (r [runWords]uint64) {
 		copy(r[:], list[i:i+k])
 		return r
 	}
+	at := map[[runWords]uint64][]int{}
+	for i := 0; i+k <= len(text); i++ {
+		at[run(text, i)] = append(at[run(text, i)], i)
+	}
+	for i := 0; i+k <= len(other); i++ {
+		for _, start := range at[run(other, i)] {
+			for n := range k {
+				marked[start+n] = true
+			}
+		}
+	}
+}
+
+// inOrder is the share of a message's words that are in runs of four words that shown texts hold, too; or the share of
+// its own words, where that is less: what was said again with another name is not shown by what was said before. A message
+// of fewer words is one run.
+func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
+	marked := make([]bool, len(m.words))
 	for _, text := range shown {
-		for i := 0; i+k <= len(text); i++ {
-			runs[run(text, i)] = true
+		markRuns(marked, m.words, text, min(runWords, len(m.words)))
+	}
+	all, covered, own, ownCovered := len(marked), 0.0, 0, 0.0
+	for i := range marked {
+		covered += yes(marked[i])
+		if m.own[i] {
+			own++
+			ownCovered += yes(marked[i])
 		}
 	}
-	covered, until := 0, 0
-	for i := 0; i+k <= len(said); i++ {
-		if runs[run(said, i)] {
-			covered += i + k - max(i, until)
-			until = i + k
-		}
+	switch {
+	case all == 0:
+		return 0
+	case own == 0:
+		return covered / float64(all)
 	}
-	return float64(covered) / float64(len(said))
+	return min(covered/float64(all), ownCovered/float64(own))
+}
+
+// ownWords is the share of a text's words that are in runs that an event's messages hold, too.
+func (e *event) ownWords(text []uint64) float64 {
+	marked := make([]bool, len(text))
+	for _, m := range e.said {
+		markRuns(marked, text, m.words, min(runWords, len(m.words)))
+	}
+	n := 0
+	for _, own := range marked {
+		n += int(yes(own))
+	}
+	return float64(n) / float64(max(1, len(text)))
 }
 
 // shownShare is the least share of one of an event's messages, in order, that has to be shown to be verbatim.
 const shownShare = 0.75
 
-// verbatim reports whether the shown spans of the items that name an event hold at least three quarters of one of its messages, in
-// order. An event without words proves nothing, and is believed.
+// ownShare is the least share of an item's words that has to come from what it names, in order, of one event; of two or
+// three, where the others may be no evidence and are not known here, a half or a third of it. A label and a time are not
+// the event's words, and a page that holds them somewhere is no item of the event.
+const ownShare = 0.5
+
+// verbatim reports whether the shown spans of the items that name an event hold at least three quarters of one of its
+// messages, in order, and little else. An event without words proves nothing, and is believed.
 func (m *measuring) verbatim(id string) bool {
 	e := m.persona.events[id]
 	if e == nil || len(e.said) == 0 {
@@ -67,63 +131,14 @@ func (m *measuring) verbatim(id string) bool {
 	}
 	var shown [][]uint64
 	for i := range m.items {
-		if x := &m.items[i]; x.shown() && slices.Contains(x.sources, id) {
-			shown = append(shown, allWords(fold(m.context[x.start:x.end]).text))
-		}
-	}
-	return slices.ContainsFunc(e.said, func(said []uint64) bool { return inOrder(said, shown...) >= shownShare })
-}
-
-// derivedWords bounds a derived item: a fact, not a page that holds the value somewhere.
-const derivedWords = 60
-
-// derived reports whether an item that names one of the events shows a gold value: a fact that the backend extracted. An
-// item that shares its span with another one is none.
-func (m *measuring) derived(ids []string) bool {
-	for i := range m.items {
 		x := &m.items[i]
-		if !x.shown() || !slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) }) {
+		if !x.shown() || !slices.Contains(x.sources, id) {
 			continue
 		}
-		if slices.ContainsFunc(m.items, func(y item) bool {
-			return y.Evidence != x.Evidence && y.shown() && y.start < x.end && x.start < y.end
-		}) {
-			continue
-		}
-		text := fold(m.context[x.start:x.end])
-		if len(allWords(text.text)) <= derivedWords && slices.ContainsFunc(slices.Concat(m.answers...),
-			func(value *folded) bool { return text.index(value.text, 0) >= 0 }) {
-			return true
+		text := allWords(fold(m.context[x.start:x.end]).text)
+		if e.ownWords(text) >= ownShare/float64(len(x.sources)) {
+			shown = append(shown, text)
 		}
 	}
-	return false
-}
-
-// order measures how many gold groups the whole shown text holds in order, whatever items claim.
-func (m *measuring) order() {
-	if !m.hasWords() {
-		return
-	}
-	var shown [][]uint64
-	for _, span := range m.spans() {
-		shown = append(shown, allWords(fold(m.context[span[0]:span[1]]).text))
-	}
-	total, n := 0.0, 0
-	for _, group := range m.groups {
-		best, there := 0.0, false
-		for _, id := range group {
-			if e := m.persona.events[id]; e != nil {
-				for _, said := range e.said {
-					best, there = max(best, yes(inOrder(said, shown...) >= shownShare)), true
-				}
-			}
-		}
-		if there {
-			total += best
-			n++
-		}
-	}
-	if n > 0 {
-		m.values.set("in_order", total/float64(n))
-	}
+	return slices.ContainsFunc(e.said, func(said saidMessage) bool { return said.inOrder(shown...) >= shownShare })
 }

@@ -40,7 +40,7 @@ type event struct {
 	speaker string   // of its first message that has a name
 	content []uint64 // content words, where the event is somebody's evidence
 	// said are the words of each of its messages in order, where the event is somebody's evidence.
-	said [][]uint64
+	said []saidMessage
 }
 
 // canary is a marker that one persona's events hold.
@@ -91,6 +91,7 @@ func (p *probe) needs(lacking map[string]bool) bool {
 func everyProbe(*probe) bool { return true }
 
 func (p *probe) hasEvidence() bool   { return len(p.groups) > 0 }
+func (p *probe) hasSessions() bool   { return len(p.sessions) > 0 }
 func (p *probe) hasWords() bool      { return len(p.content) > 0 }
 func (p *probe) hasFalseWords() bool { return len(p.foreign) > 0 }
 func (p *probe) hasAnswers() bool    { return len(p.answers) > 0 }
@@ -157,6 +158,8 @@ func (t *timeline) readPersona(person *persona) error {
 		}
 	}
 	ends := map[int]time.Time{} // of sessions
+	holding := map[uint64]int{} // how many events hold a word
+	var evidenced []*pack.Event
 	for row, err := range t.pack.Events(person.id) {
 		if err != nil {
 			return err
@@ -170,11 +173,15 @@ func (t *timeline) readPersona(person *persona) error {
 		}
 		if evidence[row.EventID] {
 			e.content = contentWords(eventText(row))
-			e.said = saidWords(row)
+			evidenced = append(evidenced, row)
 		}
+		countEvents(holding, row)
 		person.events[row.EventID] = e
 		t.events++
 		ends[e.session] = e.at
+	}
+	for _, row := range evidenced {
+		person.events[row.EventID].said = saidWords(row, holding)
 	}
 	for _, p := range person.probes {
 		p.prepare(ends[p.AfterSession])
