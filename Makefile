@@ -126,9 +126,10 @@ cluster fill: .SHELLFLAGS := -o pipefail -c
 # With HA=1 over three nodes of PostgreSQL under Patroni, which is installed into PATRONI first (Debian's etcd, PyPI): a
 # path that every user may read, as PostgreSQL and Patroni refuse root.
 PATRONI := /tmp/memhost-patroni
-cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), with faults under load before your eyes, and the count at the end (TIME=2m; HA=1: three nodes under Patroni)
+cluster: ## three hosts of one slot over PostgreSQL (Debian's, in a scratch folder), with faults under load before your eyes, and the count at the end (TIME=2m; HA=1: three nodes under Patroni; POOLER=session or transaction: behind Debian's PgBouncer, installed here, which is killed and stopped, too)
+	@if [ -n "$(POOLER)" ]; then command -v pgbouncer >/dev/null || { echo "installing Debian's PgBouncer"; apt-get update -q && apt-get install -yq --no-install-recommends pgbouncer; }; fi
 	@if [ -n "$(HA)" ]; then internal/test/patroni/install.sh $(PATRONI); fi
-	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|patroni.go|etcd.go|^ +(scope|then|no place|log:)|^(---|ok|FAIL|PASS)'
+	MEMHOST_CLUSTER_TIME=$(or $(TIME),2m) MEMHOST_CLUSTER_HA=$(if $(HA),$(PATRONI)) MEMHOST_CLUSTER_POOLER=$(POOLER) $(GO) test -count=1 -v -timeout 180m -run '^Test(HostsOfOneSlot|ADeadHosts)' ./cmd/memhost | grep -E 'cluster[a-z]*_test.go|patroni.go|etcd.go|^ +(scope|then|no place|log:)|^(---|ok|FAIL|PASS)'
 
 test-cluster: ## the long run of make cluster HA=1 (TIME=20m)
 	$(MAKE) cluster HA=1 TIME=$(or $(TIME),20m)

@@ -170,6 +170,9 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	var db database
 	if home := os.Getenv("MEMHOST_CLUSTER_HA"); home != "" {
 		db = startPatroni(t, home)
+	} else if mode := os.Getenv("MEMHOST_CLUSTER_POOLER"); mode != "" {
+		server := pgserver.Start(t)
+		db = pooledDatabase{plainDatabase{server}, server.Pooler(t, mode, "server_login_retry = 1")}
 	} else {
 		db = plainDatabase{pgserver.Start(t)}
 	}
@@ -258,6 +261,29 @@ func (p plainDatabase) stop(d time.Duration) {
 	p.Pause()
 	defer p.Continue()
 	time.Sleep(d)
+}
+
+// pooledDatabase is one server behind PgBouncer, in the mode MEMHOST_CLUSTER_POOLER.
+type pooledDatabase struct {
+	plainDatabase
+	pooler *pgserver.Pooler
+}
+
+func (p pooledDatabase) addresses() []string {
+	return []string{fmt.Sprintf("127.0.0.1:%d", p.pooler.Port())}
+}
+
+func (p pooledDatabase) more(most time.Duration) []fault {
+	return []fault{
+		{"pooler killed", []string{"database"}, func(*rand.Rand) {
+			p.pooler.Kill()
+			p.pooler.Run()
+		}},
+		{"pooler stopped", []string{"database"}, func(random *rand.Rand) {
+			p.pooler.Pause()
+			defer p.pooler.Continue()
+			time.Sleep(span(random, min(5*time.Second, most/2), most))
+		}}}
 }
 
 // startCluster starts hosts of one slot over a database, with a backend.

@@ -22,13 +22,18 @@ const PastFile = "cluster.json"
 // PostgresOptions are the options of the configured database, with the password that its secret has now.
 func (a *App) PostgresOptions(c *config.Config) (postgres.Options, error) {
 	p := c.Store.Postgres
-	o := postgres.Options{URL: p.URL, Schema: p.Schema, Version: a.Version().Version}
-	if name := p.Password.Secret; name != "" {
+	o := postgres.Options{URL: p.URL, Schema: p.Schema, Connections: p.Connections, Direct: p.Direct.URL,
+		Version: a.Version().Version}
+	for name, to := range map[string]*string{p.Password.Secret: &o.Password,
+		p.Direct.Password.Secret: &o.DirectPassword} {
+		if name == "" {
+			continue
+		}
 		password, err := c.Secrets[name].Resolve()
 		if err != nil {
 			return o, err
 		}
-		o.Password = password
+		*to = password
 	}
 	return o, nil
 }
@@ -50,6 +55,10 @@ func (a *App) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		store, err := postgres.Open(ctx, o)
 		if err != nil {
 			return nil, err
+		}
+		if log != nil {
+			n := store.Connections()
+			log.Info("database", "connections", n.Most, "allowed_to_user", n.Allowed, "pooler", n.Pooler)
 		}
 		if file := filepath.Join(dir, state.DataFile); Exists(file) && log != nil {
 			log.Warn("the data folder has a store of its own, which is not read: the database is", "file", file)

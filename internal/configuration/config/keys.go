@@ -160,6 +160,13 @@ func keys() []key {
 		{path: "store.postgres.password.secret", kind: aText, doc: "The name of the secret that is the user's password; " +
 			"its origin is postgres://HOST:PORT."},
 		{path: "store.postgres.schema", kind: aText, doc: "The PostgreSQL schema of the tables. Default: memhost."},
+		{path: "store.postgres.connections", kind: anInteger, def: 0, min: 0, max: 1024, doc: "How many connections to the " +
+			"database this host opens at most, at least 2; 0 means a fourth of what the server allows its user, at most 17, " +
+			"and 5 behind a pooler."},
+		{path: "store.postgres.direct.url", kind: aText, doc: "The server itself where store.postgres.url leads to a pooler: " +
+			"sessions are renewed there, and migrations run there. Default: the same URL."},
+		{path: "store.postgres.direct.password.secret", kind: aText, doc: "The name of the secret that is the user's password " +
+			"there; its origin is postgres://HOST:PORT of that URL."},
 		{path: "data.shadow_retention_ms", kind: anInteger, def: 14 * day, min: 1, max: 3650 * day,
 			doc: "How long stored answers of shadows are kept."},
 		{path: "run.seed", kind: aText, flag: "seed", def: "", max: maxID,

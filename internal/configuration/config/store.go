@@ -22,6 +22,15 @@ type Postgres struct {
 	} `koanf:"password"`
 	// Schema is the PostgreSQL schema of the tables, "" for "memhost".
 	Schema string `koanf:"schema"`
+	// Connections is how many connections this host opens at most, 0 for a share of what the server allows.
+	Connections int `koanf:"connections"`
+	// Direct leads to the server itself where URL leads to a pooler.
+	Direct struct {
+		URL      string `koanf:"url"`
+		Password struct {
+			Secret string `koanf:"secret"`
+		} `koanf:"password"`
+	} `koanf:"direct"`
 }
 
 // finishStore checks the database's address, its secret, and what does not go together with it.
@@ -40,29 +49,40 @@ func (l *loader) finishStore() {
 		if p.Schema != "" {
 			add("schema", alone)
 		}
+		if p.Direct.URL != "" {
+			add("direct.url", alone)
+		}
 		return
 	}
-	hosts, wrong := postgresHosts(p.URL)
-	if wrong != "" {
-		add("url", "%s", wrong)
-		return
+	password := func(name, url, secretName string) {
+		hosts, wrong := postgresHosts(url)
+		if wrong != "" {
+			add(name+"url", "%s", wrong)
+			return
+		}
+		if secretName == "" {
+			return
+		}
+		secret, there := c.Secrets[secretName]
+		switch {
+		case !there:
+			add(name+"password.secret", "names a secret that is not in secrets: write secrets: {NAME: {env: VARIABLE, origin: "+
+				"%q}}, and {secret: NAME} here", "postgres://"+hosts[0])
+		case secret.Origin != "postgres://"+hosts[0] && secret.Origin != "postgresql://"+hosts[0]:
+			add(name+"password.secret", "may go to %s only, by its origin; this is %s", secret.Origin, "postgres://"+hosts[0])
+		}
+	}
+	password("", p.URL, p.Password.Secret)
+	switch d := p.Direct; {
+	case d.URL != "":
+		password("direct.", d.URL, d.Password.Secret)
+	case d.Password.Secret != "":
+		add("direct.password.secret", "is set, but store.postgres.direct.url is not: set the URL too, or remove it")
 	}
 	if c.Memory.Archive {
 		at := []string{"memory", "archive"}
 		l.problems.add(l.origin(at...), at, "does not go together with store.postgres: the archive is kept in the data "+
 			"folder, and its receipts would be in the database")
-	}
-	name := p.Password.Secret
-	if name == "" {
-		return
-	}
-	secret, there := c.Secrets[name]
-	switch {
-	case !there:
-		add("password.secret", "names a secret that is not in secrets: write secrets: {NAME: {env: VARIABLE, origin: "+
-			"%q}}, and {secret: NAME} here", "postgres://"+hosts[0])
-	case secret.Origin != "postgres://"+hosts[0] && secret.Origin != "postgresql://"+hosts[0]:
-		add("password.secret", "may go to %s only, by its origin; this is %s", secret.Origin, "postgres://"+hosts[0])
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -80,6 +79,7 @@ func (s *Store) checkBatch(ctx context.Context, b *state.Batch) error {
 type transaction struct {
 	batch   *state.Batch
 	session *session
+	schema  schemaName
 	conn    *pgxpool.Conn
 	token   []byte
 	number  int64 // of the commit
@@ -116,16 +116,16 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 	defer cancel()
 	token := make([]byte, 16)
 	_, _ = rand.Read(token) // never fails
-	t := &transaction{batch: b, session: s.session, conn: conn, token: token, before: map[state.Space]int64{},
+	t := &transaction{batch: b, session: s.session, schema: s.schema, conn: conn, token: token, before: map[state.Space]int64{},
 		used: map[state.Space]int64{}, result: state.NewResult(b)}
 	t.deletes = slices.ContainsFunc(b.Ops(), func(o state.Op) bool { return o.Kind == state.OpDeletePrefix })
-	var last pgx.Batch
+	last := statements{schema: s.schema}
 	if err := t.prepare(ctx, &last); err != nil {
 		t.rollback(ctx)
 		return state.CommitResult{}, err
 	}
 	t.finish(&last)
-	err = conn.SendBatch(ctx, &last).Close()
+	err = conn.SendBatch(ctx, &last.Batch).Close()
 	switch {
 	case err == nil:
 		s.past.committed(t.number, token)
@@ -156,7 +156,7 @@ func (t *transaction) rollback(ctx context.Context) {
 }
 
 // prepare does all that comes before the last round trip, and queues what that one writes.
-func (t *transaction) prepare(ctx context.Context, last *pgx.Batch) error {
+func (t *transaction) prepare(ctx context.Context, last *statements) error {
 	if err := t.lock(ctx); err != nil {
 		return err
 	}
@@ -164,9 +164,9 @@ func (t *transaction) prepare(ctx context.Context, last *pgx.Batch) error {
 		t.write(last)
 		return t.checkUsage()
 	}
-	var q pgx.Batch
+	q := statements{schema: t.schema}
 	t.write(&q)
-	if err := t.conn.SendBatch(ctx, &q).Close(); err != nil {
+	if err := t.conn.SendBatch(ctx, &q.Batch).Close(); err != nil {
 		return err
 	}
 	return t.checkUsage()
@@ -180,8 +180,8 @@ func (s *Store) settle(ctx context.Context, token []byte) (number int64, err err
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		var lost bool
-		err := s.pool.QueryRow(ctx, `INSERT INTO commits (token, lost) VALUES ($1, true)
-			ON CONFLICT (token) DO UPDATE SET at = now() RETURNING lost, number`, token).Scan(&lost, &number)
+		err := s.pool.QueryRow(ctx, s.schema.in(`INSERT INTO @.commits (token, lost) VALUES ($1, true)
+			ON CONFLICT (token) DO UPDATE SET at = now() RETURNING lost, number`), token).Scan(&lost, &number)
 		switch {
 		case err == nil && lost:
 			return 0, nil
@@ -200,6 +200,6 @@ func (s *Store) settle(ctx context.Context, token []byte) (number int64, err err
 func (s *Store) forgetTokens(ctx context.Context) {
 	if s.commits.Add(1)%1000 == 0 {
 		// When it fails, the next thousandth tries again.
-		_, _ = s.pool.Exec(ctx, "DELETE FROM commits WHERE at < now() - interval '1 day'")
+		_, _ = s.pool.Exec(ctx, s.schema.in("DELETE FROM @.commits WHERE at < now() - interval '1 day'"))
 	}
 }

@@ -16,11 +16,12 @@ import (
 // lock begins the transaction, takes the locks in an order that all batches share, and checks the preconditions: those
 // of records first.
 func (t *transaction) lock(ctx context.Context) error {
-	var q pgx.Batch
+	q := statements{schema: t.schema}
 	q.Queue("begin isolation level read committed read write")
+	q.Queue(setLongestIdle).QueryRow(scanSetting)
 	t.session.lock(&q)
 	for _, space := range t.spaces() {
-		q.Queue(`INSERT INTO spaces (space, used) VALUES ($1, 0)
+		q.Queue(`INSERT INTO @.spaces (space, used) VALUES ($1, 0)
 			ON CONFLICT (space) DO UPDATE SET used = spaces.used RETURNING used`, space[:]).
 			QueryRow(func(row pgx.Row) error {
 				var used int64
@@ -46,7 +47,7 @@ func (t *transaction) lock(ctx context.Context) error {
 	}
 	t.readKeys(&q)
 	t.readLogs(&q)
-	if err := t.conn.SendBatch(ctx, &q).Close(); err != nil {
+	if err := t.conn.SendBatch(ctx, &q.Batch).Close(); err != nil {
 		return err
 	}
 	for _, o := range t.batch.Ops() {
@@ -81,12 +82,13 @@ func (t *transaction) checkVersions() error {
 
 // readKeys reads, in one statement, the versions and sizes of the keys that the batch puts: for their preconditions and
 // for the usage. Another statement draws the versions that they get.
-func (t *transaction) readKeys(q *pgx.Batch) {
+func (t *transaction) readKeys(q *statements) {
 	puts, spaces, heads, hashes := t.opsOf(state.OpPut)
 	if len(puts) == 0 {
 		return
 	}
-	q.Queue("SELECT nextval('versions') FROM generate_series(1, $1::int)", len(puts)).
+	q.Queue("SELECT nextval($2::text::regclass) FROM generate_series(1, $1::int)", len(puts),
+		t.schema.in("@.versions")).
 		Query(func(rows pgx.Rows) (err error) {
 			t.result.Versions, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			return err
@@ -95,7 +97,7 @@ func (t *transaction) readKeys(q *pgx.Batch) {
 	next := 0
 	q.Queue(`SELECT coalesce(found.version, 0), found.size
 		FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS key (space, head, hash, n)
-		LEFT JOIN LATERAL (SELECT version, octet_length(data)::bigint AS size FROM kv
+		LEFT JOIN LATERAL (SELECT version, octet_length(data)::bigint AS size FROM @.kv
 			WHERE space = key.space AND head = key.head AND hash = key.hash LIMIT 1) found ON true
 		ORDER BY key.n`, spaces, heads, hashes).Query(eachRow(func(rows pgx.Rows) error {
 		var found int64
@@ -122,14 +124,14 @@ func (t *transaction) readKeys(q *pgx.Batch) {
 
 // readLogs reads, in one statement, the last sequence numbers of the logs that the batch appends to, and so knows those
 // of its entries.
-func (t *transaction) readLogs(q *pgx.Batch) {
+func (t *transaction) readLogs(q *statements) {
 	appends, spaces, heads, hashes := t.opsOf(state.OpAppend)
 	if len(appends) == 0 || t.deletes {
 		return
 	}
 	added := map[spaceName]int64{}
 	next := 0
-	q.Queue(`SELECT coalesce((SELECT last FROM logs WHERE space = key.space AND head = key.head AND hash = key.hash), 0)
+	q.Queue(`SELECT coalesce((SELECT last FROM @.logs WHERE space = key.space AND head = key.head AND hash = key.hash), 0)
 		FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS key (space, head, hash, n)
 		ORDER BY key.n`, spaces, heads, hashes).Query(eachRow(func(rows pgx.Rows) error {
 		var last int64
@@ -191,9 +193,9 @@ func (t *transaction) countAppend(o state.Op, first bool) {
 }
 
 // lockRecord reads a record and locks it.
-func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, strength string, have map[recordKey][]byte) {
+func (t *transaction) lockRecord(q *statements, key recordKey, strength string, have map[recordKey][]byte) {
 	n := nameOf(key.name)
-	q.Queue("SELECT data FROM records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
+	q.Queue("SELECT data FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
 		n.head, n.hash).Query(eachRow(func(rows pgx.Rows) error {
 		var data []byte
 		err := rows.Scan(&data)
@@ -204,10 +206,10 @@ func (t *transaction) lockRecord(q *pgx.Batch, key recordKey, strength string, h
 
 // lockAbsent is lockRecord for a record that should be absent, and so has no row to lock: a row of ours takes its place
 // until write removes it, and makes others that want the record wait.
-func (t *transaction) lockAbsent(q *pgx.Batch, key recordKey, strength string, have map[recordKey][]byte) {
+func (t *transaction) lockAbsent(q *statements, key recordKey, strength string, have map[recordKey][]byte) {
 	n := nameOf(key.name)
 	ours := false
-	q.Queue(`INSERT INTO records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, '', 0)
+	q.Queue(`INSERT INTO @.records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, '', 0)
 		ON CONFLICT (tbl, head, hash) DO NOTHING RETURNING true`, tableKey(key.table), n.head, n.hash, n.tail).
 		Query(func(rows pgx.Rows) error {
 			ours = rows.Next()
@@ -217,7 +219,7 @@ func (t *transaction) lockAbsent(q *pgx.Batch, key recordKey, strength string, h
 			}
 			return rows.Err()
 		})
-	q.Queue("SELECT data FROM records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
+	q.Queue("SELECT data FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3 FOR "+strength, tableKey(key.table),
 		n.head, n.hash).Query(func(rows pgx.Rows) error {
 		there := false
 		for rows.Next() {

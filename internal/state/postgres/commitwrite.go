@@ -10,7 +10,7 @@ import (
 // This file is a transaction's last round trip: what a batch writes.
 
 // write queues the operations in their order.
-func (t *transaction) write(q *pgx.Batch) {
+func (t *transaction) write(q *statements) {
 	written := t.writtenRecords()
 	puts := 0
 	for _, key := range t.reserved {
@@ -29,7 +29,7 @@ func (t *transaction) write(q *pgx.Batch) {
 			t.deletePrefix(q, o)
 		case state.OpPutRecord:
 			n := nameOf(o.Name)
-			q.Queue(`INSERT INTO records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, $5, $6)
+			q.Queue(`INSERT INTO @.records (tbl, head, hash, tail, data, sum) VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (tbl, head, hash) DO UPDATE SET data = excluded.data, sum = excluded.sum`,
 				tableKey(o.Table), n.head, n.hash, n.tail, bytesOf(o.Value), sum(o.Name, o.Value))
 		case state.OpDeleteRecord:
@@ -38,20 +38,20 @@ func (t *transaction) write(q *pgx.Batch) {
 	}
 }
 
-func deleteRecord(q *pgx.Batch, table state.Table, key string) {
+func deleteRecord(q *statements, table state.Table, key string) {
 	n := nameOf(key)
-	q.Queue("DELETE FROM records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(table), n.head, n.hash)
+	q.Queue("DELETE FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(table), n.head, n.hash)
 }
 
 // put queues the n-th put of the batch.
-func (t *transaction) put(q *pgx.Batch, o state.Op, n int) {
+func (t *transaction) put(q *statements, o state.Op, n int) {
 	if o.Replaced {
 		return
 	}
 	of := nameOf(o.Name)
 	queued := q.Queue(`
-		WITH old AS (SELECT octet_length(data)::bigint AS size FROM kv WHERE space = $1 AND head = $2 AND hash = $3)
-		INSERT INTO kv (space, head, hash, tail, version, data, sum) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		WITH old AS (SELECT octet_length(data)::bigint AS size FROM @.kv WHERE space = $1 AND head = $2 AND hash = $3)
+		INSERT INTO @.kv (space, head, hash, tail, version, data, sum) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (space, head, hash) DO UPDATE SET version = excluded.version, data = excluded.data, sum = excluded.sum
 		RETURNING (SELECT size FROM old)`,
 		o.Space[:], of.head, of.hash, of.tail, t.result.Versions[n], bytesOf(o.Value), sum(o.Name, o.Value))
@@ -65,14 +65,14 @@ func (t *transaction) put(q *pgx.Batch, o state.Op, n int) {
 	}
 }
 
-func (t *transaction) append(q *pgx.Batch, o state.Op) {
+func (t *transaction) append(q *statements, o state.Op) {
 	n := nameOf(o.Name)
 	queued := q.Queue(`
-		WITH l AS (INSERT INTO logs (space, head, hash, tail, last, bytes) VALUES ($1, $2, $3, $4, 1, $5)
+		WITH l AS (INSERT INTO @.logs (space, head, hash, tail, last, bytes) VALUES ($1, $2, $3, $4, 1, $5)
 		           ON CONFLICT (space, head, hash) DO UPDATE
 		           SET last = logs.last + 1, bytes = logs.bytes + excluded.bytes
 		           RETURNING id, last)
-		INSERT INTO entries (log, seq, data, sum) SELECT id, last, $6::bytea, $7::bigint FROM l RETURNING seq`,
+		INSERT INTO @.entries (log, seq, data, sum) SELECT id, last, $6::bytea, $7::bigint FROM l RETURNING seq`,
 		o.Space[:], n.head, n.hash, n.tail, len(o.Value), bytesOf(o.Value), sum(o.Name, o.Value))
 	if t.deletes {
 		queued.QueryRow(func(row pgx.Row) error {
@@ -87,16 +87,16 @@ func (t *transaction) append(q *pgx.Batch, o state.Op) {
 	}
 }
 
-func (t *transaction) deletePrefix(q *pgx.Batch, o state.Op) {
+func (t *transaction) deletePrefix(q *statements, o state.Op) {
 	var w where
 	w.and("space = %s", o.Space[:])
 	w.prefix(o.Name)
 	var n state.Counts
-	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM kv WHERE true%s RETURNING %s AS size)
+	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM @.kv WHERE true%s RETURNING %s AS size)
 		SELECT count(*), coalesce(sum(size), 0)::bigint FROM gone`, w.text, keySize), w.args...).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&n.Keys, &n.Bytes) })
-	q.Queue(fmt.Sprintf("DELETE FROM entries WHERE log IN (SELECT id FROM logs WHERE true%s)", w.text), w.args...)
-	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM logs WHERE true%s RETURNING last, %s AS size)
+	q.Queue(fmt.Sprintf("DELETE FROM @.entries WHERE log IN (SELECT id FROM @.logs WHERE true%s)", w.text), w.args...)
+	q.Queue(fmt.Sprintf(`WITH gone AS (DELETE FROM @.logs WHERE true%s RETURNING last, %s AS size)
 		SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(size), 0)::bigint FROM gone`, w.text, logSize),
 		w.args...).QueryRow(func(row pgx.Row) error {
 		var size int64
@@ -120,15 +120,15 @@ func (t *transaction) checkUsage() error {
 }
 
 // finish queues what notes the usage and the token, and commits.
-func (t *transaction) finish(q *pgx.Batch) {
+func (t *transaction) finish(q *statements) {
 	for _, space := range t.spaces() {
 		if used := t.used[space]; used > 0 {
-			q.Queue("UPDATE spaces SET used = $2 WHERE space = $1", space[:], used)
+			q.Queue("UPDATE @.spaces SET used = $2 WHERE space = $1", space[:], used)
 		} else {
-			q.Queue("DELETE FROM spaces WHERE space = $1", space[:])
+			q.Queue("DELETE FROM @.spaces WHERE space = $1", space[:])
 		}
 	}
-	q.Queue("INSERT INTO commits (token) VALUES ($1) RETURNING number", t.token).
+	q.Queue("INSERT INTO @.commits (token) VALUES ($1) RETURNING number", t.token).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.number) })
 	q.Queue("commit")
 }

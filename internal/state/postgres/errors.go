@@ -53,7 +53,9 @@ func (s *Store) fail(what string, err error) error {
 	case strings.HasPrefix(code, "42P01"), code == "3F000": // no such table, no such schema
 		e.Kind, e.Hint = state.ErrSchema, "run: memhost cluster migrate"
 	case code == "53300": // too many connections
-		e.Hint = "raise max_connections of the server, or lower pool_max_conns in the URL"
+		e.Hint = tooManyHint
+	case code == "08P01": // a violation of the protocol
+		e.Hint = poolerHintOf(server)
 	case code == "53100": // disk full
 		e.Hint = "make room on the server's disk and try again"
 	case strings.HasPrefix(code, "XX"): // damaged data, internal error

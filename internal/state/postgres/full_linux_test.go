@@ -69,6 +69,6 @@ func TestTooManyConnectionsSayWhatToDo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: strings.Replace(server.URL, "memhost@", "few@", 1)})
 	require.ErrorIs(t, err, state.ErrUnavailable)
-	require.ErrorContains(t, err, "raise max_connections of the server, or lower pool_max_conns")
+	require.ErrorContains(t, err, "lower store.postgres.connections")
 	require.True(t, abi.AsError(err).Retryable)
 }

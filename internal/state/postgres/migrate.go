@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // versionTable has one row for each migration that was run. The n-th file has version n.
@@ -23,11 +24,14 @@ func migrationFiles() ([]string, error) { return fs.Glob(migrations, "migrations
 // Migrate makes the schema and brings its tables to this version. It returns the names of the migrations that it ran,
 // none when everything was up to date. Each migration is one transaction. Two that run at once wait for each other.
 func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
+	if opts.Direct != "" {
+		opts.URL, opts.Password, opts.Direct, opts.DirectPassword = opts.Direct, opts.DirectPassword, "", ""
+	}
 	s, err := connect(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	defer s.pool.Close()
+	defer s.leave(ctx)
 	files, err := migrationFiles()
 	if err != nil {
 		return nil, err
@@ -58,21 +62,29 @@ func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 // right to make it all the same. PostgreSQL refuses one of two that make the same thing at once, in spite of IF NOT
 // EXISTS: the second attempt finds it there.
 func (s *Store) prepare(ctx context.Context) error {
-	var schema, table bool
+	var there, prepared bool
 	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
-		to_regclass($2) IS NOT NULL`, s.opts.Schema, quoteName(s.opts.Schema)+"."+versionTable).Scan(&schema, &table)
-	if err != nil || table {
+		to_regclass($2) IS NOT NULL`, s.opts.Schema, s.schema.in("@."+versionTable)).Scan(&there, &prepared)
+	if err != nil || prepared {
 		return err
 	}
-	statements := "CREATE TABLE IF NOT EXISTS " + versionTable +
-		" (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
-	if !schema {
-		statements = "CREATE SCHEMA IF NOT EXISTS " + quoteName(s.opts.Schema) + ";" + statements
+	table := s.schema.in("CREATE TABLE IF NOT EXISTS @." + versionTable +
+		" (version bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
+	make := func() error {
+		return s.begin(ctx, s.pool, func(tx pgx.Tx) error {
+			if !there {
+				if _, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+string(s.schema)); err != nil {
+					return err
+				}
+			}
+			_, err := tx.Exec(ctx, table)
+			return err
+		})
 	}
-	_, err = s.pool.Exec(ctx, statements)
+	err = make()
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "23505" { // unique violation, in the catalogue
-		_, err = s.pool.Exec(ctx, statements)
+		err = make()
 	}
 	return err
 }
@@ -84,13 +96,27 @@ func (s *Store) migrate(ctx context.Context, version int, file string) (ran bool
 	if err != nil {
 		return false, err
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "INSERT INTO "+versionTable+" (version) VALUES ($1) ON CONFLICT DO NOTHING", version)
+	err = s.begin(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, s.schema.in("INSERT INTO @."+versionTable+
+			" (version) VALUES ($1) ON CONFLICT DO NOTHING"), version)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
 		ran = true
-		_, err = tx.Exec(ctx, string(text)) // without parameters, it may be many statements
+		// The files name their tables without a schema: they run in this one.
+		var current *string
+		if err := tx.QueryRow(ctx, "SELECT set_config('search_path', $1::text, true)", string(s.schema)).
+			Scan(new(string)); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, "SELECT current_schema()::text").Scan(&current); err != nil {
+			return err
+		}
+		if current == nil || *current != s.opts.Schema {
+			return &state.Error{Kind: state.ErrDatabase, Message: s.where + ": the server does not take the schema for a " +
+				"transaction", Hint: poolerHint}
+		}
+		_, err = tx.Exec(ctx, string(text), pgx.QueryExecModeSimpleProtocol) // without parameters, it may be many statements
 		return err
 	})
 	return ran && err == nil, err

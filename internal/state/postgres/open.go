@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,11 +16,18 @@ import (
 // Options says which database, and how long to wait for it.
 type Options struct {
 	// URL is a connection string of libpq: postgres://user@host:5432/database?sslmode=verify-full, or host=... user=...
-	// It may name several hosts; with target_session_attrs=read-write the primary among them is used. At most 16
-	// connections are open, or as many as its pool_max_conns says. Required.
+	// It may name several hosts; with target_session_attrs=read-write the primary among them is used. It may lead to a
+	// pooler in session or transaction mode. Required.
 	URL string
 	// Password replaces the one of the URL. Empty means the URL's, or what libpq's environment and files say.
 	Password string
+	// Direct is a connection string for the server itself where URL leads to a pooler. The host's session is renewed
+	// there, however busy the pooler is, and migrations and VACUUM use it. Empty means URL. DirectPassword replaces its
+	// password.
+	Direct, DirectPassword string
+	// Connections is how many connections this host opens at most, one of them for its session; 0 means a fourth of what
+	// the server allows the user, at most 17, and 5 behind a pooler. The URL's pool_max_conns, if any, counts the others.
+	Connections int
 	// Schema is the PostgreSQL schema of the tables; empty means "memhost".
 	Schema string
 	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
@@ -43,14 +49,22 @@ type Options struct {
 
 // Store is a state.Store in a PostgreSQL database. Open makes it.
 type Store struct {
-	pool    *pgxpool.Pool
-	opts    Options
-	where   string               // the database in words, without secrets, for messages
-	session *session             // nil without Options.One and Many
-	past    *past                // likewise
-	watched atomic.Pointer[past] // past, for connections: nil until it has been looked at
-	closed  atomic.Bool
-	commits atomic.Int64
+	pool   *pgxpool.Pool
+	opts   Options
+	schema schemaName
+	direct *pgx.ConnConfig // for connections beside the pool
+	first  *pgx.Conn       // the first connection, until the session takes it
+	pooled bool            // a pooler is between this host and the server
+	// server is the one that has this host's session, as serverText knows it. renewSoon asks for a renewal now.
+	server    atomic.Pointer[string]
+	renewSoon chan struct{}
+	allowed   int64                // connections that the server allows this user
+	where     string               // the database in words, without secrets, for messages
+	session   *session             // nil without Options.One and Many
+	past      *past                // likewise
+	watched   atomic.Pointer[past] // past, for connections: nil until it has been looked at
+	closed    atomic.Bool
+	commits   atomic.Int64
 	// background is what runs beside reads and commits until open ends, which shut does.
 	background sync.WaitGroup
 	open       context.Context
@@ -72,25 +86,34 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.checkVersion(ctx); err != nil {
-		s.pool.Close()
+		s.leave(ctx)
 		return nil, err
 	}
 	if err := s.readDurability(ctx); err != nil {
-		s.pool.Close()
+		s.leave(ctx)
 		return nil, err
 	}
 	if opts.One || opts.Many {
 		if err := s.enter(ctx); err != nil {
-			s.pool.Close()
+			s.leave(ctx)
 			return nil, err
 		}
+	}
+	if s.session == nil {
+		_ = s.first.Close(ctx)
 	}
 	return s, nil
 }
 
+// leave closes the connections of a store that could not be opened.
+func (s *Store) leave(ctx context.Context) {
+	_ = s.first.Close(context.WithoutCancel(ctx))
+	s.pool.Close()
+}
+
 // enter begins this host's session, in a database that has the past which this host knows.
 func (s *Store) enter(ctx context.Context) error {
-	p, err := openPast(s.where, s.opts.Past)
+	p, err := openPast(s, s.opts.Past)
 	if err != nil {
 		return err
 	}
@@ -106,67 +129,6 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-func connect(ctx context.Context, opts Options) (*Store, error) {
-	if opts.URL == "" {
-		return nil, invalid("the URL of the database is empty, want postgres://user@host:5432/database")
-	}
-	config, err := pgxpool.ParseConfig(opts.URL)
-	if err != nil {
-		return nil, invalid("the URL of the database cannot be read: %s", err)
-	}
-	if opts.Schema == "" {
-		opts.Schema = "memhost"
-	}
-	if opts.Timeout == 0 {
-		opts.Timeout = time.Minute
-	}
-	if opts.Session == 0 {
-		opts.Session = defaultSession
-	}
-	if opts.Password != "" {
-		config.ConnConfig.Password = opts.Password
-	}
-	if opts.Dial != nil {
-		config.ConnConfig.DialFunc = opts.Dial
-	}
-	if !strings.Contains(opts.URL, "pool_max_conns") {
-		config.MaxConns = 16
-	}
-	config.ConnConfig.RuntimeParams["search_path"] = quoteName(opts.Schema)
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "memhost"
-	}
-	// A host that is paused within a transaction must not hold its locks, for which other hosts wait.
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10s"
-	c := config.ConnConfig
-	wait := 10 * time.Second
-	if n := len(c.Fallbacks); n > 0 { // a renewal gets to the last server though the first ones do not answer
-		wait = opts.Session / 2 / time.Duration(n+2)
-	}
-	if c.ConnectTimeout == 0 || c.ConnectTimeout > wait {
-		c.ConnectTimeout = wait
-	}
-	s := &Store{opts: opts}
-	s.open, s.shut = context.WithCancel(context.Background())
-	s.where = fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
-		opts.Schema, c.User)
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
-		defer cancel()
-		_, err := s.watched.Load().check(ctx, conn)
-		return err
-	}
-	s.pool, err = pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, invalid("%s: %s", s.where, err)
-	}
-	if err := s.pool.Ping(ctx); err != nil {
-		s.pool.Close()
-		return nil, s.fail("open", err)
-	}
-	return s, nil
-}
-
 // Where names the database in words, without secrets.
 func (s *Store) Where() string { return s.where }
 
@@ -174,7 +136,7 @@ func (s *Store) Where() string { return s.where }
 func (s *Store) checkVersion(ctx context.Context) error {
 	var exists, readOnly bool
 	err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, current_setting('transaction_read_only')::bool",
-		quoteName(s.opts.Schema)+"."+versionTable).Scan(&exists, &readOnly)
+		s.schema.in("@."+versionTable)).Scan(&exists, &readOnly)
 	if err != nil {
 		return s.fail("open", err)
 	}
@@ -207,7 +169,7 @@ func (s *Store) checkVersion(ctx context.Context) error {
 
 // version reads the version of the tables, 0 for none.
 func (s *Store) version(ctx context.Context) (version int64, err error) {
-	err = s.pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM "+versionTable).Scan(&version)
+	err = s.pool.QueryRow(ctx, s.schema.in("SELECT coalesce(max(version), 0) FROM @."+versionTable)).Scan(&version)
 	return version, s.fail("open", err)
 }
 

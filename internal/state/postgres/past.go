@@ -35,11 +35,15 @@ type seen struct {
 	// Commit is the greatest number of a commit that was seen, Token its token in hexadecimal.
 	Commit int64  `json:"commit"`
 	Token  string `json:"token"`
+	// server is the one that answered, as Store.serverText knows it. It is not kept.
+	server string
 }
 
 // past is what a host knows of the database's past. Nil knows nothing and finds nothing wrong.
 type past struct {
 	where, file string
+	schema      schemaName
+	server      string // SQL, by Store.serverText
 
 	mu    sync.Mutex
 	known seen
@@ -49,8 +53,8 @@ type past struct {
 }
 
 // openPast reads what an earlier process of this host has seen.
-func openPast(where, file string) (*past, error) {
-	p := &past{where: where, file: file}
+func openPast(s *Store, file string) (*past, error) {
+	p := &past{where: s.where, file: file, schema: s.schema, server: s.serverText()}
 	if file == "" {
 		return p, nil
 	}
@@ -90,12 +94,12 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	}
 	var first int64
 	var token, latest []byte
-	err = on.QueryRow(ctx, `SELECT (SELECT value FROM meta WHERE name = 'identity'),
-		(SELECT value::bigint FROM meta WHERE name = 'incarnation'),
-		coalesce((SELECT token FROM commits WHERE number = $1), ''), coalesce((SELECT min(number) FROM commits), 0),
+	err = on.QueryRow(ctx, p.schema.in(`SELECT `+p.server+`, (SELECT value FROM @.meta WHERE name = 'identity'),
+		(SELECT value::bigint FROM @.meta WHERE name = 'incarnation'),
+		coalesce((SELECT token FROM @.commits WHERE number = $1), ''), coalesce((SELECT min(number) FROM @.commits), 0),
 		coalesce(number, 0), coalesce(token, '') FROM (SELECT 1) one
-		LEFT JOIN (SELECT number, token FROM commits ORDER BY number DESC LIMIT 1) latest ON true`, known.Commit).
-		Scan(&now.Identity, &now.Incarnation, &token, &first, &now.Commit, &latest)
+		LEFT JOIN (SELECT number, token FROM @.commits ORDER BY number DESC LIMIT 1) latest ON true`), known.Commit).
+		Scan(&now.server, &now.Identity, &now.Incarnation, &token, &first, &now.Commit, &latest)
 	if err != nil {
 		return now, err
 	}
@@ -113,11 +117,16 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	case now.Incarnation > known.Incarnation:
 	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
 		// An old primary that wakes lacks them too. It takes no write: nobody follows it.
+		var server string
 		proof := make([]byte, 16)
 		_, _ = rand.Read(proof) // never fails
-		err := on.QueryRow(ctx, "INSERT INTO commits (token, lost) VALUES ($1, true) RETURNING token", proof).Scan(&proof)
+		err := on.QueryRow(ctx, p.schema.in("INSERT INTO @.commits (token, lost) VALUES ($1, true) RETURNING "+p.server),
+			proof).Scan(&server)
 		if err != nil {
 			return now, err
+		}
+		if server != now.server {
+			return now, otherServer(p.where)
 		}
 		return now, p.refuse(&state.Error{Kind: state.ErrLoss, Message: fmt.Sprintf("%s has lost commits: this host saw "+
 			"number %d of incarnation %d, which is not there; the latest is number %d of incarnation %d. It was restored from "+
@@ -153,6 +162,7 @@ func (p *past) learn(now seen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun = true
+	now.server = ""
 	if now.Identity != p.known.Identity || now.Incarnation != p.known.Incarnation || now.Commit > p.known.Commit {
 		p.known = now
 	}
@@ -188,8 +198,8 @@ func (p *past) keep() {
 
 // Past tells which cluster this is, and how far it is.
 func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
-	_, err = s.row(ctx, "past", `SELECT (SELECT value FROM meta WHERE name = 'identity'),
-		(SELECT value::bigint FROM meta WHERE name = 'incarnation'), coalesce((SELECT max(number) FROM commits), 0)`, nil,
+	_, err = s.row(ctx, "past", `SELECT (SELECT value FROM @.meta WHERE name = 'identity'),
+		(SELECT value::bigint FROM @.meta WHERE name = 'incarnation'), coalesce((SELECT max(number) FROM @.commits), 0)`, nil,
 		&p.Identity, &p.Incarnation, &p.Commits)
 	return p, err
 }
@@ -198,7 +208,7 @@ func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
 //
 // Errors: state.ErrFolder for a file that is not there or damaged, state.ErrIdentity for one of another cluster.
 func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
-	p, err := openPast(s.where, file)
+	p, err := openPast(s, file)
 	if err != nil {
 		return false, err
 	}
@@ -216,16 +226,16 @@ func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
 // AcceptLoss begins a new incarnation of a database that has lost commits, and returns its number. All hosts have to be
 // started again: no session of before commits any more.
 func (s *Store) AcceptLoss(ctx context.Context) (incarnation int64, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.begin(ctx, s.pool, func(tx pgx.Tx) error {
 		// The lock of the identity keeps hosts from joining.
-		if _, err := tx.Exec(ctx, "SELECT value FROM meta WHERE name = 'identity' FOR UPDATE"); err != nil {
+		if _, err := tx.Exec(ctx, s.schema.in("SELECT value FROM @.meta WHERE name = 'identity' FOR UPDATE")); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM sessions"); err != nil {
+		if _, err := tx.Exec(ctx, s.schema.in("DELETE FROM @.sessions")); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `UPDATE meta SET value = (value::bigint + 1)::text WHERE name = 'incarnation'
-			RETURNING value::bigint`).Scan(&incarnation)
+		return tx.QueryRow(ctx, s.schema.in(`UPDATE @.meta SET value = (value::bigint + 1)::text WHERE name = 'incarnation'
+			RETURNING value::bigint`)).Scan(&incarnation)
 	})
 	return incarnation, s.fail("accept a loss", err)
 }

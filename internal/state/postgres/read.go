@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
@@ -16,7 +15,7 @@ func (s *Store) Get(ctx context.Context, space state.Space, key string) (state.V
 	n := nameOf(key)
 	var v state.Value
 	var have int64
-	found, err := s.row(ctx, "get", "SELECT version, data, sum FROM kv WHERE space = $1 AND head = $2 AND hash = $3",
+	found, err := s.row(ctx, "get", "SELECT version, data, sum FROM @.kv WHERE space = $1 AND head = $2 AND hash = $3",
 		[]any{space[:], n.head, n.hash}, &v.Version, &v.Data, &have)
 	if err != nil || !found {
 		return state.Value{}, err
@@ -44,7 +43,7 @@ func (s *Store) List(ctx context.Context, space state.Space, q state.ListQuery) 
 		SELECT head || tail, version, octet_length(data), total, sum,
 		       CASE WHEN %s::bool AND (n = 1 OR %s::bigint = 0 OR total <= %[2]s::bigint) THEN data END
 		FROM (SELECT *, row_number() OVER w AS n, sum(%s) OVER w AS total
-		      FROM (SELECT * FROM kv WHERE true%s ORDER BY head, tail LIMIT %s) page
+		      FROM (SELECT * FROM @.kv WHERE true%s ORDER BY head, tail LIMIT %s) page
 		      WINDOW w AS (ORDER BY head, tail ROWS UNBOUNDED PRECEDING)) counted
 		ORDER BY n`, w.arg(q.Values), w.arg(int64(q.MaxBytes)), size, w.text, w.arg(limit+1))
 	var page state.Page
@@ -89,9 +88,9 @@ func (s *Store) ReadLog(ctx context.Context, space state.Space, q state.LogQuery
 	query := fmt.Sprintf(`
 		SELECT l.last, coalesce(e.seq, 0), coalesce(e.total, 0), coalesce(e.sum, 0),
 		       CASE WHEN e.n = 1 OR $4::bigint = 0 OR e.total <= $4 THEN e.data END
-		FROM logs l LEFT JOIN LATERAL (
+		FROM @.logs l LEFT JOIN LATERAL (
 		      SELECT *, row_number() OVER w AS n, sum(octet_length(data)) OVER w AS total
-		      FROM (SELECT * FROM entries WHERE log = l.id AND %s ORDER BY seq %s LIMIT $6) page
+		      FROM (SELECT * FROM @.entries WHERE log = l.id AND %s ORDER BY seq %s LIMIT $6) page
 		      WINDOW w AS (ORDER BY seq %[2]s ROWS UNBOUNDED PRECEDING)) e ON true
 		WHERE l.space = $1 AND l.head = $2 AND l.hash = $3
 		ORDER BY e.n`, bound, order)
@@ -151,7 +150,7 @@ func nextSeq(q state.LogQuery, es state.Entries) int64 {
 // LastSeq returns the sequence number of a log's last entry.
 func (s *Store) LastSeq(ctx context.Context, space state.Space, log string) (last int64, err error) {
 	n := nameOf(log)
-	_, err = s.row(ctx, "last entry of a log", "SELECT last FROM logs WHERE space = $1 AND head = $2 AND hash = $3",
+	_, err = s.row(ctx, "last entry of a log", "SELECT last FROM @.logs WHERE space = $1 AND head = $2 AND hash = $3",
 		[]any{space[:], n.head, n.hash}, &last)
 	return last, err
 }
@@ -165,8 +164,8 @@ func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (st
 	var keyBytes, logBytes int64
 	_, err := s.row(ctx, "count", fmt.Sprintf(`
 		SELECT * FROM
-		  (SELECT count(*), coalesce(sum(%s), 0)::bigint FROM kv WHERE true%s) k,
-		  (SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(%s), 0)::bigint FROM logs WHERE true%[2]s) l`,
+		  (SELECT count(*), coalesce(sum(%s), 0)::bigint FROM @.kv WHERE true%s) k,
+		  (SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(%s), 0)::bigint FROM @.logs WHERE true%[2]s) l`,
 		keySize, w.text, logSize), w.args, &n.Keys, &keyBytes, &n.Logs, &n.Entries, &logBytes)
 	n.Bytes = keyBytes + logBytes
 	return n, err
@@ -180,7 +179,7 @@ var (
 
 // Usage returns the bytes that a space holds.
 func (s *Store) Usage(ctx context.Context, space state.Space) (used int64, err error) {
-	_, err = s.row(ctx, "usage", "SELECT used FROM spaces WHERE space = $1", []any{space[:]}, &used)
+	_, err = s.row(ctx, "usage", "SELECT used FROM @.spaces WHERE space = $1", []any{space[:]}, &used)
 	return used, err
 }
 
@@ -190,7 +189,7 @@ func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 	var data []byte
 	var have int64
 	found, err := s.row(ctx, "record of table "+string(table),
-		"SELECT data, sum FROM records WHERE tbl = $1 AND head = $2 AND hash = $3",
+		"SELECT data, sum FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3",
 		[]any{tableKey(table), n.head, n.hash}, &data, &have)
 	if err != nil || !found {
 		return nil, err
@@ -208,10 +207,10 @@ func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, er
 		return nil, s.fail("records", err)
 	}
 	values := make([][]byte, len(refs))
-	var q pgx.Batch
+	q := s.reading()
 	for i, ref := range refs {
 		n := nameOf(string(ref.Key))
-		q.Queue("SELECT data, sum FROM records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(ref.Table), n.head,
+		q.Queue("SELECT data, sum FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(ref.Table), n.head,
 			n.hash).QueryRow(func(row pgx.Row) error {
 			var have int64
 			err := row.Scan(&values[i], &have)
@@ -224,7 +223,7 @@ func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, er
 			return checkSum("record", string(ref.Key), values[i], have)
 		})
 	}
-	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, &q.Batch).Close(); err != nil {
 		return nil, s.fail("records", err)
 	}
 	return values, nil
@@ -242,7 +241,7 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 	w.prefix(string(prefix))
 	w.after(string(after))
 	var kvs []state.KeyValue
-	query := fmt.Sprintf("SELECT head || tail, data, sum FROM records WHERE true%s ORDER BY head, tail LIMIT %s", w.text,
+	query := fmt.Sprintf("SELECT head || tail, data, sum FROM @.records WHERE true%s ORDER BY head, tail LIMIT %s", w.text,
 		w.arg(limit))
 	err = s.rows(ctx, "records of table "+string(table), query, w.args, func(rows pgx.Rows) error {
 		var kv state.KeyValue
@@ -264,11 +263,17 @@ func (s *Store) row(ctx context.Context, what, query string, args []any, into ..
 	if err := s.session.check(); err != nil {
 		return false, s.fail(what, err)
 	}
-	err := s.pool.QueryRow(ctx, query, args...).Scan(into...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, s.fail(what, err)
+	found := true
+	q := s.reading()
+	q.Queue(query, args...).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(into...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			found, err = false, nil
+		}
+		return err
+	})
+	err := s.pool.SendBatch(ctx, &q.Batch).Close()
+	return err == nil && found, s.fail(what, err)
 }
 
 // rows calls each for every row of a query. Its slices are the caller's own.
@@ -276,24 +281,32 @@ func (s *Store) rows(ctx context.Context, what, query string, args []any, each f
 	if err := s.session.check(); err != nil {
 		return s.fail(what, err)
 	}
-	rows, err := s.pool.Query(ctx, query, slices.Clip(args)...)
-	if err != nil {
-		return s.fail(what, err)
+	q := s.reading()
+	q.Queue(query, args...).Query(eachRow(each))
+	return s.fail(what, s.pool.SendBatch(ctx, &q.Batch).Close())
+}
+
+// reading begins what is sent for a read. A pooler may lead each transaction to another server, so there the read and a
+// question for the server are one transaction.
+func (s *Store) reading() *statements {
+	q := &statements{schema: s.schema}
+	if s.pooled {
+		q.Queue("SELECT " + s.serverText()).QueryRow(func(row pgx.Row) error {
+			var server string
+			if err := row.Scan(&server); err != nil {
+				return err
+			}
+			return s.checkServer(server)
+		})
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			return s.fail(what, err)
-		}
-	}
-	return s.fail(what, rows.Err())
+	return q
 }
 
 var _ state.Enumerator = (*Store)(nil)
 
 // Tables implements state.Enumerator. A name of more than 255 bytes is not what it was.
 func (s *Store) Tables(ctx context.Context) (tables []state.Table, err error) {
-	err = s.names(ctx, "tables", "SELECT DISTINCT tbl FROM records ORDER BY tbl", nil, func(name []byte) {
+	err = s.names(ctx, "tables", "SELECT DISTINCT tbl FROM @.records ORDER BY tbl", nil, func(name []byte) {
 		tables = append(tables, state.Table(name))
 	})
 	return tables, err
@@ -301,7 +314,7 @@ func (s *Store) Tables(ctx context.Context) (tables []state.Table, err error) {
 
 // Spaces implements state.Enumerator.
 func (s *Store) Spaces(ctx context.Context) (spaces []state.Space, err error) {
-	err = s.names(ctx, "spaces", "SELECT space FROM spaces ORDER BY space", nil, func(name []byte) {
+	err = s.names(ctx, "spaces", "SELECT space FROM @.spaces ORDER BY space", nil, func(name []byte) {
 		spaces = append(spaces, state.Space(name))
 	})
 	return spaces, err
@@ -309,7 +322,7 @@ func (s *Store) Spaces(ctx context.Context) (spaces []state.Space, err error) {
 
 // Logs implements state.Enumerator.
 func (s *Store) Logs(ctx context.Context, space state.Space) (logs []string, err error) {
-	err = s.names(ctx, "logs", "SELECT head || tail FROM logs WHERE space = $1 ORDER BY head, tail", []any{space[:]},
+	err = s.names(ctx, "logs", "SELECT head || tail FROM @.logs WHERE space = $1 ORDER BY head, tail", []any{space[:]},
 		func(name []byte) { logs = append(logs, string(name)) })
 	return logs, err
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // vacuum names the tables that hold what users said. Without the truncation it takes no lock that a read waits for.
-const vacuum = "VACUUM (VERBOSE, INDEX_CLEANUP ON, TRUNCATE false) kv, logs, entries, records"
+const vacuum = "VACUUM (VERBOSE, INDEX_CLEANUP ON, TRUNCATE false) @.kv, @.logs, @.entries, @.records"
 
 var _ state.Scrubber = (*Store)(nil)
 
@@ -68,7 +68,7 @@ func (s *Store) Outside() []string {
 // scrub runs VACUUM until no transaction that began before now sees a deleted row.
 func (s *Store) scrub(ctx context.Context) error {
 	said := new(vacuumReport)
-	config := s.pool.Config().ConnConfig.Copy()
+	config := s.direct.Copy()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said.add(n) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) scrub(ctx context.Context) error {
 	}
 	for try := 1; ; try++ {
 		said.clear()
-		if _, err := conn.Exec(ctx, vacuum); err != nil {
+		if _, err := conn.Exec(ctx, s.schema.in(vacuum)); err != nil {
 			return err
 		}
 		left := said.problem(uint32(now))

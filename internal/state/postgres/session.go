@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 )
@@ -35,9 +35,12 @@ type session struct {
 	// until is when reads end, by sinceBoot.
 	until atomic.Int64
 	// over is set when the row is gone: another host took over. With Options.Many a new session is begun then.
-	over  atomic.Bool
-	why   atomic.Pointer[error] // the last renewal failed, for messages
-	conn  *pgx.Conn             // for renewals alone, so that commits that wait for each other cannot hold them up
+	over atomic.Bool
+	why  atomic.Pointer[error] // the last renewal failed, for messages
+	// conn is for renewals alone, so that neither commits that wait for each other nor a lack of connections hold them up.
+	// It is the first one that the host opens. fresh is set until the pool was renewed after it was opened.
+	conn  *pgx.Conn
+	fresh bool
 	stop  context.CancelFunc
 	ended chan struct{}
 }
@@ -47,7 +50,8 @@ type session struct {
 //
 // Errors: ErrServed when another host serves.
 func (s *Store) join(ctx context.Context) error {
-	j := &session{store: s, length: s.opts.Session, ended: make(chan struct{})}
+	j := &session{store: s, length: s.opts.Session, conn: s.first, fresh: true,
+		ended: make(chan struct{})}
 	var first *other
 	for {
 		found, err := j.begin(ctx)
@@ -101,19 +105,19 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 	var id fleet.Session
 	_, _ = rand.Read(id[:]) // never fails
 	asked := sinceBoot()
-	conn, err := j.store.pool.Acquire(ctx)
+	if err := j.connect(ctx); err != nil {
+		return nil, err
+	}
+	now, err := j.store.past.check(ctx, j.conn)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Release()
-	now, err := j.store.past.check(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	found, err := j.insert(ctx, conn, id)
+	found, err := j.insert(ctx, id, now.server)
 	if err != nil || found != nil {
 		return found, err
 	}
+	j.store.server.Store(&now.server)
+	j.renewPool()
 	j.store.past.learn(now)
 	j.id.Store(&id)
 	j.until.Store(int64(asked + j.length))
@@ -122,21 +126,29 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 }
 
 // insert removes sessions that have ended and inserts this host's, unless another one is left, which it returns.
-func (j *session) insert(ctx context.Context, conn *pgxpool.Conn, id fleet.Session) (*other, error) {
+func (j *session) insert(ctx context.Context, id fleet.Session, server string) (*other, error) {
 	var found *other
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// The lock lets one host at a time look and insert.
-		if _, err := tx.Exec(ctx, "SELECT value FROM meta WHERE name = 'identity' FOR UPDATE"); err != nil {
+	in := j.store.schema.in
+	err := j.store.begin(ctx, j.conn, func(tx pgx.Tx) error {
+		var here string
+		if err := tx.QueryRow(ctx, "SELECT "+j.store.serverText()).Scan(&here); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM sessions WHERE ends < clock_timestamp()"); err != nil {
+		if here != server {
+			return otherServer(j.store.where)
+		}
+		// The lock lets one host at a time look and insert.
+		if _, err := tx.Exec(ctx, in("SELECT value FROM @.meta WHERE name = 'identity' FOR UPDATE")); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, in("DELETE FROM @.sessions WHERE ends < clock_timestamp()")); err != nil {
 			return err
 		}
 		var o other
 		var seconds float64
-		err := tx.QueryRow(ctx, `SELECT encode(id, 'hex'), host, pid, version, began, ends,
-			extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions
-			WHERE alone OR NOT $1 ORDER BY began LIMIT 1`, j.store.opts.Many).
+		err := tx.QueryRow(ctx, in(`SELECT encode(id, 'hex'), host, pid, version, began, ends,
+			extract(epoch FROM ends - clock_timestamp())::float8 FROM @.sessions
+			WHERE alone OR NOT $1 ORDER BY began LIMIT 1`), j.store.opts.Many).
 			Scan(&o.id, &o.host, &o.pid, &o.version, &o.began, &o.ends, &seconds)
 		if err == nil {
 			o.left = max(0, time.Duration(seconds*float64(time.Second)))
@@ -150,8 +162,8 @@ func (j *session) insert(ctx context.Context, conn *pgxpool.Conn, id fleet.Sessi
 		if err != nil {
 			host = "a machine without a name"
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO sessions (id, alone, host, pid, version, ends)
-			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 ms')`, id[:], !j.store.opts.Many, host,
+		_, err = tx.Exec(ctx, in(`INSERT INTO @.sessions (id, alone, host, pid, version, ends)
+			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 ms')`), id[:], !j.store.opts.Many, host,
 			os.Getpid(), j.store.opts.Version, j.length.Milliseconds())
 		return err
 	})
@@ -170,6 +182,7 @@ func (j *session) renewAlways(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-j.store.renewSoon:
 		case <-time.After(wait):
 		}
 		wait = j.length / renewals
@@ -199,32 +212,31 @@ func (j *session) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
 	asked := sinceBoot()
-	fresh := j.conn == nil || j.conn.IsClosed()
-	if fresh {
-		conn, err := pgx.ConnectConfig(ctx, j.store.pool.Config().ConnConfig)
-		if err != nil {
-			return j.failed(err)
-		}
-		j.conn = conn
+	if err := j.connect(ctx); err != nil {
+		return j.failed(err)
 	}
 	now, err := j.store.past.check(ctx, j.conn)
 	if err != nil {
 		_ = j.conn.Close(ctx)
 		return j.failed(err)
 	}
-	tag, err := j.conn.Exec(ctx, `UPDATE sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
-		WHERE id = $1`, j.id.Load()[:], j.length.Milliseconds())
-	if err != nil {
+	var server string
+	err = j.conn.QueryRow(ctx, j.store.schema.in(`UPDATE @.sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
+		WHERE id = $1 RETURNING `+j.store.serverText()), j.id.Load()[:], j.length.Milliseconds()).Scan(&server)
+	gone := errors.Is(err, pgx.ErrNoRows)
+	switch {
+	case gone:
+	case err != nil:
 		_ = j.conn.Close(ctx)
 		return j.failed(err)
+	case server != now.server:
+		return j.failed(otherServer(j.store.where))
 	}
 	j.why.Store(nil)
-	if fresh {
-		// The server may be another one now. The old one may still answer on the other connections, with old content.
-		j.store.pool.Reset()
-	}
+	j.store.server.Store(&now.server)
+	j.renewPool()
 	switch {
-	case tag.RowsAffected() == 0:
+	case gone:
 		j.over.Store(true)
 	default:
 		j.store.past.learn(now)
@@ -232,6 +244,33 @@ func (j *session) renew(ctx context.Context) bool {
 		j.until.Store(int64(asked + j.length))
 	}
 	return true
+}
+
+// connect opens the connection for renewals unless it is open.
+func (j *session) connect(ctx context.Context) error {
+	if j.conn != nil && !j.conn.IsClosed() {
+		return nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, j.store.direct)
+	if err != nil {
+		var server *pgconn.PgError
+		if errors.As(err, &server) && (server.Code == "53300" || server.Code == "08P01") {
+			// No connection is left. What keeps the host alive comes first: the idle ones of the pool go.
+			j.store.pool.Reset()
+		}
+		return err
+	}
+	j.conn, j.fresh, j.store.first = conn, true, conn
+	return nil
+}
+
+// renewPool closes the other connections after the one for renewals was opened. The server may be another one now, and
+// the old one may still answer on them, with old content.
+func (j *session) renewPool() {
+	if j.fresh {
+		j.store.pool.Reset()
+		j.fresh = false
+	}
 }
 
 // failed keeps why a renewal failed.
@@ -267,7 +306,7 @@ func (s *Store) Left() time.Duration {
 // Hosts implements fleet.Sessions.
 func (s *Store) Hosts(ctx context.Context) (hosts []fleet.Host, err error) {
 	err = s.rows(ctx, "hosts", `SELECT id, host, pid, version, began, extract(epoch FROM ends - clock_timestamp())::float8
-		FROM sessions WHERE ends > clock_timestamp() ORDER BY began, id`, nil, func(rows pgx.Rows) error {
+		FROM @.sessions WHERE ends > clock_timestamp() ORDER BY began, id`, nil, func(rows pgx.Rows) error {
 		var h fleet.Host
 		var id []byte
 		var left float64
@@ -283,9 +322,9 @@ func (s *Store) Hosts(ctx context.Context) (hosts []fleet.Host, err error) {
 
 // End implements fleet.Sessions. The delete waits for commits of that session which are under way.
 func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duration, err error) {
-	var q pgx.Batch
-	q.Queue("DELETE FROM sessions WHERE id = $1 AND ends < clock_timestamp()", other[:])
-	q.Queue("SELECT extract(epoch FROM ends - clock_timestamp())::float8 FROM sessions WHERE id = $1", other[:]).
+	q := statements{schema: s.schema}
+	q.Queue("DELETE FROM @.sessions WHERE id = $1 AND ends < clock_timestamp()", other[:])
+	q.Queue("SELECT extract(epoch FROM ends - clock_timestamp())::float8 FROM @.sessions WHERE id = $1", other[:]).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var seconds float64
@@ -296,7 +335,7 @@ func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duratio
 			}
 			return rows.Err()
 		})
-	return left, s.fail("end a session", s.pool.SendBatch(ctx, &q).Close())
+	return left, s.fail("end a session", s.pool.SendBatch(ctx, &q.Batch).Close())
 }
 
 // end stops the renewals and deletes the row, so that another host need not wait.
@@ -306,7 +345,7 @@ func (j *session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	// When it fails, the session ends by itself.
-	_, _ = j.store.pool.Exec(ctx, "DELETE FROM sessions WHERE id = $1", j.id.Load()[:])
+	_, _ = j.store.pool.Exec(ctx, j.store.schema.in("DELETE FROM @.sessions WHERE id = $1"), j.id.Load()[:])
 }
 
 // check returns an error when this host may not answer reads: another one may serve, with newer content.
@@ -347,12 +386,12 @@ func (j *session) overError() error {
 }
 
 // lock queues the lock of the session's row until the end of the transaction.
-func (j *session) lock(q *pgx.Batch) {
+func (j *session) lock(q *statements) {
 	if j == nil {
 		return
 	}
 	id := j.id.Load()
-	q.Queue("SELECT true FROM sessions WHERE id = $1 FOR KEY SHARE", id[:]).QueryRow(func(row pgx.Row) error {
+	q.Queue("SELECT true FROM @.sessions WHERE id = $1 FOR KEY SHARE", id[:]).QueryRow(func(row pgx.Row) error {
 		var there bool
 		err := row.Scan(&there)
 		if errors.Is(err, pgx.ErrNoRows) {
