@@ -8,25 +8,32 @@ const ContextTag = "memory-context"
 // softHyphen is invisible, or a dash where a line ends.
 const softHyphen = 0xad
 
-// BracketLen is the length of a "<", or of a character that looks like one, at the beginning of text, in bytes: "<" has
-// 1, "＜" 3. It is 0 if there is none.
-func BracketLen(text string) int {
-	r, size := utf8.DecodeRuneInString(text)
-	if skeleton(r) == '<' {
-		return size
+// NextContextTag finds the first "<", or character that looks like it, in text that begins an opening or closing tag of
+// the element, and returns the position behind it: a backslash there makes the tag ordinary text. It is -1 if there is
+// none. If more text may follow, one near the end that could become a tag counts too.
+//
+// A tag is an optional number of slashes and "memory-context". Letters may be large or small, and characters that look
+// like the tag's count as these. Invisible characters are skipped everywhere, blanks before the name.
+func NextContextTag(text string, moreFollows bool) int {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c != '<' && c < 0xc2 { // neither the character nor the first byte of a look-alike
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r != '<' && !isBracket(r) {
+			i += size - 1
+			continue
+		}
+		end := i + size
+		named := matchTag(text[end:])
+		// Ordinary words end with a letter that looks like the bracket.
+		if named == len(ContextTag) || moreFollows && named >= 0 && !isLetterBracket(r) {
+			return end
+		}
+		i = end - 1
 	}
-	return 0
+	return -1
 }
-
-// NamesContextTag reports whether rest, which follows a "<", is an opening or closing tag of the element: its skeleton
-// begins with slashes, if any, and "memory-context". In a skeleton letters are small; full-width and mathematical
-// letters, dashes and slashes of all kinds are the plain ones; invisible characters count nothing anywhere, blanks
-// nothing before the name.
-func NamesContextTag(rest string) bool { return matchTag(rest) == len(ContextTag) }
-
-// MayNameContextTag is NamesContextTag for a text that may be continued: it is also true if rest ends before the tag
-// can be told from other text.
-func MayNameContextTag(rest string) bool { return matchTag(rest) >= 0 }
 
 // matchTag counts the characters of the tag's name that rest has before it ends. It is -1 when another character comes
 // first.
@@ -60,7 +67,7 @@ func skeleton(r rune) byte {
 		r -= 0xff01 - '!'
 	case r >= 0x1d400 && r <= 0x1d6a3: // mathematical alphabets of 26 large and 26 small letters
 		return 'a' + byte((r-0x1d400)%26)
-	case r < 0x80:
+	case r < utf8.RuneSelf:
 	case invisible(r):
 		return 0
 	default:
@@ -77,46 +84,43 @@ func skeleton(r rune) byte {
 	return byte(r)
 }
 
+// lookAlike finds r in the table of look-alikes.
 func lookAlike(r rune) byte {
-	switch r {
-	case 0x2039, 0x2329, 0x276e, 0x27e8, 0x3008, 0xfe64:
-		return '<'
-	case 0x2044, 0x2215, 0x2571, 0x29f8:
-		return '/'
-	case 0x2d7, 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2043, 0x2212, 0x2796, 0xfe58, 0xfe63:
-		return '-'
-	case 0x435:
-		return 'e'
-	case 0x43e, 0x3bf:
-		return 'o'
-	case 0x441:
-		return 'c'
-	case 0x443:
-		return 'y'
-	case 0x445:
-		return 'x'
-	case 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000:
-		return ' '
-	}
-	if r >= 0x2000 && r <= 0x200a {
-		return ' '
+	const characters = rune(len(tagCharacters))
+	at := rune(0)
+	for table := lookAlikes; table != "" && at < r; {
+		var n rune
+		n, table = number(table)
+		if at += n / characters; at == r {
+			return tagCharacters[n%characters]
+		}
 	}
 	return 0xff
 }
 
-// invisibles are ranges of what has no shape of its own: controls, formats, fillers, variation selectors, private use.
-var invisibles = [...][2]rune{{0x80, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x600, 0x605}, {0x61c, 0x61c}, {0x6dd,
-	0x6dd},
-	{0x70f, 0x70f}, {0x890, 0x891}, {0x8e2, 0x8e2}, {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f},
-	{0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164}, {0xe000, 0xf8ff}, {0xfe00, 0xfe0f},
-	{0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0xfffd, 0xfffd}, {0x110bd, 0x110bd}, {0x110cd, 0x110cd},
-	{0x13430, 0x1345f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff}}
-
+// invisible finds r in the table of invisible characters.
 func invisible(r rune) bool {
-	for _, known := range invisibles {
-		if r <= known[1] {
-			return r >= known[0]
+	last := rune(0)
+	for table := invisibles; table != "" && last < r; {
+		var distance, length rune
+		distance, table = number(table)
+		length, table = number(table)
+		first := last + distance
+		if last = first + length; first <= r && r <= last {
+			return true
 		}
 	}
 	return false
+}
+
+// number reads the first number of a generated table: groups of seven bits, the highest first; all but the last have the
+// eighth bit set.
+func number(table string) (n rune, rest string) {
+	for i := range len(table) {
+		n = n<<7 | rune(table[i]&0x7f)
+		if table[i] < 0x80 {
+			return n, table[i+1:]
+		}
+	}
+	return n, ""
 }

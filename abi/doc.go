@@ -9,3 +9,4 @@
 package abi
 
 //go:generate go run -C ../tools ./codecgen -out codec_gen.go ../abi
+//go:generate go run -C ../tools ./lookalikes -out ../abi/lookalikes_gen.go

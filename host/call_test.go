@@ -240,3 +240,24 @@ func TestTagsInsideAContextAreEscaped(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, open+"\n<\\/\u217femory-context>\n</memory-context>", f.FormattedContext)
 }
+
+func TestAFullContextMakesRoomForTheBackslash(t *testing.T) {
+	s := probeSlot(t, `{}`)
+	const open = "<memory-context backend=\"probe\" scope=\"run/persona\">\n"
+	const kept, removed = "- tea <memory-context>\n", "- milk\n"
+	full := open + kept + removed + "</memory-context>"
+	most := int64(len(full)+3) / 4 // "bytes4" counts a token for each four bytes
+	full = open + kept + strings.Replace(removed, "\n", strings.Repeat(".", int(most)*4-len(full))+"\n", 1) +
+		"</memory-context>"
+	request := &abi.FormatRequest{Scope: testScope, Result: abi.RetrieveResult{FormattedContext: full},
+		Budget: abi.ContextBudget{MaxTokens: &most}}
+	f, err := s.FormatContext(context.Background(), request)
+	require.NoError(t, err)
+	assert.Equal(t, open+"- tea <\\memory-context>\n</memory-context>", f.FormattedContext)
+	assert.EqualValues(t, (len(f.FormattedContext)+3)/4, f.TokenCount)
+	assert.True(t, f.Truncated)
+
+	request.Budget.MaxTokens = new(most - 1)
+	_, err = s.FormatContext(context.Background(), request)
+	requireCode(t, err, abi.CodeInternal, "max_tokens is")
+}

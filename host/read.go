@@ -42,11 +42,10 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 		if err != nil {
 			return err
 		}
-		tokens, escaped, err := o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
+		tokens, changed, err := o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
 		result.Trace = o.trace(result.Trace)
-		if escaped > 0 {
-			result.Trace.Warnings = append(result.Trace.Warnings, fmt.Sprintf(
-				"%s: %d tags inside the memory-context element", answercheck.WarnContextEscaped, escaped))
+		if changed.tags > 0 {
+			result.Trace.Warnings = append(result.Trace.Warnings, changed.warning())
 		}
 		complete.Report(result.Trace)
 		result.Trace.TokenCount = &tokens
@@ -82,9 +81,12 @@ func (o *operation) fetch(ctx context.Context, r *abi.RetrieveRequest, now strin
 func (s *Slot) FormatContext(ctx context.Context, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	return operate(ctx, s, abi.OpFormatContext, r,
 		func(ctx context.Context, o *operation, result *abi.FormatResult) (err error) {
-			if err = o.read(ctx, r.Scope, r, result); err == nil {
-				result.TokenCount, _, err = o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
+			if err = o.read(ctx, r.Scope, r, result); err != nil {
+				return err
 			}
+			var changed contextChanges
+			result.TokenCount, changed, err = o.checkContext(&result.FormattedContext, result.Evidence, r.Budget)
+			result.Truncated = result.Truncated || changed.removedLines > 0
 			return err
 		})
 }
@@ -161,26 +163,48 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 	return o.enter(ctx, in, out)
 }
 
+// contextChanges is what checkContext changed in a formatted context.
+type contextChanges struct {
+	tags         int // inside, each of which got a backslash
+	removedLines int // at the end
+}
+
+func (c contextChanges) warning() string {
+	w := fmt.Sprintf("%s: %d tags inside the memory-context element", answercheck.WarnContextEscaped, c.tags)
+	if c.removedLines > 0 {
+		w += fmt.Sprintf("; %d lines at the end were removed to fit max_tokens", c.removedLines)
+	}
+	return w
+}
+
 // checkContext holds a formatted context to what every plugin promises: it is empty or one element of this provider and
-// scope, and it fits the budget. It escapes the element's tags inside the text, and returns the text's tokens and the
-// number of those tags.
+// scope, and it fits the budget. It escapes the element's tags inside the text. If the text fits only without the
+// backslashes, it removes lines at the end. It returns the text's tokens and what it changed.
 func (o *operation) checkContext(text *string, evidence []abi.Evidence, budget abi.ContextBudget) (tokens int64,
-	escaped int, err error) {
+	changed contextChanges, err error) {
 	if wrong := answercheck.NotOneElement(*text); wrong != "" {
-		return 0, 0, o.badContext(wrong)
+		return 0, changed, o.badContext(wrong)
 	}
 	if wrong := answercheck.WrongElement(*text, o.provider.name, o.provider.backendName, o.memoryScope()); wrong != "" {
-		return 0, 0, o.contractBreach(wrong)
+		return 0, changed, o.contractBreach(wrong)
 	}
-	*text, escaped = answercheck.EscapeInside(*text, evidence)
-	if *text != "" {
-		tokens = o.provider.tokens.Count([]byte(*text))
+	fits := func(text string) bool {
+		tokens = 0
+		if text != "" {
+			tokens = o.provider.tokens.Count([]byte(text))
+		}
+		return budget.MaxTokens == nil || tokens <= *budget.MaxTokens
 	}
-	if budget.MaxTokens != nil && tokens > *budget.MaxTokens {
-		return 0, escaped, o.badContext(fmt.Sprintf("has %d tokens (%s), max_tokens is %d", tokens,
+	if !fits(*text) {
+		return 0, changed, o.badContext(fmt.Sprintf("has %d tokens (%s), max_tokens is %d", tokens,
 			o.provider.tokens.Name(), *budget.MaxTokens))
 	}
-	return tokens, escaped, nil
+	*text, changed.tags = answercheck.EscapeInside(*text, evidence)
+	if changed.tags > 0 && !fits(*text) {
+		*text, changed.removedLines = answercheck.CutToFit(*text, evidence, fits)
+		fits(*text) // counts the tokens that are left
+	}
+	return tokens, changed, nil
 }
 
 // Health implements Contract.

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
 )
@@ -54,30 +55,20 @@ func (x Context) opened() string {
 }
 
 // EscapeText makes text unable to open or close the element: a backslash is put behind each "<", or character that
-// looks like it, that begins such a tag. abi.NamesContextTag says what counts as a tag. One at the end that could
-// become a tag with the text that follows is escaped too, so escaped texts may be joined. Other text is returned
-// unchanged.
+// looks like it, that begins such a tag. abi.NextContextTag says what counts as a tag. One at the end that could become
+// a tag with the text that follows is escaped too, so escaped texts may be joined. Other text is returned unchanged.
 func EscapeText(text string) string {
-	var b strings.Builder
-	done := 0
-	for i := range len(text) {
-		switch text[i] {
-		// the others begin the look-alikes: quotation marks and brackets, and full-width and small forms
-		case '<', 0xe2, 0xe3, 0xef:
-		default:
-			continue
-		}
-		end := i + abi.BracketLen(text[i:])
-		if end > i && abi.MayNameContextTag(text[end:]) {
-			b.WriteString(text[done:end])
-			b.WriteByte('\\')
-			done = end
-		}
-	}
-	if done == 0 {
+	end := abi.NextContextTag(text, true)
+	if end < 0 {
 		return text
 	}
-	b.WriteString(text[done:])
+	var b strings.Builder
+	for ; end >= 0; end = abi.NextContextTag(text, true) {
+		b.WriteString(text[:end])
+		b.WriteByte('\\')
+		text = text[end:]
+	}
+	b.WriteString(text)
 	return b.String()
 }
 
@@ -99,12 +90,26 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks.
+// EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks, and a character that
+// looks like "<" and begins a tag of the element becomes a character reference.
 func EscapeAttr(text string) string {
-	if !strings.ContainsAny(text, "&<>\"\n\r\t") {
-		return text
-	}
 	var b strings.Builder
+	for end := abi.NextContextTag(text, false); end >= 0; end = abi.NextContextTag(text, false) {
+		bracket, size := utf8.DecodeLastRuneInString(text[:end])
+		escapeAttr(&b, text[:end-size])
+		if bracket == '<' {
+			b.WriteString("&lt;")
+		} else {
+			b.WriteString("&#" + Itoa(int(bracket)) + ";")
+		}
+		text = text[end:]
+	}
+	escapeAttr(&b, text)
+	return b.String()
+}
+
+// escapeAttr writes text without regard to tags of the element.
+func escapeAttr(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '&':
@@ -121,5 +126,4 @@ func EscapeAttr(text string) string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String()
 }

@@ -10,7 +10,7 @@ import (
 func TestTheCommittedTablesAreUpToDate(t *testing.T) {
 	want, err := Generate()
 	require.NoError(t, err)
-	got, err := os.ReadFile("../../host/internal/answercheck/lookalikes_gen.go")
+	got, err := os.ReadFile("../../abi/lookalikes_gen.go")
 	require.NoError(t, err)
-	require.True(t, string(want) == string(got), "run: go generate ./host/internal/answercheck")
+	require.True(t, string(want) == string(got), "run: go generate ./abi")
 }

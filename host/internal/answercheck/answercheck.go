@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -347,7 +348,8 @@ func EscapeInside(text string, evidence []abi.Evidence) (string, int) {
 	if text == "" {
 		return "", 0
 	}
-	escaped, inserted := escapeTags(text[len(elementOpen) : len(text)-len(elementEnd)])
+	inside := text[len(elementOpen) : len(text)-len(elementEnd)]
+	escaped, inserted := escapeTags(inside)
 	if len(inserted) == 0 {
 		return text, 0
 	}
@@ -368,6 +370,61 @@ func EscapeInside(text string, evidence []abi.Evidence) (string, int) {
 	return elementOpen + escaped + elementEnd, len(inserted)
 }
 
+// escapeTags puts a backslash into each tag in text, and returns the positions in text before which the backslashes are.
+func escapeTags(text string) (escaped string, inserted []int64) {
+	var b strings.Builder
+	done := 0
+	for {
+		n := abi.NextContextTag(text[done:], false)
+		if n < 0 {
+			b.WriteString(text[done:])
+			return b.String(), inserted
+		}
+		b.WriteString(text[done : done+n])
+		b.WriteByte('\\')
+		done += n
+		inserted = append(inserted, int64(done))
+	}
+}
+
+// CutToFit removes as few whole lines as possible from the end of an element, so that fits accepts it, and what evidence
+// says of the places where items are shown there. It returns the text, "" if no line is left, and the number of lines
+// that it removed.
+func CutToFit(text string, evidence []abi.Evidence, fits func(text string) bool) (cut string, removed int) {
+	open := len(openingTag(text))
+	if strings.HasPrefix(text[open:], "\n") {
+		open++
+	}
+	var ends []int // of all lines but the last
+	last := len(text) - len(elementEnd) - 1
+	for at := open; ; {
+		n := strings.IndexByte(text[at:max(at, last)], '\n')
+		if n < 0 {
+			break
+		}
+		at += n + 1
+		ends = append(ends, at)
+	}
+	slices.Reverse(ends)
+	removed = sort.Search(len(ends), func(i int) bool { return fits(text[:ends[i]] + elementEnd) })
+	end := 0
+	if removed < len(ends) {
+		end = ends[removed]
+		cut = text[:end] + elementEnd
+	}
+	removed++
+	for i := range evidence {
+		switch s := evidence[i].Shown; {
+		case s == nil || s.End <= int64(end):
+		case s.Start >= int64(end):
+			evidence[i].Shown = nil
+		default:
+			s.End, s.Whole = int64(end), false
+		}
+	}
+	return cut, removed
+}
+
 // WrongElement checks whose memory the element around a formatted context claims to be: that of the provider, or of
 // the backend as it names itself, and of the scope.
 //
@@ -376,8 +433,7 @@ func WrongElement(text, provider, backendName string, scope abi.MemoryScope) str
 	if text == "" {
 		return ""
 	}
-	tag, _, _ := strings.Cut(text[len("<"+abi.ContextTag):], `">`)
-	tag += `"`
+	tag := openingTag(text)
 	backend, said := attribute(tag, "backend"), attribute(tag, "scope")
 	if backend != provider && (backend == "" || backend != backendName) {
 		return fmt.Sprintf("formatted_context is of backend %.80q, this is %q", backend, provider)
@@ -386,6 +442,12 @@ func WrongElement(text, provider, backendName string, scope abi.MemoryScope) str
 		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", said, plain)
 	}
 	return ""
+}
+
+// openingTag is the tag that an element begins with.
+func openingTag(text string) string {
+	const end = `">`
+	return text[:min(strings.Index(text, end)+len(end), len(text)-len(elementEnd))]
 }
 
 // lineEnds become blanks in an attribute.

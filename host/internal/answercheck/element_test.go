@@ -70,3 +70,41 @@ func TestEvidenceStillShowsItsItemsInAnEscapedContext(t *testing.T) {
 	}
 	assert.Equal(t, []string{"tea <\\memory-context> cake", "\n- <\\memory-context>", "milk"}, shown)
 }
+
+func TestAContextIsCutToWholeLinesAndEvidenceShowsWhatIsLeft(t *testing.T) {
+	const open, end = "<memory-context backend=\"b\">\n", "</memory-context>"
+	lines := []string{"- one\n", "- two\n", "  lines\n", "- three\n"}
+	shown := func() []abi.Evidence {
+		return []abi.Evidence{{}, {Shown: &abi.Shown{Start: 31, End: 34, Whole: true}}, // one
+			{Shown: &abi.Shown{Start: 37, End: 48, Whole: true}}, // two, lines
+			{Shown: &abi.Shown{Start: 51, End: 56, Whole: true}}} // three
+	}
+	text := open + strings.Join(lines, "") + end
+	require.Equal(t, "two\n  lines", text[37:48])
+	for kept := range len(lines) {
+		want := open + strings.Join(lines[:kept], "") + end
+		for most := len(want); most < len(want)+len(lines[kept]); most++ {
+			evidence := shown()
+			cut, removed := CutToFit(text, evidence, func(text string) bool { return len(text) <= most })
+			assert.Equal(t, len(lines)-kept, removed)
+			if kept == 0 {
+				want = "" // as for a provider that has nothing to show
+			}
+			assert.Equal(t, want, cut)
+			var words []string
+			for _, e := range evidence {
+				if s := e.Shown; s != nil {
+					words = append(words, cut[s.Start:s.End])
+					assert.Equal(t, cut[s.Start:s.End] != "two\n", s.Whole)
+				}
+			}
+			assert.Equal(t, [][]string{nil, {"one"}, {"one", "two\n"}, {"one", "two\n  lines"}}[kept], words)
+		}
+	}
+	for _, text := range []string{open + "one line</memory-context>", "<memory-context backend=\"b\">one line" + end,
+		open + end, "<memory-context " + end} {
+		cut, removed := CutToFit(text, nil, func(string) bool { return false })
+		assert.Empty(t, cut)
+		assert.Equal(t, 1, removed)
+	}
+}
