@@ -166,10 +166,56 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
-	again, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e5", "other text"),
-		*event("new", "x"), *event("new", "x")}})
+	again, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{
+		allArchived(t, h, 0)[5], *event("new", "x"), *event("new", "x")}})
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
+}
+
+func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
+	ctx := context.Background()
+	h := open(t, Options{DataDir: t.TempDir(), Archive: true})
+	s := openSlot(t, h, probeConfig(`{}`))
+	changed := func(id string, change func(*abi.MemoryEvent)) abi.MemoryEvent {
+		e := event(id, "echo "+id)
+		change(e)
+		return *e
+	}
+	same := func(*abi.MemoryEvent) {}
+	add := func(events ...abi.MemoryEvent) (*abi.ArchiveReceipt, error) {
+		return h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: events})
+	}
+	_, err := s.RecordEvent(ctx, event("recorded", "echo recorded"))
+	require.NoError(t, err)
+	receipt, err := add(changed("added", same))
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveReceipt{Added: 1}, receipt)
+	_, err = s.RecordEvent(ctx, event("later", "echo later")) // after the archive was read for an import
+	require.NoError(t, err)
+	for _, id := range []string{"recorded", "added", "later"} {
+		for name, change := range map[string]func(*abi.MemoryEvent){
+			"text":     func(e *abi.MemoryEvent) { e.Messages[0].Content = new("other") },
+			"time":     func(e *abi.MemoryEvent) { e.Timestamp = "2020-01-01T00:00:00Z" },
+			"session":  func(e *abi.MemoryEvent) { e.SessionID += "x" },
+			"metadata": func(e *abi.MemoryEvent) { e.Metadata = map[string]abi.Raw{"k": abi.Raw("1")} },
+		} {
+			t.Run(id+", other "+name, func(t *testing.T) {
+				before := allArchived(t, h, 0)
+				_, err := add(changed("new", same), changed(id, change))
+				e := requireCode(t, err, abi.CodeConflict, "events[1].event_id: \""+id+"\"", "none of these events was added")
+				require.Equal(t, "event_content", e.Reason)
+				require.Equal(t, before, allArchived(t, h, 0), "nothing is lost, and nothing added")
+			})
+		}
+		receipt, err = add(changed(id, same))
+		require.NoError(t, err)
+		require.Equal(t, &abi.ArchiveReceipt{Present: 1}, receipt)
+	}
+	_, err = add(changed("new", same), changed("new", func(e *abi.MemoryEvent) { e.Messages[0].Content = new("other") }))
+	requireCode(t, err, abi.CodeConflict, "events[1].event_id")
+	receipt, err = add(changed("new", same), changed("recorded", func(e *abi.MemoryEvent) { e.UserID = "somebody else" }))
+	require.NoError(t, err)
+	require.Equal(t, &abi.ArchiveReceipt{Added: 2}, receipt, "another scope, another event")
 }
 
 func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {

@@ -190,7 +190,8 @@ type Archive interface {
 	// ArchivePage gives archived events in the order in which they were accepted.
 	ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error)
 	// ArchiveAdd adds events that the archive does not have. Memory is not touched. What was forgotten is left out: it
-	// is neither added nor present.
+	// is neither added nor present. If the archive, or the batch itself, has an event with other content under the same
+	// scope and id, nothing of the batch is added, and the error is conflict with reason event_content.
 	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error)
 	// ArchiveCheck reads all of the archive and says what is damaged.
 	ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error)

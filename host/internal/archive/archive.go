@@ -93,8 +93,8 @@ type Archive struct {
 	inFlight []int64
 	// openBytes is the size of what is not sealed.
 	openBytes int64
-	// known are the events that the archive has, once an import has needed them.
-	known map[eventIdentity]bool
+	// known is what the archive has, once an import has needed it. It is nil again when something has left.
+	known *contents
 
 	// changing is held by the one that seals, merges, or lets go. moving is held for writing while entries move from the
 	// table to a segment, or leave.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
 )
@@ -99,13 +100,39 @@ func askedFor(request *abi.ArchiveRequest, e *abi.MemoryEvent) bool {
 		(s.AgentID == "" || e.AgentID == s.AgentID)
 }
 
-// eventIdentity is the hash of an event's scope and id: what makes it the same event wherever it was recorded.
-type eventIdentity [16]byte
+// contents are hashes of events, by what was hashed. A set of hashes is small enough to hold for a whole archive.
+type contents struct {
+	upTo int64 // the last entry that was read
+	// ids are of scope and id, which make an event the same one wherever it was recorded. texts are of all that an event
+	// has: an id has several if it was recorded with several providers.
+	ids, texts map[[16]byte]bool
+}
 
-func identityOf(e *abi.MemoryEvent) eventIdentity {
+func newContents() *contents {
+	return &contents{ids: map[[16]byte]bool{}, texts: map[[16]byte]bool{}}
+}
+
+// has reports whether c has an event with this one's scope and id, and whether it has one with the same content.
+//
+// Errors: metadata that is not JSON.
+func (c *contents) has(e *abi.MemoryEvent) (id, text bool, err error) {
+	name, content, err := hashesOf(e)
+	return c.ids[name], c.texts[content], err
+}
+
+func (c *contents) add(e *abi.MemoryEvent) error {
+	id, text, err := hashesOf(e)
+	if err == nil {
+		c.ids[id], c.texts[text] = true, true
+	}
+	return err
+}
+
+func hashesOf(e *abi.MemoryEvent) (id, text [16]byte, err error) {
 	name, _ := json.Marshal([]string{e.RunID, e.UserID, e.AgentID, e.EventID}) // of strings: no error
 	sum := sha256.Sum256(name)
-	return eventIdentity(sum[:16])
+	content, err := delivery.HashOf(e)
+	return [16]byte(sum[:16]), [16]byte(content[:16]), err
 }
 
 // AddMost is how many events an ArchiveAdd takes at most.
@@ -130,29 +157,38 @@ func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi
 	}
 	a.adding.Lock()
 	defer a.adding.Unlock()
-	known, err := a.identities(ctx)
+	known, err := a.contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	receipt := new(abi.ArchiveReceipt)
+	receipt, added := new(abi.ArchiveReceipt), newContents()
 	var entries []Entry
-	var added []eventIdentity
 	for i := range batch.Events {
 		e := &batch.Events[i]
 		forgotten, err := a.Forgotten(ctx, e)
 		if err != nil {
 			return nil, err
 		}
-		id := identityOf(e)
 		if forgotten {
 			continue
 		}
-		if known[id] {
+		knownID, knownText, err := known.has(e)
+		addedID, addedText, _ := added.has(e)
+		switch {
+		case err != nil:
+			return nil, errAdd(abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("events[%d].metadata: %s", i, err)))
+		case knownText || addedText:
 			receipt.Present++
 			continue
+		case knownID || addedID:
+			return nil, errAdd(abi.NewError(abi.CodeConflict, fmt.Sprintf(
+				"events[%d].event_id: %.80q was archived before with other content", i, e.EventID)).
+				WithReason("event_content").
+				WithHint("none of these events was added. An event does not change: give other content an id of its own"))
 		}
-		known[id] = true
-		added = append(added, id)
+		if err := added.add(e); err != nil {
+			return nil, err
+		}
 		entries = append(entries, Entry{Event: json.RawMessage(abi.Marshal(e))})
 	}
 	receipt.Added = int64(len(entries))
@@ -167,26 +203,25 @@ func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi
 	_, err = a.Store.Commit(context.WithoutCancel(ctx), &b)
 	done(err == nil)
 	if err != nil {
-		for _, id := range added {
-			delete(known, id)
-		}
 		return nil, state.ContractError(err)
 	}
 	return receipt, nil
 }
 
-// identities reads which events the archive has. Events that are recorded after the first call are not in it: an import
-// of one of them adds it a second time, which an export leaves out. The caller holds adding.
-func (a *Archive) identities(ctx context.Context) (map[eventIdentity]bool, error) {
+// contents reads what the archive has: all of it the first time, then what was recorded or added since. The caller holds
+// adding.
+func (a *Archive) contents(ctx context.Context) (*contents, error) {
 	a.mu.Lock()
 	known := a.known
 	a.mu.Unlock()
-	if known != nil {
-		return known, nil
+	if known == nil {
+		known = newContents()
 	}
-	known = map[eventIdentity]bool{}
-	err := a.EachAfter(ctx, 0, func(_ *Entry, event *abi.MemoryEvent) error {
-		known[identityOf(event)] = true
+	err := a.EachAfter(ctx, known.upTo, func(entry *Entry, event *abi.MemoryEvent) error {
+		if err := known.add(event); err != nil {
+			return err
+		}
+		known.upTo = entry.Seq
 		return nil
 	})
 	if err != nil {
