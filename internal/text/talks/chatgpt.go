@@ -116,10 +116,14 @@ func (c *chatgptExport) newest() string {
 
 // replaced counts what people and the assistant said on branches that are not shown.
 func (c *chatgptExport) replaced(shown []string) int {
+	isShown := make(map[string]bool, len(shown))
+	for _, id := range shown {
+		isShown[id] = true
+	}
 	n := 0
 	for id, node := range c.Mapping {
 		m := node.Message
-		if m != nil && m.isSaid() && !slices.Contains(shown, id) {
+		if m != nil && m.isSaid() && !isShown[id] {
 			n++
 		}
 	}

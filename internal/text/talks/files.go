@@ -148,15 +148,15 @@ func findInFolder(source Source, root string) (found []file, derived []string, e
 
 // findInArchive lists the talks of a zip archive. They are read from where they are.
 func findInArchive(source Source, name string) (found []file, derived []string, err error) {
-	archive, err := zip.OpenReader(name)
+	archive, err := openArchive(name)
 	if err != nil {
-		return nil, nil, unreadable(name, err).WithHint("the archive is damaged or cut off: download it again")
+		return nil, nil, err
 	}
 	defer func() { _ = archive.Close() }()
-	for i, entry := range archive.File {
+	for _, entry := range archive.entries {
 		inside := withSlashes(entry.Name)
 		at := name + "/" + inside
-		open := func() (io.ReadCloser, error) { return openInArchive(name, i, entry.Name) }
+		open := func() (io.ReadCloser, error) { return archive.read(entry) }
 		const encrypted = 1
 		switch {
 		case leadsOut(inside):
@@ -189,23 +189,76 @@ func leadsOut(name string) bool {
 	return drive || !filepath.IsLocal(filepath.FromSlash(strings.TrimSuffix(name, "/")))
 }
 
-// openInArchive opens an archive again, so that between two files none is held open.
-func openInArchive(name string, at int, entry string) (io.ReadCloser, error) {
-	archive, err := zip.OpenReader(name)
+// archive is a zip archive, which is read in pieces. Its file is open only while one of its entries is, and its list of
+// entries is read once.
+type archive struct {
+	name    string
+	entries []*zip.File
+	found   fs.FileInfo // when the list was read
+	in      *os.File
+	users   int // Close closes the file for the last of them
+}
+
+// openArchive reads the list of entries. The archive is open until the caller closes it.
+func openArchive(name string) (*archive, error) {
+	a := &archive{name: name}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	list, err := zip.NewReader(a, a.found.Size())
 	if err != nil {
-		return nil, unreadable(name, err)
+		_ = a.Close()
+		return nil, unreadable(name, err).WithHint("the archive is damaged or cut off: download it again")
 	}
-	if at >= len(archive.File) || archive.File[at].Name != entry { // a name may be there twice
-		_ = archive.Close()
-		return nil, invalid("the archive changed while it was read")
+	a.entries = list.File
+	return a, nil
+}
+
+// open opens the file for one more user.
+func (a *archive) open() error {
+	if a.users > 0 {
+		a.users++
+		return nil
 	}
-	in, err := archive.File[at].Open()
+	in, err := os.Open(a.name)
 	if err != nil {
-		_ = archive.Close()
-		return nil, unreadable(name, err)
+		return unreadable(a.name, err)
 	}
-	left := freeSize + maxRatio*int64(min(archive.File[at].CompressedSize64, 1<<40))
-	return asUTF8(&unpacked{in: in, archive: archive, left: left}), nil
+	info, err := in.Stat()
+	switch {
+	case err != nil:
+		_ = in.Close()
+		return unreadable(a.name, err)
+	case a.found != nil && (info.Size() != a.found.Size() || !info.ModTime().Equal(a.found.ModTime())):
+		_ = in.Close()
+		return invalid("%s: the archive changed while it was read", a.name)
+	}
+	a.in, a.found, a.users = in, info, 1
+	return nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (a *archive) ReadAt(p []byte, off int64) (int, error) { return a.in.ReadAt(p, off) }
+
+// Close implements io.Closer.
+func (a *archive) Close() error {
+	if a.users--; a.users > 0 {
+		return nil
+	}
+	return a.in.Close()
+}
+
+func (a *archive) read(entry *zip.File) (io.ReadCloser, error) {
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	in, err := entry.Open()
+	if err != nil {
+		_ = a.Close()
+		return nil, unreadable(a.name, err)
+	}
+	left := freeSize + maxRatio*int64(min(entry.CompressedSize64, 1<<40))
+	return asUTF8(&unpacked{in: in, archive: a, left: left}), nil
 }
 
 // unpacked reads a file of an archive, up to a bound.
