@@ -40,7 +40,7 @@ func (a *commands) evalCompareCommand() *cobra.Command {
 // showSideBySide prints a line for each memory, budget and metric.
 func (a *commands) showSideBySide(s *score.SideBySide) error {
 	w := tabwriter.NewWriter(a.Out.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "memory\tbudget\tmetric\t%s\t%s\tdifference\n", cli.Printable(s.A), cli.Printable(s.B))
+	fmt.Fprintf(w, "memory\tbudget\tmetric\t%s\t%s\tdifference\n", s.A, s.B)
 	for _, c := range s.Columns {
 		for _, f := range c.Figures {
 			difference := "–"
@@ -104,9 +104,9 @@ func failureLine(f *score.Failure) string {
 	case f.Unflagged:
 		outcome = "a former value is shown as if it held"
 	}
-	return cli.Printable(fmt.Sprintf("%s/%d, %d tokens, %s [%s] %s -> %s: %s", f.Label, f.Replicate, f.Budget,
+	return fmt.Sprintf("%s/%d, %d tokens, %s [%s] %s -> %s: %s", f.Label, f.Replicate, f.Budget,
 		f.Probe.ProbeID, f.Probe.Label,
-		cli.Cut(f.Probe.Query, 100), cli.Cut(strings.Join(expected, "; "), 80), outcome))
+		cli.Cut(f.Probe.Query, 100), cli.Cut(strings.Join(expected, "; "), 80), outcome)
 }
 
 // scoreSubmission scores somebody else's ranking, in the retrieval columns alone.

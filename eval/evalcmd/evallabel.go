@@ -81,7 +81,7 @@ func (a *commands) takeLabelSheet(e *evaluated, path, by string) error {
 	if err != nil {
 		return err
 	}
-	a.Out.Print("%s labelled by %s, %d left open\n", cli.Count(labelled, "answer"), cli.Printable(by), empty)
+	a.Out.Print("%s labelled by %s, %d left open\n", cli.Count(labelled, "answer"), by, empty)
 	v, err := e.judged()
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (a *commands) evalPackBuild(b *build.Builder, r build.Request, out string) 
 	}
 	a.Out.Print("%s: %s\n", out, packLine(m))
 	for _, repair := range m.Repairs {
-		a.Out.Print("  %-28s %5d, such as %s\n", repair.Kind, repair.Count, cli.Printable(repair.Examples[0]))
+		a.Out.Print("  %-28s %5d, such as %s\n", repair.Kind, repair.Count, repair.Examples[0])
 	}
 	if len(m.Repairs) > 0 {
 		a.Out.Note("`memhost eval pack show %s --repairs` lists every place", out)
@@ -124,7 +124,7 @@ func (a *commands) reportLint(p *pack.Pack, findings []pack.Finding) error {
 			if f.Fatal {
 				mark = a.Out.Broken()
 			}
-			a.Out.Print("%s %-20s %s: %s\n", mark, f.Rule, cli.Printable(f.Where), cli.Printable(f.What))
+			a.Out.Print("%s %-20s %s: %s\n", mark, f.Rule, f.Where, f.What)
 		}
 	}
 	if a.Out.JSON {
@@ -169,7 +169,7 @@ func (a *commands) evalPackShowCommand() *cobra.Command {
 func (a *commands) showRepairs(m *pack.Manifest) {
 	for _, repair := range m.Repairs {
 		for _, place := range repair.Examples {
-			a.Out.Print("%-28s %s\n", repair.Kind, cli.Printable(place))
+			a.Out.Print("%-28s %s\n", repair.Kind, place)
 		}
 		if more := repair.Count - len(repair.Examples); more > 0 {
 			a.Out.Print("%-28s ... and %d more\n", repair.Kind, more)
@@ -184,14 +184,14 @@ func (a *commands) showPack(p *pack.Pack) error {
 	}
 	a.Out.Print("%s: %s\n", m.Name, packLine(m))
 	if m.Source != nil {
-		a.Out.Print("source   %s, sha256 %.12s, licence %s\n", cli.Printable(m.Source.Name), m.Source.SHA256,
+		a.Out.Print("source   %s, sha256 %.12s, licence %s\n", m.Source.Name, m.Source.SHA256,
 			m.Source.Licence)
 	}
 	a.Out.Print("builder  %s", m.Builder.Name)
 	for _, name := range abi.SortedKeys(m.Builder.Options) {
 		a.Out.Print(" %s=%s", name, m.Builder.Options[name])
 	}
-	a.Out.Print("\nlabels   %s\n", cli.Printable(strings.Join(m.Labels, ", ")))
+	a.Out.Print("\nlabels   %s\n", strings.Join(m.Labels, ", "))
 	for _, repair := range m.Repairs {
 		a.Out.Print("mended   %-28s %5d\n", repair.Kind, repair.Count)
 	}
@@ -201,7 +201,7 @@ func (a *commands) showPack(p *pack.Pack) error {
 			a.Out.Print("... and %d more\n", len(m.Personas)-most)
 			break
 		}
-		a.Out.Print("%-32s %4d sessions %6d events %5d probes\n", cli.Printable(persona.PersonaID), persona.Sessions,
+		a.Out.Print("%-32s %4d sessions %6d events %5d probes\n", persona.PersonaID, persona.Sessions,
 			persona.Events, persona.Probes)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (a *commands) showPersona(p *pack.Pack, id string) error {
 	session, found := 0, false
 	ask := func() {
 		for _, probe := range probes[session] {
-			a.Out.Print("    ? [%s] %s -> %v\n", cli.Printable(probe.Label), cli.Printable(cli.Cut(probe.Query, 160)),
+			a.Out.Print("    ? [%s] %s -> %v\n", probe.Label, cli.Cut(probe.Query, 160),
 				probe.Gold.Answers)
 		}
 	}
@@ -235,7 +235,7 @@ func (a *commands) showPersona(p *pack.Pack, id string) error {
 		}
 		for _, m := range e.Messages {
 			if m.Content != nil {
-				a.Out.Print("  %-9s %s\n", m.Role, cli.Printable(cli.Cut(*m.Content, 160)))
+				a.Out.Print("  %-9s %s\n", m.Role, cli.Cut(*m.Content, 160))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (a *commands) evalCells(r *rundir.Run) {
 		case rundir.Complete:
 			mark = a.Out.Passed()
 		case rundir.Failed:
-			mark, more = a.Out.Broken(), ": "+cli.Printable(cli.Cut(c.Error.Message, 200))
+			mark, more = a.Out.Broken(), ": "+cli.Cut(c.Error.Message, 200)
 		}
 		a.Out.Print("%s %s/%d %s%s\n", mark, c.Label, c.Replicate, c.State, more)
 	}

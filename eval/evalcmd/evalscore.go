@@ -175,7 +175,7 @@ func (a *commands) evalVerdicts(e *evaluated, m *score.Metrics) error {
 		return a.Out.Object(m)
 	}
 	for _, note := range m.Notes {
-		a.Out.Print("%s\n", strings.ToUpper(cli.Printable(note)))
+		a.Out.Print("%s\n", strings.ToUpper(note))
 	}
 	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: &score.Timings{}, Pack: e.pack,
 		WithoutText: true}
@@ -244,23 +244,23 @@ func (a *commands) evalShowCommand() *cobra.Command {
 			if a.Out.JSON {
 				return a.Out.Object(told)
 			}
-			a.Out.Print("%s\n", cli.Printable(told.Probe.Query))
+			a.Out.Print("%s\n", told.Probe.Query)
 			text, err := json.MarshalIndent(told.Probe.Gold, "  ", "  ")
 			if err != nil {
 				return err
 			}
-			a.Out.Print("  %s\n", cli.Printable(string(text)))
+			a.Out.Print("  %s\n", string(text))
 			for _, answer := range told.Answers {
 				a.Out.Print("\n%s/%d, %d tokens at most, %d items\n", answer.Label, answer.Replicate, answer.Budget,
 					len(answer.Items))
 				if answer.Error != nil {
-					a.Out.Print("  %s %s: %s\n", a.Out.Broken(), answer.Error.Code, cli.Printable(answer.Error.Message))
+					a.Out.Print("  %s %s: %s\n", a.Out.Broken(), answer.Error.Code, answer.Error.Message)
 				}
 				context, err := rundir.Contexts(e.folder).Text(answer.Context)
 				if err != nil {
 					return err
 				}
-				a.Out.Print("%s\n", cli.Printable(string(context)))
+				a.Out.Print("%s\n", string(context))
 			}
 			return nil
 		}}
@@ -342,7 +342,7 @@ func (a *commands) showJudged(v *model.Verdicts) error {
 		if g.Kappa != nil {
 			kappa = fmt.Sprintf("%.2f", *g.Kappa)
 		}
-		a.Out.Print("%s and %s agree on %d of %d answers, kappa %s\n", cli.Printable(g.A), cli.Printable(g.B), g.Agreed,
+		a.Out.Print("%s and %s agree on %d of %d answers, kappa %s\n", g.A, g.B, g.Agreed,
 			g.Items, kappa)
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// Output writes a command's results to standard output and its messages to standard error.
+// Output writes a command's results to standard output and its messages to standard error. Where these are terminals,
+// control characters are escaped; pipes and files get the bytes as they are.
 type Output struct {
 	Stdout, Stderr io.Writer
 	JSON           bool
@@ -25,12 +26,19 @@ type Output struct {
 	Unicode bool
 	// Width is that of standard output, in columns.
 	Width int
+	// screen is standard error as it is, for progress, which moves the cursor.
+	screen io.Writer
 }
 
 // NewOutput looks at the streams and the environment: is it a terminal, how wide, and may it show Unicode?
 func NewOutput(s System) *Output {
-	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth}
-	o.TTY, o.ErrTTY = IsTerminal(s.Stdout), IsTerminal(s.Stderr)
+	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth, screen: s.Stderr}
+	if o.TTY = IsTerminal(s.Stdout); o.TTY {
+		o.Stdout = &terminal{w: s.Stdout, json: &o.JSON}
+	}
+	if o.ErrTTY = IsTerminal(s.Stderr); o.ErrTTY {
+		o.Stderr = &terminal{w: s.Stderr, json: new(bool)}
+	}
 	env := map[string]string{}
 	for _, pair := range s.Environ {
 		if k, v, ok := strings.Cut(pair, "="); ok {
@@ -112,7 +120,7 @@ func (o *Output) Raw(text []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.Stdout.Write(text)
+	_, err = io.WriteString(o.Stdout, escapedJSON(string(text)))
 	return err
 }
 
@@ -144,17 +152,6 @@ func (o *Output) Fail(e *abi.Error) {
 	if e.Hint != "" {
 		o.Note("  hint: %s", Printable(e.Hint))
 	}
-}
-
-// Printable makes text of strangers harmless for a terminal: control characters, which could move the cursor or change
-// what was printed, become �.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }
 
 // InALine makes a stranger's text fit for a cell of a table.

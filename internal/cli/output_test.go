@@ -39,7 +39,7 @@ func TestErrorsOfTheBackendKeepTheirBody(t *testing.T) {
 	o := NewOutput(System{Stdout: io.Discard, Stderr: &stderr})
 	o.Fail(&abi.Error{Code: abi.CodeBackend, Message: "two\nlines", Hint: "do this",
 		Native: &abi.NativeError{Status: new(int64(500)), Body: "boom\x1b[31m"}})
-	require.Equal(t, "memhost: two\nmemhost: lines\n  backend said 500: boom�[31m\n  hint: do this\n", stderr.String())
+	require.Equal(t, "memhost: two\nmemhost: lines\n  backend said 500: boom\\u{1b}[31m\n  hint: do this\n", stderr.String())
 }
 
 func TestUnicodeOnlyWhereTheLocaleHasIt(t *testing.T) {

@@ -18,7 +18,7 @@ func (o *Output) Progress(total int, what string) *Progress {
 	if o.Unicode {
 		theme = progressbar.Theme{Saucer: "█", SaucerHead: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}
 	}
-	return &Progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.Stderr),
+	return &Progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.screen),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetTheme(theme), progressbar.OptionSetWidth(30),

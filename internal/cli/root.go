@@ -245,7 +245,7 @@ func (a *App) Logger(quiet hclog.Level) hclog.Logger {
 	if at == hclog.NoLevel {
 		at = quiet
 	}
-	a.log = hclog.New(&hclog.LoggerOptions{Name: "memhost", Level: at, Output: a.Stderr, JSONFormat: format == "json",
+	a.log = hclog.New(&hclog.LoggerOptions{Name: "memhost", Level: at, Output: a.Out.Stderr, JSONFormat: format == "json",
 		TimeFn: a.Now})
 	return a.log
 }

@@ -123,7 +123,7 @@ func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, com
 			return nil, missingTool("npm is not on the PATH",
 				"install Node.js with npm: the compiler of AssemblyScript comes from there", err)
 		}
-		return &toolchain.Script{Log: a.Stderr}, nil
+		return &toolchain.Script{Log: a.Out.Stderr}, nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, missingTool("the go command is not on the PATH",
@@ -143,7 +143,7 @@ func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, com
 		}
 		return found, nil
 	}
-	made, err := toolchain.Bootstrap(ctx, plugin.Dir, a.Stderr)
+	made, err := toolchain.Bootstrap(ctx, plugin.Dir, a.Out.Stderr)
 	if err != nil {
 		return nil, missingTool(err.Error(), toolchain.EnvTinyGo+"=PATH names a TinyGo of yours; --compiler go "+
 			"builds with Go alone, to try the plugin out", err)

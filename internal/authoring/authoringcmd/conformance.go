@@ -154,11 +154,11 @@ func (a *commands) showClause(r *conformance.ClauseReport, all bool) {
 	a.Out.Print("%s %2d %-14s %6.1f s %5d calls  %s\n", mark, r.Number, r.Verdict, float64(r.MS)/1000,
 		r.Cost.NativeCalls, r.Words)
 	if r.Declared != "" {
-		a.Out.Print("     declared: %s\n", cli.Printable(r.Declared))
+		a.Out.Print("     declared: %s\n", r.Declared)
 	}
 	for _, p := range r.Parts {
 		if all || !p.Verdict.Green() {
-			a.Out.Print("     %s: %s: %s\n       %s\n", p.Name, p.Verdict, p.Words, cli.Printable(p.Reason))
+			a.Out.Print("     %s: %s: %s\n       %s\n", p.Name, p.Verdict, p.Words, p.Reason)
 			if len(p.Resembles) > 0 {
 				a.Out.Print("       resembles: %s\n", strings.Join(p.Resembles, "; "))
 			}
@@ -177,8 +177,8 @@ func (a *commands) showConformance(r *conformance.Report) {
 		cost += fmt.Sprintf(", %d calls to language models", *r.Cost.LLMCalls)
 	}
 	a.Out.Print("%s: %s (%s %s, sha256 %s%s) in %.1f s, %s\n", r.Verdict, r.Provider, r.Module, r.Version,
-		r.SHA256[:12], cli.Printable(backend), float64(r.MS)/1000, cost)
+		r.SHA256[:12], backend, float64(r.MS)/1000, cost)
 	for _, n := range r.Notes {
-		a.Out.Print("note: %s\n", cli.Printable(n))
+		a.Out.Print("note: %s\n", n)
 	}
 }

@@ -122,7 +122,7 @@ func (a *commands) readCluster(ctx context.Context) (_ *abi.Cluster, err error) 
 
 func (a *commands) printCluster(c *abi.Cluster) {
 	if c.Provider != "" {
-		a.Out.Print("serves %s, module %.12s, load %d, since %s\n", cli.Printable(c.Provider), c.Module, c.Generation,
+		a.Out.Print("serves %s, module %.12s, load %d, since %s\n", c.Provider, c.Module, c.Generation,
 			c.ServingSince)
 	}
 	if c.Identity != "" {
@@ -134,7 +134,7 @@ func (a *commands) printCluster(c *abi.Cluster) {
 	}
 	a.Out.Print("mode %s, %d scopes being written, %d hosts\n", mode, c.Turns, len(c.Hosts))
 	for _, h := range c.Hosts {
-		a.Out.Print("  %s, memhost %s, since %s", cli.Printable(h.Name), h.Version, h.Began)
+		a.Out.Print("  %s, memhost %s, since %s", h.Name, h.Version, h.Began)
 		if h.LeftMS != nil {
 			a.Out.Print(", session ends in %.1f s", float64(*h.LeftMS)/1000)
 		}
@@ -203,8 +203,8 @@ func (a *commands) clusterAcceptLoss() *cobra.Command {
 				return a.Out.Object(map[string]any{"incarnation": incarnation, "scopes": scopes, "events": lost})
 			}
 			for _, e := range lost {
-				a.Out.Print("lost receipt: %s of %s / %s, %s\n", cli.Printable(e.EventID), cli.Printable(e.RunID),
-					cli.Printable(e.Persona), e.At)
+				a.Out.Print("lost receipt: %s of %s / %s, %s\n", e.EventID, e.RunID,
+					e.Persona, e.At)
 			}
 			if !lacks {
 				a.Out.Print("nothing was changed: the database, incarnation %d, lacks no commit that %s has seen, or that "+

@@ -64,7 +64,7 @@ func (a *commands) provenance(ctx context.Context, d *cli.Door, r *abi.Provenanc
 				parts[n] = "-"
 			}
 		}
-		a.Out.Print("%s\n", cli.Printable(strings.ReplaceAll(strings.Join(parts, "  "), "\n", " ")))
+		a.Out.Print("%s\n", strings.ReplaceAll(strings.Join(parts, "  "), "\n", " "))
 	}
 	if p.NextCursor != "" {
 		a.Out.Note("  there is more: --cursor %s", cli.Quote(p.NextCursor))
@@ -110,8 +110,8 @@ func (a *commands) showInventory(i *abi.Inventory) error {
 	}
 	w := tabwriter.NewWriter(a.Out.Stdout, 0, 0, 2, ' ', 0)
 	for _, k := range i.Kinds {
-		if _, err := w.Write([]byte(cli.Printable(k.Kind) + "\t" + cli.Count(int(k.Count), "item") + "\t" +
-			cli.Printable(k.Digest) + "\n")); err != nil {
+		if _, err := w.Write([]byte(k.Kind + "\t" + cli.Count(int(k.Count), "item") + "\t" +
+			k.Digest + "\n")); err != nil {
 			return err
 		}
 	}
@@ -168,18 +168,18 @@ func (a *commands) showReadiness(r *abi.BackendReadiness) error {
 			return err
 		}
 	} else {
-		a.Out.Print("%s  %s\n", r.Status, cli.Printable(r.Method))
+		a.Out.Print("%s  %s\n", r.Status, r.Method)
 		for _, l := range []struct {
 			name string
 			ids  []string
 		}{{"pending", r.EventIDs.Pending}, {"lost", r.EventIDs.Lost}, {"failed", r.EventIDs.Failed},
 			{"empty", r.EventIDs.Empty}, {"unknown", r.EventIDs.Unknown}} {
 			if len(l.ids) > 0 {
-				a.Out.Print("%s: %s\n", l.name, cli.Printable(cli.Cut(strings.Join(l.ids, ", "), 400)))
+				a.Out.Print("%s: %s\n", l.name, cli.Cut(strings.Join(l.ids, ", "), 400))
 			}
 		}
 		for _, w := range r.Warnings {
-			a.Out.Note("  warning: %s", cli.Printable(w))
+			a.Out.Note("  warning: %s", w)
 		}
 	}
 	switch r.Status {

@@ -81,7 +81,7 @@ func (x *askedProvider) lines(most int) []string {
 		return []string{"(nothing)"}
 	}
 	var list []string
-	for _, line := range strings.Split(cli.Printable(text), "\n") {
+	for _, line := range strings.Split(text, "\n") {
 		if line != "" && !strings.HasPrefix(line, "<memory-context") && line != "</memory-context>" {
 			list = append(list, line)
 		}

@@ -115,7 +115,7 @@ func (a *commands) forget(ctx context.Context, d *cli.Door, r *abi.ForgetRequest
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.Where(),
+		fmt.Fprintf(a.Out.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.Where(),
 			cli.Quote(r.Scope.RunID), cli.Quote(r.Scope.PersonaID))
 		if err := a.confirmed(ctx, "nothing was forgotten"); err != nil {
 			return err
@@ -166,10 +166,10 @@ func forgetExit(status abi.ForgetStatus, mayRemain []string) error {
 // showRemains prints what may remain, and what is outside of the slot's reach.
 func (a *commands) showRemains(mayRemain, outside []string) {
 	for _, what := range mayRemain {
-		a.Out.Print("  may remain: %s\n", cli.Printable(what))
+		a.Out.Print("  may remain: %s\n", what)
 	}
 	for _, what := range outside {
-		a.Out.Print("  outside: %s\n", cli.Printable(what))
+		a.Out.Print("  outside: %s\n", what)
 	}
 }
 
@@ -201,7 +201,7 @@ func (a *commands) showForgotten(scope abi.MemoryScope, r *abi.ForgetReceipt) {
 			if n := len(ids) - idsShown; n > 0 {
 				ids, more = ids[:idsShown], fmt.Sprintf(" and %d more (--json names all)", n)
 			}
-			a.Out.Print("  removed: %s: %s%s\n", cli.Printable(kind), cli.Printable(strings.Join(ids, " ")), more)
+			a.Out.Print("  removed: %s: %s%s\n", kind, strings.Join(ids, " "), more)
 			nothing = false
 		}
 	}

@@ -20,7 +20,7 @@ func (a *commands) forgetPersona(ctx context.Context, d *cli.Door, r *abi.Person
 		if r.RunID != "" {
 			runs = "run " + cli.Quote(r.RunID)
 		}
-		fmt.Fprintf(a.Stderr, "Erase all that is held of user %s, %s, by every provider known to %s? Type yes: ",
+		fmt.Fprintf(a.Out.Stderr, "Erase all that is held of user %s, %s, by every provider known to %s? Type yes: ",
 			cli.Quote(r.PersonaID), runs, d.Where())
 		if err := a.confirmed(ctx, "nothing was forgotten"); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *commands) showErased(asked *abi.PersonaRequest, r *abi.PersonaReceipt) 
 		if s.AgentID != "" {
 			where += ", agent " + cli.Quote(s.AgentID)
 		}
-		a.Out.Print("  %s: %s\n", cli.Printable(where), s.Status)
+		a.Out.Print("  %s: %s\n", where, s.Status)
 	}
 	a.Out.Print("  archive: %s\n", cli.Count(int(r.ArchivedEvents), "event"))
 	a.showRemains(r.MayRemain, r.Outside)

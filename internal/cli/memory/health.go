@@ -28,24 +28,24 @@ func (a *commands) health(ctx context.Context, d *cli.Door) error {
 			return err
 		}
 	} else {
-		a.Out.Print("%s  %s", h.Status, cli.Printable(h.BackendName))
+		a.Out.Print("%s  %s", h.Status, h.BackendName)
 		if h.BackendVersion != "" {
-			a.Out.Print(" %s", cli.Printable(h.BackendVersion))
+			a.Out.Print(" %s", h.BackendVersion)
 		}
 		a.Out.Print(", %.1f ms, %s\n", h.LatencyMS, d.Where())
-		a.Out.Print("consistency %s, isolation %s, observability %s\n", cli.Printable(h.ConsistencyModel),
-			cli.Printable(h.Isolation), cli.Printable(h.PetObservability))
+		a.Out.Print("consistency %s, isolation %s, observability %s\n", h.ConsistencyModel,
+			h.Isolation, h.PetObservability)
 		for _, l := range []struct {
 			name  string
 			words []string
 		}{{"memory types", h.NativeMemoryTypes}, {"ingest modes", h.NativeIngestModes},
 			{"query modes", h.NativeQueryModes}} {
 			if len(l.words) > 0 {
-				a.Out.Print("%s: %s\n", l.name, cli.Printable(strings.Join(l.words, ", ")))
+				a.Out.Print("%s: %s\n", l.name, strings.Join(l.words, ", "))
 			}
 		}
 		for _, w := range h.Warnings {
-			a.Out.Note("  warning: %s", cli.Printable(w))
+			a.Out.Note("  warning: %s", w)
 		}
 	}
 	if h.Status == abi.HealthUnavailable {

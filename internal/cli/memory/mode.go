@@ -74,7 +74,7 @@ func (a *commands) mode(ctx context.Context, d *cli.Door, mode *abi.AdapterMode)
 	}
 	a.Out.Print("%s\n", line)
 	for _, warning := range r.Warnings {
-		a.Out.Note("  warning: %s", cli.Printable(warning))
+		a.Out.Note("  warning: %s", warning)
 	}
 	return nil
 }

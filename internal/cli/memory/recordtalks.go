@@ -172,7 +172,7 @@ func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
 		a.Out.Print("nothing was sent\n")
 	}
 	for _, why := range bad[:min(len(bad), maxBadLines)] {
-		a.Out.Note("  %s", cli.Printable(why))
+		a.Out.Note("  %s", why)
 	}
 	if len(bad) > 0 {
 		return cli.Done(cli.ExitPartly)
@@ -210,7 +210,7 @@ func talksText(c talks.Counts) string {
 		left = append(left, cli.Count(c.AnswersToOthers, "answer")+" to them")
 	}
 	for _, of := range slices.Sorted(maps.Keys(c.Unknown)) {
-		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], cli.Printable(of)))
+		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], of))
 	}
 	if len(left) > 0 {
 		text += "\nleft out: " + strings.Join(left, ", ")
@@ -219,7 +219,7 @@ func talksText(c talks.Counts) string {
 		text += fmt.Sprintf("\n%s could not be read: those of the messages before count", cli.Count(c.BadTimes, "time"))
 	}
 	for _, name := range c.Derived {
-		text += "\nleft out: " + cli.Printable(name) + " has facts that were drawn from talks, not talks"
+		text += "\nleft out: " + name + " has facts that were drawn from talks, not talks"
 	}
 	return text
 }

@@ -47,7 +47,7 @@ func (a *commands) reset(ctx context.Context, d *cli.Door, f *cli.ScopeFlags, ye
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "Erase what %s (%s) remembers of run %s, user %s? Type yes: ", m.Provider, d.Where(),
+		fmt.Fprintf(a.Out.Stderr, "Erase what %s (%s) remembers of run %s, user %s? Type yes: ", m.Provider, d.Where(),
 			cli.Quote(f.Run), cli.Quote(f.User))
 		if err := a.confirmed(ctx, "nothing was erased"); err != nil {
 			return err
@@ -80,14 +80,14 @@ func (a *commands) showReset(r *abi.ResetReceipt, whose string) {
 		if c := r.Removed[kind]; c != nil {
 			n = fmt.Sprint(*c)
 		}
-		a.Out.Print("  removed: %s of %s\n", n, cli.Printable(kind))
+		a.Out.Print("  removed: %s of %s\n", n, kind)
 	}
 	for _, what := range r.Remains {
-		a.Out.Print("  remains: %s\n", cli.Printable(what))
+		a.Out.Print("  remains: %s\n", what)
 	}
 	a.showRemains(nil, r.Outside)
 	for _, w := range r.Warnings {
-		a.Out.Note("  warning: %s", cli.Printable(w))
+		a.Out.Note("  warning: %s", w)
 	}
 }
 

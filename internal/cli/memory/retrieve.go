@@ -124,16 +124,12 @@ func (a *commands) retrieve(ctx context.Context, d *cli.Door, request *abi.Retri
 		return a.Out.Value(result)
 	}
 	if result.FormattedContext != "" {
-		text := result.FormattedContext
-		if a.Out.TTY {
-			text = cli.Printable(text)
-		}
-		a.Out.Print("%s\n", strings.TrimSuffix(text, "\n"))
+		a.Out.Print("%s\n", strings.TrimSuffix(result.FormattedContext, "\n"))
 	}
 	a.Out.Note("%s", cli.Costs(result, d.Where()))
 	if result.Trace != nil {
 		for _, w := range result.Trace.Warnings {
-			a.Out.Note("  warning: %s", cli.Printable(w))
+			a.Out.Note("  warning: %s", w)
 		}
 	}
 	return nil

@@ -44,10 +44,10 @@ func (a *commands) setup(ctx context.Context, d *cli.Door, f *cli.ScopeFlags) er
 	}
 	a.Out.Print("ready (%s): run %s, user %s\n", state, cli.Quote(f.Run), cli.Quote(f.User))
 	for _, name := range slices.Sorted(maps.Keys(r.NativeScope)) {
-		a.Out.Print("  %s: %s\n", cli.Printable(name), cli.Printable(r.NativeScope[name]))
+		a.Out.Print("  %s: %s\n", name, r.NativeScope[name])
 	}
 	for _, w := range r.Warnings {
-		a.Out.Note("  warning: %s", cli.Printable(w))
+		a.Out.Note("  warning: %s", w)
 	}
 	return nil
 }

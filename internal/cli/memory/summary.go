@@ -177,13 +177,13 @@ func (s *recordSummary) Details(o *cli.Output) {
 		if f.File != "" {
 			at = f.File + ": "
 		}
-		o.Note("  %s%s %d: %s: %s", at, s.unit(), f.Line, f.Error.Code, cli.Printable(cli.FirstLine(f.Error.Message)))
+		o.Note("  %s%s %d: %s: %s", at, s.unit(), f.Line, f.Error.Code, cli.FirstLine(f.Error.Message))
 	}
 	for i, w := range slices.Sorted(maps.Keys(s.Warnings)) {
 		if i == most {
 			o.Note("  ... and %d more kinds of warnings", len(s.Warnings)-most)
 			break
 		}
-		o.Note("  warning (%s): %s", cli.Count(s.Warnings[w], "time"), cli.Printable(w))
+		o.Note("  warning (%s): %s", cli.Count(s.Warnings[w], "time"), w)
 	}
 }

@@ -120,7 +120,7 @@ func (a *commands) archiveVerify() *cobra.Command {
 				if len(check.Problems) > 0 {
 					lines := make([]string, len(check.Problems))
 					for i, problem := range check.Problems {
-						lines[i] = cli.Printable(problem)
+						lines[i] = problem
 					}
 					damaged := abi.NewError(abi.CodeUnavailable, strings.Join(lines, "\n")).WithReason("archive").
 						WithHint("memory itself is not touched; a backup of the data folder has the archive whole")

@@ -201,11 +201,11 @@ func backfillText(b *abi.Backfill) string {
 	if b.State == abi.FollowerNone {
 		text := "no backfill is under way"
 		for _, what := range b.Remains {
-			text += "\nwhat remains: " + cli.Printable(what)
+			text += "\nwhat remains: " + what
 		}
 		return text
 	}
-	text := cli.Printable(b.Provider) + ": " + progressText(b.State, &b.Progress)
+	text := b.Provider + ": " + progressText(b.State, &b.Progress)
 	if b.State == abi.FollowerAsks {
 		text += "\n`memhost backfill turn` tries refused ones again; with --accept-open it serves without them"
 	}
@@ -244,7 +244,7 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 			(time.Duration(*p.RemainingMS) * time.Millisecond).Round(time.Second))
 	}
 	if p.Error != nil {
-		text += "\n" + cli.Printable(p.Error.Message)
+		text += "\n" + p.Error.Message
 		if p.RetryAfterMS != nil {
 			text += fmt.Sprintf("; tried again in %s", (time.Duration(*p.RetryAfterMS) * time.Millisecond).Round(time.Second))
 		}
@@ -258,8 +258,8 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 			text += "\n  ..."
 			break
 		}
-		text += cli.Printable(fmt.Sprintf("\n  %s (run %q, user %q): %s, ", e.EventID, e.Scope.RunID, e.Scope.PersonaID,
-			e.Outcome)) + cli.Printable(e.Why)
+		text += fmt.Sprintf("\n  %s (run %q, user %q): %s, ", e.EventID, e.Scope.RunID, e.Scope.PersonaID,
+			e.Outcome) + e.Why
 	}
 	return text
 }
@@ -461,14 +461,14 @@ func planText(p *abi.BackfillPlan) string {
 	text := fmt.Sprintf("a backfill of %s would deliver %s events of %s, about %s tokens (%s)", p.Provider,
 		cli.Grouped(p.Events), cli.Count(int(p.Scopes), "scope"), cli.Grouped(p.Tokens), p.Tokenizer)
 	if p.Oldest != "" {
-		text += fmt.Sprintf(",\nfrom %s to %s", cli.Printable(p.Oldest), cli.Printable(p.Newest))
+		text += fmt.Sprintf(",\nfrom %s to %s", p.Oldest, p.Newest)
 	}
 	if p.LeftOut > 0 {
 		text += fmt.Sprintf("\n%s are left out: forgotten, reset or of test sessions", cli.Grouped(p.LeftOut))
 	}
 	text += fmt.Sprintf("\nnative calls: %s at least", cli.Grouped(p.NativeCalls))
 	for _, note := range p.Notes {
-		text += "\n" + cli.Printable(note)
+		text += "\n" + note
 	}
 	return text + "\nnothing was sent"
 }

@@ -131,7 +131,7 @@ func shadowsText(list *abi.ShadowList) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s beside %s, since %s: %s", cli.Printable(s.Provider), cli.Printable(list.Serving), s.Since,
+		fmt.Fprintf(&b, "%s beside %s, since %s: %s", s.Provider, list.Serving, s.Since,
 			progressText(s.State, &s.Progress))
 		fmt.Fprintf(&b, "\n  asked %d %% of the retrievals: %s stored", s.SamplePercent,
 			cli.Grouped(r.Answers)+" answers")
@@ -181,8 +181,8 @@ func shadowAnswerText(x *abi.ShadowAnswer) string {
 	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms\n%s", x.Serving, x.ServingTokens, x.ServingLatencyMS,
 		x.ServingContext)
 	if x.Error != nil {
-		return cli.Printable(text + fmt.Sprintf("\n-- %s, %.1f ms: %s: %s\n", x.Provider, x.LatencyMS, x.Error.Code,
-			x.Error.Message))
+		return text + fmt.Sprintf("\n-- %s, %.1f ms: %s: %s\n", x.Provider, x.LatencyMS, x.Error.Code,
+			x.Error.Message)
 	}
 	overlap := "not known"
 	if x.Overlap != nil {
@@ -192,5 +192,5 @@ func shadowAnswerText(x *abi.ShadowAnswer) string {
 	if x.Behind > 0 {
 		text += fmt.Sprintf(", %d events behind", x.Behind)
 	}
-	return cli.Printable(text + "\n" + x.FormattedContext + "\n")
+	return text + "\n" + x.FormattedContext + "\n"
 }

@@ -88,7 +88,7 @@ type dreamVersion struct {
 }
 
 func (v *dreamVersion) line() string {
-	line := shortID(v.SHA) + "  " + v.Time + "  " + cli.Printable(v.Subject)
+	line := shortID(v.SHA) + "  " + v.Time + "  " + v.Subject
 	if v.Undone {
 		line += " (undone)"
 	}
@@ -105,7 +105,7 @@ func (a *commands) dreamLog(ctx context.Context, d *cli.Door, s abi.MemoryScope,
 	if v.Summary != "" {
 		a.Out.Print("\nThe model said:\n%s\n", inset(v.Summary))
 	}
-	a.Out.Print("\n%s\n", cli.Printable(strings.TrimRight(v.Diff, "\n")))
+	a.Out.Print("\n%s\n", strings.TrimRight(v.Diff, "\n"))
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (a *commands) dreamDiff(ctx context.Context, d *cli.Door, s abi.MemoryScope
 	if done {
 		return err
 	}
-	a.Out.Print("%s", cli.Printable(v.Diff))
+	a.Out.Print("%s", v.Diff)
 	if v.Diff == "" {
 		a.Out.Note("%s and %s are the same", shortID(v.From), shortID(v.To))
 	}
@@ -155,11 +155,11 @@ func (a *commands) dreamSessions(ctx context.Context, d *cli.Door, s abi.MemoryS
 			if line.Version != "" {
 				version = "version " + shortID(line.Version)
 			}
-			a.Out.Print("%s  %s, %s, %s\n", cli.Printable(strings.TrimPrefix(line.Key, "dream:")), cli.Printable(line.Kind),
-				cli.Printable(line.Reason), version)
+			a.Out.Print("%s  %s, %s, %s\n", strings.TrimPrefix(line.Key, "dream:"), line.Kind,
+				line.Reason, version)
 			continue
 		}
-		a.Out.Print("\n%s:\n", cli.Printable(line.Role))
+		a.Out.Print("\n%s:\n", line.Role)
 		if line.Content != "" {
 			a.Out.Print("%s\n", inset(line.Content))
 		}
@@ -183,5 +183,5 @@ func at(args []string, i int) string {
 
 // inset is a text for a terminal, each line indented by two blanks.
 func inset(text string) string {
-	return "  " + strings.ReplaceAll(cli.Printable(strings.TrimSpace(text)), "\n", "\n  ")
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }

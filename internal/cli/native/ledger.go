@@ -212,7 +212,7 @@ func (a *commands) ledgerChanged(r *abi.MutationReceipt) {
 			if json.Unmarshal(item, &plain) == nil {
 				text = plain
 			}
-			a.Out.Print("%s: %s\n", name, cli.Printable(text))
+			a.Out.Print("%s: %s\n", name, text)
 		}
 	}
 	for _, w := range r.Trace.Warnings {

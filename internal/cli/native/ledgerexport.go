@@ -125,9 +125,9 @@ var eventSigns = map[string]string{"add": "+", "modify": "~", "forget": "-", "ob
 func (l *ledgerFiles) markdown() string {
 	var b strings.Builder
 	b.WriteString("\n## History\n\n")
-	line := func(text string) string { return strings.ReplaceAll(cli.Printable(text), "\n", " ") }
+	line := func(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 	for _, k := range slices.Backward(l.oldestFirst()) {
-		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + cli.Printable(k.Branch) + ": " +
+		b.WriteString("- " + k.Timestamp + " `" + shortID(k.ID) + "` on " + k.Branch + ": " +
 			line(k.Message) + "\n")
 		for _, id := range k.Events {
 			var e ledgerEntry
@@ -194,13 +194,13 @@ func (f *ledgerFile) markdown() string {
 			if title == "" {
 				title = "General"
 			}
-			b.WriteString("## " + cli.Printable(title) + "\n\n")
+			b.WriteString("## " + title + "\n\n")
 		}
 		if e.Subject != subject {
 			subject = e.Subject
-			b.WriteString("### " + cli.Printable(subject) + "\n\n")
+			b.WriteString("### " + subject + "\n\n")
 		}
-		b.WriteString("- " + strings.ReplaceAll(cli.Printable(e.Predicate+" "+e.Object), "\n", "\n  ") + "\n")
+		b.WriteString("- " + strings.ReplaceAll(e.Predicate+" "+e.Object, "\n", "\n  ") + "\n")
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ type ledgerBranch struct {
 }
 
 func (k *ledgerCommit) line() string {
-	return k.ID[:min(8, len(k.ID))] + " " + cli.Printable(k.Message)
+	return k.ID[:min(8, len(k.ID))] + " " + k.Message
 }
 
 func readLedger(files map[string]string) (*ledgerFiles, error) {

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/cli"
 )
 
 // What the verbs of `memhost ledger` print for people. With --json they print the module's answer unchanged.
@@ -41,13 +40,13 @@ func showLog(w io.Writer, answer abi.Raw) error {
 		if k.MergeParentID != "" {
 			parents = ", merges " + shortID(k.MergeParentID)
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  on %s%s\n    %s\n", shortID(k.ID), k.Timestamp, cli.Printable(k.Branch),
+		if _, err := fmt.Fprintf(w, "%s  %s  on %s%s\n    %s\n", shortID(k.ID), k.Timestamp, k.Branch,
 			parents,
-			cli.Printable(k.Message)); err != nil {
+			k.Message); err != nil {
 			return err
 		}
 		for _, c := range k.Changes {
-			if _, err := fmt.Fprintf(w, "      %s\n", cli.Printable(c.Text)); err != nil {
+			if _, err := fmt.Fprintf(w, "      %s\n", c.Text); err != nil {
 				return err
 			}
 		}
@@ -74,7 +73,7 @@ func showView(w io.Writer, answer abi.Raw) error {
 	if len(v.Entries) == 1 {
 		entries = "1 entry"
 	}
-	if _, err := fmt.Fprintf(w, "branch %s: %s\n", cli.Printable(v.Branch), entries); err != nil {
+	if _, err := fmt.Fprintf(w, "branch %s: %s\n", v.Branch, entries); err != nil {
 		return err
 	}
 	for _, e := range v.Entries {
@@ -84,8 +83,8 @@ func showView(w io.Writer, answer abi.Raw) error {
 			when = "forgotten " + e.ForgottenAt
 		}
 		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", shortID(e.ID),
-			cli.Printable(strings.Join([]string{e.Subject, e.Predicate, e.Object}, " ")),
-			cli.Printable(strings.Join(about, "/")),
+			strings.Join([]string{e.Subject, e.Predicate, e.Object}, " "),
+			strings.Join(about, "/"),
 			when); err != nil {
 			return err
 		}
@@ -117,8 +116,8 @@ func showBranches(w io.Writer, answer abi.Raw) error {
 		if b.Persona != nil {
 			persona = *b.Persona
 		}
-		if _, err := fmt.Fprintf(w, "%s %s\t%s\t%s\t%s\n", mark, cli.Printable(b.Name), head, b.CreatedAt,
-			cli.Printable(persona)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s\t%s\t%s\t%s\n", mark, b.Name, head, b.CreatedAt,
+			persona); err != nil {
 			return err
 		}
 	}
@@ -141,7 +140,7 @@ func (a *commands) showCounts(stats map[string]any) error {
 		case map[string]map[string]int:
 			for _, state := range abi.SortedKeys(value) {
 				for _, kind := range abi.SortedKeys(value[state]) {
-					_, _ = fmt.Fprintf(w, "%s, %s, %s\t%d\n", label, state, cli.Printable(kind), value[state][kind])
+					_, _ = fmt.Fprintf(w, "%s, %s, %s\t%d\n", label, state, kind, value[state][kind])
 				}
 			}
 		default:
@@ -151,4 +150,4 @@ func (a *commands) showCounts(stats map[string]any) error {
 	return w.Flush()
 }
 
-func shortID(id string) string { return cli.Printable(id[:min(8, len(id))]) }
+func shortID(id string) string { return id[:min(8, len(id))] }

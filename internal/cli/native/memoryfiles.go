@@ -66,7 +66,7 @@ func (a *commands) importCommand() *cobra.Command {
 				return err
 			}
 			for _, path := range left {
-				a.Out.Note("not taken in: %s", cli.Printable(path))
+				a.Out.Note("not taken in: %s", path)
 			}
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
 				return a.importFiles(ctx, d, f.Scope(), files)
@@ -232,7 +232,7 @@ func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.Memor
 		text := files[path]
 		if !utf8.ValidString(text) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
-			a.Out.Note("not UTF-8, what cannot be read became U+FFFD: %s", cli.Printable(path))
+			a.Out.Note("not UTF-8, what cannot be read became U+FFFD: %s", path)
 		}
 		if err := i.add(path, text); err != nil {
 			return err
@@ -242,7 +242,7 @@ func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.Memor
 		return err
 	}
 	for _, path := range i.skipped {
-		a.Out.Note("not taken in: %s", cli.Printable(path))
+		a.Out.Note("not taken in: %s", path)
 	}
 	a.Out.Print("%s: %s\n", cli.Count(len(files)-len(i.skipped), "file"), d.Whose(ctx))
 	return nil

@@ -94,15 +94,15 @@ func (a *commands) verifyManifest(path, plugin string) error {
 		}
 	} else {
 		for _, d := range differences {
-			a.Out.Print("%s: %s: the manifest says %s, found %s\n", d.Against, d.Field, cli.Printable(d.Manifest),
-				cli.Printable(d.Found))
+			a.Out.Print("%s: %s: the manifest says %s, found %s\n", d.Against, d.Field, d.Manifest,
+				d.Found)
 		}
 		if len(differences) == 0 {
 			against := "module " + cli.SourceText(found.Source)
 			if config != nil {
 				against += " and configuration " + a.Flags.Config
 			}
-			a.Out.Print("agrees: %s, with %s\n", path, cli.Printable(against))
+			a.Out.Print("agrees: %s, with %s\n", path, against)
 		}
 	}
 	if len(differences) > 0 {

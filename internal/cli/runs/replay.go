@@ -104,7 +104,7 @@ func (a *commands) replayModules(plugins []string) (given []*cli.Module, err err
 
 func (a *commands) showReplay(r *host.ReplayReport) {
 	if r.Cut != "" {
-		a.Out.Note("  %s", cli.Printable(r.Cut))
+		a.Out.Note("  %s", r.Cut)
 	}
 	if r.Recorded.SHA256 != r.Replayed.SHA256 && r.Replayed.SHA256 != "" {
 		a.Out.Note("  recorded with %s %s, sha256 %.12s; replayed with %s %s, sha256 %.12s", r.Recorded.Name,
@@ -121,6 +121,6 @@ func (a *commands) showReplay(r *host.ReplayReport) {
 		a.Out.Print("the same, %s: %s\n", but, same)
 		return
 	}
-	a.Out.Print("%s\n", cli.Printable(r.Difference.String()))
+	a.Out.Print("%s\n", r.Difference.String())
 	a.Out.Note("  the same until there: %s", same)
 }

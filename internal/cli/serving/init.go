@@ -115,7 +115,7 @@ func (a *commands) askInit(f *initFlags) {
 		if *to != "" {
 			return
 		}
-		fmt.Fprintf(a.Stderr, "%s [%s]: ", question, def)
+		fmt.Fprintf(a.Out.Stderr, "%s [%s]: ", question, def)
 		line, _ := in.ReadString('\n')
 		if *to = strings.TrimSpace(line); *to == "" {
 			*to = def

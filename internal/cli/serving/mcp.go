@@ -68,7 +68,7 @@ func (a *commands) scopeOfFolder(scope abi.MemoryScope) abi.MemoryScope {
 // runMCP serves one client on standard input and output, until the input ends or a signal comes.
 func (a *commands) runMCP(ctx context.Context, dry bool) error {
 	out := a.Stdout
-	a.Out.Stdout, a.Out.JSON = a.Stderr, false // standard output is the protocol's
+	a.Out.Stdout, a.Out.JSON = a.Out.Stderr, false // standard output is the protocol's
 	if dry || a.Cassette != "" {
 		return cli.UsageError("--mcp: speaks for a slot that may run already, and goes with neither --dry-run nor --cassette",
 			"--mcp=http serves a slot of its own")
