@@ -15,6 +15,8 @@ const (
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
+	// recall: the provider is recall, which also shows messages that share no word with the query (recall.go).
+	recall bool
 	// byTime shows the oldest message first, and not the best.
 	byTime bool
 	// maxItems and maxTokens bound every retrieval beside the request's own budget. maxTokens 0 means only that counts;
@@ -25,12 +27,12 @@ type settings struct {
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config}
+	s := &settings{config: config, recall: config.Provider == "recall"}
 	order := ""
 	err := object.Decode(config.Config, object.Optional("order", &order), object.Optional("max_items", &s.maxItems),
 		object.Optional("max_tokens", &s.maxTokens))
 	if err != nil {
-		return nil, abi.NewError(abi.CodeInvalidArgument, "config of bm25: "+err.Error())
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
 	}
 	if s.maxItems == 0 && config.Profile == abi.ProfileSourceDesign {
 		s.maxItems = ownItems

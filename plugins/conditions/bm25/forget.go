@@ -86,6 +86,9 @@ func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) 
 func (w *writer) unindex(n int64, m *message, single bool) {
 	w.changed = true
 	w.held.forgotten++
+	if w.settings.recall {
+		w.Remove(whenKey(m, n))
+	}
 	list := terms(m.document())
 	w.held.words -= int64(len(list))
 	for _, term := range abi.SortedKeys(count(list)) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
@@ -16,12 +17,18 @@ const route = "state"
 func (s *settings) format(c *sdk.Call, found []*scored, budget abi.ContextBudget) sdk.Fitted {
 	context, blocks := sdk.ContextOf(s.config, c.Scope), make([]sdk.Block, len(found))
 	for i, m := range found {
-		blocks[i] = m.block()
+		blocks[i] = s.block(&m.message)
 		blocks[i].Item = i
 	}
 	if s.byTime {
 		context.Arrange = func(kept []sdk.Block) []sdk.Block {
-			slices.SortStableFunc(kept, func(a, b sdk.Block) int { return found[a.Item].at.Compare(found[b.Item].at) })
+			slices.SortStableFunc(kept, func(a, b sdk.Block) int {
+				n := found[a.Item].at.Compare(found[b.Item].at)
+				if n == 0 && s.recall { // what was said in one turn stays in its order
+					n = cmp.Compare(found[a.Item].number, found[b.Item].number)
+				}
+				return n
+			})
 			return kept
 		}
 	}
@@ -45,7 +52,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 		err := wirejson.DecodeBytes(call.Body).Arr(func(d *wirejson.Decoder) error {
 			m := new(scored)
 			err := object.Read(d, nil, m.members()...)
-			m.at = timeOf(m.timestamp)
+			m.at, m.number = timeOf(m.timestamp), numberOf(m.id)
 			found = append(found, m)
 			return err
 		})

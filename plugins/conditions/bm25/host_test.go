@@ -27,6 +27,12 @@ func TestConformance(t *testing.T) {
 				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
+	t.Run("recall", func(t *testing.T) {
+		t.Parallel()
+		provider := nanobottest.Built(t, "bm25", "{}")
+		provider.Name = "recall"
+		conformance.TestWith(t, conformance.Target{Provider: provider}, conformance.Options{CacheDir: testcache.Dir()})
+	})
 }
 
 // BenchmarkQuery asks ten-word queries of 100,000 messages of 5 to 40 words, whose frequencies fall as those of a

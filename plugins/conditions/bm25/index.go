@@ -18,6 +18,7 @@ import (
 //	event/<event id>  which messages an event became, and a digest of it; event#<hash> for an id too long for a key
 //	term/<term>       the newest postings of a term, after the number of messages that have it and of full blocks
 //	block/<term>/<n>  a full block of postings, n in 8 hex digits, the oldest first
+//	when/<time>/<n>   of recall: a message's number by its time, newest first
 //	count             how many messages came, how many of them were forgotten, and how many words the others have
 //
 // A posting says that a message has a term: the message's number less that of the posting before it in the block, how
@@ -160,6 +161,12 @@ func (x *indexed) nativeIDs() (ids []string) {
 }
 
 func nativeID(message int64) string { return "message#" + sdk.Itoa(message) }
+
+// numberOf is the message that a native id names, 0 if it names none.
+func numberOf(nativeID string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(nativeID, "message#"), 10, 64)
+	return n
+}
 
 // eventKey is the key of an event. Keys have at most 512 bytes, and so have event ids.
 func eventKey(id string) string {

@@ -22,7 +22,8 @@ type hit struct {
 }
 
 // rank scores all messages that share a term with the query, best first; equal ones in the order of their arrival. It
-// returns the best most of them, and how many there are in all.
+// returns the best most of them, and how many there are in all. A message whose shared terms are all common ones is not
+// among them.
 //
 // The score of a message is the sum over the query's terms, each as often as the query has it, of
 //
@@ -30,12 +31,12 @@ type hit struct {
 //
 // where n of the N messages have the term, f is how often this one has it, words how many words it has, and average
 // how many they have on average.
-func rank(s *state.State, held *collection, query string, most int) (best []hit, matching int64) {
+func rank(s *state.State, held *collection, query string, most int, common func(with, held int64) bool) (best []hit,
+	matching int64) {
 	counts := count(terms(query))
 	scores := make([]float64, held.messages+1)
 	average := float64(held.words) / float64(max(1, held.held()))
-	for _, term := range abi.SortedKeys(counts) {
-		p := readPostings(s, term)
+	add := func(term string, p *postings, toAll bool) {
 		n := float64(p.with)
 		weight := float64(counts[term]) * math.Log(1+(float64(held.held())-n+0.5)/(n+0.5)) * (k1 + 1)
 		p.each(s, term, func(message, times, words int64) {
@@ -43,9 +44,23 @@ func rank(s *state.State, held *collection, query string, most int) (best []hit,
 				s.Fail(state.Unreadable(termPrefix + term))
 				return
 			}
+			if !toAll && scores[message] == 0 {
+				return
+			}
 			f := float64(times)
 			scores[message] += weight * f / (f + k1*(1-b+b*float64(words)/average))
 		})
+	}
+	later := map[string]*postings{} // of common terms
+	for _, term := range abi.SortedKeys(counts) {
+		if p := readPostings(s, term); common(p.with, held.held()) {
+			later[term] = p
+		} else {
+			add(term, p, true)
+		}
+	}
+	for _, term := range abi.SortedKeys(later) {
+		add(term, later[term], false)
 	}
 	least := 0.0 // that a score has to exceed, once there are enough
 	for message, score := range scores {

@@ -91,6 +91,9 @@ func (w *writer) index(m *message) {
 	w.changed = true
 	w.held.messages++
 	w.Append(messageLog, object.Encode(m.members()...))
+	if w.settings.recall {
+		w.Put(whenKey(m, w.held.messages), []byte(sdk.Itoa(w.held.messages)), 0)
+	}
 	list := terms(m.document())
 	w.held.words += int64(len(list))
 	counts := count(list)

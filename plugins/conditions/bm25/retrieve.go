@@ -10,11 +10,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve returns the messages that share most with the query's words, as many as fit the budget.
+// retrieve returns the messages that share most with the query's words, as many as fit the budget; recall also returns
+// the messages around those, and the newest ones.
 //
 // In:  as_of leaves out later messages; what is counted is counted over all. Labels and filters are not used.
 // Out: raw is one list of the messages as stored with id and score, best first; evidence i points at /calls/0/body/i
-// and has the score.
+// and has the score, if the message has one.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -27,8 +28,14 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if r.AsOf != "" {
 		most = held.messages
 	}
-	best, matching := rank(st, &held, r.Query, int(most))
-	found := read(st, sdk.ContextOf(s.config, c.Scope), best, r.AsOf, budget)
+	best, matching := rank(st, &held, r.Query, int(most), s.common)
+	reader := newReader(st, s, sdk.ContextOf(s.config, c.Scope), r.AsOf)
+	if s.recall {
+		reader.recall(best, budget)
+	} else {
+		reader.hits(best, budget)
+	}
+	found := reader.found
 	fitted := s.format(c, found, budget)
 	found = found[:fitted.End]
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, budget)}
@@ -42,7 +49,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		result.Evidence = append(result.Evidence, abi.Evidence{Pointer: "/calls/0/body/" + sdk.Itoa(i),
 			Rank:       int64(i + 1),
 			NativeID:   m.id,
-			NativeType: "message", Text: m.text, Score: &m.score, CreatedAt: m.timestamp, TimeBasis: abi.TimeEvent,
+			NativeType: "message", Text: m.text, Score: m.scoreOrNil(), CreatedAt: m.timestamp, TimeBasis: abi.TimeEvent,
 			SourceEventIDs: []string{m.eventID}})
 		t.NativeIDs = append(t.NativeIDs, m.id)
 		if i == 0 || m.at.Before(timeOf(t.OldestRetrievedAt)) {
@@ -56,7 +63,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	fitted.Mark(result.Evidence, 0)
 	result.Raw = abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: body.Bytes()}}}
 	if len(found) > 0 {
-		t.ResultState, t.TimeBasis, t.TopScore = abi.ResultResults, abi.TimeEvent, &found[0].score
+		t.ResultState, t.TimeBasis, t.TopScore = abi.ResultResults, abi.TimeEvent, found[0].scoreOrNil()
 	}
 	return result, st.Err()
 }
@@ -66,37 +73,79 @@ type scored struct {
 	id    string
 	score float64
 	message
-	at time.Time
+	number int64
+	at     time.Time
+}
+
+// scoreOrNil is the score, nil for a message that shares no word with the query.
+func (m *scored) scoreOrNil() *float64 {
+	if m.score == 0 {
+		return nil
+	}
+	return &m.score
 }
 
 func (m *scored) members() []object.Member {
 	return append([]object.Member{object.Always("id", &m.id), object.Always("score", &m.score)}, m.message.members()...)
 }
 
-// read reads messages, best first, until more than the budget is there. Later ones than asOf are left out.
-func read(s *state.State, context sdk.Context, best []hit, asOf string, budget abi.ContextBudget) []*scored {
-	until, tokens := timeOf(asOf), int64(0)
-	var found []*scored
+// reader reads messages until their tokens are over a budget.
+type reader struct {
+	*state.State
+	settings *settings
+	context  sdk.Context
+	// asOf leaves out later messages; "" leaves out none.
+	asOf  string
+	until time.Time
+	// found are the messages read, tokens what their blocks come to.
+	found  []*scored
+	tokens int64
+	taken  map[int64]bool
+}
+
+func newReader(st *state.State, s *settings, context sdk.Context, asOf string) *reader {
+	return &reader{State: st, settings: s, context: context, asOf: asOf, until: timeOf(asOf), taken: map[int64]bool{}}
+}
+
+// over reports whether more was read than the budget has room for.
+func (r *reader) over(budget abi.ContextBudget) bool {
+	return int64(len(r.found)) > *budget.MaxItems || budget.MaxTokens != nil && r.tokens > *budget.MaxTokens
+}
+
+// hits takes messages that share words with the query, best first, until more than the budget is there.
+func (r *reader) hits(best []hit, budget abi.ContextBudget) {
 	for _, x := range best {
-		if int64(len(found)) > *budget.MaxItems || budget.MaxTokens != nil && tokens > *budget.MaxTokens {
-			break
+		if r.over(budget) {
+			return
 		}
-		m := &scored{id: nativeID(x.message), score: x.score}
-		for entry := range s.Entries(messageLog, x.message, x.message) {
-			if object.Decode(entry.Data, m.message.members()...) != nil {
-				s.Fail(state.Unreadable(m.id))
-			}
-		}
-		m.at = timeOf(m.timestamp)
-		if asOf != "" && m.at.After(until) {
-			continue
-		}
-		found = append(found, m)
-		if budget.MaxTokens != nil {
-			tokens += context.CountBlock(s.Call, m.block())
+		if m := r.message(x.message); m != nil {
+			m.score = x.score
+			r.take(m, budget)
 		}
 	}
-	return found
+}
+
+// take adds a message. Tokens are counted only if the budget bounds them.
+func (r *reader) take(m *scored, budget abi.ContextBudget) {
+	r.found, r.taken[m.number] = append(r.found, m), true
+	if budget.MaxTokens != nil {
+		r.tokens += r.context.CountBlock(r.Call, r.settings.block(&m.message))
+	}
+}
+
+// message reads a message; nil for one that is later than asOf, was forgotten or was never there.
+func (r *reader) message(n int64) *scored {
+	m := &scored{id: nativeID(n), number: n}
+	for entry := range r.Entries(messageLog, n, n) {
+		if object.Decode(entry.Data, m.message.members()...) != nil {
+			r.Fail(state.Unreadable(m.id))
+		}
+	}
+	m.at = timeOf(m.timestamp)
+	if m.eventID == "" || r.asOf != "" && m.at.After(r.until) {
+		return nil
+	}
+	return m
 }
 
 // timeOf is a time of the contract, which the host has checked.

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
+)
+
+// recall is a second provider of this module, for people who have no memory server. It shows
+//
+//  1. the messages that share words with the query, best first as bm25 ranks them, in nine tenths of the budget;
+//  2. the messages just before and after those, of the same session, in half of what is left;
+//  3. the newest messages, in the rest.
+//
+// So a question finds its turn with what was said around it, a greeting gets what was said last, and a memory that fits
+// the budget is shown whole. All of them stand in the order of time.
+func (r *reader) recall(best []hit, budget abi.ContextBudget) {
+	r.hits(best, share(budget, 9, 10))
+	matched := len(r.found)
+	r.around(r.found[:matched:matched], share(budget, 19, 20))
+	r.newest(budget)
+}
+
+// share is a part of a budget, at least one item and token.
+func share(b abi.ContextBudget, part, of int64) abi.ContextBudget {
+	b.MaxItems = sdk.Ptr(max(1, *b.MaxItems*part/of))
+	if b.MaxTokens != nil {
+		b.MaxTokens = sdk.Ptr(max(1, *b.MaxTokens*part/of))
+	}
+	return b
+}
+
+// around takes the neighbours of each hit that its session has.
+func (r *reader) around(hits []*scored, budget abi.ContextBudget) {
+	for _, of := range hits {
+		for _, n := range []int64{of.number - 1, of.number + 1} {
+			if r.over(budget) {
+				return
+			}
+			if n < 1 || r.taken[n] {
+				continue
+			}
+			if m := r.message(n); m != nil && m.sessionID == of.sessionID {
+				r.take(m, budget)
+			}
+		}
+	}
+}
+
+// newestPage is how many keys are listed at once.
+const newestPage = 50
+
+// newest takes messages by their time, the newest first.
+func (r *reader) newest(budget abi.ContextBudget) {
+	list := abi.StateListRequest{Prefix: whenPrefix, Limit: newestPage, Values: true}
+	if r.asOf != "" {
+		list.After = timeKey(&message{timestamp: r.asOf})
+	}
+	for more := true; more && !r.over(budget); {
+		var items []sdk.Item
+		var numbers []int64
+		items, more = r.List(list)
+		for _, item := range items { // another call makes their values invalid
+			n, err := strconv.ParseInt(string(item.Value), 10, 64)
+			if err != nil {
+				r.Fail(state.Unreadable(item.Key))
+			}
+			numbers, list.After = append(numbers, n), item.Key
+		}
+		for _, n := range numbers {
+			if r.over(budget) {
+				return
+			}
+			if r.taken[n] {
+				continue
+			}
+			if m := r.message(n); m != nil {
+				r.take(m, budget)
+			}
+		}
+	}
+}
+
+// common reports whether a word that so many of the messages have says little about any of them: "you", or a speaker's
+// name. Messages that share only such words with the query are no hits of recall. bm25 takes every word.
+func (s *settings) common(with, held int64) bool {
+	const few = 20 // messages, in which any word may matter
+	return s.recall && held > few && with*4 > held
+}
+
+// whenPrefix begins the keys by which recall finds its newest messages.
+const whenPrefix = "when/"
+
+// whenKey is the key of a message by its time, the newest first; of messages of one time, the last first.
+func whenKey(m *message, n int64) string { return timeKey(m) + "/" + inverted(1<<48-n, 12) }
+
+// timeKey sorts before the keys of all messages at or before the message's time, and after those of later ones.
+func timeKey(m *message) string {
+	at := timeOf(m.timestamp)
+	return whenPrefix + inverted(1<<40-at.Unix(), 11) + inverted(999_999_999-int64(at.Nanosecond()), 8)
+}
+
+// inverted is n in hex, with leading zeros.
+func inverted(n int64, digits int) string {
+	s := strconv.FormatInt(n, 16)
+	return strings.Repeat("0", max(0, digits-len(s))) + s
+}
