@@ -33,6 +33,9 @@ export interface Receipt {
   retry_after_ms?: number;
 }
 
+/** The statuses of docs/http.md. Another server may answer {"status": "ok"} to anything. */
+const STATUSES = ["committed", "queued", "pending", "partial", "uncertain", "not_retained", "skipped_read_only"];
+
 /** A call that failed. code is the slot's (docs/http.md), or "unreachable" where no slot answered, or "slow" when the time was over. */
 export class SlotError extends Error {
   readonly code: string;
@@ -74,7 +77,7 @@ export class Slot {
   /** Records an event, until end is aborted. Sending one again is safe. Errors: SlotError. */
   async record(event: MemoryEvent, ms: number, end?: AbortSignal): Promise<Receipt> {
     const answer = await this.#post("/v1/events", event, ms, end);
-    if (typeof answer.status !== "string") throw this.#foreign();
+    if (!STATUSES.includes(String(answer.status)) || answer.event_id !== event.event_id) throw this.#foreign();
     return answer as unknown as Receipt;
   }
 

@@ -75,6 +75,9 @@ func (c *Client) read(op string, response *http.Response, text []byte, answer ab
 		e := abi.AsError(err)
 		return c.notASlot(op, "answered with what is not the contract's: "+e.Message)
 	}
+	if name := missing(text, answer); name != "" {
+		return c.notASlot(op, "answered without the field "+name)
+	}
 	return nil
 }
 

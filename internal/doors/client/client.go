@@ -127,8 +127,13 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // another
 // program took its port.
 func (c *Client) Healthz(ctx context.Context) (*wire.Liveness, error) {
+	return c.alive(ctx, wire.PathLive)
+}
+
+// alive asks a path that answers without a token.
+func (c *Client) alive(ctx context.Context, path string) (*wire.Liveness, error) {
 	live := new(wire.Liveness)
-	if err := c.call(ctx, "", http.MethodGet, wire.PathLive, nil, live); err != nil {
+	if err := c.call(ctx, "", http.MethodGet, path, nil, live); err != nil {
 		return nil, err
 	}
 	if live.Service != wire.Service {
@@ -139,7 +144,8 @@ func (c *Client) Healthz(ctx context.Context) (*wire.Liveness, error) {
 
 // Readyz returns nil when the slot serves. It needs no token.
 func (c *Client) Readyz(ctx context.Context) error {
-	return c.call(ctx, "", http.MethodGet, wire.PathReady, nil, new(wire.Liveness))
+	_, err := c.alive(ctx, wire.PathReady)
+	return err
 }
 
 // Swap exchanges the provider behind the slot. When it fails the old one keeps serving.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
@@ -229,4 +230,56 @@ func TestLifeSigns(t *testing.T) {
 	})
 	_, err = other.Healthz(ctx)
 	require.Equal(t, client.ReasonNotASlot, abi.AsError(err).Reason)
+}
+
+// TestAnswersOfForeignJSONServersAreNoAnswers: whatever a client asks, an answer that lacks what the contract promises is
+// no slot's, and a receipt is one of the event that was sent.
+func TestAnswersOfForeignJSONServersAreNoAnswers(t *testing.T) {
+	ctx, event := context.Background(), &abi.MemoryEvent{EventID: "e1"}
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event, {EventID: "e2"}}}
+	asks := map[string]func(c *client.Client) error{
+		"setup_scope":    func(c *client.Client) error { _, err := c.SetupScope(ctx, abi.MemoryScope{}); return err },
+		"record_event":   func(c *client.Client) error { _, err := c.RecordEvent(ctx, event); return err },
+		"record_events":  func(c *client.Client) error { _, err := c.RecordEvents(ctx, batch); return err },
+		"retrieve":       func(c *client.Client) error { _, err := c.Retrieve(ctx, new(abi.RetrieveRequest)); return err },
+		"format_context": func(c *client.Client) error { _, err := c.FormatContext(ctx, new(abi.FormatRequest)); return err },
+		"reset_scope":    func(c *client.Client) error { _, err := c.ResetScope(ctx, abi.MemoryScope{}); return err },
+		"health":         func(c *client.Client) error { _, err := c.Health(ctx); return err },
+		"set_mode":       func(c *client.Client) error { _, err := c.SetMode(ctx, new(abi.AdapterMode)); return err },
+		"mode":           func(c *client.Client) error { _, err := c.Mode(ctx); return err },
+		"capabilities":   func(c *client.Client) error { _, err := c.Capabilities(ctx); return err },
+		"manifest":       func(c *client.Client) error { _, err := c.Manifest(ctx); return err },
+		"readiness":      func(c *client.Client) error { _, err := c.Readiness(ctx, new(abi.ReadinessRequest)); return err },
+		"inventory":      func(c *client.Client) error { _, err := c.Inventory(ctx, new(abi.InventoryRequest)); return err },
+		"provenance":     func(c *client.Client) error { _, err := c.Provenance(ctx, new(abi.ProvenanceRequest)); return err },
+		"forget":         func(c *client.Client) error { _, err := c.Forget(ctx, new(abi.ForgetRequest)); return err },
+		"scopes":         func(c *client.Client) error { _, err := c.ListScopes(ctx, report.ScopeQuery{}); return err },
+		"healthz":        func(c *client.Client) error { _, err := c.Healthz(ctx); return err },
+		"readyz":         func(c *client.Client) error { return c.Readyz(ctx) },
+		"archive":        func(c *client.Client) error { _, err := c.ArchiveStats(ctx); return err },
+	}
+	for op, ask := range asks {
+		for _, body := range []string{`{"ok":true}`, `{}`, `{"status":"ok"}`, `{"data":{"status":"committed"}}`} {
+			t.Run(op+" "+body, func(t *testing.T) {
+				err := ask(at(t, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, body)
+				}))
+				require.Error(t, err)
+				require.Equal(t, client.ReasonNotASlot, abi.AsError(err).Reason)
+			})
+		}
+	}
+	whole := `{"event_id":"e1","status":%q,"native_ids":[],"native_ids_kind":"none","markers":[],"duplicate":false,"warnings":[],"latency_ms":1}`
+	for body, says := range map[string]string{
+		fmt.Sprintf(whole, "ok"): "none of the contract's",
+		strings.Replace(fmt.Sprintf(whole, "committed"), "e1", "e7", 1):               `for event "e7", asked for "e1"`,
+		strings.Replace(fmt.Sprintf(whole, "committed"), `"duplicate":false,`, "", 1): "without the field duplicate",
+	} {
+		_, err := at(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, body)
+		}).RecordEvent(ctx, event)
+		require.ErrorContains(t, err, says)
+	}
 }

@@ -21,12 +21,26 @@ func (c *Client) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.Se
 
 // RecordEvent implements host.Contract.
 func (c *Client) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	return post[abi.WriteReceipt](ctx, c, abi.OpRecordEvent, wire.PathEvents, event)
+	receipt, err := post[abi.WriteReceipt](ctx, c, abi.OpRecordEvent, wire.PathEvents, event)
+	if err == nil {
+		err = c.receiptOf(abi.OpRecordEvent, event.EventID, receipt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return receipt, nil
 }
 
 // RecordEvents implements host.Contract. The whole batch is one request, which the slot's body limit bounds.
 func (c *Client) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	return post[abi.BatchReceipts](ctx, c, abi.OpRecordEvents, wire.PathEventsBatch, batch)
+	answer, err := post[abi.BatchReceipts](ctx, c, abi.OpRecordEvents, wire.PathEventsBatch, batch)
+	if err == nil {
+		err = c.receiptsOf(batch, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // Retrieve implements host.Contract.

@@ -54,6 +54,9 @@ func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *
 		rapid.Check(t, func(rt *rapid.T) {
 			request := servertest.Random[Q](rt, "request")
 			answer := servertest.Random[A](rt, "answer")
+			if receipt, ok := any(answer).(*abi.WriteReceipt); ok { // a slot answers for the event that it was sent
+				*receipt = *receiptFor(rt, any(request).(*abi.MemoryEvent).EventID, receipt)
+			}
 			j.answer, j.err = answer, nil
 			got, err := do(j, context.Background(), request)
 			require.NoError(rt, err)
@@ -71,6 +74,14 @@ func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *
 			require.Equal(rt, failure, err)
 		})
 	}
+}
+
+// receiptFor is a random receipt as a slot may answer it for an event.
+func receiptFor(rt *rapid.T, eventID string, random *abi.WriteReceipt) *abi.WriteReceipt {
+	random.EventID = eventID
+	random.Status = rapid.SampledFrom([]abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending,
+		abi.StatusPartial, abi.StatusUncertain, abi.StatusNotRetained, abi.StatusSkippedReadOnly}).Draw(rt, "status")
+	return random
 }
 
 // nothing is the request of an operation without one.
@@ -117,8 +128,12 @@ func TestABatchAnswersEveryEventAtItsPlace(t *testing.T) {
 		answer := &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(request.Events))}
 		for i := range answer.Receipts {
 			answer.Receipts[i] = *servertest.Random[abi.ReceiptOrError](rt, "receipt")
+			id := request.Events[i].EventID
 			if e := answer.Receipts[i].Error; e != nil {
 				e.Code = rapid.SampledFrom(abi.Codes()).Draw(rt, "code")
+				answer.Receipts[i].EventID = id
+			} else {
+				receiptFor(rt, id, answer.Receipts[i].Receipt)
 			}
 		}
 		j.answer, j.err = answer, nil
