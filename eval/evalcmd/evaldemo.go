@@ -29,7 +29,7 @@ func (a *commands) evalDemoCommand() *cobra.Command {
 // demoLab compares every local memory that needs no model. static_profile and oracle_ipas take what the pack's builder
 // wrote for them.
 const demoLab = `{"lab": 1, "name": "demo", "pack": "demo.pack", "budgets": [300, 1000], "stability": 0.05,
-  "providers": ["no_memory", "full_history", "static_profile", "oracle_ipas", "ledger_memory", "bm25"],
+  "providers": ["no_memory", "full_history", "static_profile", "oracle_ipas", "ledger_memory", "bm25", "recall"],
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
 func (a *commands) evalDemo(ctx context.Context, out string) error {

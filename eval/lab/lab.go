@@ -357,9 +357,10 @@ func (l *Lab) Validate() error {
 	return nil
 }
 
-// references are the providers that every table has, to read the others by: a floor, a lexical control, and the whole
-// history, which without a limit (budget 0) must find everything, and so tests the chain from pack to metric.
-var references = []string{"no_memory", "bm25", "full_history"}
+// references are the providers that every table has, to read the others by: a floor, a lexical control, the whole
+// history, which without a limit (budget 0) must find everything, and so tests the chain from pack to metric, and recall,
+// which is no control but the memory that people have without a server.
+var references = []string{"no_memory", "bm25", "full_history", "recall"}
 
 // AddReferences puts the references that exist, and that the lab does not name itself, beside its providers. known
 // tells which exist.

@@ -159,6 +159,11 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		trace.Close()
 		return nil, err
 	}
+	if err := BeginFolder(c); err != nil {
+		spans.Close()
+		trace.Close()
+		return nil, err
+	}
 	h, err := host.New(ctx, o)
 	if err != nil {
 		spans.Close()

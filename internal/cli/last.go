@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
+	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
@@ -25,6 +28,24 @@ func lastServed(c *config.Config) *abi.RunManifest {
 	return last
 }
 
+// BeginFolder writes the defaults of a data folder that is new, before anything else is in it.
+//
+// Errors: invalid_argument when the folder cannot be written.
+func BeginFolder(c *config.Config) error {
+	text := config.NewDefaults(c.Data.Dir)
+	if text == nil {
+		return nil
+	}
+	err := os.MkdirAll(c.Data.Dir, 0o700)
+	if err == nil {
+		err = wholefile.Write(filepath.Join(c.Data.Dir, config.DefaultsFile), text, 0o600)
+	}
+	if err != nil {
+		return FileError(c.Data.Dir, err)
+	}
+	return nil
+}
+
 // wordOf is the word by which a configuration chooses the provider of a run.
 func wordOf(m *abi.RunManifest) string {
 	if m.ConditionKind == abi.KindControl {
@@ -34,7 +55,7 @@ func wordOf(m *abi.RunManifest) string {
 }
 
 // servedByAnother refuses a folder that another provider served last if the configuration chooses no provider. The
-// default, full_history, has none of that provider's memory, and no slot would find what it records.
+// default has none of that provider's memory, and no slot would find what it records.
 func servedByAnother(c *config.Config) error {
 	name, word, _ := c.Block()
 	last := lastServed(c)

@@ -15,7 +15,7 @@ import (
 const rootHelp = `memhost gives an agent one memory slot. Behind it sits exactly one provider, a memory backend or a control condition,
 as a sandboxed WebAssembly module; another one takes its place while the slot serves.
 
-  memhost run                        serve; with no configuration at all, full_history on this disk
+  memhost run                        serve; with no configuration at all, recall, the built-in memory, on this disk
   memhost record turns.jsonl         put conversations in
   memhost retrieve "what tea?"       see what an agent would get
 `

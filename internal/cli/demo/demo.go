@@ -50,7 +50,7 @@ type demoProvider struct {
 // side.
 func (a *commands) demoProviders() []demoProvider {
 	const columnAtLeast = 36
-	all := []demoProvider{{name: config.DefaultProvider}, {name: "oracle_ipas", block: demo.Oracle},
+	all := []demoProvider{{name: "full_history"}, {name: "oracle_ipas", block: demo.Oracle},
 		{name: "no_memory"}, {name: "static_profile", block: demo.Profiles}}
 	if a.Out.Width < len(all)*columnAtLeast {
 		all = all[:3]
@@ -129,7 +129,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 		return nil, o, cli.FileError(dir, err)
 	}
 	o.Dir = dir
-	o.Flags["data"], o.Flags["condition"], o.Flags["listen"] = dir, config.DefaultProvider, a.demoListen(listen)
+	o.Flags["data"], o.Flags["condition"], o.Flags["listen"] = dir, "full_history", a.demoListen(listen)
 	for name, v := range map[string]string{"log-level": a.Flags.LogLevel, "log-format": a.Flags.LogFormat} {
 		if v != "" {
 			o.Flags[name] = v

@@ -143,11 +143,11 @@ func (a *commands) record(ctx context.Context, f *recordFlags, args []string) er
 	r.Progress.Finish()
 	r.Sum.Seconds = a.Now().Sub(began).Seconds()
 	r.Sum.Slot = d.Whose(hard)
-	return a.reportRecord(&r.Sum, stopped)
+	return a.reportRecord(hard, d, &r.Sum, stopped)
 }
 
 // reportRecord prints the summary and decides the exit code.
-func (a *commands) reportRecord(sum *recordSummary, stopped error) error {
+func (a *commands) reportRecord(ctx context.Context, d *cli.Door, sum *recordSummary, stopped error) error {
 	code := sum.ExitCode(stopped)
 	var problem *abi.Error
 	if stopped != nil && !errors.Is(stopped, cli.ErrInterrupted) {
@@ -161,6 +161,9 @@ func (a *commands) reportRecord(sum *recordSummary, stopped error) error {
 	} else {
 		a.Out.Print("%s\n", sum.Text())
 		sum.Details(a.Out)
+		if sum.NotRetained > 0 {
+			d.WarnIfNothingKept(ctx, a.Out)
+		}
 		if errors.Is(stopped, cli.ErrInterrupted) {
 			a.Out.Note("interrupted after %s %d; the same command goes on from there", sum.unit(), sum.LastLine)
 		}

@@ -68,7 +68,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	r.Sum.addKnown(reader.Counts())
 	r.Sum.Seconds = a.Now().Sub(began).Seconds()
 	r.Sum.Slot = d.Whose(hard)
-	return a.reportRecord(&r.Sum, stopped)
+	return a.reportRecord(hard, d, &r.Sum, stopped)
 }
 
 // zoneOf reads --zone; nil where it is not given.

@@ -156,6 +156,9 @@ func (a *commands) swap(ctx context.Context, d *cli.Door, r *wire.SwapRequest) e
 	}
 	a.Out.Print("%s serves, load generation %d, at %s\n", m.Provider, m.LoadGeneration, d.Where())
 	a.tellRestart(m)
+	if report.KeepsNothing(&m.Capabilities) {
+		a.Out.Note("  warning: %s", cli.NothingKept(m.Provider))
+	}
 	if before.Provider == m.Provider || unlisted != nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 const runHelp = `Serves the slot over HTTP on loopback (server.listen, 127.0.0.1:7077) until SIGTERM or Ctrl-C. Calls under way may end then (server.shutdown_ms); a
 second signal stops at once.
 
-With no configuration at all the provider that served the data folder last serves again, in a new folder full_history, on this disk. A listener off loopback wants a bearer token in MEMHOST_TOKEN.
+With no configuration at all the provider that served the data folder last serves again, in a new folder recall, the built-in memory, on this disk. A listener off loopback wants a bearer token in MEMHOST_TOKEN.
 
 Before it serves a provider is tried out: one event under each of two throw-away scopes, which are erased afterwards (--smoke auto, always, never). A
 backend that is slow to derive memory makes that pending, and the slot serves with this said. --dry-run walks all of it and ends.
@@ -150,6 +150,10 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 	o.OnStep = func(walked abi.RunStep) {
 		last = walked.Name
 		s.Walked(walked, m)
+	}
+	if err := cli.BeginFolder(c); err != nil {
+		s.Fail(last)
+		return err
 	}
 	h, err := host.New(ctx, o)
 	if err != nil {

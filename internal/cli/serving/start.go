@@ -155,6 +155,9 @@ func (b *start) prepareHost(context.Context) (err error) {
 
 // openDataFolder takes the data folder.
 func (b *start) openDataFolder(ctx context.Context) (err error) {
+	if err := cli.BeginFolder(b.config); err != nil {
+		return err
+	}
 	if b.slot.host, err = host.New(ctx, b.host); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func startOf(t *testing.T, dir, listen, token string) (*start, *bytes.Buffer) {
 		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
 		Modules: cli.BuiltinModules})
 	o := config.Options{Dir: dir, Environ: []string{}, Known: k.KnownProviders(),
-		Flags: map[string]any{"data": dir, "listen": listen, "condition": config.DefaultProvider}}
+		Flags: map[string]any{"data": dir, "listen": listen, "condition": "full_history"}}
 	c, err := config.Load(o)
 	require.NoError(t, err)
 	return newStart(k, c, o, token, &cli.Steps{Out: k.Out}), &stderr

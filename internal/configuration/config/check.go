@@ -144,7 +144,7 @@ func (c *checker) text(k *key, v any, p []string) (any, bool) {
 		wrong = fmt.Sprintf("found %d bytes, want a string of at most %d", len(text), k.max)
 	case len(text) > maxAny:
 		wrong = fmt.Sprintf("found %d bytes, want a string of at most %d", len(text), maxAny)
-	case k.def == nil && text == "":
+	case text == "" && k.def != "":
 		wrong = "is empty: give it a value or remove it"
 	case k.path == "server.listen":
 		wrong = badAddress(text)

@@ -27,8 +27,12 @@ const (
 	WordCondition = "condition"
 )
 
-// DefaultProvider is the condition that serves when nothing is configured.
-const DefaultProvider = "full_history"
+// DefaultProvider is the backend that serves when nothing is configured.
+const DefaultProvider = "recall"
+
+// FormerDefault is the condition that was the default in earlier versions. Data folders that such a version began keep
+// it, and so does a slot in a database, whose hosts may be of several versions.
+const FormerDefault = "full_history"
 
 // Config is the effective configuration. It is not changed after Load.
 type Config struct {
@@ -257,7 +261,7 @@ func Load(o Options) (*Config, error) {
 		l.Environ, l.processEnv = os.Environ(), true
 	}
 	// Each step needs the valid result of the one before.
-	for _, step := range []func(){l.readLayers, l.merge, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
+	for _, step := range []func(){l.readLayers, l.merge, l.settleDefault, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
 		step()
 		if err := l.problems.err(l.config.File); err != nil {
 			if l.later {
@@ -399,22 +403,47 @@ func (l *loader) finishRest() {
 		l.problems.add(l.origin(at...), at, "may stand in the configuration file only: shadows get every conversation")
 	}
 	if c.Data.Dir == "" {
-		c.Data.Dir = l.dataHome()
 		c.sources[joinPath([]string{"data", "dir"})] = Origin{Kind: KindDefault}
-	} else {
-		c.Data.Dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
 	}
+	dir, manifest := l.dataDir()
 	if c.Server.Runs != "" {
 		c.Server.Runs = l.resolve(l.folder(l.origin("server", "runs")), c.Server.Runs)
 	}
 	if c.Trace.File != "" {
 		c.Trace.File = l.resolve(l.folder(l.origin("trace", "file")), c.Trace.File)
 	}
-	if c.Run.Manifest == "" {
-		c.Run.Manifest = filepath.Join(c.Data.Dir, ManifestFile)
-	} else {
-		c.Run.Manifest = l.resolve(l.folder(l.origin("run", "manifest")), c.Run.Manifest)
+	c.Data.Dir, c.Run.Manifest = dir, manifest
+}
+
+// dataDir is the data folder, and the file of the run manifest.
+func (l *loader) dataDir() (dir, manifest string) {
+	c := l.config
+	if dir = l.dataHome(); c.Data.Dir != "" {
+		dir = l.resolve(l.folder(l.origin("data", "dir")), c.Data.Dir)
 	}
+	if manifest = filepath.Join(dir, ManifestFile); c.Run.Manifest != "" {
+		manifest = l.resolve(l.folder(l.origin("run", "manifest")), c.Run.Manifest)
+	}
+	return dir, manifest
+}
+
+// settleDefault takes the default of the data folder, where nothing chooses a provider.
+func (l *loader) settleDefault() {
+	backend := []string{"memory", WordBackend}
+	if v, ok := lookup(l.config.tree, backend); !ok || v != DefaultProvider || l.origin(backend...).Kind != KindDefault {
+		return
+	}
+	dir, manifest := l.dataDir()
+	if l.config.Store.Postgres.URL == "" && DefaultsOf(dir).Provider == DefaultProvider && !servedLast(manifest, FormerDefault) {
+		return
+	}
+	condition := []string{"memory", WordCondition}
+	for _, tree := range []map[string]any{l.config.tree, l.layers[0].tree} {
+		remove(tree, backend...)
+		set(tree, condition, FormerDefault)
+	}
+	delete(l.config.sources, joinPath(backend))
+	l.config.sources[joinPath(condition)] = Origin{Kind: KindDefault}
 }
 
 // dataHome is the data folder when the configuration names none.

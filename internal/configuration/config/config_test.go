@@ -29,7 +29,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	c, err := config.Load(config.Options{Dir: t.TempDir(), Environ: []string{"XDG_DATA_HOME=/xdg"}})
 	require.NoError(t, err)
 	name, word, block := c.Block()
-	assert.Equal(t, []string{"full_history", config.WordCondition, "{}"}, []string{name, word, string(block)})
+	assert.Equal(t, []string{"recall", config.WordBackend, "{}"}, []string{name, word, string(block)})
 	assert.Equal(t, abi.MemoryScope{RunID: "default", PersonaID: "default"}, c.Scope())
 	assert.Equal(t, config.Memory{Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
@@ -313,5 +313,41 @@ func TestAModuleThatCannotBeHadNowIsNoMistake(t *testing.T) {
 		require.ErrorContains(t, err, "memory.plugin: cannot use oci://127.0.0.1:1/mem: no answer")
 		assert.Equal(t, want, abi.CodeOf(err))
 		assert.Equal(t, want == abi.CodeUnavailable, abi.AsError(err).Retryable)
+	}
+}
+
+// TestFoldersKeepTheDefaultsThatTheyBeganWith: the default of a new folder is recall. A folder that an earlier version
+// began, and a slot whose hosts share a database, keep full_history.
+func TestFoldersKeepTheDefaultsThatTheyBeganWith(t *testing.T) {
+	for _, c := range []struct {
+		name, state, defaults, manifest, file, want, word, kind string
+	}{
+		{name: "new", want: "recall", word: "backend", kind: config.KindDefault},
+		{name: "begun before", state: "x", want: "full_history", word: "condition", kind: config.KindDefault},
+		{name: "begun since", state: "x", defaults: `{"provider":"recall"}`, want: "recall", word: "backend", kind: config.KindDefault},
+		{name: "served by full_history", state: "x", defaults: `{"provider":"recall"}`, manifest: `{"provider":"full_history"}`,
+			want: "full_history", word: "condition", kind: config.KindDefault},
+		{name: "damaged", state: "x", defaults: `{"prov`, want: "full_history", word: "condition", kind: config.KindDefault},
+		{name: "chosen", state: "x", file: "memory: {condition: bm25}", want: "bm25", word: "condition", kind: config.KindFile},
+		{name: "a database", file: "store: {postgres: {url: 'postgres://u@h/d'}}", want: "full_history", word: "condition",
+			kind: config.KindDefault},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			data := filepath.Join(dir, "data")
+			for name, text := range map[string]string{"data/state.db": c.state, "data/defaults.json": c.defaults,
+				"data/manifest.json": c.manifest, "memhost.yaml": c.file} {
+				if text != "" {
+					require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+				}
+			}
+			got, err := config.Load(config.Options{Dir: dir, Environ: []string{}, Flags: map[string]any{"data": data}})
+			require.NoError(t, err)
+			name, word, _ := got.Block()
+			assert.Equal(t, []string{c.want, c.word}, []string{name, word})
+			assert.Equal(t, c.kind, got.Source("memory."+word).Kind)
+			assert.Equal(t, c.state == "" && c.defaults == "", config.NewDefaults(data) != nil)
+		})
 	}
 }

@@ -64,10 +64,9 @@ const (
 // keys is the whole configuration, in the order in which it is shown.
 func keys() []key {
 	return []key{
-		{path: "memory.backend", kind: aText, flag: "backend", doc: "The memory architecture that serves. Exactly one of " +
-			"backend and condition is set."},
-		{path: "memory.condition", kind: aText, flag: "condition", def: DefaultProvider,
-			doc: "The control condition that serves."},
+		{path: "memory.backend", kind: aText, flag: "backend", def: DefaultProvider,
+			doc: "The memory architecture that serves. Exactly one of backend and condition is set."},
+		{path: "memory.condition", kind: aText, flag: "condition", doc: "The control condition that serves."},
 		{path: "memory.plugin", kind: aText, flag: "plugin", doc: "A module file, a module in a registry " +
 			"(oci://HOST/NAME:TAG), or the name of a built-in module; built-in modules are found by the " +
 			"provider's name without it."},

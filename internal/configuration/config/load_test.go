@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the results of this run into test
 
 func known() []config.Provider {
 	var list []config.Provider
-	for _, name := range []string{"honcho", "mem0", "graphiti", "memos"} {
+	for _, name := range []string{"honcho", "mem0", "graphiti", "memos", "recall"} {
 		list = append(list, config.Provider{Name: name, Kind: abi.KindArchitecture})
 	}
 	for _, name := range []string{"simple_rag", "no_memory", "full_history", "static_profile", "rolling_summary"} {

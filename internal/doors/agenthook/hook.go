@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
@@ -26,6 +27,7 @@ type Slot interface {
 	outbox.Slot
 	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)
 	FormatContext(ctx context.Context, request *abi.FormatRequest) (*abi.FormatResult, error)
+	Capabilities(ctx context.Context) (*abi.Capabilities, error)
 }
 
 // Options configure Run.
@@ -168,7 +170,11 @@ func (h *hook) run(ctx context.Context) answer {
 	case eventSessionStart:
 		h.recordForgotten()
 		h.deliver()
-		return h.contextFor(ctx, h.startQuery())
+		a := h.contextFor(ctx, h.startQuery())
+		if a.Message == "" {
+			a.Message = h.nothingKept(ctx)
+		}
+		return a
 	case eventPrompt:
 		return h.prompted(ctx)
 	case eventStop:
@@ -184,6 +190,21 @@ func (h *hook) run(ctx context.Context) answer {
 			h.payload.Event)
 	}
 	return answer{}
+}
+
+// nothingKept is a message for the person where the slot keeps nothing of what is said in this session, else "".
+func (h *hook) nothingKept(ctx context.Context) string {
+	if h.NoRecord {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	c, err := h.Slot.Capabilities(ctx)
+	if err != nil || !report.KeepsNothing(c) {
+		return ""
+	}
+	return "memhost: nothing of this session will be remembered: " + c.Provider + " serves, which keeps nothing. " +
+		"`memhost swap recall` takes a memory that does"
 }
 
 // folder is where the agent works.

@@ -33,7 +33,10 @@ type slot struct {
 	asked     []abi.RetrieveRequest
 	formatted []int64
 	told      []abi.MemoryEvent
+	able      abi.Capabilities
 }
+
+func (s *slot) Capabilities(context.Context) (*abi.Capabilities, error) { return &s.able, s.fail }
 
 func (s *slot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s.mu.Lock()
@@ -356,4 +359,27 @@ func TestProjectsAreRepositoriesWithTheirWorkTrees(t *testing.T) {
 	require.Equal(t, want, agenthook.Project(filepath.Join(main, "docs")))
 	require.Equal(t, want, agenthook.Project(tree))
 	require.NotEqual(t, want, agenthook.Project(dir))
+}
+
+// TestANewSessionIsToldThatNothingIsKept: a control that keeps nothing behind the slot is told once, when a session
+// begins, and not where the session is not recorded anyway.
+func TestANewSessionIsToldThatNothingIsKept(t *testing.T) {
+	nothing := abi.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
+	verbatim := abi.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl, NativeIngestModes: []string{"verbatim"}}
+	foreign := abi.Capabilities{Provider: "mine", ConditionKind: abi.KindArchitecture}
+	for _, c := range []struct {
+		name     string
+		able     abi.Capabilities
+		noRecord bool
+		told     bool
+	}{{"keeps nothing", nothing, false, true}, {"read only", nothing, true, false}, {"a control that keeps", verbatim, false, false},
+		{"an architecture that names no modes", foreign, false, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			a := start(t)
+			a.slot.able, a.change = c.able, func(o *agenthook.Options) { o.NoRecord = c.noRecord }
+			said := a.tell(`{"session_id":"s","cwd":"/","hook_event_name":"SessionStart","source":"startup"}`).Message
+			require.Equal(t, c.told, strings.Contains(said, "no_memory serves, which keeps nothing"), said)
+			require.Empty(t, a.tell(prompt("s", "I like tea.")).Message, "once")
+		})
+	}
 }

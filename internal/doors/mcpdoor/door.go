@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 )
 
 const instructions = `This is the long-term memory of one user. Look into it with memory_search before you answer what may depend on earlier conversations. Put in with
@@ -25,6 +26,8 @@ type Door struct {
 	log     hclog.Logger
 	server  *mcp.Server
 	tools   []tool
+
+	warnOnce sync.Once // that nothing is kept
 
 	mu    sync.Mutex
 	shown state // what the listed tools say
@@ -38,6 +41,8 @@ type state struct {
 	// readOnly: the slot records nothing at present. skipped: it does, but the last write was skipped: the scope or the
 	// session is read-only.
 	readOnly, skipped bool
+	// keepsNothing: the provider keeps nothing of what is recorded.
+	keepsNothing bool
 	// sideEffects: a search of this provider has changed something.
 	sideEffects bool
 }
@@ -90,10 +95,19 @@ func (d *Door) note(change func(s *state)) {
 func (d *Door) Look(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		mode, err := c.Mode(ctx)
-		if err == nil {
-			d.note(func(s *state) { s.readOnly = mode.ReadOnly })
+		if err != nil {
+			return err
 		}
-		return err
+		of, err := c.Capabilities(ctx)
+		lost := err == nil && report.KeepsNothing(of)
+		if lost {
+			d.warnOnce.Do(func() {
+				d.log.Warn("nothing that is recorded will be remembered: the provider keeps nothing", "provider",
+					of.Provider, "hint", "memhost swap recall takes a memory that does")
+			})
+		}
+		d.note(func(s *state) { s.readOnly, s.keepsNothing = mode.ReadOnly, lost })
+		return nil
 	})
 }
 

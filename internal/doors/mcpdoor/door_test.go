@@ -411,6 +411,21 @@ func TestReadOnlyShowsInToolsAndAnswers(t *testing.T) {
 	})
 }
 
+func TestAMemoryThatKeepsNothingSaysSo(t *testing.T) {
+	const said = "KEEPS NOTHING AT PRESENT"
+	s := newSlot()
+	o := options(s)
+	o.OneClient = true
+	c := connect(t, o)
+	s.answers[wire.OpCapabilities] = &abi.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
+	assert.Contains(t, tools(t, c)["memory_add"].Description, said)
+	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{Status: abi.StatusNotRetained}
+	assert.Contains(t, textOf(t, call(t, c, "memory_add", map[string]any{"text": "Tea."})), "a memory that keeps nothing")
+	s.answers[wire.OpCapabilities] = &abi.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl,
+		NativeIngestModes: []string{"verbatim"}}
+	assert.NotContains(t, tools(t, c)["memory_add"].Description, said)
+}
+
 func TestAClientIsToldWhenToolsChange(t *testing.T) {
 	s := newSlot()
 	o := options(s)

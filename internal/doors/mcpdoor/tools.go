@@ -133,6 +133,8 @@ func (t tool) definition(s state) *mcp.Tool {
 		about = "READ-ONLY AT PRESENT: nothing is recorded, a call answers skipped_read_only. " + about
 	case s.skipped && t.name == ToolAdd:
 		about = "READ-ONLY WHEN LAST TRIED: the call before this list was answered skipped_read_only. " + about
+	case s.keepsNothing && t.name == ToolAdd:
+		about = "KEEPS NOTHING AT PRESENT: what is recorded is lost, and the user should know. " + about
 	case s.readOnly && (t.name == ToolReset || t.name == ToolForget):
 		about = "READ-ONLY AT PRESENT: nothing is erased, a call is refused. " + about
 	}

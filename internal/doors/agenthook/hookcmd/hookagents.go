@@ -188,6 +188,15 @@ type agentSlot struct{ hookSlot }
 
 var _ agenthook.Slot = agentSlot{}
 
+// Capabilities implements agenthook.Slot.
+func (s agentSlot) Capabilities(ctx context.Context) (answer *abi.Capabilities, err error) {
+	err = s.line.Use(ctx, func(ctx context.Context, c host.Contract) (err error) {
+		answer, err = c.Capabilities(ctx)
+		return err
+	})
+	return answer, err
+}
+
 // FormatContext implements agenthook.Slot.
 func (s agentSlot) FormatContext(ctx context.Context, request *abi.FormatRequest) (answer *abi.FormatResult,
 	err error) {

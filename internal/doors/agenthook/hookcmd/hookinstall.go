@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 )
@@ -37,7 +39,7 @@ func (a *commands) hookInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "install AGENT", Short: "Write the hooks into an agent's settings, or take them out",
 		Long: hookInstallHelp,
 		Args: cobra.ExactArgs(1), ValidArgs: []string{"claude-code", "codex"},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.hookInstall(cmd.Flags(), args[0], &f) }}
+		RunE: func(cmd *cobra.Command, args []string) error { return a.hookInstall(cmd, args[0], &f) }}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.Add(fs)
@@ -51,7 +53,7 @@ func (a *commands) hookInstallCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *commands) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstallFlags) error {
+func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallFlags) error {
 	title := ""
 	for _, known := range hookAgents {
 		if known.name == agent {
@@ -72,7 +74,7 @@ func (a *commands) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstal
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cli.FileError(path, err)
 	}
-	command, err := a.hookLine(flags, agent)
+	command, err := a.hookLine(cmd.Flags(), agent, f.undo)
 	if err != nil {
 		return err
 	}
@@ -94,6 +96,12 @@ func (a *commands) hookInstall(flags *pflag.FlagSet, agent string, f *hookInstal
 		return nil
 	}
 	a.Out.Note("%s:\n%s", path, strings.TrimSuffix(diff, "\n"))
+	if !f.undo {
+		a.NamedFileOnly = true // as the hook itself
+		if c := a.Serving(cmd.Context()); c != nil && report.KeepsNothing(c) {
+			a.Out.Note("warning: %s", cli.NothingKept(c.Provider))
+		}
+	}
 	if f.dryRun {
 		a.Out.Note("Nothing was written (--dry-run).")
 		return nil
@@ -171,10 +179,17 @@ func (a *commands) settingsFile(agent string, f *hookInstallFlags) (string, erro
 }
 
 // hookLine is the hooks' command, for a shell.
-func (a *commands) hookLine(flags *pflag.FlagSet, agent string) (string, error) {
+//
+// Errors: invalid_argument for a program that `go run` has built, which is gone when the agent starts its hooks.
+func (a *commands) hookLine(flags *pflag.FlagSet, agent string, undo bool) (string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", err
+	}
+	if !undo && isTemporary(program) {
+		return "", abi.NewError(abi.CodeInvalidArgument, "hook install: this program is "+program+", which `go run` has "+
+			"built and will remove; nothing was written").
+			WithHint("go install ./cmd/memhost, then `memhost hook install " + agent + "`")
 	}
 	words := []string{program, "hook", agent}
 	for _, name := range []string{"server", "data", "config", "run", "user", "agent"} {
@@ -194,6 +209,16 @@ func (a *commands) hookLine(flags *pflag.FlagSet, agent string) (string, error) 
 		words[i] = shellWord(word)
 	}
 	return strings.Join(words, " "), nil
+}
+
+// isTemporary reports whether a program is one of `go run`: it is in a folder go-build* of the temporary files, or of the
+// build cache. So is a program of `go test`, whose tests install hooks.
+func isTemporary(program string) bool {
+	parts := strings.Split(filepath.ToSlash(program), "/")
+	return !strings.HasSuffix(program, ".test") && slices.ContainsFunc(parts[:len(parts)-1], func(folder string) bool {
+		rest, found := strings.CutPrefix(folder, "go-build")
+		return found && strings.Trim(rest, "0123456789") == ""
+	})
 }
 
 // shellWord quotes a word for a shell, where it has to be.

@@ -1,0 +1,9 @@
+package report
+
+import "github.com/memhost/memhost/abi"
+
+// KeepsNothing reports whether a provider is a control that keeps nothing of what is recorded: it names no way to take
+// events in, and no kind of memory. Each of its receipts says not_retained.
+func KeepsNothing(c *abi.Capabilities) bool {
+	return c.ConditionKind == abi.KindControl && len(c.NativeIngestModes) == 0 && len(c.NativeMemoryTypes) == 0
+}

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Defaults are what applies in a data folder where the configuration is silent. A folder keeps those that it began with
+// when a later version has others.
+type Defaults struct {
+	// Provider is DefaultProvider or FormerDefault.
+	Provider string `json:"provider"`
+}
+
+// newDefaults are those of a folder that begins now, formerDefaults those of one that began before DefaultsFile existed.
+var (
+	newDefaults    = Defaults{Provider: DefaultProvider}
+	formerDefaults = Defaults{Provider: FormerDefault}
+)
+
+const (
+	// DefaultsFile is the file in a data folder that has its Defaults.
+	DefaultsFile = "defaults.json"
+	// storeFile is the state in a data folder.
+	storeFile = "state.db"
+)
+
+// DefaultsOf reads the defaults of a data folder. A file that cannot be read leaves those of a folder without one.
+func DefaultsOf(dir string) Defaults {
+	var d Defaults
+	if text, err := os.ReadFile(filepath.Join(dir, DefaultsFile)); err == nil && json.Unmarshal(text, &d) == nil &&
+		d.Provider != "" {
+		return d
+	}
+	if _, err := os.Stat(filepath.Join(dir, storeFile)); err == nil {
+		return formerDefaults
+	}
+	return newDefaults
+}
+
+// NewDefaults is the text of DefaultsFile for a data folder that begins now, nil for one that has a state or the file.
+func NewDefaults(dir string) []byte {
+	for _, name := range []string{storeFile, DefaultsFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	text, err := json.Marshal(newDefaults)
+	if err != nil {
+		return nil
+	}
+	return append(text, '\n')
+}
+
+// servedLast reports whether a provider is that of a run manifest.
+func servedLast(manifest, provider string) bool {
+	var last struct {
+		Provider string `json:"provider"`
+	}
+	text, err := os.ReadFile(manifest)
+	return err == nil && json.Unmarshal(text, &last) == nil && last.Provider == provider
+}
