@@ -208,6 +208,9 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 		if p.Gold.Answerable = q.Category != 5; p.Gold.Answerable && len(q.Answer) > 0 {
 			p.Gold.Answers = [][]string{{scalar(q.Answer)}}
 		}
+		if !p.Gold.Answerable && len(q.Answer) > 0 {
+			b.Repair("unanswerable_with_answer", fmt.Sprintf("%s: %q", where, scalar(q.Answer)))
+		}
 		if !p.Gold.Answerable {
 			p.Gold.Evidence = nil // what the question twists is no evidence for it
 		}

@@ -124,7 +124,7 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(j model.Judgement) bool { return out[j.ProbeID] })
-	return model.Conclude(list, labels, e.run.Lab.Seed), nil
+	return model.Conclude(list, labels, e.run.Lab), nil
 }
 
 func (a *commands) evalScoreCommand() *cobra.Command {
@@ -252,7 +252,7 @@ func (a *commands) evalShowCommand() *cobra.Command {
 			a.Out.Print("  %s\n", string(text))
 			for _, answer := range told.Answers {
 				a.Out.Print("\n%s/%d, %d tokens at most, %d items\n", answer.Label, answer.Replicate, answer.Budget,
-					len(answer.Items))
+					answer.Of)
 				if answer.Error != nil {
 					a.Out.Print("  %s %s: %s\n", a.Out.Broken(), answer.Error.Code, answer.Error.Message)
 				}

@@ -178,6 +178,8 @@ type Answer struct {
 	FinishReason string `json:"finish_reason,omitempty"`
 	// Usage is what the endpoint counted; nil if it reported nothing.
 	Usage *Usage `json:"usage,omitempty"`
+	// SimulatorUsage is the same for what the simulator said to this answer.
+	SimulatorUsage *Usage `json:"simulator_usage,omitempty"`
 }
 
 // Usage is the number of tokens of one request to a model, as its endpoint counts them.

@@ -58,6 +58,14 @@ type Lab struct {
 	Agent     *Agent     `json:"agent,omitempty" yaml:"agent"`
 	Simulator *Simulator `json:"simulator,omitempty" yaml:"simulator"`
 	Judge     *Judge     `json:"judge,omitempty" yaml:"judge"`
+	// Prices are of models by their names, as the user knows them: with them the report has a cost for each answer.
+	Prices map[string]Price `json:"prices,omitempty" yaml:"prices"`
+}
+
+// Price is what a million tokens of a model cost, in any currency, the same for all models of a lab.
+type Price struct {
+	Prompt     float64 `json:"prompt" yaml:"prompt"`
+	Completion float64 `json:"completion" yaml:"completion"`
 }
 
 // Provider is one column of the comparison.
@@ -103,7 +111,8 @@ type Model struct {
 // Agent answers probes with the context that a provider gave.
 type Agent struct {
 	Model `yaml:",inline"`
-	// Template has {{context}} and {{query}}, and {{options}} where probes have choices; one for all providers.
+	// Template has {{context}} and {{query}}, {{options}} where probes have choices, and {{now}}, the time at which the
+	// question is asked; one for all providers.
 	// Default: DefaultTemplate.
 	Template string `json:"template" yaml:"template"`
 }
@@ -118,14 +127,15 @@ type Simulator struct {
 
 // Judge decides whether an answer is right. It never learns which provider gave it.
 type Judge struct {
-	Model  `yaml:",inline"`
-	Rubric string `json:"rubric" yaml:"rubric"` // default: DefaultRubric
+	Model `yaml:",inline"`
+	// Rubric is the judge's instruction. Default: DefaultRubric, with what a right answer to questions of a kind may differ in.
+	Rubric string `json:"rubric" yaml:"rubric"`
 }
 
 // DefaultTemplate is the agent's prompt.
 const DefaultTemplate = `{{context}}
 
-Answer the user's question in at most two sentences. Use what the memory above says; if it does not say, answer "I do not know".
+The present date and time: {{now}}. Answer the user's question in at most two sentences. Use what the memory above says; if it does not say, answer "I do not know".
 
 Question: {{query}}{{options}}`
 
@@ -218,7 +228,7 @@ var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secr
 	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric",
 	"budget", "reference", "cassettes", "agent",
 	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns",
-	"rubric"}
+	"rubric", "prices", "prompt", "completion"}
 
 func (l *Lab) complete() {
 	if l.Name == "" {

@@ -63,10 +63,11 @@ func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText strin
 			return answers, nil
 		}
 		talk = append(talk, Message{"assistant", reply.Text})
-		said, err := a.user.Say(ctx, probe, talk, put)
+		said, usage, err := a.user.Say(ctx, probe, talk, put)
 		if err != nil {
 			return answers, err
 		}
+		answers[len(answers)-1].SimulatorUsage = usage
 		talk = append(talk, Message{"user", said})
 	}
 }
@@ -85,8 +86,12 @@ func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	if len(probe.Options) > 0 {
 		options = "\nChoose one of these:\n" + strings.Join(probe.Options, "\n")
 	}
-	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}",
-		options).Replace(a.template)
+	now := "not known"
+	if at, err := abi.ParseTime(probe.AsOf); err == nil {
+		now = at.Format("Monday, 2 January 2006, 15:04 MST")
+	}
+	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}", options,
+		"{{now}}", now).Replace(a.template)
 }
 
 // checkTemplate requires context and question in the template: without the first every memory would be the same.

@@ -2,7 +2,10 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/stats"
 )
 
@@ -16,6 +19,11 @@ type Judged struct {
 	Rate    stats.Corrected `json:"rate"`
 	// ByLabel is the same for the probes of each label.
 	ByLabel []LabelRate `json:"by_label"`
+	// Abstained is how often the answer said that nothing is known, where nobody ever said the answer. It is no part of
+	// Rate, and is not corrected; nil where the pack has no such probe, or the judge no verdict.
+	Abstained *stats.Interval `json:"abstained,omitempty"`
+	// AbstainedMissing are such answers without a verdict.
+	AbstainedMissing int `json:"abstained_missing,omitempty"`
 }
 
 // LabelRate is what a judge found of one provider's answers to the probes of one label. The correction is the whole
@@ -37,6 +45,27 @@ type Verdicts struct {
 	Errors []SortRate `json:"errors"`
 	// Agreement is how far people and judge agree on real answers, where anybody labelled some.
 	Agreement []Agreement `json:"agreement,omitempty"`
+	// Exact counts answers that were compared with a probe's options, without a judge.
+	Exact int `json:"exact,omitempty"`
+	// Compared are the providers against the lab's reference, probe by probe, on judged accuracy as it was judged.
+	Compared []Compared `json:"compared"`
+	// Usage is what the judge's endpoint counted, for the Counted answers that reported it.
+	Usage   journal.Usage `json:"usage"`
+	Counted int           `json:"counted"`
+}
+
+// Compared are every provider against one reference at one budget, adjusted together. Where the lab sealed a primary
+// comparison, its reference is taken; otherwise the first provider.
+type Compared struct {
+	Budget      int64                `json:"budget"`
+	Reference   string               `json:"reference"`
+	Comparisons []LabelledComparison `json:"comparisons"`
+}
+
+// LabelledComparison is one provider against the reference.
+type LabelledComparison struct {
+	Label string `json:"label"`
+	stats.Comparison
 }
 
 // SortRate is how often a judge accepted items of one sort.
@@ -70,8 +99,11 @@ type rated struct {
 
 // Conclude turns a judge's file into rates, corrected by the judge's own errors: on people's labels where there are
 // enough, otherwise on made items. A text that was judged again after an error counts by its last line.
-func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
-	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}}
+func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
+	seed := l.Seed
+	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}, Compared: []Compared{}}
+	abstained, silent := map[rated]stats.Outcomes{}, map[rated]int{}
+	paired := newPaired()
 	answers, missing := map[rated]stats.Outcomes{}, map[rated]int{}
 	probeLabels := map[rated][]string{}
 	var right, wrong stats.Outcomes
@@ -84,15 +116,32 @@ func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 			continue
 		}
 		v.Stub = v.Stub || j.Stub
+		if j.Usage != nil {
+			v.Usage.PromptTokens += j.Usage.PromptTokens
+			v.Usage.CompletionTokens += j.Usage.CompletionTokens
+			v.Counted++
+		}
 		sample := stats.Sample{Cluster: j.Cluster}
 		if j.Accepted {
 			sample.Value = 1
 		}
 		if j.Sort == SortAnswer {
 			all := rated{j.Label, j.Budget, ""}
-			if answers[all] == nil && missing[all] == 0 {
+			if !slices.Contains(order, all) {
 				order = append(order, all)
 			}
+			if j.Exact && j.Error == nil {
+				v.Exact++
+			}
+			if j.Unanswerable {
+				if j.Error != nil {
+					silent[all]++
+				} else {
+					abstained[all] = append(abstained[all], sample)
+				}
+				continue
+			}
+			paired.add(&j)
 			if j.Error != nil {
 				missing[all]++
 				continue
@@ -134,8 +183,11 @@ func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 	}
 	for _, all := range order {
 		judged := Judged{Label: all.provider, Budget: all.budget, Answers: len(answers[all]), Missing: missing[all],
-			Rate:    correct(all),
-			ByLabel: []LabelRate{}}
+			Rate: correct(all), ByLabel: []LabelRate{}, AbstainedMissing: silent[all]}
+		if len(abstained[all]) > 0 {
+			i := stats.MeanInterval(abstained[all], stats.Random(seed, fmt.Sprint("abstained ", all.provider, all.budget)))
+			judged.Abstained = &i
+		}
 		for _, label := range probeLabels[all] {
 			of := rated{all.provider, all.budget, label}
 			judged.ByLabel = append(judged.ByLabel,
@@ -143,6 +195,7 @@ func Conclude(list []Judgement, labels []Labelled, seed uint64) *Verdicts {
 		}
 		v.Providers = append(v.Providers, judged)
 	}
+	v.Compared = paired.compare(l)
 	for _, sort := range []Sort{SortVerbatim, SortParaphrase, SortStale, SortOther, SortOnTopic, SortRefusal} {
 		if rate := sorts[sort]; rate != nil {
 			v.Errors = append(v.Errors, *rate)

@@ -30,11 +30,15 @@ type Judgement struct {
 	Item string `json:"item,omitempty"`
 	Sort Sort   `json:"sort,omitempty"`
 	// Label of the provider is for scoring; the judge never learns it.
-	Label         string `json:"label,omitempty"`
-	Budget        int64  `json:"budget,omitempty"`
-	ProbeID       string `json:"probe_id,omitempty"`
-	ProbeLabel    string `json:"probe_label,omitempty"`
-	Cluster       string `json:"cluster,omitempty"`
+	Label      string `json:"label,omitempty"`
+	Budget     int64  `json:"budget,omitempty"`
+	ProbeID    string `json:"probe_id,omitempty"`
+	ProbeLabel string `json:"probe_label,omitempty"`
+	Cluster    string `json:"cluster,omitempty"`
+	// Unanswerable: nobody ever said the answer, and the right one says so.
+	Unanswerable bool `json:"unanswerable,omitempty"`
+	// Exact: the answer is one of the probe's options, and no judge was asked.
+	Exact         bool   `json:"exact,omitempty"`
 	Accepted      bool   `json:"accepted"`
 	Stub          bool   `json:"stub,omitempty"`
 	RequestSHA256 string `json:"request_sha256,omitempty"`
@@ -50,7 +54,8 @@ type Judgement struct {
 	Error *abi.Error `json:"error,omitempty"`
 }
 
-// Header chains a judge's file to the run: to every cell's head, and to the rubric.
+// Header chains a judge's file to the run: to every cell's head, and to the rubric. Judge is empty where all answers are
+// choices, which no judge is asked about.
 type Header struct {
 	RunHead string    `json:"run_head"`
 	Judge   lab.Judge `json:"judge"`
@@ -77,29 +82,35 @@ func (s Sort) Right() bool { return strings.HasPrefix(string(s), "right") }
 type judged struct {
 	Judgement
 	question, expected, text string
+	options                  []string
 }
 
-// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. It goes on
-// where an earlier call stopped. tell receives the progress.
+// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. Answers that
+// choose one of a probe's options are compared with it, without a judge. It goes on where an earlier call stopped. tell
+// receives the progress.
 //
-// Errors: conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
+// Errors: invalid_argument where the lab names no judge and answers need one; conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
 // the endpoint is gone, after which
 // another call goes on. An answer to a single text that is not a verdict is kept as a line: that text is
 // missing, not wrong.
 func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
 	tell func(done, total int)) error {
-	if r.Lab.Judge == nil {
-		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
-	}
-	client, err := NewClient(r.Lab.Judge.Model, getenv)
-	if err != nil {
-		return prefixed("judge.", err)
-	}
 	items, err := itemsOf(folder, r, p)
 	if err != nil {
 		return err
 	}
-	header := &Header{RunHead: r.Head(), Judge: *r.Lab.Judge}
+	header, client := &Header{RunHead: r.Head()}, (*Client)(nil)
+	if r.Lab.Judge != nil {
+		header.Judge = *r.Lab.Judge
+		if client, err = NewClient(r.Lab.Judge.Model, getenv); err != nil {
+			return prefixed("judge.", err)
+		}
+	} else {
+		items = slices.DeleteFunc(items, func(j judged) bool { return !j.Exact })
+		if len(items) == 0 {
+			return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
+		}
+	}
 	path := filepath.Join(folder, JudgementsFile)
 	if err := dropCutOff(path); err != nil {
 		return err
@@ -162,8 +173,13 @@ func dropCutOff(path string) error {
 
 // judgeOne asks about one text. What the endpoint refuses is a line with the error: it is missing, not wrong.
 func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Put) error {
+	if j.Exact {
+		j.Accepted = chosen(j.text, j.options) == j.expected
+		return nil
+	}
 	question := fmt.Sprintf("Question: %s\nExpected answer: %s\nAnswer: %s", j.question, j.expected, j.text)
-	reply, err := client.Chat(ctx, []Message{{"system", l.Judge.Rubric}, {"user", question}}, l.Seed, put)
+	system := rubric(l, j.ProbeLabel, j.Unanswerable)
+	reply, err := client.Chat(ctx, []Message{{"system", system}, {"user", question}}, l.Seed, put)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -200,9 +216,12 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 			if err != nil {
 				return nil, err
 			}
-			if probe.Gold.Answerable && len(probe.Gold.Answers) > 0 {
-				probes[probe.ProbeID], order = probe, append(order, probe)
+			if !probe.Gold.Answerable && probe.Kind != pack.CanaryKind || len(probe.Gold.Answers) > 0 {
+				probes[probe.ProbeID] = probe
 				clusters[probe.ProbeID] = persona.Cluster
+			}
+			if probe.Gold.Answerable && len(probe.Gold.Answers) > 0 && !isChoice(probe) {
+				order = append(order, probe)
 			}
 		}
 	}
@@ -239,8 +258,8 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 
 func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, set func(*Judgement)) judged {
 	j := judged{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID,
-		ProbeLabel: p.Label, Cluster: clusters[p.ProbeID]},
-		question: p.Query, expected: expected(p), text: text}
+		ProbeLabel: p.Label, Cluster: clusters[p.ProbeID], Unanswerable: !p.Gold.Answerable, Exact: isChoice(p)},
+		question: p.Query, expected: expected(p), text: text, options: p.Options}
 	if set != nil {
 		set(&j.Judgement)
 	}
@@ -248,6 +267,9 @@ func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, 
 }
 
 func expected(p *pack.Probe) string {
+	if !p.Gold.Answerable {
+		return neverSaid
+	}
 	var parts []string
 	for _, group := range p.Gold.Answers {
 		parts = append(parts, strings.Join(group, " or "))

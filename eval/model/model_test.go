@@ -23,6 +23,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
@@ -52,6 +53,7 @@ func endpoint(t *testing.T, answer func(messages []Message) string) string {
 func fromContext(messages []Message) string {
 	text := messages[len(messages)-1].Content
 	context, question, _ := strings.Cut(text, "Question: ")
+	context, _, _ = strings.Cut(context, "The present date and time: ") // the template's own words are no memory
 	var found []string
 	for _, line := range strings.Split(context, "\n") {
 		for _, word := range strings.Fields(strings.ToLower(question)) {
@@ -67,8 +69,14 @@ func fromContext(messages []Message) string {
 	return strings.Join(found, " ")
 }
 
-// exact accepts an answer that holds what is expected.
+// exact accepts an answer that holds what is expected, or that says so where nothing was said.
 func exact(messages []Message) string {
+	if messages[0].Content == unanswerableRubric {
+		if strings.HasSuffix(messages[len(messages)-1].Content, "Answer: I do not know") {
+			return "yes"
+		}
+		return "no"
+	}
 	_, rest, _ := strings.Cut(messages[len(messages)-1].Content, "Expected answer: ")
 	expected, answer, _ := strings.Cut(rest, "\nAnswer: ")
 	if strings.Contains(strings.ToLower(answer), strings.ToLower(expected)) {
@@ -132,9 +140,19 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 	require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
 	list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
 	require.NoError(t, err)
-	v := Conclude(list, nil, 1)
+	v := Conclude(list, nil, r.Lab)
 	assert.True(t, v.Stub)
 	require.Len(t, v.Providers, 2)
+	require.Len(t, v.Compared, 1)
+	assert.Equal(t, "full_history", v.Compared[0].Reference)
+	assert.Equal(t, "no_memory", v.Compared[0].Comparisons[0].Label)
+	assert.Less(t, v.Compared[0].Comparisons[0].Difference.Mean, -0.8)
+	assert.Equal(t, stats.CannotDecide, v.Compared[0].Comparisons[0].Verdict, "three people")
+	for _, of := range v.Providers {
+		require.NotNil(t, of.Abstained)
+		assert.Equal(t, 9, of.Abstained.N)
+	}
+	assert.InDelta(t, 1, v.Providers[1].Abstained.Mean, 1e-12, "no_memory says that it does not know")
 	assert.Greater(t, v.Providers[0].Rate.Judged, 0.8, "full_history")
 	assert.Zero(t, v.Providers[1].Rate.Judged, "no_memory")
 	assert.Zero(t, v.Providers[0].Rate.FalseAccepts)
@@ -152,6 +170,59 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 
 	r.Lab.Judge.Rubric = "another"
 	assert.ErrorContains(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}), "another run or judge")
+}
+
+// TestJudgedAccuracyIsComparedOnTheSameQuestions: seven people with four questions each, answered right by one memory and
+// half right by the other, in two replicates.
+func TestJudgedAccuracyIsComparedOnTheSameQuestions(t *testing.T) {
+	var list []Judgement
+	add := func(label string, replicate, person, question int, right bool, err *abi.Error) {
+		probe := fmt.Sprintf("p%d-q%d", person, question)
+		list = append(list, Judgement{Item: fmt.Sprintf("%s/%d %s 500 1", label, replicate, probe), Sort: SortAnswer, Label: label,
+			Budget: 500, ProbeID: probe, Cluster: fmt.Sprint("c", person), Accepted: right, Error: err})
+	}
+	for person := range 7 {
+		for question := range 4 {
+			for replicate := 1; replicate <= 2; replicate++ {
+				add("good", replicate, person, question, true, nil)
+				add("fair", replicate, person, question, replicate == 1, nil)
+				add("floor", replicate, person, question, false, nil)
+			}
+		}
+	}
+	l := &lab.Lab{Seed: 1, Budgets: []int64{500, 1000}, Providers: []lab.Provider{{Label: "fair"}, {Label: "good"},
+		{Label: "floor", Reference: true}}}
+	v := Conclude(list, nil, l)
+	require.Len(t, v.Compared, 1, "nothing was asked at 1000")
+	require.Len(t, v.Compared[0].Comparisons, 1, "what stands beside is no candidate")
+	c := v.Compared[0].Comparisons[0]
+	assert.Equal(t, "good", c.Label)
+	assert.Equal(t, 28, c.Difference.N)
+	assert.InDelta(t, 0.5, c.Difference.Mean, 1e-12)
+	assert.Equal(t, stats.Better, c.Verdict)
+
+	gone := abi.NewError(abi.CodeBackend, "no verdict")
+	for i := range list {
+		if list[i].Label == "good" && list[i].Cluster < "c4" {
+			list[i].Error = gone
+		}
+	}
+	c = Conclude(list, nil, l).Compared[0].Comparisons[0]
+	assert.Equal(t, 16, c.MissingA)
+	assert.NotEqual(t, stats.Better, c.Verdict, "three people of seven are left")
+}
+
+// TestChoicesNeedNoJudge: an answer that chooses one of a probe's options is compared with the right one.
+func TestChoicesNeedNoJudge(t *testing.T) {
+	probe := &pack.Probe{ProbeID: "p", Options: []string{"(a) tea", "(b) coffee"},
+		Gold: pack.Gold{Answerable: true, Answers: [][]string{{"(b) coffee"}}}}
+	for text, right := range map[string]bool{"(b)": true, "Coffee.": true, "(a)": false, "I do not know": false} {
+		item := newItem(probe, nil, SortAnswer, text, nil)
+		require.NoError(t, judgeOne(t.Context(), nil, &lab.Lab{}, &item, nil))
+		assert.Equal(t, right, item.Accepted, text)
+		assert.True(t, item.Exact)
+	}
+	assert.Empty(t, calibration(nil, nil))
 }
 
 func TestALyingJudgeIsCorrected(t *testing.T) {
@@ -176,7 +247,7 @@ func TestALyingJudgeIsCorrected(t *testing.T) {
 				Cluster: fmt.Sprint(i % 20), Accepted: answer == "yes"})
 		}
 	}
-	rate := Conclude(list, nil, 1).Providers[0].Rate
+	rate := Conclude(list, nil, &lab.Lab{Seed: 1}).Providers[0].Rate
 	assert.InDelta(t, 0.66, rate.Judged, 0.03, "0.6 * 0.9 + 0.4 * 0.3")
 	assert.InDelta(t, 0.30, rate.FalseAccepts, 0.04)
 	assert.InDelta(t, 0.10, rate.FalseRejects, 0.03)
@@ -408,7 +479,7 @@ func TestPeopleLabelAnswersBlind(t *testing.T) {
 	labels, err := ReadLabels(folder)
 	require.NoError(t, err)
 	assert.Len(t, labels, 20)
-	v := Conclude(list, labels, 1)
+	v := Conclude(list, labels, &lab.Lab{Seed: 1})
 	assert.Equal(t, "made items", v.CorrectedOn, "20 labels are too few")
 	require.Len(t, v.Agreement, 3)
 	assert.Equal(t, v.Agreement[0].Items, v.Agreement[0].Agreed, "judge and ann")
@@ -437,7 +508,7 @@ func TestAJudgeIsCorrectedByPeoplesLabels(t *testing.T) {
 			labels = append(labels, Labelled{text, "ann", right})
 		}
 	}
-	made, real := Conclude(list, nil, 1).Providers[0].Rate, Conclude(list, labels, 1)
+	made, real := Conclude(list, nil, &lab.Lab{Seed: 1}).Providers[0].Rate, Conclude(list, labels, &lab.Lab{Seed: 1})
 	assert.Greater(t, math.Abs(made.Rate-0.6), 0.01, "made items do not show these errors")
 	assert.Equal(t, "667 answers that people labelled", real.CorrectedOn)
 	assert.InDelta(t, 0.6, real.Providers[0].Rate.Rate, 0.03)
@@ -447,7 +518,7 @@ func TestAJudgeWithoutVerdictsHasNoRates(t *testing.T) {
 	nonsense := abi.NewError(abi.CodeBackend, "neither yes nor no")
 	v := Conclude([]Judgement{{Item: "1", Sort: SortAnswer, Label: "a", Budget: 300, Error: nonsense},
 		{Item: "2", Sort: SortVerbatim, Accepted: true}, {Item: "3", Sort: SortVerbatim, Error: nonsense},
-		{Item: "4", Sort: SortRefusal, Error: nonsense}}, nil, 1)
+		{Item: "4", Sort: SortRefusal, Error: nonsense}}, nil, &lab.Lab{Seed: 1})
 	assert.Equal(t, []SortRate{{Sort: SortVerbatim, Items: 1, Accepted: 1, Missing: 1}, {Sort: SortRefusal, Missing: 1}},
 		v.Errors)
 	require.Len(t, v.Providers, 1)
@@ -473,7 +544,7 @@ func TestAnEmptyAnswerIsMissingAndNotWrong(t *testing.T) {
 			require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
 			list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
 			require.NoError(t, err)
-			v := Conclude(list, nil, 1)
+			v := Conclude(list, nil, &lab.Lab{Seed: 1})
 			require.NotEmpty(t, v.Providers)
 			for _, of := range v.Providers {
 				assert.Zero(t, of.Answers, "an empty answer is no answer")
@@ -495,7 +566,7 @@ func TestAnEmptyAnswerIsMissingAndNotWrong(t *testing.T) {
 		require.NoError(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
 		list, err := ReadJudgements(filepath.Join(folder, JudgementsFile))
 		require.NoError(t, err)
-		for _, of := range Conclude(list, nil, 1).Providers {
+		for _, of := range Conclude(list, nil, &lab.Lab{Seed: 1}).Providers {
 			assert.Zero(t, of.Answers)
 		}
 		assert.Equal(t, "length", list[1].FinishReason)

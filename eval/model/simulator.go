@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 )
@@ -55,10 +56,11 @@ const simulatorPrompt = `You play a person who talks to an assistant. Stay with 
 Your situation: %s
 Say the next thing that this person would say, in one or two sentences. Do not tell the assistant what it should remember of you.`
 
-// Say is what the user says next.
-func (s *Simulator) Say(ctx context.Context, probe *pack.Probe, talk []Message, put Put) (string, error) {
+// Say is what the user says next, with the tokens that a model's endpoint counted for it.
+func (s *Simulator) Say(ctx context.Context, probe *pack.Probe, talk []Message, put Put) (string, *journal.Usage, error) {
 	if s.client == nil {
-		return s.ask(ctx, probe, talk)
+		text, err := s.ask(ctx, probe, talk)
+		return text, nil, err
 	}
 	setting := strings.Join(strings.Fields(strings.Join([]string{probe.Scenario, probe.Context, probe.Attribute}, " ")),
 		", ")
@@ -73,12 +75,12 @@ func (s *Simulator) Say(ctx context.Context, probe *pack.Probe, talk []Message, 
 	}
 	reply, err := s.client.Chat(ctx, messages, s.seed, put)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if missing := reply.missing(); missing != nil {
-		return "", prefixed("simulator: ", missing)
+		return "", nil, prefixed("simulator: ", missing)
 	}
-	return reply.Text, nil
+	return reply.Text, reply.Usage, nil
 }
 
 // ask asks the external process.

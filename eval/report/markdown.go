@@ -46,6 +46,9 @@ func Markdown(w io.Writer, in Input) error {
 	}
 	b.WriteString("\n## Cost\n")
 	writeTable(&b, v.Cost)
+	if len(v.Models.Rows) > 0 {
+		writeTable(&b, v.Models)
+	}
 	if len(v.Latency.Rows) > 0 {
 		writeTable(&b, v.Latency)
 	}

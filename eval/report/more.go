@@ -102,7 +102,7 @@ func bySpeaker(m *score.Metrics, budget int64) table {
 func errorTable(m *score.Metrics) table {
 	t := table{Title: "What failed, by class", Head: []string{"memory", "retrievals", "never asked", "writes",
 		"agent's answers"},
-		Note: "An error is no empty result: the probe is missing, and every verdict is held against both extremes."}
+		Note: "An error is no empty result: the probe counts as the worst, and every verdict is held against both extremes."}
 	for i := range m.Columns {
 		c := &m.Columns[i]
 		failed, missing := map[string]int{}, 0

@@ -51,6 +51,7 @@ func sections(v *view) g.Node {
 			g.If(len(v.Judged.Rows) > 0, g.Map(v.ByJudge, tableNode))),
 		section("cost", "Cost",
 			tableNode(v.Cost),
+			g.If(len(v.Models.Rows) > 0, tableNode(v.Models)),
 			tableOr(v.Latency, "Latency was not measured: no cell ran alone, with one persona at a time."),
 			g.If(len(v.Fresh.Rows) > 0, tableNode(v.Fresh))),
 		section("probes", "Probes", explorer(v)),

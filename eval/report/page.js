@@ -58,26 +58,30 @@
     detail.append(element("p", "Expected: " + expected, "gold"));
     if (gold.evidence) detail.append(element("p", "Evidence: " + gold.evidence.map(g => g.join(" or ")).join("; ")));
     for (const s of gold.stale || []) detail.append(element("p", "Until " + s.superseded_at + ": " + s.value));
-    for (const a of told.answers || []) detail.append(answer(a, data.contexts));
+    for (const a of told.answers || []) {
+      detail.append(answer(a, (data.contexts[a.context] || []).map(n => data.lines[n]).join("\n")));
+    }
   }
 
-  function answer(a, contexts) {
+  function answer(a, context) {
+    const bytes = new TextEncoder().encode(context); // shown counts bytes
+    const words = s => new TextDecoder().decode(bytes.slice(s.start, s.end));
     const box = element("details");
     const tokens = a.tokens === undefined ? "" : ", " + a.tokens + " tokens";
     box.append(element("summary", a.label + (a.replicate > 1 ? " #" + a.replicate : "") + ", " +
       (a.budget ? a.budget + " tokens at most" : "no limit") +
-      (a.error ? ": " + a.error.code : ": " + (a.items || []).length + " items" + tokens)));
+      (a.error ? ": " + a.error.code : ": " + (a.of || 0) + " items" + tokens)));
     if (a.error) box.append(element("p", a.error.message, "error"));
     for (const s of a.said || []) box.append(element("p", "The agent said: " + s));
     if (a.context) {
-      const text = element("pre", contexts[a.context] || "(empty)");
+      const text = element("pre", context || "(empty)");
       text.tabIndex = 0;
       box.append(text);
     }
     const items = element("ol");
     for (const i of a.items || []) {
       items.append(element("li", [i.shown ? "shown" : "",
-        i.score === undefined ? "" : "score " + i.score.toPrecision(4), i.time || "", i.text || "",
+        i.score === undefined ? "" : "score " + i.score.toPrecision(4), i.time || "", i.text || (i.shown ? words(i.shown) : ""),
         (i.events || []).join(" ")].filter(Boolean).join(" · ")));
     }
     box.append(items);

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
@@ -39,27 +40,33 @@ type Told struct {
 
 // Answered is one retrieval of the first read.
 type Answered struct {
-	Label     string     `json:"label"`
-	Replicate int        `json:"replicate"`
-	Budget    int64      `json:"budget"`
-	Context   string     `json:"context,omitempty"` // a hash; the text is in the chunk's contexts
-	Items     []Item     `json:"items,omitempty"`
-	Tokens    *int64     `json:"tokens,omitempty"`
-	Result    string     `json:"result,omitempty"`
-	Calls     []abi.IO   `json:"calls,omitempty"`
-	Error     *abi.Error `json:"error,omitempty"`
-	Said      []string   `json:"said,omitempty"` // what an agent answered
+	Label     string `json:"label"`
+	Replicate int    `json:"replicate"`
+	Budget    int64  `json:"budget"`
+	Context   string `json:"context,omitempty"` // a hash; the text is in the chunk's contexts
+	// Items are the first maxItems; Of is how many there are.
+	Items  []Item     `json:"items,omitempty"`
+	Of     int        `json:"of,omitempty"`
+	Tokens *int64     `json:"tokens,omitempty"`
+	Result string     `json:"result,omitempty"`
+	Calls  []abi.IO   `json:"calls,omitempty"`
+	Error  *abi.Error `json:"error,omitempty"`
+	Said   []string   `json:"said,omitempty"` // what an agent answered
 }
 
 // Item is one piece of evidence of a retrieval.
 type Item struct {
 	Rank   int64      `json:"rank"`
-	Text   string     `json:"text,omitempty"`
+	Text   string     `json:"text,omitempty"` // of an item that the context shows: empty, it stands there
 	Score  *float64   `json:"score,omitempty"`
 	Time   string     `json:"time,omitempty"`
 	Events []string   `json:"events,omitempty"`
 	Shown  *abi.Shown `json:"shown,omitempty"`
 }
+
+// maxItems and maxItemText bound what the page lists of one answer, and what it repeats of an item: the context has the
+// whole text. A whole history at once has hundreds of items for each question.
+const maxItems, maxItemText = 30, 300
 
 // collection is the page's data about probes.
 type collection struct {
@@ -145,9 +152,14 @@ func answer(cell *rundir.Cell, p *journal.Probe) Answered {
 	if p.Trace != nil {
 		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
 	}
-	for i := range p.Evidence {
+	a.Of = len(p.Evidence)
+	for i := range min(a.Of, maxItems) {
 		e := &p.Evidence[i]
-		shown := Item{Rank: e.Rank, Text: cut(e.Text, 600), Score: e.Score, Events: e.SourceEventIDs, Shown: e.Shown}
+		text := cut(e.Text, maxItemText)
+		if e.Shown != nil && e.Shown.End > e.Shown.Start {
+			text = ""
+		}
+		shown := Item{Rank: e.Rank, Text: text, Score: e.Score, Events: e.SourceEventIDs, Shown: e.Shown}
 		for _, at := range []string{e.ValidAt, e.CreatedAt, e.UpdatedAt} {
 			if shown.Time == "" {
 				shown.Time = at
@@ -159,7 +171,7 @@ func answer(cell *rundir.Cell, p *journal.Probe) Answered {
 }
 
 // perChunk is how many probes share a chunk, and with it the contexts that are the same.
-const perChunk = 16
+const perChunk = 64
 
 // chunks packs the probes' texts, as far as they fit into most bytes. It returns how many probes were left out.
 func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
@@ -185,7 +197,9 @@ func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
 }
 
 func (c *collection) chunk(probes []*Told) (string, error) {
-	contexts := map[string]string{}
+	lines := []string{}
+	number := map[string]int{}
+	contexts := map[string][]int{} // by hash: the numbers of its lines, of which many contexts have the same
 	for _, t := range probes {
 		for _, a := range t.Answers {
 			if _, there := contexts[a.Context]; there || a.Context == "" {
@@ -195,10 +209,18 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			contexts[a.Context] = string(text)
+			contexts[a.Context] = []int{}
+			for line := range strings.SplitSeq(string(text), "\n") {
+				n, there := number[line]
+				if !there {
+					n = len(lines)
+					number[line], lines = n, append(lines, line)
+				}
+				contexts[a.Context] = append(contexts[a.Context], n)
+			}
 		}
 	}
-	text, err := json.Marshal(map[string]any{"probes": probes, "contexts": contexts})
+	text, err := json.Marshal(map[string]any{"probes": probes, "contexts": contexts, "lines": lines})
 	if err != nil {
 		return "", err
 	}

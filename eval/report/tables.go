@@ -29,7 +29,7 @@ type cell struct{ Text, Note string }
 func overall(m *score.Metrics, budget int64) table {
 	entries := headline(m)
 	t := table{Title: budgetName(budget), Head: []string{"memory"},
-		Note: "Mean over probes, with the 95 % interval over clusters."}
+		Note: "Mean over probes, with the 95 % interval over clusters. " + evidenceLevel(m)}
 	for _, e := range entries {
 		t.Head = append(t.Head, e.Name)
 	}
@@ -52,6 +52,22 @@ func overall(m *score.Metrics, budget int64) table {
 		t.Rows = append(t.Rows, r)
 	}
 	return t
+}
+
+// evidenceLevel says at which level evidence was counted, and what is known of the source's annotations.
+func evidenceLevel(m *score.Metrics) string {
+	b := m.Run.Pack.Builder
+	level := "Evidence was counted by event, as the pack has them."
+	if group := b.Options["group"]; group != "" {
+		level = fmt.Sprintf("Evidence was counted by %s (group=%s).", group, group)
+		if group == "pair" {
+			level += " Showing the neighbour of the evidence counts, too: figures are higher than by message."
+		}
+	}
+	if b.Name == "locomo" {
+		level += " Its annotation is incomplete, so recall is a lower bound; captions of images are part of the text."
+	}
+	return level
 }
 
 // auditTables are the headline figures with the probes that an audit leaves out, and without them.
@@ -129,7 +145,7 @@ func byLabel(m *score.Metrics, budget int64) []table {
 		if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
 			continue
 		}
-		t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What, Head: []string{"label"}}
+		t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What + ". " + evidenceLevel(m), Head: []string{"label"}}
 		rows := map[string]*row{}
 		var order []string
 		for _, c := range m.Columns {
@@ -163,11 +179,15 @@ func byLabel(m *score.Metrics, budget int64) []table {
 // judgedTable is the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
 func judgedTable(v *model.Verdicts) table {
 	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts",
-		"false rejects", "corrected", "unclipped"}}
+		"false rejects", "corrected", "unclipped", "says that nothing is known"}}
 	if v == nil {
 		return t
 	}
-	t.Note = "Judged by " + v.Model + "; corrected on " + v.CorrectedOn + "."
+	t.Note = "Judged by " + cmp.Or(v.Model, "nobody") + "; corrected on " + v.CorrectedOn + "."
+	if v.Exact > 0 {
+		t.Note += fmt.Sprintf(" %d answers chose one of a question's options, and were compared with it.", v.Exact)
+	}
+	t.Note += " The last column is of questions whose answer was never said; they are no part of the others."
 	for _, s := range v.Errors {
 		t.Note += fmt.Sprintf(" %s: %d of %d accepted%s.", s.Sort, s.Accepted, s.Items, noVerdict(s.Missing))
 	}
@@ -182,9 +202,10 @@ func judgedTable(v *model.Verdicts) table {
 		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)},
 			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}}}
 		if p.Answers == 0 { // no verdict is no rate of 0
-			for len(r.Cells) < len(t.Head)-1 {
+			for len(r.Cells) < len(t.Head)-2 {
 				r.Cells = append(r.Cells, cell{Text: "–"})
 			}
+			r.Cells = append(r.Cells, abstained(&p))
 			t.Rows = append(t.Rows, r)
 			continue
 		}
@@ -196,7 +217,39 @@ func judgedTable(v *model.Verdicts) table {
 		} else {
 			r.Cells = append(r.Cells, cell{Text: "not identifiable"}, cell{Text: "–"})
 		}
+		r.Cells = append(r.Cells, abstained(&p))
 		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+func abstained(p *model.Judged) cell {
+	if p.Abstained == nil {
+		return cell{Text: "–", Note: missing(p.AbstainedMissing)}
+	}
+	note := fmt.Sprintf("%s to %s, of %d", value(p.Abstained.Low, "share"), value(p.Abstained.High, "share"), p.Abstained.N)
+	if p.AbstainedMissing > 0 {
+		note += ", " + missing(p.AbstainedMissing)
+	}
+	return cell{Text: value(p.Abstained.Mean, "share"), Note: note}
+}
+
+// judgedCompared are the providers against the reference on judged accuracy, on the same questions.
+func judgedCompared(v *model.Verdicts) table {
+	t := table{Title: "Answers that are right, against a reference", Head: []string{"memory", "budget", "against", "difference",
+		"p after Holm", "verdict"}, Note: "As judged, question by question; replicates are averaged."}
+	if v == nil {
+		return t
+	}
+	for _, family := range v.Compared {
+		for _, c := range family.Comparisons {
+			difference := cell{Text: signed(c.Difference.Mean), Note: signed(c.Difference.Low) + " to " + signed(c.Difference.High)}
+			if n := c.MissingA + c.MissingB; n > 0 {
+				difference.Note += fmt.Sprintf(", %d missing: between %s and %s", n, signed(c.Worst), signed(c.Best))
+			}
+			t.Rows = append(t.Rows, row{Name: c.Label, Cells: []cell{{Text: strconv.FormatInt(family.Budget, 10)},
+				{Text: family.Reference}, difference, {Text: number(c.Adjusted)}, {Text: string(c.Verdict)}}})
+		}
 	}
 	return t
 }

@@ -3,6 +3,9 @@ package report
 import (
 	"strconv"
 
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/score"
 )
 
@@ -59,6 +62,43 @@ func fresh(t *score.Timings) table {
 			r.Cells[3].Text, r.Cells[4].Text = number(f.AfterMS.P50), number(f.AfterMS.Max)
 		}
 		list.Rows = append(list.Rows, r)
+	}
+	return list
+}
+
+// modelCosts are the tokens that the agent's and the simulator's endpoints counted for each memory, and the judge's for
+// all, with what they cost by the lab's prices. What a memory's own backend asks of models is its manifest's estimate: no
+// endpoint reports it here. Without a count it has no rows.
+func modelCosts(l *lab.Lab, m *score.Metrics, judge *model.Verdicts) table {
+	list := table{Title: "Tokens of models", Head: []string{"memory", "asked", "model", "answers", "prompt tokens",
+		"completion tokens", "cost", "cost of an answer"},
+		Note: "As the endpoints counted them. Costs are by the lab's prices, in their currency. What a memory's backend asks of " +
+			"models is not counted here; `memhost eval plan` estimates it."}
+	add := func(name, asked, model string, answers int, u journal.Usage) {
+		r := row{Name: name, Cells: []cell{{Text: asked}, {Text: model}, {Text: strconv.Itoa(answers)},
+			{Text: strconv.FormatInt(u.PromptTokens, 10)}, {Text: strconv.FormatInt(u.CompletionTokens, 10)}}}
+		price, known := l.Prices[model]
+		if !known || answers == 0 {
+			r.Cells = append(r.Cells, cell{Text: "–", Note: "no price"}, cell{Text: "–"})
+		} else {
+			cost := (float64(u.PromptTokens)*price.Prompt + float64(u.CompletionTokens)*price.Completion) / 1e6
+			r.Cells = append(r.Cells, cell{Text: number(cost)}, cell{Text: number(cost / float64(answers))})
+		}
+		list.Rows = append(list.Rows, r)
+	}
+	for i := range m.Columns {
+		a := m.Columns[i].Agent
+		if a == nil || l.Agent == nil || a.Counted == 0 {
+			continue
+		}
+		add(m.Columns[i].Label, "agent", l.Agent.Model.Model, a.Counted,
+			journal.Usage{PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens})
+		if a.Simulator != nil && l.Simulator != nil {
+			add(m.Columns[i].Label, "simulator", l.Simulator.Model.Model, a.Counted, *a.Simulator)
+		}
+	}
+	if judge != nil && judge.Counted > 0 && l.Judge != nil {
+		add("all", "judge", l.Judge.Model.Model, judge.Counted, judge.Usage)
 	}
 	return list
 }

@@ -27,7 +27,8 @@ type view struct {
 	Plots    []plot
 	Audit    []table // figures before and after an audit, one for each budget
 	Judged   table
-	ByJudge  []table // one for each budget: labels down, memories across
+	ByJudge  []table // against the reference; then one for each budget: labels down, memories across
+	Models   table   // tokens and cost of models
 	Cost     table
 	Latency  table
 	Fresh    table
@@ -74,6 +75,12 @@ func viewOf(in Input) *view {
 	v.Plots = plots(m, in.Timings)
 	v.Cost, v.Latency, v.Fresh, v.Modules = cost(in.Timings), latency(in.Timings), fresh(in.Timings), modules(m)
 	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)
+	if t := judgedCompared(in.Judge); len(t.Rows) > 0 {
+		v.ByJudge = append([]table{t}, v.ByJudge...)
+	}
+	if in.Run != nil && in.Run.Lab != nil {
+		v.Models = modelCosts(in.Run.Lab, m, in.Judge)
+	}
 	v.Missing = notMeasured(m, in.Timings)
 	if in.Judge != nil && in.Judge.Stub {
 		v.Alarms = append([]string{"A stub judged instead of a model: nothing here says anything about behaviour."},

@@ -174,7 +174,7 @@ func eventOf(events []*pack.Event, id string) *pack.Event {
 
 func TestOrderOfWords(t *testing.T) {
 	message := func(text string, own ...bool) *saidMessage {
-		m := &saidMessage{words: allWords(text), own: own}
+		m := &saidMessage{words: allWords(text), own: own, runs: runsOf(allWords(text))}
 		m.own = append(m.own, make([]bool, len(m.words)-len(own))...)
 		return m
 	}

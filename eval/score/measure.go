@@ -225,7 +225,9 @@ func element(context string) (start, end int) {
 // scan is what one pass over the words of a context finds.
 type scan struct {
 	// found are the words of the evidence, and of another cluster's, that are in shown text.
-	found    map[uint64]bool
+	found map[uint64]bool
+	// shown are the words of each shown span, in order.
+	shown    [][]uint64
 	canaries []canary // of other clusters, in the whole body and in items that are not shown
 }
 
@@ -244,14 +246,19 @@ func (m *measuring) look() *scan {
 		}
 	}
 	spans := m.spans()
+	out.shown = make([][]uint64, len(spans))
+	span := 0
 	start, end := element(m.context)
 	words(m.body.text, func(w word) {
 		at := int(m.body.at[w.start])
-		for len(spans) > 0 && spans[0][1] <= at {
-			spans = spans[1:]
+		for span < len(spans) && spans[span][1] <= at {
+			span++
 		}
-		if wanted[w.hash] && len(spans) > 0 && spans[0][0] <= at {
-			out.found[w.hash] = true
+		if span < len(spans) && spans[span][0] <= at {
+			out.shown[span] = append(out.shown[span], w.hash)
+			if wanted[w.hash] {
+				out.found[w.hash] = true
+			}
 		}
 		if at >= start && at < end {
 			out.canaries = m.foreignCanary(out.canaries, m.body, w)

@@ -40,9 +40,10 @@ const (
 )
 
 // groups are the groups of metrics in the order of tables.
-var groups = []string{"budgeted", "derived", "answer", "validity", "retrieval", "context", "abstention", "stability", "cost"}
+var groups = []string{"budgeted", "sensitivity", "derived", "answer", "validity", "retrieval", "context", "abstention", "stability", "cost"}
 
-// metrics is every metric, in the order of tables: by group, headline metrics first. place is the position of each.
+// metrics is every metric, in the order of tables: by group, headline metrics first, and of them
+// those that name their sources. place is the position of each.
 // auroc is the only one that is not a mean over probes.
 var (
 	metrics []metric
@@ -58,7 +59,7 @@ func register(list ...metric) bool {
 func init() {
 	slices.SortStableFunc(metrics, func(a, b metric) int {
 		return cmp.Or(cmp.Compare(slices.Index(groups, a.Group), slices.Index(groups, b.Group)),
-			cmp.Compare(yes(b.Headline), yes(a.Headline)))
+			cmp.Compare(yes(b.Headline), yes(a.Headline)), cmp.Compare(yes(b.Attribution), yes(a.Attribution)))
 	})
 	place = map[string]int{}
 	for i := range metrics {
@@ -68,7 +69,7 @@ func init() {
 
 // comparable reports whether a verdict can be given on it: a share whose denominator no provider can change.
 func (m *metric) comparable() bool {
-	return m.Unit == "share" && m.Better != "" && m.Group != "stability" && m.Group != "derived"
+	return m.Unit == "share" && m.Better != "" && !slices.Contains([]string{"stability", "derived", "sensitivity"}, m.Group)
 }
 
 // worst is the worst value of a probe: what a failure counts as. It is NaN where no value is worse than another.

@@ -58,6 +58,7 @@ func exampleOf(answerable bool) *probe {
 	}
 	p := &probe{Probe: &row, persona: person, foreign: [][][]uint64{{contentWords(exampleForeign)}}}
 	p.prepare(time.Time{})
+	p.pairUp(map[string]string{"e1": "e2", "e2": "e1", "e3": "e4", "e4": "e3"})
 	return p
 }
 

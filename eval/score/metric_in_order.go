@@ -6,17 +6,14 @@ var _ = register(metric{
 			"that only this message holds, whatever items claim: verdicts on content and answer_shown need it to agree"},
 	applies: (*probe).hasWords, none: "no evidence has content words",
 	measure: func(m *measuring) float64 {
-		var shown [][]uint64
-		for _, span := range m.spans() {
-			shown = append(shown, allWords(fold(m.context[span[0]:span[1]]).text))
-		}
+		shown := m.scan().shown
 		total, n := 0.0, 0
 		for _, group := range m.groups {
 			best, there := 0.0, false
 			for _, id := range group {
 				if e := m.persona.events[id]; e != nil {
-					for _, said := range e.said {
-						best, there = max(best, yes(said.inOrder(shown...) >= shownShare)), true
+					for i := range e.said {
+						best, there = max(best, yes(e.said[i].inOrder(shown...) >= shownShare)), true
 					}
 				}
 			}

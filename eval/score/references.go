@@ -50,6 +50,7 @@ func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Cou
 type said struct {
 	id, text string
 	session  int
+	tokens   int64
 }
 
 // message writes an event as the references show it: a line "speaker: text" for each message.
@@ -66,11 +67,14 @@ func message(e *pack.Event) said {
 		}
 		b.WriteString(name + ": " + *m.Content + "\n")
 	}
-	return said{e.EventID, b.String(), e.SessionIndex}
+	return said{id: e.EventID, text: b.String(), session: e.SessionIndex}
 }
 
 // persona computes both references for the probes of a persona.
 func (r *references) persona(p *persona, history []said) {
+	for i := range history {
+		history[i].tokens = r.counter.Count([]byte(history[i].text))
+	}
 	for _, probe := range p.probes {
 		known := len(history)
 		for known > 0 && history[known-1].session > probe.AfterSession {
@@ -95,7 +99,7 @@ func (r *references) draw(p *probe, history []said, budget int64) []said {
 	var list []said
 	missed := 0
 	for _, i := range order {
-		n := r.counter.Count([]byte(history[i].text))
+		n := history[i].tokens
 		if n > budget {
 			if missed++; missed == misses {
 				break
@@ -114,7 +118,7 @@ func (r *references) fit(list []said, budget int64) []said {
 		return list
 	}
 	for i := range list {
-		if budget -= r.counter.Count([]byte(list[i].text)); budget < 0 {
+		if budget -= list[i].tokens; budget < 0 {
 			return list[:i]
 		}
 	}

@@ -11,6 +11,7 @@ import (
 type saidMessage struct {
 	words []uint64
 	own   []bool
+	runs  runs
 }
 
 // saidWords are the messages of an event that have words; of these only the ones with words of their own, where any has: an
@@ -27,6 +28,7 @@ func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
 			m.own = append(m.own, events[w] == 1)
 		}
 		if len(m.words) > 0 {
+			m.runs = runsOf(m.words)
 			list = append(list, m)
 		}
 	}
@@ -57,23 +59,60 @@ func allWords(text string) []uint64 {
 // runWords is how many words in a row make an order: a list of a history's distinct words has hardly any such run.
 const runWords = 4
 
-// markRuns marks the words of a text that are in runs of k words that another text holds, too.
-func markRuns(marked []bool, text, other []uint64, k int) {
-	run := func(list []uint64, i int) (r [runWords]uint64) {
-		copy(r[:], list[i:i+k])
-		return r
+// runs are where each run of k words begins in a text, by a hash of its words.
+type runs struct {
+	k      int
+	begins map[uint64][]int
+}
+
+func runsOf(text []uint64) runs {
+	r := runs{k: min(runWords, len(text)), begins: make(map[uint64][]int, len(text))}
+	r.each(text, func(hash uint64, i int) { r.begins[hash] = append(r.begins[hash], i) })
+	return r
+}
+
+// each calls back for every run of k words of a text, with its hash and where it begins.
+func (r *runs) each(text []uint64, run func(hash uint64, i int)) {
+	if r.k == 0 {
+		return
 	}
-	at := map[[runWords]uint64][]int{}
-	for i := 0; i+k <= len(text); i++ {
-		at[run(text, i)] = append(at[run(text, i)], i)
+	const base = 0x9e3779b97f4a7c15 // odd, so that no power of it vanishes
+	oldest := uint64(1)             // base^k
+	for range r.k {
+		oldest *= base
 	}
-	for i := 0; i+k <= len(other); i++ {
-		for _, start := range at[run(other, i)] {
-			for n := range k {
+	hash := uint64(0)
+	for i, w := range text {
+		hash = hash*base + w
+		if i >= r.k {
+			hash -= text[i-r.k] * oldest
+		}
+		if i >= r.k-1 {
+			run(hash, i-r.k+1)
+		}
+	}
+}
+
+// mark marks the words of the text that are in runs that another text holds, too.
+func (r *runs) mark(marked []bool, other []uint64) {
+	r.each(other, func(hash uint64, _ int) {
+		for _, start := range r.begins[hash] {
+			for n := range r.k {
 				marked[start+n] = true
 			}
 		}
-	}
+	})
+}
+
+// markIn marks the words of another text that are in runs of this one.
+func (r *runs) markIn(other []uint64, marked []bool) {
+	r.each(other, func(hash uint64, i int) {
+		if r.begins[hash] != nil {
+			for n := range r.k {
+				marked[i+n] = true
+			}
+		}
+	})
 }
 
 // inOrder is the share of a message's words that are in runs of four words that shown texts hold, too; or the share of
@@ -82,7 +121,7 @@ func markRuns(marked []bool, text, other []uint64, k int) {
 func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
 	marked := make([]bool, len(m.words))
 	for _, text := range shown {
-		markRuns(marked, m.words, text, min(runWords, len(m.words)))
+		m.runs.mark(marked, text)
 	}
 	all, covered, own, ownCovered := len(marked), 0.0, 0, 0.0
 	for i := range marked {
@@ -104,8 +143,9 @@ func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
 // ownWords is the share of a text's words that are in runs that an event's messages hold, too.
 func (e *event) ownWords(text []uint64) float64 {
 	marked := make([]bool, len(text))
-	for _, m := range e.said {
-		markRuns(marked, text, m.words, min(runWords, len(m.words)))
+	for i := range e.said {
+		m := &e.said[i]
+		m.runs.markIn(text, marked)
 	}
 	n := 0
 	for _, own := range marked {

@@ -60,7 +60,10 @@ type probe struct {
 	// answerable.
 	groups   [][]string
 	sessions [][]int
-	chance   rankScores // of sessions in random order
+	// pairs are the groups with each member's neighbour too, where the pack's events are single messages of a source that
+	// is often cut into pairs.
+	pairs  [][]string
+	chance rankScores // of sessions in random order
 	// content are the words of each group's members; foreign those of a probe of another cluster.
 	content, foreign [][][]uint64
 	answers          [][]*folded
@@ -91,6 +94,7 @@ func (p *probe) needs(lacking map[string]bool) bool {
 func everyProbe(*probe) bool { return true }
 
 func (p *probe) hasEvidence() bool   { return len(p.groups) > 0 }
+func (p *probe) hasPairs() bool      { return len(p.pairs) > 0 }
 func (p *probe) hasSessions() bool   { return len(p.sessions) > 0 }
 func (p *probe) hasWords() bool      { return len(p.content) > 0 }
 func (p *probe) hasFalseWords() bool { return len(p.foreign) > 0 }
@@ -137,7 +141,7 @@ func readTimeline(p *pack.Pack, seed uint64, audit *pack.Audit) (*timeline, erro
 }
 
 func (t *timeline) readPersona(person *persona) error {
-	evidence := map[string]bool{}
+	evidence, partner := map[string]bool{}, map[string]string{}
 	for row, err := range t.pack.Probes(person.id) {
 		if err != nil {
 			return err
@@ -160,6 +164,8 @@ func (t *timeline) readPersona(person *persona) error {
 	ends := map[int]time.Time{} // of sessions
 	holding := map[uint64]int{} // how many events hold a word
 	var evidenced []*pack.Event
+	var before *pack.Event // the event before
+	nth := 0               // in the session
 	for row, err := range t.pack.Events(person.id) {
 		if err != nil {
 			return err
@@ -171,6 +177,20 @@ func (t *timeline) readPersona(person *persona) error {
 				e.speaker = row.Messages[i].Name
 			}
 		}
+		if before == nil || before.SessionIndex != row.SessionIndex {
+			nth = 0
+		}
+		if nth++; t.singleMessages() && nth%2 == 0 {
+			partner[before.EventID], partner[row.EventID] = row.EventID, before.EventID
+			if evidence[before.EventID] != evidence[row.EventID] {
+				other := row
+				if evidence[row.EventID] {
+					other = before
+				}
+				evidenced = append(evidenced, other)
+			}
+		}
+		before = row
 		if evidence[row.EventID] {
 			e.content = contentWords(eventText(row))
 			evidenced = append(evidenced, row)
@@ -185,8 +205,30 @@ func (t *timeline) readPersona(person *persona) error {
 	}
 	for _, p := range person.probes {
 		p.prepare(ends[p.AfterSession])
+		p.pairUp(partner)
 	}
 	return nil
+}
+
+// singleMessages reports whether the pack's events are single messages where its builder could have made pairs of them.
+func (t *timeline) singleMessages() bool {
+	return t.pack.Manifest.Builder.Options["group"] == "message"
+}
+
+// pairUp adds to each member of the evidence the message that would be in one event with it.
+func (p *probe) pairUp(partner map[string]string) {
+	if len(partner) == 0 {
+		return
+	}
+	for _, group := range p.groups {
+		both := slices.Clone(group)
+		for _, id := range group {
+			if other := partner[id]; other != "" && !slices.Contains(both, other) {
+				both = append(both, other)
+			}
+		}
+		p.pairs = append(p.pairs, both)
+	}
 }
 
 // eventText is what was said in an event, a line for each message.

@@ -28,10 +28,20 @@ func TestAPanicIsAnErrorWithoutATrace(t *testing.T) {
 	}
 }
 
-func TestProgressIsForPeopleOnly(t *testing.T) {
+func TestProgressIsABarOrALineAMinute(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	o := NewOutput(System{Stdout: &stdout, Stderr: &stderr})
-	require.Nil(t, o.Progress(3, "recording"), "not on a pipe")
+	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	o.Now = func() time.Time { return now }
+	p := o.Progress(500, "recording ")
+	for range 300 { // five minutes
+		now = now.Add(time.Second)
+		p.Add(1)
+	}
+	p.Clear()
+	p.Finish()
+	require.Equal(t, "recording: 60 of 500\nrecording: 120 of 500\nrecording: 180 of 500\nrecording: 240 of 500\n"+
+		"recording: 300 of 500\n", stderr.String())
 	o.ErrTTY = true
 	require.Nil(t, o.Progress(0, "recording"))
 	for _, total := range []int{3, -1} {

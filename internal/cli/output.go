@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/term"
@@ -28,11 +29,13 @@ type Output struct {
 	Width int
 	// screen is standard error as it is, for progress, which moves the cursor.
 	screen io.Writer
+	// Now is the clock of lines that tell how far long work is.
+	Now func() time.Time
 }
 
 // NewOutput looks at the streams and the environment: is it a terminal, how wide, and may it show Unicode?
 func NewOutput(s System) *Output {
-	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth, screen: s.Stderr}
+	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth, screen: s.Stderr, Now: time.Now}
 	if o.TTY = IsTerminal(s.Stdout); o.TTY {
 		o.Stdout = &terminal{w: s.Stdout, json: &o.JSON}
 	}

@@ -1,24 +1,36 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows the progress of a long command on a terminal. A nil one shows nothing.
-type Progress struct{ bar *progressbar.ProgressBar }
+// Progress tells how far long work is: as a bar on a terminal, elsewhere as a line a minute, so that a log shows that it
+// goes on. A nil Progress tells nothing.
+type Progress struct {
+	bar *progressbar.ProgressBar // nil: not a terminal
 
-// Progress begins a bar over total events, or one without an end where total is negative.
+	out         *Output
+	what        string
+	total, done int
+	last        time.Time
+}
+
+// Progress begins with total steps, or without an end where total is negative.
 func (o *Output) Progress(total int, what string) *Progress {
-	if !o.ErrTTY || total == 0 {
+	if total == 0 {
 		return nil
+	}
+	if !o.ErrTTY {
+		return &Progress{out: o, what: strings.TrimSpace(what), total: total, last: o.Now()}
 	}
 	theme := progressbar.ThemeASCII
 	if o.Unicode {
 		theme = progressbar.Theme{Saucer: "█", SaucerHead: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}
 	}
-	return &Progress{progressbar.NewOptions(total, progressbar.OptionSetWriter(o.screen),
+	return &Progress{bar: progressbar.NewOptions(total, progressbar.OptionSetWriter(o.screen),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetTheme(theme), progressbar.OptionSetWidth(30),
@@ -26,23 +38,42 @@ func (o *Output) Progress(total int, what string) *Progress {
 		progressbar.OptionSetPredictTime(total > 0))}
 }
 
-// Add moves the bar by n.
+// Add is n steps further.
 func (p *Progress) Add(n int) {
-	if p != nil {
+	switch {
+	case p == nil:
+	case p.bar != nil:
 		_ = p.bar.Add(n)
+	default:
+		p.line(n)
+	}
+}
+
+// line counts n steps, and prints how far it is where the last line is a minute old.
+func (p *Progress) line(n int) {
+	p.done += n
+	now := p.out.Now()
+	if now.Sub(p.last) < time.Minute {
+		return
+	}
+	p.last = now
+	if p.total > 0 {
+		p.out.Note("%s: %d of %d", p.what, p.done, p.total)
+	} else {
+		p.out.Note("%s: %d", p.what, p.done)
 	}
 }
 
 // Clear makes room for a line of text; the bar comes back with the next add.
 func (p *Progress) Clear() {
-	if p != nil {
+	if p != nil && p.bar != nil {
 		_ = p.bar.Clear()
 	}
 }
 
 // Finish draws the bar for the last time and leaves it on the screen.
 func (p *Progress) Finish() {
-	if p != nil {
+	if p != nil && p.bar != nil {
 		_ = p.bar.Finish()
 	}
 }
