@@ -96,7 +96,14 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	if o.OpenStore == nil {
 		o.OpenStore = func(_ context.Context, dir string) (state.Store, error) {
-			return state.Open(dir, state.Options{Durability: state.Durability(o.Durability)})
+			options := state.Options{Durability: state.Durability(o.Durability), OnUpgrade: func(from int, kept string) {
+				o.Logger.Warn("the data folder was upgraded: an older memhost refuses it now", "folder", dir, "from", from, "to",
+					state.Schema, "kept_until_the_first_clean_stop", kept)
+			}}
+			if o.KeepFormat {
+				options.Upgrade = state.UpgradeRefused
+			}
+			return state.Open(dir, options)
 		}
 	}
 	store, err := o.OpenStore(ctx, o.DataDir)

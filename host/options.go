@@ -23,6 +23,9 @@ type Options struct {
 	// this process its owner. Only packages of this module can name another store. Hosts share one whose method Sessions
 	// says so (package internal/state/fleet).
 	OpenStore func(ctx context.Context, dir string) (state.Store, error)
+	// KeepFormat refuses a data folder of an older format. Default: it is upgraded, which the log says, and a copy of
+	// the old state.db is kept in the folder until Close.
+	KeepFormat bool
 	// Logger receives the log lines of host and guests. Default: none.
 	Logger hclog.Logger
 	Limits Limits

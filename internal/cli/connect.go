@@ -150,6 +150,7 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		return nil, err
 	}
 	o := a.HostOptions(c, log)
+	o.KeepFormat = a.MCP != MCPStdio // which is memhost run
 	trace, err := TraceInto(&o, c, log)
 	if err != nil {
 		return nil, err

@@ -299,6 +299,7 @@ func (s *Bolt) release() error {
 		err = errors.Join(err, s.fail("close", closeErr))
 	}
 	if err == nil && s.broken.Load() == nil {
+		s.removeOld()
 		_ = os.WriteFile(s.path+cleanFile, []byte(stamp(s.path)), 0o600) // without it the next Open checks the file
 	}
 	return err

@@ -18,8 +18,8 @@ import (
 // DataFile is the store's file in the data folder.
 const DataFile = "state.db"
 
-// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2, which an
-// older memhost refuses: the host's ledger keeps sessions in schema 2.
+// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2 unless
+// Options.Upgrade refuses, which an older memhost refuses: the host's ledger keeps sessions in schema 2.
 const (
 	Schema       = 2
 	oldestSchema = 1
@@ -195,8 +195,71 @@ func checkFile(dir, path string, opts Options) error {
 	return nil
 }
 
+// oldCopy is the copy of a data file before an upgrade, beside it: state.db.schema1.
+const oldCopy = ".schema"
+
+// keepOld copies a data file of an older schema, unless an earlier attempt did, and returns the copy's name; "" if the
+// file is new or of this schema.
+func (s *Bolt) keepOld(dir string) (from int, kept string, err error) {
+	tx, err := s.begin(false)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = tx.Rollback() }() // a reading transaction has nothing to lose
+	err = guard(func() error {
+		if k, _ := tx.Cursor().First(); k == nil {
+			return nil
+		}
+		from, err = readSchema(dir, tx)
+		if err != nil || from == Schema {
+			return err
+		}
+		if s.opts.Upgrade == UpgradeRefused {
+			return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, "+
+				"this one writes %d)", dir, from, Schema), Hint: "upgrade it first: memhost upgrade (memhost run does it, too)"}
+		}
+		kept = s.path + oldCopy + strconv.Itoa(from)
+		if _, err := os.Stat(kept); err == nil {
+			return nil
+		}
+		return copyTo(tx, kept)
+	})
+	return from, kept, err
+}
+
+// copyTo writes what a transaction sees as a data file, in one step.
+func copyTo(tx *bbolt.Tx, path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), DataFile+unfinished)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = tx.WriteTo(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// removeOld removes what keepOld made.
+func (s *Bolt) removeOld() {
+	if s.opts.Upgrade != UpgradeAndServe {
+		return
+	}
+	for n := oldestSchema; n < Schema; n++ {
+		_ = os.Remove(s.path + oldCopy + strconv.Itoa(n))
+	}
+}
+
 // openSchema reads the schema of the file, and makes the buckets of a new one.
 func (s *Bolt) openSchema(dir string) error {
+	from, kept, err := s.keepOld(dir)
+	if err != nil {
+		return openError(dir, s.path, err)
+	}
 	tx, err := s.begin(true)
 	if err != nil {
 		return openError(dir, s.path, err)
@@ -221,6 +284,9 @@ func (s *Bolt) openSchema(dir string) error {
 	}
 	if err != nil {
 		return openError(dir, s.path, err)
+	}
+	if kept != "" && s.opts.OnUpgrade != nil {
+		s.opts.OnUpgrade(from, kept)
 	}
 	return nil
 }

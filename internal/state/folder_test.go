@@ -153,6 +153,70 @@ func edit(t *testing.T, dir string, fn func(tx *bbolt.Tx) error) {
 	require.NoError(t, db.Close())
 }
 
+// TestAnUpgradeIsToldAndCanBeUndone: only who may upgrade changes an old file, and the copy that is kept is the old file
+// until a slot stops cleanly.
+func TestAnUpgradeIsToldAndCanBeUndone(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	var b Batch
+	b.PutRecord("t", []byte("k"), []byte("old"))
+	_, err = s.Commit(t.Context(), &b)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	edit(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte("1")) })
+	path := filepath.Join(dir, DataFile)
+	was, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	_, err = Open(dir, Options{Upgrade: UpgradeRefused})
+	require.ErrorIs(t, err, ErrSchema)
+	require.ErrorContains(t, err, "memhost upgrade")
+	is, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, was, is, "nothing was changed")
+
+	told := ""
+	s, err = Open(dir, Options{Upgrade: UpgradeAndKeep, OnUpgrade: func(from int, kept string) {
+		require.Equal(t, 1, from)
+		told = kept
+	}})
+	require.NoError(t, err)
+	require.Equal(t, path+".schema1", told)
+	require.NoError(t, s.Close())
+	for _, way := range []Upgrade{UpgradeRefused, UpgradeAndKeep} { // the folder is of this schema now
+		s, err = Open(dir, Options{Upgrade: way, OnUpgrade: func(int, string) { t.Error("told twice") }})
+		require.NoError(t, err)
+		b = Batch{}
+		b.PutRecord("t", []byte("k"), []byte("new"))
+		_, err = s.Commit(t.Context(), &b)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.FileExists(t, told)
+	}
+
+	undone := t.TempDir()
+	text, err := os.ReadFile(told)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(undone, DataFile), text, 0o600))
+	edit(t, undone, func(tx *bbolt.Tx) error {
+		require.Equal(t, "1", string(tx.Bucket([]byte(bucketMeta)).Get([]byte(keySchema))))
+		return nil
+	})
+	s, err = Open(undone, Options{})
+	require.NoError(t, err)
+	value, err := s.Record(t.Context(), "t", []byte("k"))
+	require.NoError(t, err)
+	require.Equal(t, "old", string(value))
+	require.NoError(t, s.Close())
+
+	s, err = Open(dir, Options{})
+	require.NoError(t, err)
+	require.FileExists(t, told)
+	require.NoError(t, s.Close())
+	require.NoFileExists(t, told, "a slot stopped cleanly")
+}
+
 // TestAnOlderSchemaIsRaised: what an older memhost cannot read must not look to it like what it can.
 func TestAnOlderSchemaIsRaised(t *testing.T) {
 	dir := t.TempDir()

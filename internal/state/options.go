@@ -14,12 +14,29 @@ type Options struct {
 	MaxFileBytes int64
 	// SyncEvery is how long DurabilityProcess leaves commits unsynced; 0 means a second.
 	SyncEvery time.Duration
+	// Upgrade says what becomes of a data file of an older schema; the zero value means UpgradeAndServe.
+	Upgrade Upgrade
+	// OnUpgrade is called when a data file was upgraded, with the schema that it had and the copy of it that was kept.
+	OnUpgrade func(from int, kept string)
 	// After is the clock: time.After when nil.
 	After func(time.Duration) <-chan time.Time
 
 	// beforeWrite is called by the committer with the size of each group, for tests.
 	beforeWrite func(group int)
 }
+
+// Upgrade says what becomes of a data file of an older schema.
+type Upgrade string
+
+const (
+	// UpgradeAndServe upgrades it, after a copy was made that the first Close without an error removes. Until then the
+	// copy, renamed to the data file, is what an older memhost reads.
+	UpgradeAndServe Upgrade = ""
+	// UpgradeAndKeep upgrades it in the same way. Close leaves the copy.
+	UpgradeAndKeep Upgrade = "keep"
+	// UpgradeRefused makes Open return ErrSchema and leave the file as it is. Close leaves a copy that is there.
+	UpgradeRefused Upgrade = "refused"
+)
 
 // Durability is what an acknowledged commit survives.
 type Durability string

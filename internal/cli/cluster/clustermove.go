@@ -61,7 +61,8 @@ func (a *commands) clusterMove(ctx context.Context, dir string, toFolder bool) (
 	if !toFolder && !cli.Exists(filepath.Join(dir, state.DataFile)) {
 		return cli.UsageError("import: "+dir+" has no "+state.DataFile, "name the data folder: --from FOLDER")
 	}
-	folder, err := state.Open(dir, state.Options{Durability: state.Durability(c.Data.Durability)})
+	folder, err := state.Open(dir, state.Options{Durability: state.Durability(c.Data.Durability),
+		Upgrade: state.UpgradeAndKeep})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,9 @@ func (a *commands) withArchive(ctx context.Context, verb func(ctx context.Contex
 	var h *host.Host
 	err = a.OnceFree(ctx, cli.FolderTries, func() (err error) {
 		if d, err = a.Running(ctx, c); d == nil && err == nil {
-			h, err = host.New(ctx, a.HostOptions(c, a.Logger(hclog.Error)))
+			o := a.HostOptions(c, a.Logger(hclog.Error))
+			o.KeepFormat = true
+			h, err = host.New(ctx, o)
 		}
 		return err
 	})

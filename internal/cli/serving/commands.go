@@ -1,5 +1,5 @@
 // Package serving starts a slot and serves it: memhost run, also as the child of an MCP client. It has
-// init and config, too.
+// init, config and upgrade, too.
 //
 // Start is the way from a configuration to a slot that serves.
 package serving
@@ -13,7 +13,7 @@ import (
 // Commands are those that serve a slot, and those of its configuration.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupServe, a.runCommand(), a.initCommand(), a.configCommand())
+	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.initCommand(), a.configCommand())
 }
 
 // commands makes and runs the commands of this package.

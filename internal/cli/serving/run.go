@@ -146,6 +146,7 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 	a.WarnOpenSecrets(c, s)
 	cli.WarnOfConfig(c, m, s)
 	o := a.HostOptions(c, a.Logger(hclog.Warn))
+	o.KeepFormat = true // a dry run changes nothing that stays
 	last := "data"
 	o.OnStep = func(walked abi.RunStep) {
 		last = walked.Name

@@ -1,0 +1,50 @@
+package serving
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/state"
+)
+
+const upgradeHelp = `Brings the data folder of a stopped slot to the format of this version. memhost run does the same when it starts; other commands refuse a
+folder of an older format and change nothing.
+
+A copy of the old state.db stays beside it (state.db.schema1) until a slot on the folder first stops cleanly. To go back until then, stop the slot, put
+the copy in the place of state.db, and use the older memhost: what was recorded since is lost.
+
+A slot in a database is upgraded by memhost cluster migrate.`
+
+func (a *commands) upgradeCommand() *cobra.Command {
+	return &cobra.Command{Use: "upgrade", Short: "Bring the data folder to this version's format", Long: upgradeHelp,
+		Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+			c, err := a.Config()
+			if err != nil {
+				return err
+			}
+			if c.Store.Postgres.URL != "" {
+				return cli.UsageError("the slot is kept in a database", "run: memhost cluster migrate")
+			}
+			if file := filepath.Join(c.Data.Dir, state.DataFile); !cli.Exists(file) {
+				return abi.NewError(abi.CodeNotFound, "there is no slot in "+c.Data.Dir+": "+file+" is missing").
+					WithHint("name the data folder: --data FOLDER")
+			}
+			said := false
+			store, err := state.Open(c.Data.Dir, state.Options{Durability: state.Durability(c.Data.Durability),
+				Upgrade: state.UpgradeAndKeep, OnUpgrade: func(from int, kept string) {
+					said = true
+					a.Out.Print("%s: upgraded from schema %d to %d; the old state is kept as %s until a slot first stops cleanly\n",
+						c.Data.Dir, from, state.Schema, kept)
+				}})
+			if err != nil {
+				return err
+			}
+			if !said {
+				a.Out.Print("%s is up to date (schema %d)\n", c.Data.Dir, state.Schema)
+			}
+			return store.Close()
+		}}
+}
