@@ -198,6 +198,7 @@ type Limits struct {
 	MemoryBytes     int64 `koanf:"memory_bytes"`
 	Pool            int64 `koanf:"pool"`
 	CallsInFlight   int64 `koanf:"calls_in_flight"`
+	CallMemoryBytes int64 `koanf:"call_memory_bytes"`
 	ResponseBytes   int64 `koanf:"response_bytes"`
 	RequestBytes    int64 `koanf:"request_bytes"`
 	StateWriteBytes int64 `koanf:"state_write_bytes"`

@@ -200,6 +200,9 @@ func keys() []key {
 		{path: "limits.pool", kind: anInteger, def: 4, min: 1, max: 1024, doc: "The most instances of the module at a time."},
 		{path: "limits.calls_in_flight", kind: anInteger, def: 256, min: 1, max: 1 << 20,
 			doc: "The most calls under way or waiting; more are refused."},
+		{path: "limits.call_memory_bytes", kind: anInteger, def: 0, min: 0, max: 1024 * gib,
+			doc: "The memory that calls over HTTP may take together, by an estimate from their bodies and budgets; more are " +
+				"refused for a second. 0 means what GOMEMLIMIT, the cgroup or the machine has, less 96 MiB."},
 		{path: "limits.response_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
 			doc: "The largest answer of a backend to one native call, and of the module to one operation."},
 		{path: "limits.request_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,

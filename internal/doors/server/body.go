@@ -50,11 +50,13 @@ func (s *Server) mounted(next http.Handler) http.Handler {
 // read reads a request's body, of any type. release gives its places back, also after an error: a write goes on when
 // its caller has gone.
 //
-// Errors: too_large; rate_limited for one beside as many others as bodyBounds has; statusError 408 when it does not
+// Errors: too_large; rate_limited for one beside as many others as bodyBounds has, or while other
+// calls have the memory; statusError 408 when it does not
 // arrive in time; invalid_argument when it breaks off.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
-	places := 0
+	places, giveBack := 0, func() {}
 	release = func() {
+		giveBack()
 		for _, of := range s.bodies[:places] {
 			<-of
 		}
@@ -66,6 +68,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	}
 	var b bytes.Buffer
 	bounded := http.MaxBytesReader(w, r.Body, s.options.MaxBody)
+	if giveBack, err = s.takeBody(r); err != nil {
+		_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
+		return nil, release, err
+	}
 	more := true
 	for i, bound := range bodyBounds {
 		// A length that is only announced takes no room beyond the bound.

@@ -57,6 +57,9 @@ type Options struct {
 	Scopes ScopePolicy
 	// MaxBody bounds a request's body, in bytes; default 16 MiB.
 	MaxBody int64
+	// CallMemory bounds what all calls take of the process's memory at a time, in bytes, by an estimate from their bodies
+	// and budgets. Calls beyond it are refused with a time to wait. Default: no bound.
+	CallMemory int64
 	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to take an answer; default 1
 	// min each.
 	BodyTimeout, WriteTimeout time.Duration

@@ -88,7 +88,14 @@ func (s *Server) memoryRoutes() []route {
 			request: exampleRetrieve(), answer: exampleResult(),
 			handler: scoped(s, abi.OpRetrieve, func(q *abi.RetrieveRequest) abi.MemoryScope {
 				return q.Scope
-			}, host.Contract.Retrieve)},
+			}, func(slot host.Contract, ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+				release, err := s.takeBudget(q.Budget)
+				defer release()
+				if err != nil {
+					return nil, err
+				}
+				return slot.Retrieve(ctx, q)
+			})},
 		{method: http.MethodPost, path: wire.PathFormat, operation: abi.OpFormatContext, tag: tagMemory,
 			summary: "Format an earlier result again",
 			about: "The same result, budget and scope give the same string as the retrieval did. The backend is " +

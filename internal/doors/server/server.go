@@ -40,6 +40,7 @@ type Server struct {
 	calls atomic.Int64
 	// bodies has a place for each request with a body beyond a bound of bodyBounds.
 	bodies []chan struct{}
+	memory memory
 }
 
 // New makes the door of a slot.
@@ -51,7 +52,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{})}
+	s := &Server{options: o, log: o.Logger.Named("http"), ending: make(chan struct{}),
+		memory: memory{most: o.CallMemory}}
 	for _, bound := range bodyBounds {
 		s.bodies = append(s.bodies, make(chan struct{}, bound.atATime))
 	}

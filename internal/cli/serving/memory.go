@@ -1,0 +1,93 @@
+package serving
+
+import (
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// ownMemory is what a slot takes beside its calls.
+const ownMemory = 96 << 20
+
+// callMemory is what calls may take together, in bytes: what is configured, or else what the process has and needs not
+// itself. 0: no bound.
+func callMemory(configured, process int64) int64 {
+	if configured > 0 || process == 0 {
+		return configured
+	}
+	return max(process-ownMemory, process/4)
+}
+
+// processMemory is how much memory this process may have: the least of GOMEMLIMIT, the limits of its cgroup and the
+// machine's memory, in bytes; 0 where nothing is known. Without GOMEMLIMIT it makes the runtime collect garbage before
+// the cgroup's limit ends the process.
+func processMemory() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	group := groupMemory(os.ReadFile)
+	if limit == math.MaxInt64 {
+		limit = 0
+		if group > 0 {
+			const tenths = 9
+			debug.SetMemoryLimit(group / 10 * tenths)
+		}
+	}
+	return least(limit, group, machineMemory(os.ReadFile))
+}
+
+// least returns the least of numbers above 0; 0 if there is none.
+func least(numbers ...int64) (n int64) {
+	for _, m := range numbers {
+		if m > 0 && (n == 0 || m < n) {
+			n = m
+		}
+	}
+	return n
+}
+
+// groupMemory is the least limit of the cgroups that this process is in, of version 1 and 2; 0 if there is none.
+func groupMemory(read func(string) ([]byte, error)) int64 {
+	const root = "/sys/fs/cgroup"
+	text, _ := read("/proc/self/cgroup") // absent elsewhere than on Linux
+	var limit int64
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		base, file := root, "memory.max"
+		switch {
+		case parts[1] == "memory":
+			base, file = root+"/memory", "memory.limit_in_bytes"
+		case parts[0] != "0":
+			continue
+		}
+		// In a container the path may be that of the machine, and the container's own group is at the root.
+		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
+			text, _ := read(base + strings.TrimSuffix(at, "/") + "/" + file)
+			n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no limit
+			const none = 1 << 60                                              // version 1 has a huge number then
+			if n < none {
+				limit = least(limit, n)
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
+
+// machineMemory is the machine's memory by /proc/meminfo; 0 where it is not known.
+func machineMemory(read func(string) ([]byte, error)) int64 {
+	text, _ := read("/proc/meminfo")
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
