@@ -32,7 +32,7 @@ func TestOnlyRunAndUpgradeUpgradeAFolder(t *testing.T) {
 	}
 	schema("1")
 	for _, args := range [][]string{{"health"}, {"manifest"}, {"mode"}, {"setup"}, {"run", "--dry-run"}} {
-		_, code := m.run(append(args)...)
+		_, code := m.run(args...)
 		require.NotZero(t, code, args)
 		require.Equal(t, "1", schema(""), args)
 	}
