@@ -150,6 +150,8 @@ type App struct {
 	pinned sync.Map
 	// NamedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
 	NamedFileOnly bool
+	// Begins: the command may begin a new data folder, since it records something there.
+	Begins bool
 	// OwnLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
 	// its hook as a warning.
 	OwnLogLevel bool

@@ -141,6 +141,16 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 	if err := servedByAnother(c); err != nil {
 		return nil, err
 	}
+	c, removeFolder, err := a.folderFor(c)
+	if err != nil {
+		return nil, err
+	}
+	opened := false
+	defer func() {
+		if !opened {
+			removeFolder()
+		}
+	}()
 	m, err := a.ResolveChecked(c)
 	if err != nil {
 		return nil, err
@@ -179,6 +189,7 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		return nil, err
 	}
 	log.Debug("no slot is running, the data folder was opened", "folder", c.Data.Dir)
+	opened = true
 	return &Door{Contract: slot, Erase: a.Eraser(slot, c, options), Close: func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 		defer cancel()
@@ -187,7 +198,34 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		}
 		spans.Close()
 		trace.Close()
+		removeFolder()
 	}}, nil
+}
+
+// folderFor is the configuration with which a command opens its data folder. A command that only reads, or takes away,
+// begins no folder: its name is probably mistyped. Where the configuration chooses a provider, which may have its memory
+// elsewhere, the command gets a temporary folder, which remove removes.
+//
+// Errors: invalid_argument for a folder that is missing, where no provider is chosen.
+func (a *App) folderFor(c *config.Config) (_ *config.Config, remove func(), err error) {
+	remove = func() {}
+	if a.Begins || a.Door != "" || c.Store.Postgres.URL != "" {
+		return c, remove, nil
+	}
+	if _, err := os.Stat(filepath.Join(c.Data.Dir, state.DataFile)); !errors.Is(err, fs.ErrNotExist) {
+		return c, remove, nil
+	}
+	if _, word, _ := c.Block(); c.Source("memory."+word).Kind == config.KindDefault {
+		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "nothing was recorded in the data folder "+c.Data.Dir+
+			" yet, and no slot serves it").WithHint("look at its name; `memhost record` and `memhost run` begin a new one")
+	}
+	dir, err := os.MkdirTemp("", "memhost-read-")
+	if err != nil {
+		return nil, nil, FileError(os.TempDir(), err)
+	}
+	temporary := *c
+	temporary.Data.Dir = dir
+	return &temporary, func() { _ = os.RemoveAll(dir) }, nil
 }
 
 // HostOptions are the host's part of the configuration.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"os/user"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
+	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/agenthook"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // ScopeFlags name a scope. Missing ids come from the configuration.
@@ -52,9 +56,26 @@ func (i *IDFlag) Set(id string) error {
 	return nil
 }
 
-// Complete fills in missing ids. When nothing is missing and the slot is named, the configuration is not read: it may
-// belong to another slot.
+// Complete fills in missing ids, and what stands in their placeholders: {project} is the repository of the current folder,
+// {person} the user of this computer. The ids that the configuration does not set are those of the slot that serves the
+// data folder.
+//
+// Errors: invalid_argument for a placeholder that nothing fills.
 func (s *ScopeFlags) Complete(a *App) error {
+	if err := s.CompleteRaw(a); err != nil {
+		return err
+	}
+	if err := agenthook.CheckPlaces(s.Scope()); err != nil {
+		return err
+	}
+	scope := agenthook.Expand(s.Scope(), agenthook.Project("."), Person())
+	s.Run, s.User, s.Agent = scope.RunID, scope.PersonaID, scope.AgentID
+	return nil
+}
+
+// CompleteRaw is Complete without placeholders. When nothing is missing and the slot is named, the configuration is not
+// read: it may belong to another slot.
+func (s *ScopeFlags) CompleteRaw(a *App) error {
 	if s.Run != "" && s.User != "" && a.ServerNamed() != "" {
 		return nil
 	}
@@ -62,12 +83,22 @@ func (s *ScopeFlags) Complete(a *App) error {
 	if err != nil {
 		return err
 	}
+	slot, err := state.ReadSlot(c.Data.Dir)
+	if err != nil || a.ServerNamed() != "" {
+		slot = state.SlotInfo{}
+	}
 	scope := c.Memory.Scope
 	for _, f := range []struct {
-		to    *string
-		value string
-	}{{&s.Run, scope.RunID}, {&s.User, scope.PersonaID}, {&s.Agent, scope.AgentID}} {
-		if *f.to == "" {
+		to                  *string
+		key, value, serving string
+	}{{&s.Run, "run_id", scope.RunID, slot.RunID}, {&s.User, "persona_id", scope.PersonaID, slot.PersonaID},
+		{&s.Agent, "agent_id", scope.AgentID, slot.AgentID}} {
+		own := c.Source("memory.scope." + f.key).Kind
+		switch {
+		case *f.to != "":
+		case f.serving != "" && (own == config.KindDefault || own == ""):
+			*f.to = f.serving
+		default:
 			*f.to = f.value
 		}
 	}
@@ -111,4 +142,51 @@ func Person() string {
 		return "user"
 	}
 	return u.Username
+}
+
+// ScopeText names a scope for people: run "demo", user "mara".
+func ScopeText(s abi.MemoryScope) string {
+	text := "run " + Quote(s.RunID) + ", user " + Quote(s.PersonaID)
+	if s.AgentID != "" {
+		text += ", agent " + Quote(s.AgentID)
+	}
+	return text
+}
+
+// mostScopes is how many scopes are looked through for one that was probably meant.
+const mostScopes = 10_000
+
+// NearScopes lists up to three scopes of the slot that a scope without memory may have been meant for, the nearest
+// first; nil for a scope that the slot knows, or one that may not be compared with others (memory.scopes: configured).
+func (d *Door) NearScopes(ctx context.Context, a *App, scope abi.MemoryScope) []abi.MemoryScope {
+	lists, ok := d.Contract.(ScopeLister)
+	if c, err := a.Config(); !ok || err == nil && c.Memory.Scopes == "configured" {
+		return nil
+	}
+	var known []abi.MemoryScope
+	errKnown := errors.New("known")
+	err := EachScope(ctx, lists, func(s *report.ListedScope) error {
+		if s.Scope.RunID == scope.RunID && s.Scope.PersonaID == scope.PersonaID && s.Scope.AgentID == scope.AgentID ||
+			len(known) == mostScopes {
+			return errKnown
+		}
+		known = append(known, s.Scope)
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	likeness := func(s abi.MemoryScope) (n int) {
+		for _, ids := range [][2]string{{s.RunID, scope.RunID}, {s.PersonaID, scope.PersonaID}} {
+			switch {
+			case ids[0] == ids[1]:
+				n += 2
+			case abi.Nearest(ids[1], ids[:1]) != "":
+				n++
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(known, func(a, b abi.MemoryScope) int { return likeness(b) - likeness(a) })
+	return known[:min(3, len(known))]
 }

@@ -18,6 +18,7 @@ const reasonOtherSlot = "other_slot"
 // DescribeSlot fills in slot.json: how the slot was started, so that a command can tell whether it means this slot.
 func (a *App) DescribeSlot(c *config.Config, m *Module) (state.SlotInfo, error) {
 	info := state.SlotInfo{StartedAt: a.Now().UTC(), Child: a.MCP == MCPStdio, Namespace: c.Memory.Namespace}
+	info.RunID, info.PersonaID, info.AgentID = c.Memory.Scope.RunID, c.Memory.Scope.PersonaID, c.Memory.Scope.AgentID
 	var err error
 	if info.Folder, err = filepath.Abs(c.Data.Dir); err != nil {
 		return info, err

@@ -35,6 +35,10 @@ type SlotInfo struct {
 	Block    string `json:"block,omitempty"`
 	// Namespace is the one of the slot's configuration.
 	Namespace string `json:"namespace,omitempty"`
+	// RunID, PersonaID and AgentID are the scope of the slot's configuration: commands that name none mean that.
+	RunID     string `json:"run_id,omitempty"`
+	PersonaID string `json:"persona_id,omitempty"`
+	AgentID   string `json:"agent_id,omitempty"`
 }
 
 // WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it,

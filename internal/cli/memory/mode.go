@@ -26,6 +26,7 @@ func (a *commands) modeCommand() *cobra.Command {
 				if args[0] != "read-only" && args[0] != "write" {
 					return cli.UsageError("mode: found "+cli.Quote(args[0])+", want read-only or write", "")
 				}
+				a.Begins = true
 				mode = &abi.AdapterMode{ReadOnly: args[0] == "read-only", Reason: reason}
 			} else if reason != "" || f != (cli.ScopeFlags{}) {
 				return cli.UsageError("mode: --reason and a scope go with read-only or write", "")

@@ -62,6 +62,7 @@ func (a *commands) recordCommand() *cobra.Command {
 			"--start 2026-03-02T09:00:00+01:00\n" +
 			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.Begins = true
 			if f.from != "" {
 				return a.recordTalks(cmd.Context(), &f, args)
 			}

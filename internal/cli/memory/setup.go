@@ -17,6 +17,7 @@ func (a *commands) setupCommand() *cobra.Command {
 		Long: "Makes a scope ready in the backend. It is never needed, since the first write does it; it shows the " +
 			"native ids under which the scope is kept.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.Begins = true
 			if err := f.Complete(a.App); err != nil {
 				return err
 			}

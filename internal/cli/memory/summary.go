@@ -43,8 +43,10 @@ type recordSummary struct {
 	Interrupted bool            `json:"interrupted"`
 	Seconds     float64         `json:"seconds"`
 	// Slot is where the events went: "mem0 at 127.0.0.1:7077", "mem0, opened here".
-	Slot  string     `json:"slot,omitempty"`
-	Error *abi.Error `json:"error,omitempty"`
+	Slot string `json:"slot,omitempty"`
+	// Scopes are those of the events that were sent, in their order; at most maxScopes.
+	Scopes []abi.MemoryScope `json:"scopes,omitempty"`
+	Error  *abi.Error        `json:"error,omitempty"`
 	// Talks is what was found in exports and logs, nil for other inputs.
 	Talks *talks.Counts `json:"talks,omitempty"`
 }
@@ -73,6 +75,9 @@ type recordFailure struct {
 	Error   *abi.Error `json:"error"`
 }
 
+// maxScopes bounds the scopes that a summary names.
+const maxScopes = 100
+
 // NewSummary makes an empty summary.
 func NewSummary() recordSummary {
 	return recordSummary{Failures: []recordFailure{}, Warnings: map[string]int{}}
@@ -82,6 +87,10 @@ func NewSummary() recordSummary {
 func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
 	s.LastLine = item.Line
 	s.Attachments += item.Attachments
+	scope := abi.MemoryScope{RunID: item.Event.RunID, PersonaID: item.Event.UserID, AgentID: item.Event.AgentID}
+	if len(s.Scopes) < maxScopes && !slices.Contains(s.Scopes, scope) {
+		s.Scopes = append(s.Scopes, scope)
+	}
 	switch {
 	case r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial:
 		s.Uncertain++
@@ -159,6 +168,14 @@ func (s *recordSummary) Text() string {
 		}
 	}
 	text := strings.Join(parts, ", ") + fmt.Sprintf(" (%.1f s)", s.Seconds)
+	switch n := len(s.Scopes); {
+	case n == 1:
+		text += " for " + cli.ScopeText(s.Scopes[0])
+	case n == maxScopes:
+		text += fmt.Sprintf(" for %d scopes or more, the first %s", n, cli.ScopeText(s.Scopes[0]))
+	case n > 1:
+		text += fmt.Sprintf(" for %d scopes, the first %s", n, cli.ScopeText(s.Scopes[0]))
+	}
 	if s.Slot != "" {
 		text += ": " + s.Slot
 	}

@@ -68,6 +68,7 @@ func (a *commands) importCommand() *cobra.Command {
 			for _, path := range left {
 				a.Out.Note("not taken in: %s", path)
 			}
+			a.Begins = true
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
 				return a.importFiles(ctx, d, f.Scope(), files)
 			})

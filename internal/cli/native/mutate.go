@@ -21,6 +21,7 @@ func (a *commands) mutateCommand() *cobra.Command {
 		Use: "mutate NAME", Short: "Make one of the provider's own changes", Long: mutateHelp, Args: cobra.ExactArgs(1),
 		Example: `  memhost mutate delete_memory --params '{"memory_id": "6f1c"}' --reason "asked for by ann" --run r1 --user ann`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.Begins = true
 			if err := f.Complete(a.App); err != nil {
 				return err
 			}

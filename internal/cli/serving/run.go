@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/places"
 )
 
 const runHelp = `Serves the slot over HTTP on loopback (server.listen, 127.0.0.1:7077) until SIGTERM or Ctrl-C. Calls under way may end then (server.shutdown_ms); a
@@ -59,6 +60,11 @@ func (a *commands) run(ctx context.Context, dry bool) error {
 	c, err := a.Config()
 	if err != nil {
 		return err
+	}
+	if err := places.Check(c.Scope()); err != nil {
+		e := *abi.AsError(err)
+		e.Hint = "a slot has one scope: name it; commands and hooks fill {project} and {person} for the folder they are in"
+		return &e
 	}
 	s := &cli.Steps{Out: a.Out}
 	if c.Log.Format == "json" || a.Out.JSON {

@@ -166,7 +166,7 @@ func (a *commands) picoclawOptions(f *picoclawFlags, line *cli.SlotLine) (o pico
 			*b.to = &b.value
 		}
 	}
-	if err := f.Complete(a.App); err != nil {
+	if err := f.CompleteRaw(a.App); err != nil {
 		return o, err
 	}
 	o.Scope = f.Scope()
