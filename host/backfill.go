@@ -368,10 +368,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options 
 				plan.Tokens += p.tokens.Count([]byte(*text))
 			}
 		}
-		if plan.Oldest == "" {
-			plan.Oldest = event.Timestamp
-		}
-		plan.Newest = event.Timestamp
+		noteTime(plan, event.Timestamp)
 		return nil
 	})
 	if err != nil {
@@ -427,4 +424,20 @@ func (p *Provider) costNotes() []string {
 	}
 	return []string{"the module may ask a model while events are delivered or worked off, by its routes " +
 		strings.Join(names, ", ") + ": how often depends on its configuration"}
+}
+
+// noteTime keeps the earliest and the latest time of the events: they come in the order in which they were recorded,
+// and an import of the past is recorded last.
+func noteTime(plan *abi.BackfillPlan, at string) {
+	earlier := func(a, b string) bool {
+		t, err := abi.ParseTime(a)
+		u, wrong := abi.ParseTime(b)
+		return err == nil && wrong == nil && t.Before(u)
+	}
+	if plan.Oldest == "" || earlier(at, plan.Oldest) {
+		plan.Oldest = at
+	}
+	if plan.Newest == "" || earlier(plan.Newest, at) {
+		plan.Newest = at
+	}
 }

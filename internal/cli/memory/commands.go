@@ -10,7 +10,7 @@ import (
 // Commands are those of the contract's operations: record, retrieve, reset and the others.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupUse, a.recordCommand(), a.retrieveCommand(), a.askCommand(), a.healthCommand(), a.setupCommand(),
+	return cli.InGroup(cli.GroupUse, a.recordCommand(), a.retrieveCommand(), a.askCommand(), a.statusCommand(), a.healthCommand(), a.setupCommand(),
 		a.resetCommand(), a.forgetCommand(), a.modeCommand(), a.readinessCommand(), a.inventoryCommand(),
 		a.provenanceCommand())
 }

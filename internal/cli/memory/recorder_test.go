@@ -190,7 +190,7 @@ func TestForgottenEventsAreLeftOutAndAreNoFailure(t *testing.T) {
 	}}
 	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
 	require.NoError(t, err)
-	require.Equal(t, "recorded 11 events, 29 forgotten and left out (0.0 s)", r.Sum.Text())
+	require.Equal(t, "recorded 11 events, 29 forgotten and left out (0.0 s) for run \"r\", user \"u\"", r.Sum.Text())
 	require.Equal(t, cli.ExitOK, r.Sum.ExitCode(err))
 }
 
@@ -333,7 +333,7 @@ func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	r, _, _, err := recordWith(t, slot, strings.NewReader(strings.Join(lines, "\n")), nil)
 	require.NoError(t, err)
 	require.Equal(t, "recorded 3 events, 2 of them queued in the backend, 1 already there, 1 not retained, 1 "+
-		"skipped: read-only, 3 uncertain: record them again (0.0 s)", r.Sum.Text())
+		"skipped: read-only, 3 uncertain: record them again (0.0 s) for run \"r\", user \"u\"", r.Sum.Text())
 	require.Equal(t, map[string]int{"slow_backend: took long": 9}, r.Sum.Warnings)
 }
 

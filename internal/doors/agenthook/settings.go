@@ -55,6 +55,12 @@ func Install(settings []byte, agent, command string) ([]byte, error) {
 	}, Events(agent))
 }
 
+// Installed reports whether settings have hooks of memhost. Settings that cannot be read have none.
+func Installed(settings []byte, agent string) bool {
+	without, err := Uninstall(settings, "memhost hook "+agent)
+	return err == nil && len(settings) > 0 && Diff(settings, without) != ""
+}
+
 // Uninstall gives the text without memhost's hooks, and without the arrays and objects that had nothing else.
 // command is one that Install would write.
 //

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -65,6 +66,8 @@ func (c *Client) read(op string, response *http.Response, text []byte, answer ab
 			return e
 		}
 		return c.foreign(op, response)
+	case response.StatusCode == http.StatusBadRequest && strings.Contains(string(text), "HTTP request to an HTTPS"):
+		return c.wrongScheme(op, "speaks https, not http", "https://")
 	case response.StatusCode != http.StatusOK:
 		return c.foreign(op, response)
 	case media != wire.MediaJSON:
@@ -93,6 +96,8 @@ func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 			e.Message = fmt.Sprintf("the caller went away before the slot at %s answered", c.base)
 		}
 		return inOperation(op, e.WithReason(ReasonDeadline).WithHint(again))
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return c.wrongScheme(op, "speaks http, not https", "http://")
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
 			fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).
@@ -144,6 +149,15 @@ func codeOf(status int) abi.Code {
 func (c *Client) notASlot(op, what string) error {
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("what listens at %s is no memhost slot: it %s", c.base, what)).
 		WithReason(ReasonNotASlot).WithHint("look which program has the port; memhost run --listen chooses another")
+	e.Retryable = false
+	return inOperation(op, e)
+}
+
+// wrongScheme is the error for a server of the other of http and https. It is none of the token.
+func (c *Client) wrongScheme(op, what, want string) error {
+	_, rest, _ := strings.Cut(c.base, "://")
+	e := abi.NewError(abi.CodeUnavailable, "what listens at "+c.base+" "+what).WithReason(ReasonNotASlot).
+		WithHint("name it as " + want + rest)
 	e.Retryable = false
 	return inOperation(op, e)
 }

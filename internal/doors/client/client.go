@@ -33,6 +33,8 @@ const (
 
 const (
 	dialTimeout = 10 * time.Second
+	// defaultPort is that of server.listen.
+	defaultPort = "7077"
 	// maxAnswer bounds an answer, in bytes: four times what the host takes from a plugin.
 	maxAnswer = 64 << 20
 )
@@ -95,6 +97,9 @@ func parseBase(base string) (*url.URL, error) {
 		return nil, refuse("has credentials in it; the token is given apart")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, refuse("has a query or a fragment")
+	}
+	if u.Port() == "" && u.Scheme == "http" && !strings.Contains(base, "://") {
+		u.Host = net.JoinHostPort(u.Hostname(), defaultPort) // HOST alone: where a slot listens by default
 	}
 	// A slot that listens on every address is at home on this one.
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {

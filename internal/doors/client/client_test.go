@@ -3,6 +3,8 @@ package client_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +24,10 @@ func TestAddressesOfASlot(t *testing.T) {
 	for _, c := range []struct{ base, want, complaint string }{
 		{base: "127.0.0.1:7077", want: "http://127.0.0.1:7077"},
 		{base: "localhost:7077", want: "http://localhost:7077"},
-		{base: "localhost", want: "http://localhost"},
+		{base: "localhost", want: "http://localhost:7077"},
+		{base: "127.0.0.1", want: "http://127.0.0.1:7077"},
+		{base: "[::1]", want: "http://[::1]:7077"},
+		{base: "http://localhost", want: "http://localhost"},
 		{base: "http://127.0.0.1:7077/", want: "http://127.0.0.1:7077"},
 		{base: "https://mem.example.com/slot/", want: "https://mem.example.com/slot"},
 		{base: "[::1]:7077", want: "http://[::1]:7077"},
@@ -281,5 +286,22 @@ func TestAnswersOfForeignJSONServersAreNoAnswers(t *testing.T) {
 			fmt.Fprint(w, body)
 		}).RecordEvent(ctx, event)
 		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestTheOtherOfHTTPAndHTTPSIsTold(t *testing.T) {
+	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	defer plain.Close()
+	defer secure.Close()
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for base, hint := range map[string]string{strings.Replace(plain.URL, "http:", "https:", 1): plain.URL,
+		strings.Replace(secure.URL, "https:", "http:", 1): secure.URL} {
+		c, err := client.New(base, "")
+		require.NoError(t, err)
+		_, err = c.Health(context.Background())
+		require.Equal(t, client.ReasonNotASlot, abi.AsError(err).Reason, base)
+		require.Contains(t, abi.AsError(err).Hint, "name it as "+hint)
+		require.False(t, abi.AsError(err).Retryable)
+		c.Close()
 	}
 }

@@ -1,0 +1,217 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/agenthook"
+	"github.com/memhost/memhost/internal/doors/client"
+)
+
+const statusHelp = `Says in a few lines how the slot is: where it serves, which provider, the mode, the scope that commands mean, the archive, turns that wait in the
+outbox, and agents whose settings have memhost's hooks. Nothing that was said is shown, and nothing is opened or changed.
+
+The exit code is 0 if the slot serves, and 3 if it does not.`
+
+// slotStatus is what the command prints. Fields of a slot are empty where none serves.
+type slotStatus struct {
+	Serves      bool            `json:"serves"`
+	Address     string          `json:"address,omitempty"`
+	Folder      string          `json:"folder,omitempty"`
+	Provider    string          `json:"provider"`
+	Kind        string          `json:"condition_kind,omitempty"`
+	ReadOnly    bool            `json:"read_only"`
+	Since       string          `json:"mode_since,omitempty"`
+	Scope       abi.MemoryScope `json:"scope"`
+	Archive     bool            `json:"archive"`
+	Archived    int64           `json:"archived_events,omitempty"`
+	Waiting     int             `json:"outbox_waiting"`
+	Aside       int             `json:"outbox_set_aside"`
+	Hooks       []string        `json:"hooks"`
+	KeepsNone   bool            `json:"keeps_nothing"`
+	Unreachable *abi.Error      `json:"error,omitempty"`
+}
+
+func (a *commands) statusCommand() *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "See what serves, and whether anything waits", Long: statusHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) }}
+}
+
+func (a *commands) status(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*cli.AnswerWithin)
+	defer cancel()
+	c, err := a.Config()
+	if err != nil {
+		return err
+	}
+	s := slotStatus{Hooks: a.hooked()}
+	var scope cli.ScopeFlags
+	if err := scope.CompleteRaw(a.App); err != nil {
+		return err
+	}
+	s.Scope = scope.Scope()
+	var d *cli.Door
+	if server := a.ServerNamed(); server != "" {
+		d, err = a.DialNamed(ctx, server)
+	} else {
+		s.Folder = c.Data.Dir
+		s.Waiting, s.Aside = waiting(filepath.Join(c.Data.Dir, "outbox"))
+		d, err = a.Running(ctx, c)
+	}
+	if err == nil && d != nil {
+		defer d.Close()
+		err = s.ask(ctx, d)
+	}
+	if err != nil {
+		s.Unreachable = abi.AsError(err)
+	}
+	if s.Provider == "" {
+		if last := a.Serving(ctx); last != nil && a.ServerNamed() == "" {
+			s.Provider = last.Provider
+		}
+	}
+	if a.Out.JSON {
+		if err := a.Out.Object(s); err != nil {
+			return err
+		}
+	} else {
+		a.Out.Print("%s", s.text())
+		if s.KeepsNone {
+			a.Out.Note("  warning: %s", cli.NothingKept(s.Provider))
+		}
+		if s.Unreachable != nil {
+			a.Out.Fail(s.Unreachable)
+		}
+	}
+	if !s.Serves {
+		return cli.Done(cli.ExitRetry)
+	}
+	return nil
+}
+
+// ask fills in what the slot says.
+func (s *slotStatus) ask(ctx context.Context, d *cli.Door) error {
+	s.Address = d.Where()
+	able, err := d.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	mode, err := d.Mode(ctx)
+	if err != nil {
+		return err
+	}
+	s.Serves, s.Provider, s.Kind = true, able.Provider, string(able.ConditionKind)
+	s.KeepsNone = report.KeepsNothing(able)
+	s.ReadOnly, s.Since = mode.ReadOnly, mode.Since
+	if running, ok := d.Contract.(*client.Client); ok {
+		if stats, err := running.ArchiveStats(ctx); err == nil {
+			s.Archive, s.Archived = stats.On, stats.Events
+		}
+	}
+	return nil
+}
+
+// text is the status for people.
+func (s *slotStatus) text() string {
+	var b strings.Builder
+	line := func(name, format string, values ...any) {
+		fmt.Fprintf(&b, "%-9s %s\n", name, fmt.Sprintf(format, values...))
+	}
+	switch {
+	case s.Serves:
+		line("slot", "serves at %s", s.Address)
+	case s.Folder != "":
+		line("slot", "none serves %s; memhost run starts it", cli.Printable(s.Folder))
+	default:
+		line("slot", "does not answer")
+	}
+	switch {
+	case s.Serves && s.Kind == string(abi.KindControl):
+		line("provider", "%s, a control", cli.Printable(s.Provider))
+	case s.Serves:
+		line("provider", "%s", cli.Printable(s.Provider))
+	case s.Provider != "":
+		line("provider", "%s served last", cli.Printable(s.Provider))
+	}
+	if s.Serves {
+		mode := "writes"
+		if s.ReadOnly {
+			mode = "read-only since " + cli.Printable(s.Since)
+		}
+		line("mode", "%s", mode)
+		if s.Archive {
+			line("archive", "%s", cli.Count(int(s.Archived), "event"))
+		} else {
+			line("archive", "off")
+		}
+	}
+	line("scope", "%s, where a command names none", cli.ScopeText(s.Scope))
+	if s.Folder != "" {
+		text := cli.Count(s.Waiting, "turn") + " waiting"
+		if s.Aside > 0 {
+			text += fmt.Sprintf(", %d set aside", s.Aside)
+		}
+		line("outbox", "%s", text)
+	}
+	if len(s.Hooks) == 0 {
+		line("hooks", "none installed")
+	} else {
+		line("hooks", "%s", strings.Join(s.Hooks, ", "))
+	}
+	return b.String()
+}
+
+// waiting counts the turns in the outboxes of a data folder, and those that no slot takes.
+func waiting(folder string) (waits, aside int) {
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if err == nil && entry.Name() == "prompts" {
+				return fs.SkipDir
+			}
+			return nil //nolint:nilerr // a folder that is not there, or that another process removes, has nothing
+		}
+		switch {
+		case !strings.HasSuffix(entry.Name(), ".json"):
+		case filepath.Base(filepath.Dir(path)) == "aside":
+			aside++
+		default:
+			waits++
+		}
+		return nil
+	})
+	return waits, aside
+}
+
+// hooked are the agents whose settings have memhost's hooks: the user's, and those of the current folder.
+func (a *commands) hooked() []string {
+	home := a.Getenv("HOME")
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	list := []string{}
+	for _, agent := range []struct{ name, variable, folder, file, project string }{
+		{"claude-code", "CLAUDE_CONFIG_DIR", ".claude", "settings.json", "settings.local.json"},
+		{"codex", "CODEX_HOME", ".codex", "hooks.json", "hooks.json"}} {
+		folder := a.Getenv(agent.variable)
+		if folder == "" {
+			folder = filepath.Join(home, agent.folder)
+		}
+		for _, path := range []string{filepath.Join(folder, agent.file), filepath.Join(agent.folder, agent.project)} {
+			text, err := os.ReadFile(path)
+			if err == nil && agenthook.Installed(text, agent.name) {
+				list = append(list, agent.name+" ("+path+")")
+				break
+			}
+		}
+	}
+	return list
+}
