@@ -183,13 +183,16 @@ func sourceOf(paths []string) (*pack.Source, int64, error) {
 	return &pack.Source{Name: strings.Join(names, "+"), SHA256: hex.EncodeToString(content.Sum(nil))}, total, nil
 }
 
-// open opens the nth source, counting what is read of it.
+// open opens the nth source as UTF-8, counting what is read of it.
 func (b *builder) open(n int) (io.ReadCloser, error) {
 	f, err := os.Open(b.sources[n])
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return &counted{f, b}, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{convert.UTF8(&counted{f, b}), f}, nil
 }
 
 type counted struct {

@@ -1,12 +1,14 @@
 package build
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
@@ -20,7 +22,9 @@ func built(t *testing.T, name string, options map[string]string, sources ...stri
 	b, err := Find(name)
 	require.NoError(t, err)
 	for i := range sources {
-		sources[i] = filepath.Join("testdata", sources[i])
+		if !filepath.IsAbs(sources[i]) {
+			sources[i] = filepath.Join("testdata", sources[i])
+		}
 	}
 	path := filepath.Join(t.TempDir(), "p"+pack.Archive)
 	_, err = b.Build(Request{Sources: sources, Options: options}, path)
@@ -216,6 +220,42 @@ func TestChats(t *testing.T) {
 	assert.Contains(t, events[1], "| user: She likes tuna.")
 	assert.Equal(t, []string{"probe-2 after 1 [unanswerable] [] []", "probe-1 after 2 [single] [] [[Zorvex]]"}, probes)
 	assert.Equal(t, "unknown", p.Manifest.Source.Licence)
+}
+
+// TestSourcesComeInTheEncodingsOfWindows: with a byte order mark and CRLF, and as UTF-16.
+func TestSourcesComeInTheEncodingsOfWindows(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options map[string]string
+		sources []string
+	}{{"locomo", map[string]string{"insert": "asap", "group": "pair"}, []string{"locomo.json"}},
+		{"longmemeval", nil, []string{"longmemeval.json"}}, {"personamem", nil, []string{"contexts.jsonl", "questions.csv"}},
+		{"chats", nil, []string{"chats.jsonl", "probes.jsonl"}}} {
+		events, probes := told(t, built(t, c.name, c.options, slices.Clone(c.sources)...))
+		for encoding, encode := range map[string]func(string) []byte{
+			"mark": func(text string) []byte { return []byte("\ufeff" + text) },
+			"UTF-16": func(text string) (out []byte) {
+				for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+					out = binary.LittleEndian.AppendUint16(out, unit)
+				}
+				return out
+			}} {
+			t.Run(c.name+" "+encoding, func(t *testing.T) {
+				folder := t.TempDir()
+				var sources []string
+				for _, name := range c.sources {
+					text, err := os.ReadFile(filepath.Join("testdata", name))
+					require.NoError(t, err)
+					path := filepath.Join(folder, name)
+					require.NoError(t, os.WriteFile(path, encode(strings.ReplaceAll(string(text), "\n", "\r\n")), 0o600))
+					sources = append(sources, path)
+				}
+				gotEvents, gotProbes := told(t, built(t, c.name, c.options, sources...))
+				require.Equal(t, events, gotEvents)
+				require.Equal(t, probes, gotProbes)
+			})
+		}
+	}
 }
 
 func TestSynthIsTheSameForTheSameSeed(t *testing.T) {

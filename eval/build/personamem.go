@@ -90,9 +90,7 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 		return nil, wrong("%s: want a CSV file with a header; found: %v", name, err)
 	}
 	column := func(names ...string) int {
-		return slices.IndexFunc(head, func(h string) bool {
-			return slices.Contains(names, strings.TrimPrefix(h, "\ufeff"))
-		})
+		return slices.IndexFunc(head, func(h string) bool { return slices.Contains(names, h) })
 	}
 	columns := map[string]int{"question_id": column("question_id"), "question_type": column("question_type"),
 		"question or user_question_or_message": column("question", "user_question_or_message"),

@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // LabelsFile keeps people's labels in a run's folder: a line for each answer and person.
@@ -125,7 +126,7 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 	for _, j := range items {
 		known[j.Text] = j.Sort == SortAnswer && j.Error == nil || known[j.Text]
 	}
-	rows, err := csv.NewReader(sheet).ReadAll()
+	rows, err := csv.NewReader(convert.UTF8(sheet)).ReadAll()
 	if err != nil {
 		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "the sheet: "+err.Error())
 	}

@@ -469,7 +469,8 @@ func TestPeopleLabelAnswersBlind(t *testing.T) {
 		}
 		return "no"
 	}
-	labelled, empty, err := TakeLabels(strings.NewReader(fill(truth)), folder, r, p, "ann")
+	windows := "\ufeff" + strings.ReplaceAll(fill(truth), "\n", "\r\n") // as Excel saves it
+	labelled, empty, err := TakeLabels(strings.NewReader(windows), folder, r, p, "ann")
 	require.NoError(t, err)
 	assert.Equal(t, []int{10, 0}, []int{labelled, empty})
 	_, _, err = TakeLabels(strings.NewReader(fill(func([]string) string { return "no" })), folder, r, p, "bob")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // Audit is what a person found of a pack's gold keys: probes whose key is wrong count for no provider. It is a file
@@ -127,7 +128,7 @@ func TakeAudit(sheet io.Reader, p *Pack, by string) (*Audit, error) {
 			known[unformula(probe.ProbeID)] = true
 		}
 	}
-	rows, err := csv.NewReader(sheet).ReadAll()
+	rows, err := csv.NewReader(convert.UTF8(sheet)).ReadAll()
 	if err != nil {
 		return nil, err
 	}

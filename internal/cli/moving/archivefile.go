@@ -292,7 +292,7 @@ func readExport(path string, identities []age.Identity, visit func(*abi.MemoryEv
 				"nothing was added")
 		}
 	}
-	lines := convert.NewLineReader(in, convert.DefaultMaxLine)
+	lines := convert.NewLineReader(convert.UTF8(in), convert.DefaultMaxLine)
 	for {
 		line, number, err := lines.Next()
 		switch {

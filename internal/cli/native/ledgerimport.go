@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ func (a *commands) ledgerImport() *cobra.Command {
 	var f cli.ScopeFlags
 	cmd := &cobra.Command{Use: "import FILE", Short: "Take in what export --history wrote", Args: cobra.ExactArgs(1)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		text, err := os.ReadFile(args[0])
+		text, err := readText(args[0])
 		if err != nil {
 			return cli.UsageError(err.Error(), "")
 		}

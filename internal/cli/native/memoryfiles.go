@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/convert"
 )
 
 const exportHelp = `Writes a scope's memory as files that a person can read, by the provider's native query "files". FOLDER must be empty or not there.
@@ -196,7 +198,7 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 			left = append(left, filepath.ToSlash(name))
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		text, err := readText(path)
 		files[filepath.ToSlash(name)] = string(text)
 		return err
 	})
@@ -207,6 +209,16 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 		return nil, nil, cli.UsageError(dir+": has no files to take in", "`memhost export` writes such a folder")
 	}
 	return files, left, nil
+}
+
+// readText reads a text file, which may be UTF-16 or begin with a byte order mark.
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(convert.UTF8(f))
 }
 
 // importBatch is roughly the size of the files in one call, in bytes.

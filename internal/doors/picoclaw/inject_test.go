@@ -36,7 +36,7 @@ func FuzzInject(f *testing.F) {
 }
 
 func TestReadLine(t *testing.T) {
-	r := bufio.NewReaderSize(strings.NewReader("one\r\n"+strings.Repeat("x", 200)+"\n\nlast"), 16)
+	r := bufio.NewReaderSize(strings.NewReader("\ufeffone\r\n"+strings.Repeat("x", 200)+"\n\nlast"), 16)
 	var got []string
 	for {
 		line, err := readLine(r, 100)

@@ -100,6 +100,6 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 		case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
 			return nil, err
 		}
-		return bytes.TrimRight(line, "\r\n"), nil
+		return bytes.TrimRight(bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")), "\r\n"), nil
 	}
 }
