@@ -505,8 +505,11 @@ func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
 	assert.Equal(t, "want optional: event_ids, native_ids, session_id, from, to, reason",
 		problem(t, call(t, c, "memory_forget", map[string]any{"everything": true})).Hint)
 	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": {}}}
-	require.Equal(t, "Nothing of that is in this memory.",
-		textOf(t, call(t, c, "memory_forget", map[string]any{"event_ids": "e9"})))
+	for given, says := range map[any]string{"e9": `event "e9"`, "e8 e9": `event "e8 e9"`,
+		`["1","2","3","4","5","6"]`: `event "1", event "2", event "3", event "4", event "5", 1 more`} {
+		require.Equal(t, "Nothing of that is in this memory: looked for "+says+".",
+			textOf(t, call(t, c, "memory_forget", map[string]any{"event_ids": given})))
+	}
 }
 
 // TestAnArgumentOfAnotherShapeIsReadOrRefused: never taken for an id that the memory does not have.

@@ -3,6 +3,7 @@ package mcpdoor
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -189,7 +190,7 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 		nothing = nothing && len(ids) == 0
 	}
 	if nothing && r.Status == abi.ForgetDone {
-		text = "Nothing of that is in this memory."
+		text = "Nothing of that is in this memory: looked for " + lookedFor(request) + "."
 	}
 	if len(r.DerivedMayRemain) > 0 {
 		text += "\nWhat may remain: " + strings.Join(r.DerivedMayRemain, "; ")
@@ -197,6 +198,28 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	text += outsideText(r.Outside)
 	return answered(text, map[string]any{"status": r.Status, "removed": removed,
 		"may_remain": nonNil(r.DerivedMayRemain)}), nil
+}
+
+// lookedFor names what a request was about, so that a model sees an id that it wrote in another form.
+func lookedFor(r *abi.ForgetRequest) string {
+	var parts []string
+	add := func(what string, ids ...string) {
+		for _, id := range ids {
+			if id != "" {
+				parts = append(parts, what+" "+strconv.Quote(id))
+			}
+		}
+	}
+	add("event", r.EventIDs...)
+	add("native id", r.NativeIDs...)
+	add("session", r.SessionID)
+	add("from", r.From)
+	add("to", r.To)
+	const most = 5
+	if len(parts) > most {
+		parts = append(parts[:most], strconv.Itoa(len(parts)-most)+" more")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // setMode sets the mode of the door's scope alone: the slot may serve others.
