@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"runtime"
@@ -117,7 +118,7 @@ func (a *commands) run(ctx context.Context, dry bool) error {
 // NotePage tells the address of the page in the browser, if there is one.
 func (v *ServedSlot) NotePage(a *cli.App) {
 	if v.page != nil {
-		a.Out.Note("The page: %s", v.page.Link(v.URL))
+		a.Out.Note("The page: %s", v.page.Link(cmp.Or(a.Loaded.Server.PublicURL, v.URL)))
 	}
 }
 

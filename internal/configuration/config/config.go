@@ -116,7 +116,9 @@ type Scope struct {
 // Server is the HTTP door.
 type Server struct {
 	// Listen is host:port; port 0 takes a free one.
-	Listen       string `koanf:"listen"`
+	Listen string `koanf:"listen"`
+	// PublicURL is where a proxy has the slot, "" for none.
+	PublicURL    string `koanf:"public_url"`
 	MaxBodyBytes int64  `koanf:"max_body_bytes"`
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
 	// Page is off, read (it shows and asks) or on (it offers changes, too).

@@ -126,6 +126,7 @@ func keys() []key {
 			"Blocks name them: {secret: NAME}."},
 		{path: "server.listen", kind: aText, flag: "listen", def: "127.0.0.1:7077",
 			doc: "The address of the HTTP door, host:port."},
+		{path: "server.public_url", kind: aText, doc: "Where a reverse proxy has the slot: https://HOST or https://HOST/PATH."},
 		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
 			doc: "The largest request body."},
 		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day,

@@ -26,6 +26,8 @@ type guard struct {
 	digest *[sha256.Size]byte
 	length int  // of the token, in bytes; 0 without one
 	page   Page // nil: none
+	// public is where a proxy has the slot; nil: none.
+	public *url.URL
 }
 
 func newGuard(token string) (guard, error) {
@@ -70,7 +72,7 @@ func (g guard) check(r *http.Request) *abi.Error {
 			return e
 		}
 	}
-	if e := checkOrigin(r); e != nil {
+	if e := g.checkOrigin(r); e != nil {
 		return e
 	}
 	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady || g.isPage(r) || g.isFront(r) {
@@ -93,7 +95,7 @@ func checkHost(r *http.Request) *abi.Error {
 	}
 	return abi.NewError(abi.CodeDenied, fmt.Sprintf("the Host header names %q, which is not this machine",
 		r.Host)).WithReason("host").
-		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN")
+		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN, and behind a proxy server.public_url")
 }
 
 // forwardingHeaders are what proxies add to a request, beside every header that begins with X-Forwarded-.
@@ -124,12 +126,13 @@ func checkForwarded(r *http.Request) *abi.Error {
 
 // foreignPageHint is for a developer whose own page is refused.
 const foreignPageHint = "a page's own server can ask the slot and pass the answer on: programs, which send no Origin " +
-	"header, are served; in a browser, use the slot's own /docs"
+	"header, are served; in a browser, use the slot's own /docs; behind a proxy set server.public_url to the address that " +
+	"the browser shows"
 
 // checkOrigin refuses what a browser sends for a page of another origin. Programs send neither header.
-func checkOrigin(r *http.Request) *abi.Error {
+func (g guard) checkOrigin(r *http.Request) *abi.Error {
 	for _, origin := range r.Header.Values("Origin") {
-		if !isOwnOrigin(origin, r) {
+		if !isOwnOrigin(origin, r) && !g.isPublic(origin) {
 			return abi.NewError(abi.CodeDenied, fmt.Sprintf("a web page of %q asked, and this slot serves no web "+
 				"pages but its own", origin)).WithReason("origin").WithHint(foreignPageHint)
 		}
@@ -143,6 +146,46 @@ func checkOrigin(r *http.Request) *abi.Error {
 			"but its own").WithReason("origin").WithHint(foreignPageHint)
 	}
 	return nil
+}
+
+// isPublic reports whether origin is that of the public URL. Without a token no proxy is served.
+func (g guard) isPublic(origin string) bool {
+	return g.public != nil && g.digest != nil && strings.EqualFold(origin, g.public.Scheme+"://"+g.public.Host)
+}
+
+// parsePublic reads Options.PublicURL. Its path has no slash at the end.
+func parsePublic(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "server.public_url: want https://HOST or https://HOST/PATH")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	defaultPort := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+	u.Host = strings.TrimSuffix(u.Host, defaultPort) // browsers leave it out
+	return u, nil
+}
+
+// underPath takes the public URL's path off requests, for proxies that pass it on.
+func (s *Server) underPath(next http.Handler) http.Handler {
+	if s.guard.public == nil || s.guard.public.Path == "" {
+		return next
+	}
+	prefix := s.guard.public.Path
+	stripped := http.StripPrefix(prefix, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, prefix+"/"):
+			stripped.ServeHTTP(w, r)
+		case r.URL.Path == prefix:
+			http.Redirect(w, r, prefix+"/", http.StatusPermanentRedirect)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // isOwnOrigin reports whether origin is the one that r was sent to, or loopback with the port where r arrived.

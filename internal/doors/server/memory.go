@@ -53,6 +53,13 @@ func (m *memory) take(bytes int64, what string) (release func(), err error) {
 	}), nil
 }
 
+// state returns how much is taken, and how much may be.
+func (m *memory) state() (used, most int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used, m.most
+}
+
 // reasonMemory is the reason of the errors of memory.take.
 const reasonMemory = "memory"
 

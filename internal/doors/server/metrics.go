@@ -156,6 +156,57 @@ func (m *Metrics) Followers(counts func(context.Context) ([]report.FollowerCount
 	return nil
 }
 
+// slot shows what an alert needs to know of the slot.
+//
+// Errors: it is shown already.
+func (m *Metrics) slot(s *Server) error {
+	if err := m.registry.Register(slotState{s}); err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+	}
+	return nil
+}
+
+// slotState is the prometheus.Collector of a slot's state.
+type slotState struct{ *Server }
+
+var (
+	slotInfo = prometheus.NewDesc("memhost_info", "1, with the version of the program.", []string{"version"}, nil)
+	ready    = prometheus.NewDesc("memhost_ready", "1 while the slot serves, as /readyz says; 0 also while its store cannot "+
+		"be reached, though nobody asks anything.", nil, nil)
+	readOnly = prometheus.NewDesc("memhost_read_only", "1 while the slot is read-only. It is absent while the store cannot "+
+		"be reached.", nil, nil)
+	callsUnderWay = prometheus.NewDesc("memhost_http_calls_in_flight",
+		"Requests to the HTTP door that are under way, streams and this one included.", nil, nil)
+	callMemory = prometheus.NewDesc("memhost_call_memory_bytes",
+		"The memory that calls under way count for, and the most that they may (0: no bound).", []string{"of"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c slotState) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{slotInfo, ready, readOnly, callsUnderWay, callMemory} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c slotState) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	truth := map[bool]float64{true: 1}
+	gauge(slotInfo, 1, c.options.Version)
+	gauge(ready, truth[c.ready(context.Background()) == nil])
+	gauge(callsUnderWay, float64(c.calls.Load()))
+	used, most := c.memory.state()
+	gauge(callMemory, float64(used), "used")
+	gauge(callMemory, float64(most), "most")
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	if mode, err := c.options.Slot.Mode(ctx); err == nil {
+		gauge(readOnly, truth[mode.ReadOnly])
+	}
+}
+
 // followerCounts is the prometheus.Collector of a slot's followers.
 type followerCounts func(context.Context) ([]report.FollowerCounts, error)
 

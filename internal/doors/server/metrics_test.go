@@ -109,12 +109,13 @@ func TestCallersCannotMakeSeries(t *testing.T) {
 		}
 		return n
 	}
+	before := series() // the slot's state
 	for i := range 100 {
 		ask(s.Handler(), "GET", fmt.Sprintf("/x/%d", i), "")
 		ask(s.Handler(), fmt.Sprintf("M%d", i), "/", "")
 		ask(s.Handler(), "POST", wire.PathScopes, fmt.Sprintf(`{"run_id":"%d","persona_id":"p"}`, i))
 	}
-	require.LessOrEqual(t, series(), 3)
+	require.LessOrEqual(t, series(), before+3)
 }
 
 func TestMetricsThatAreThereAlready(t *testing.T) {
@@ -171,5 +172,26 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 			}
 			require.True(t, found, "no panel shows memhost_%s", name)
 		}
+	}
+}
+
+// TestTheSlotsStateIsShown, also while nobody asks anything and the store is gone.
+func TestTheSlotsStateIsShown(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{nil, []string{"memhost_ready 1", "memhost_info{version=", "memhost_http_calls_in_flight 1",
+			`memhost_call_memory_bytes{of="most"} 1000`, "memhost_read_only "}},
+		{abi.NewError(abi.CodeUnavailable, "the database is gone"), []string{"memhost_ready 0"}},
+	} {
+		s, _ := newServer(t, &servertest.Slot{Answer: func(_ context.Context, op string, _ any) (any, error) {
+			return nil, c.err
+		}}, func(o *server.Options) { o.CallMemory = 1000 })
+		text := ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
+		for _, want := range c.want {
+			require.Contains(t, text, want)
+		}
+		require.Equal(t, c.err == nil, strings.Contains(text, "memhost_read_only "))
 	}
 }

@@ -109,6 +109,7 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	w.Header().Set("Content-Type", wire.MediaLines)
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep lines back until it has many
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return

@@ -53,6 +53,9 @@ type Options struct {
 	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:
 	// DefaultListen.
 	Listen string
+	// PublicURL is where a proxy has the slot, as https://mem.example.com/memory. Pages of its origin may ask, and its path
+	// is taken off requests that come with it. Default: none.
+	PublicURL string
 	// Scopes limits which scopes may be named. Default: any.
 	Scopes ScopePolicy
 	// MaxBody bounds a request's body, in bytes; default 16 MiB.

@@ -236,26 +236,34 @@ func (s *Server) processRoutes() []route {
 			about: "503 while the slot stops, or has no provider. Never needs a token. The backend is not asked: " +
 				"that is what /v1/health does.",
 			handler: ask(s, "", func(ctx context.Context) (*wire.Liveness, error) {
-				if s.stopping.Load() {
-					return nil, abi.NewError(abi.CodeUnavailable, "the slot is stopping").WithReason("stopping")
-				}
-				within, cancel := context.WithTimeout(ctx, readyWithin)
-				defer cancel()
-				answered := make(chan error, 1)
-				go func() {
-					_, err := s.options.Slot.Capabilities(within) // cheaper than the manifest, and as telling
-					answered <- err
-				}()
-				select {
-				case err := <-answered:
-					if err != nil {
-						return nil, err
-					}
-				case <-within.Done():
-					return nil, abi.NewError(abi.CodeUnavailable, fmt.Sprintf("the slot's store did not answer within %s",
-						readyWithin)).WithReason("state").WithHint("see that the database runs and can be reached from here")
+				if err := s.ready(ctx); err != nil {
+					return nil, err
 				}
 				return live("ready"), nil
 			})},
 	}
+}
+
+// ready returns why the slot does not serve, or nil.
+func (s *Server) ready(ctx context.Context) error {
+	if s.stopping.Load() {
+		return abi.NewError(abi.CodeUnavailable, "the slot is stopping").WithReason("stopping")
+	}
+	within, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.options.Slot.Capabilities(within) // cheaper than the manifest, and as telling
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		if err != nil {
+			return err
+		}
+	case <-within.Done():
+		return abi.NewError(abi.CodeUnavailable, fmt.Sprintf("the slot's store did not answer within %s",
+			readyWithin)).WithReason("state").WithHint("see that the database runs and can be reached from here")
+	}
+	return nil
 }

@@ -60,6 +60,9 @@ func New(o Options) (*Server, error) {
 	if s.guard, err = newGuard(o.Token); err != nil {
 		return nil, err
 	}
+	if s.guard.public, err = parsePublic(o.PublicURL); err != nil {
+		return nil, err
+	}
 	s.guard.page = o.Page
 	loopback, err := isLoopbackListen(o.Listen)
 	if err != nil {
@@ -70,7 +73,10 @@ func New(o Options) (*Server, error) {
 	}
 	s.table = s.routes()
 	s.document = sync.OnceValues(func() (*document, error) { return describe(s.table, o.Version) })
-	s.handler = s.router()
+	s.handler = s.underPath(s.router())
+	if err := o.Metrics.slot(s); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -133,7 +139,9 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 		if s.options.Page != nil {
 			to = wire.PathPage
 		}
-		http.Redirect(w, r, to, http.StatusSeeOther)
+		// Relative, so that it is right under a proxy's path, too; http.Redirect would make it absolute.
+		w.Header().Set("Location", strings.TrimPrefix(to, "/"))
+		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
 	text := strings.TrimSpace("memhost "+s.options.Version) + ": one memory slot for an agent.\n\n" +

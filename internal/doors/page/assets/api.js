@@ -2,6 +2,12 @@
 
 let key = "";
 
+// base is what precedes /page/ in this page's address: the path under which a proxy has the slot, or nothing.
+export const base = new URL("..", location.href).pathname.replace(/\/$/, "");
+
+// at is a path of the slot as the browser asks for it. A path without a slash is a file of the page.
+export const at = (path) => (path.startsWith("/") ? base + path : path);
+
 // Problem is an answer of the slot that is not a success.
 export class Problem extends Error {
   constructor(body, status) {
@@ -15,7 +21,7 @@ const headers = (more = {}) => ({ "Memhost-Origin": "page", ...(key ? { Authoriz
 
 // call sends a request and returns the answer's JSON. It throws a Problem, or a TypeError while the slot is away.
 export async function call(method, path, body) {
-  const response = await fetch(path, { method, credentials: "omit", cache: "no-store", redirect: "error",
+  const response = await fetch(at(path), { method, credentials: "omit", cache: "no-store", redirect: "error",
     headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
     body: body === undefined ? undefined : JSON.stringify(body) });
   let answer = {};
@@ -49,7 +55,7 @@ export const useToken = (token) => { key = token; };
 export async function follow(each, up) {
   for (let pause = 1000; ; pause = Math.min(2 * pause, 10000)) {
     try {
-      const response = await fetch("/v1/operations", { headers: headers(), credentials: "omit", cache: "no-store" });
+      const response = await fetch(at("/v1/operations"), { headers: headers(), credentials: "omit", cache: "no-store" });
       if (!response.ok) throw new Problem(await response.json().catch(() => ({})), response.status);
       pause = 1000;
       up(true);

@@ -1,0 +1,144 @@
+//go:build unix
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/doors/page"
+	"github.com/memhost/memhost/internal/doors/server"
+	"github.com/memhost/memhost/internal/doors/server/servertest"
+	"github.com/memhost/memhost/internal/doors/server/wire"
+)
+
+// behindNginx starts nginx with the location of examples/operate/nginx.conf, or with another one, before a slot. The
+// test is skipped where nginx is not installed.
+func behindNginx(t *testing.T, location string, change ...func(*server.Options)) (address string) {
+	t.Helper()
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("no nginx (Debian's package nginx): ", err)
+	}
+	s, _ := newServer(t, new(servertest.Slot), change...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address = free.Addr().String()
+	require.NoError(t, free.Close())
+	dir := t.TempDir()
+	text := fmt.Sprintf("daemon off;\nmaster_process off;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\n"+
+		"access_log off;\nclient_body_temp_path %[1]s/b;\nproxy_temp_path %[1]s/p;\nfastcgi_temp_path %[1]s/f;\n"+
+		"uwsgi_temp_path %[1]s/u;\nscgi_temp_path %[1]s/s;\nserver {\nlisten %[2]s;\n%[3]s\n}\n}\n", dir, address,
+		strings.ReplaceAll(location, "127.0.0.1:7077", l.Addr().String()))
+	conf := filepath.Join(dir, "nginx.conf")
+	require.NoError(t, os.WriteFile(conf, []byte(text), 0o600))
+	cmd := exec.Command(program, "-c", conf, "-p", dir, "-e", filepath.Join(dir, "error.log"))
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		stop()
+		<-ended
+	})
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	return address
+}
+
+// through sends a request to a proxy and returns the answer with its body.
+func through(t *testing.T, method, url, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer, string(text)
+}
+
+// TestBehindNginxWithoutATokenNobodyIsServed, with nothing configured but proxy_pass.
+func TestBehindNginxWithoutATokenNobodyIsServed(t *testing.T) {
+	address := behindNginx(t, "location / { proxy_pass http://127.0.0.1:7077; }")
+	for _, headers := range [][]string{nil, {"X-Forwarded-For", "203.0.113.9"}} {
+		answer, text := through(t, "PUT", "http://"+address+wire.PathMode, `{"read_only": true}`,
+			append(headers, "Content-Type", wire.MediaJSON)...)
+		require.Equal(t, 403, answer.StatusCode, text)
+		require.Contains(t, text, "MEMHOST_TOKEN")
+	}
+}
+
+// TestBehindNginxWithTheExample: the file of examples/operate works below its path: for programs, and for the page.
+func TestBehindNginxWithTheExample(t *testing.T) {
+	text, err := os.ReadFile("../../../examples/operate/nginx.conf")
+	require.NoError(t, err)
+	_, location, found := strings.Cut(string(text), "location ")
+	require.True(t, found)
+	location = "location " + strings.TrimSuffix(strings.TrimSpace(location), "}")
+	const public = "https://mem.example.com/memory"
+	p := page.New(page.On, true)
+	address := behindNginx(t, location, withToken("secret"), func(o *server.Options) { o.PublicURL, o.Page = public, p })
+	at := "http://" + address + "/memory"
+	headers := []string{"Authorization", "Bearer secret", "Content-Type", wire.MediaJSON}
+	for origin, status := range map[string]int{"": 200, "https://mem.example.com": 200, "https://evil.example.com": 403} {
+		more := headers
+		if origin != "" {
+			more = append(headers[:4:4], "Origin", origin)
+		}
+		answer, text := through(t, "POST", at+wire.PathEvents, anEvent, more...)
+		require.Equal(t, status, answer.StatusCode, text)
+	}
+	large := strings.Replace(anEvent, `"hi"`, `"`+strings.Repeat("x", 8<<20)+`"`, 1)
+	answer, text2 := through(t, "POST", at+wire.PathEvents, large, headers...)
+	require.Equal(t, 200, answer.StatusCode, text2)
+
+	answer, _ = through(t, "GET", at+"/", "", "Authorization", "Bearer secret", "Accept", "text/html")
+	require.Equal(t, "page/", answer.Header.Get("Location"), "relative: right below any path")
+	answer, html := through(t, "GET", at+wire.PathPage, "")
+	require.Equal(t, 200, answer.StatusCode)
+	require.NotContains(t, html, `href="/`)
+	require.NotContains(t, html, `src="/`)
+	_, script := through(t, "GET", at+wire.PathPage+"api.js", "")
+	require.Contains(t, script, `new URL("..", location.href)`)
+	require.True(t, strings.HasPrefix(p.Link(public), public+wire.PathPage))
+}
+
+func TestAPublicURLThatCannotBe(t *testing.T) {
+	for _, text := range []string{"mem.example.com", "ftp://mem.example.com", "https://", "https://u@h", "https://h?q"} {
+		_, err := server.New(server.Options{Slot: new(servertest.Slot), PublicURL: text})
+		require.ErrorContains(t, err, "server.public_url", text)
+	}
+}
+
+// TestAPublicURLOpensNothingWithoutAToken: its origin counts only where a proxy is served at all.
+func TestAPublicURLOpensNothingWithoutAToken(t *testing.T) {
+	s, _ := newServer(t, untouchable(t), func(o *server.Options) { o.PublicURL = "https://mem.example.com" })
+	w := ask(s.Handler(), "GET", wire.PathMode, "", "Origin", "https://mem.example.com")
+	require.Equal(t, 403, w.Code)
+}
