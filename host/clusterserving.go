@@ -163,13 +163,16 @@ func (s *Slot) loadServing(ctx context.Context) error {
 	if !s.host.fleet.Shared() {
 		return nil
 	}
-	s.swapMu.Lock()
-	defer s.swapMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), servingLoadMost)
 	defer cancel()
-	old := s.current.Load()
-	stored, err := s.served(ctx)
-	if err != nil || stored == nil || old == nil || bytes.Equal(stored, old.provider.served) {
+	// Callers look side by side: while the store does not answer, none waits for those before it.
+	if _, another, err := s.lookServing(ctx); !another || err != nil {
+		return err
+	}
+	s.swapMu.Lock()
+	defer s.swapMu.Unlock()
+	stored, another, err := s.lookServing(ctx)
+	if !another || err != nil {
 		return err
 	}
 	config, err := s.configOf(ctx, stored)
@@ -184,6 +187,14 @@ func (s *Slot) loadServing(ctx context.Context) error {
 		WithHint("give this host what it lacks (a secret, the backend's address), or swap again")
 	e.Retryable = true
 	return e
+}
+
+// lookServing reads what serves, and reports whether that is another provider than this host has.
+func (s *Slot) lookServing(ctx context.Context) (stored []byte, another bool, err error) {
+	old := s.current.Load()
+	stored, err = s.served(ctx)
+	another = stored != nil && old != nil && !bytes.Equal(stored, old.provider.served)
+	return stored, another, err
 }
 
 // How long the load of a provider may take that another host has swapped in, and how often a host looks whether one

@@ -107,7 +107,7 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 			log.Warn("the slot cannot be asked yet; each call tries again", "error", err)
 		}
 	}()
-	return door.ServeStdio(ctx, a.Stdin, out, time.Duration(c.Server.ShutdownMS)*time.Millisecond)
+	return door.ServeStdio(ctx, a.Stdin, out, callsWithin(time.Duration(c.Server.ShutdownMS)*time.Millisecond))
 }
 
 // mcpChild knows how the child of an MCP client reaches its slot.
@@ -178,5 +178,8 @@ func (m *mcpChild) open(ctx context.Context) (*cli.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cli.Door{Contract: v.slot, Close: v.Close}, nil
+	return &cli.Door{Contract: v.slot, Close: func() { // after ServeStdio, so calls under way have had their time
+		v.endBy = time.Now().Add(v.within - callsWithin(v.within))
+		v.Close()
+	}}, nil
 }

@@ -26,7 +26,7 @@ type ServedSlot struct {
 	Dir    string
 	host   *host.Host
 	slot   *host.Slot
-	within time.Duration // for calls under way when it ends
+	within time.Duration // for the end
 	log    hclog.Logger
 
 	trace    *tracelog.Log // nil: none
@@ -124,7 +124,7 @@ func (v *ServedSlot) ServeUntilSignal(a *cli.App) error {
 		}
 	}
 	v.endBy = time.Now().Add(v.within)
-	a.Out.Note("\nEnding: calls under way have up to %s; a second signal stops at once.", v.within)
+	a.Out.Note("\nEnding: calls under way have up to %s; a second signal stops at once.", callsWithin(v.within))
 	v.stop()
 	select {
 	case err := <-v.ended:
@@ -138,9 +138,14 @@ func (v *ServedSlot) ServeUntilSignal(a *cli.App) error {
 	}
 }
 
-// closeLeast is what releasing takes at most after calls under way have ended or were cut off, unless there is more of
-// server.shutdown_ms left.
-const closeLeast = 3 * time.Second
+// callsWithin is how much of server.shutdown_ms calls under way have. The rest, a quarter, but from 1 to 3 seconds, is for
+// releasing what the slot holds.
+func callsWithin(shutdown time.Duration) time.Duration {
+	return max(shutdown-min(max(shutdown/4, releaseLeast), 3*time.Second), time.Millisecond)
+}
+
+// releaseLeast is how long releasing may take, however short server.shutdown_ms is.
+const releaseLeast = time.Second
 
 // Close ends serving, as far as it has begun, and releases the data folder. It returns in time although a database or a
 // backend hangs: what it held is free once the process has ended, and a host's session ends by itself.
@@ -148,10 +153,11 @@ func (v *ServedSlot) Close() {
 	if v.forced {
 		return
 	}
-	left := max(v.within, time.Second)
+	left := v.within
 	if !v.endBy.IsZero() {
-		left = max(time.Until(v.endBy), closeLeast)
+		left = time.Until(v.endBy)
 	}
+	left = max(left, releaseLeast)
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
 	released := make(chan struct{})

@@ -255,8 +255,9 @@ func (b *start) doorOptions() (server.Options, error) {
 	c, slot := b.config, b.slot.slot
 	o := server.Options{Slot: slot, Archive: b.slot.host.Archive(), Swapper: b.swapper(slot, c, b.options),
 		Backfiller: b.following, Token: b.token, Eraser: b.Eraser(slot, c, b.options),
-		Listen: b.listener.Addr().String(), PublicURL: c.Server.PublicURL, MaxBody: c.Server.MaxBodyBytes, CallMemory: callMemory(c.Limits.CallMemoryBytes, processMemory()),
-		Shutdown: b.slot.within, Logger: b.slot.log, Version: b.Version().Version, Metrics: b.metrics,
+		Listen: b.listener.Addr().String(), PublicURL: c.Server.PublicURL, MaxBody: c.Server.MaxBodyBytes,
+		CallMemory: callMemory(c.Limits.CallMemoryBytes, processMemory()),
+		Shutdown:   callsWithin(b.slot.within), Logger: b.slot.log, Version: b.Version().Version, Metrics: b.metrics,
 		Operations: b.operations, Tracer: b.host.Tracer,
 		Modules: func() []wire.Module { return b.ListedModules(b.module) }}
 	var views []string

@@ -130,7 +130,7 @@ func keys() []key {
 		{path: "server.max_body_bytes", kind: anInteger, def: 16 * mib, min: 1024, max: gib,
 			doc: "The largest request body."},
 		{path: "server.shutdown_ms", kind: anInteger, def: 10000, min: 0, max: day,
-			doc: "How long running requests may take to end at shutdown."},
+			doc: "How long shutdown may take. Running requests have all but a quarter of it, but 1 to 3 s."},
 		{path: "server.page", kind: aChoice, flag: "page", def: "on", choices: []string{"off", "read", "on"},
 			doc: "The page in the browser: on offers changes, read only shows and asks, off serves none."},
 		{path: "server.runs", kind: aText, flag: "runs", def: "",

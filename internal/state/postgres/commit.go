@@ -107,9 +107,11 @@ type spaceName struct {
 }
 
 func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
-	conn, err := s.pool.Acquire(ctx)
+	acquiring := s.wait(ctx, s.opts.Timeout)
+	conn, err := s.pool.Acquire(acquiring)
+	acquiring.end()
 	if err != nil {
-		return state.CommitResult{}, err
+		return state.CommitResult{}, acquiring.error(err)
 	}
 	defer conn.Release() // closes a connection whose transaction is open
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
@@ -200,6 +202,8 @@ func (s *Store) settle(ctx context.Context, token []byte) (number int64, err err
 func (s *Store) forgetTokens(ctx context.Context) {
 	if s.commits.Add(1)%1000 == 0 {
 		// When it fails, the next thousandth tries again.
-		_, _ = s.pool.Exec(ctx, s.schema.in("DELETE FROM @.commits WHERE at < now() - interval '1 day'"))
+		w := s.wait(ctx, s.opts.Timeout)
+		defer w.end()
+		_, _ = s.pool.Exec(w, s.schema.in("DELETE FROM @.commits WHERE at < now() - interval '1 day'"))
 	}
 }

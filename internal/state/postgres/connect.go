@@ -91,6 +91,9 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = time.Minute
 	}
+	if opts.ReadTimeout == 0 {
+		opts.ReadTimeout = 5 * time.Second
+	}
 	if opts.Session == 0 {
 		opts.Session = defaultSession
 	}
@@ -122,8 +125,10 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 			_ = s.first.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	if err := s.inspect(ctx, s.first); err != nil {
-		return nil, s.fail("open", err)
+	w := s.wait(ctx, s.opts.Timeout)
+	defer w.end()
+	if err := s.inspect(w, s.first); err != nil {
+		return nil, s.fail("open", w.error(err))
 	}
 	s.pooled = s.pooled || opts.Direct != ""
 	if most := s.opts.Connections; most > int(s.allowed) && !s.pooled {
@@ -148,9 +153,9 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, invalid("%s: %s", s.where, err)
 	}
-	if err := s.readBack(ctx); err != nil {
+	if err := s.readBack(w); err != nil {
 		s.pool.Close()
-		return nil, s.fail("open", err)
+		return nil, s.fail("open", w.error(err))
 	}
 	return s, nil
 }

@@ -32,6 +32,8 @@ type Options struct {
 	Schema string
 	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
 	Timeout time.Duration
+	// ReadTimeout is how long a read waits for the server's next row; 0 means 5 seconds.
+	ReadTimeout time.Duration
 	// One makes this host the only one: Open waits for the end of a session that another host does not renew, and is
 	// refused while another host serves. Many lets it serve beside others that were opened with Many. With neither, Store
 	// has no session and nobody sees it.
@@ -85,13 +87,15 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkVersion(ctx); err != nil {
-		s.leave(ctx)
-		return nil, err
+	w := s.wait(ctx, s.opts.ReadTimeout)
+	err = s.checkVersion(w)
+	if err == nil {
+		err = s.readDurability(w)
 	}
-	if err := s.readDurability(ctx); err != nil {
+	w.end()
+	if err != nil {
 		s.leave(ctx)
-		return nil, err
+		return nil, w.error(err)
 	}
 	if opts.One || opts.Many {
 		if err := s.enter(ctx); err != nil {
@@ -117,8 +121,10 @@ func (s *Store) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.check(ctx, s.pool); err != nil {
-		return s.fail("open", err)
+	w := s.wait(ctx, s.opts.ReadTimeout)
+	defer w.end()
+	if _, err := p.check(w, s.pool); err != nil {
+		return s.fail("open", w.error(err))
 	}
 	s.past = p
 	s.watched.Store(p)

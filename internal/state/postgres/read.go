@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
@@ -162,7 +163,7 @@ func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (st
 	w.prefix(prefix)
 	var n state.Counts
 	var keyBytes, logBytes int64
-	_, err := s.row(ctx, "count", fmt.Sprintf(`
+	_, err := s.rowWithin(ctx, s.opts.Timeout, "count", fmt.Sprintf(`
 		SELECT * FROM
 		  (SELECT count(*), coalesce(sum(%s), 0)::bigint FROM @.kv WHERE true%s) k,
 		  (SELECT count(*), coalesce(sum(last), 0)::bigint, coalesce(sum(%s), 0)::bigint FROM @.logs WHERE true%[2]s) l`,
@@ -223,8 +224,10 @@ func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, er
 			return checkSum("record", string(ref.Key), values[i], have)
 		})
 	}
-	if err := s.pool.SendBatch(ctx, &q.Batch).Close(); err != nil {
-		return nil, s.fail("records", err)
+	w := s.wait(ctx, s.opts.ReadTimeout)
+	defer w.end()
+	if err := s.pool.SendBatch(w, &q.Batch).Close(); err != nil {
+		return nil, s.fail("records", w.error(err))
 	}
 	return values, nil
 }
@@ -258,11 +261,56 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 	return kvs, nil
 }
 
+// wait is the context of a call that ends when the server has been silent for too long: a server that hangs answers
+// nothing, and closes no connection.
+type wait struct {
+	context.Context
+	store *Store
+	limit time.Duration
+	timer *time.Timer
+	stop  context.CancelCauseFunc
+}
+
+var errSilent = errors.New("the server is silent")
+
+// wait begins to wait for the server. The caller calls end.
+func (s *Store) wait(ctx context.Context, limit time.Duration) *wait {
+	w := &wait{store: s, limit: limit}
+	w.Context, w.stop = context.WithCancelCause(ctx)
+	w.timer = time.AfterFunc(limit, func() { w.stop(errSilent) })
+	return w
+}
+
+// heard is called when the server has sent something.
+func (w *wait) heard() { w.timer.Reset(w.limit) }
+
+func (w *wait) end() {
+	w.timer.Stop()
+	w.stop(nil)
+}
+
+// error is the call's error, or ErrUnavailable if the call ended because the server was silent.
+func (w *wait) error(err error) error {
+	if err == nil || !errors.Is(context.Cause(w), errSilent) {
+		return err
+	}
+	return &state.Error{Kind: state.ErrUnavailable, Cause: errSilent, Message: fmt.Sprintf("%s did not answer within %s",
+		w.store.where, w.limit), Hint: "see that the server runs and can be reached from here"}
+}
+
 // row reads the one row of a query; false when there is none.
 func (s *Store) row(ctx context.Context, what, query string, args []any, into ...any) (bool, error) {
+	return s.rowWithin(ctx, s.opts.ReadTimeout, what, query, args, into...)
+}
+
+// rowWithin is row for a query that may take long.
+func (s *Store) rowWithin(ctx context.Context, limit time.Duration, what, query string, args []any, into ...any) (bool,
+	error) {
 	if err := s.session.check(); err != nil {
 		return false, s.fail(what, err)
 	}
+	w := s.wait(ctx, limit)
+	defer w.end()
 	found := true
 	q := s.reading()
 	q.Queue(query, args...).QueryRow(func(row pgx.Row) error {
@@ -272,18 +320,29 @@ func (s *Store) row(ctx context.Context, what, query string, args []any, into ..
 		}
 		return err
 	})
-	err := s.pool.SendBatch(ctx, &q.Batch).Close()
-	return err == nil && found, s.fail(what, err)
+	err := s.pool.SendBatch(w, &q.Batch).Close()
+	return err == nil && found, s.fail(what, w.error(err))
 }
 
 // rows calls each for every row of a query. Its slices are the caller's own.
 func (s *Store) rows(ctx context.Context, what, query string, args []any, each func(pgx.Rows) error) error {
+	return s.rowsWithin(ctx, s.opts.ReadTimeout, what, query, args, each)
+}
+
+// rowsWithin is rows for a query that may take long until its first row.
+func (s *Store) rowsWithin(ctx context.Context, limit time.Duration, what, query string, args []any,
+	each func(pgx.Rows) error) error {
 	if err := s.session.check(); err != nil {
 		return s.fail(what, err)
 	}
+	w := s.wait(ctx, limit)
+	defer w.end()
 	q := s.reading()
-	q.Queue(query, args...).Query(eachRow(each))
-	return s.fail(what, s.pool.SendBatch(ctx, &q.Batch).Close())
+	q.Queue(query, args...).Query(eachRow(func(rows pgx.Rows) error {
+		w.heard()
+		return each(rows)
+	}))
+	return s.fail(what, w.error(s.pool.SendBatch(w, &q.Batch).Close()))
 }
 
 // reading begins what is sent for a read. A pooler may lead each transaction to another server, so there the read and a
@@ -329,7 +388,7 @@ func (s *Store) Logs(ctx context.Context, space state.Space) (logs []string, err
 
 // names reads a column of names.
 func (s *Store) names(ctx context.Context, what, query string, args []any, each func([]byte)) error {
-	return s.rows(ctx, what, query, args, func(rows pgx.Rows) error {
+	return s.rowsWithin(ctx, s.opts.Timeout, what, query, args, func(rows pgx.Rows) error {
 		var name []byte
 		err := rows.Scan(&name)
 		each(name)

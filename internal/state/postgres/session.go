@@ -54,9 +54,11 @@ func (s *Store) join(ctx context.Context) error {
 		ended: make(chan struct{})}
 	var first *other
 	for {
-		found, err := j.begin(ctx)
+		w := s.wait(ctx, s.opts.Timeout) // for commits of a session that has ended, too
+		found, err := j.begin(w)
+		w.end()
 		if err != nil {
-			return s.fail("open", err)
+			return s.fail("open", w.error(err))
 		}
 		if found == nil {
 			break
@@ -175,7 +177,9 @@ func (j *session) renewAlways(ctx context.Context) {
 	defer close(j.ended)
 	defer func() {
 		if j.conn != nil {
-			_ = j.conn.Close(context.WithoutCancel(ctx))
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = j.conn.Close(within)
 		}
 	}()
 	for wait := j.length / renewals; j.store.opts.Many || !j.over.Load(); {
@@ -335,7 +339,9 @@ func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duratio
 			}
 			return rows.Err()
 		})
-	return left, s.fail("end a session", s.pool.SendBatch(ctx, &q.Batch).Close())
+	w := s.wait(ctx, s.opts.Timeout)
+	defer w.end()
+	return left, s.fail("end a session", w.error(s.pool.SendBatch(w, &q.Batch).Close()))
 }
 
 // end stops the renewals and deletes the row, so that another host need not wait.

@@ -13,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/state/postgres"
 	"github.com/memhost/memhost/internal/test/pgserver"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -169,4 +171,61 @@ func TestATakeOverWaitsForACommitUnderWay(t *testing.T) {
 	s, err := postgres.Open(t.Context(), opts)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+}
+
+// TestEveryCallEndsWhileTheServerHangs: no context has a deadline, and no connection breaks.
+func TestEveryCallEndsWhileTheServerHangs(t *testing.T) {
+	server := pgserver.Start(t)
+	opts := postgres.Options{URL: server.URL, Many: true, Session: time.Minute, ReadTimeout: 200 * time.Millisecond,
+		Timeout: time.Second}
+	s := open(t, opts)
+	require.NoError(t, put(s, "value"))
+	server.Pause()
+	t.Cleanup(server.Continue)
+	ctx := context.Background()
+	calls := map[string]func() error{
+		"get":           func() error { _, err := s.Get(ctx, space, "k"); return err },
+		"list":          func() error { _, err := s.List(ctx, space, state.ListQuery{Values: true}); return err },
+		"read log":      func() error { _, err := s.ReadLog(ctx, space, state.LogQuery{Log: "l"}); return err },
+		"last sequence": func() error { _, err := s.LastSeq(ctx, space, "l"); return err },
+		"count":         func() error { _, err := s.Count(ctx, space, ""); return err },
+		"usage":         func() error { _, err := s.Usage(ctx, space); return err },
+		"record":        func() error { _, err := s.Record(ctx, "t", []byte("k")); return err },
+		"records":       func() error { _, err := s.Records(ctx, "t", nil, nil, 0); return err },
+		"read records": func() error {
+			_, err := s.ReadRecords(ctx, []fleet.Ref{{Table: "t", Key: []byte("k")}})
+			return err
+		},
+		"tables": func() error { _, err := s.Tables(ctx); return err },
+		"spaces": func() error { _, err := s.Spaces(ctx); return err },
+		"logs":   func() error { _, err := s.Logs(ctx, space); return err },
+		"hosts":  func() error { _, err := s.Hosts(ctx); return err },
+		"end":    func() error { _, err := s.End(ctx, fleet.Session{1}); return err },
+		"commit": func() error { return put(s, "other") },
+		"open":   func() error { _, err := postgres.Open(ctx, opts); return err },
+	}
+	var wg sync.WaitGroup
+	for name, call := range calls {
+		wg.Go(func() {
+			began := time.Now()
+			err := call()
+			if name == "commit" && errors.Is(err, state.ErrUncertain) {
+				err = state.ErrUnavailable // it may have left before the server was suspended
+			}
+			assert.ErrorIs(t, err, state.ErrUnavailable, name)
+			t.Logf("%s ended after %s: %v", name, time.Since(began).Round(time.Millisecond), err)
+		})
+	}
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("a call has not ended")
+	}
+	server.Continue()
+	wg.Wait()
+	v, err := s.Get(ctx, space, "k")
+	require.NoError(t, err, "the store is usable again")
+	require.NotEmpty(t, v.Data)
 }
