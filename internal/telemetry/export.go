@@ -18,6 +18,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/memhost/memhost/internal/base/address"
+	"github.com/memhost/memhost/internal/base/noswitch"
 )
 
 // sendTimeout bounds one request, longestPause the wait between two for the same spans.
@@ -56,7 +57,7 @@ func newClient(t *Tracer) *client {
 		otlptracehttp.WithTLSClientConfig(nil),
 		otlptracehttp.WithTimeout(sendTimeout),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}),
-		otlptracehttp.WithHTTPClient(&http.Client{Transport: observer{transport},
+		otlptracehttp.WithHTTPClient(&http.Client{Transport: observer{noswitch.Transport{Base: transport}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}))
 	for _, a := range [][2]string{{"service.name", "memhost"}, {"service.version", o.Version},
 		{"service.instance.id", o.Instance}, {"host.name", o.Host}} {

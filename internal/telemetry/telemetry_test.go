@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -183,6 +184,50 @@ func TestAProcessEndsThoughTheCollectorHangs(t *testing.T) {
 		assert.Equal(t, int64(1), lost)
 		_, s = tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
 		s.End("") // it neither blocks nor panics
+	}
+}
+
+// TestAProcessEndsThoughTheCollectorHoldsItsConnection: in every state of an answer.
+func TestAProcessEndsThoughTheCollectorHoldsItsConnection(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+	for name, answer := range map[string]string{
+		"another protocol": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+		"no answer":        "",
+		"half a header":    head,
+		"half a body":      head + "Content-Length: 10\r\n\r\n1",
+		"half a chunk":     head + "Transfer-Encoding: chunked\r\n\r\na\r\n1",
+		"no trailer":       head + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n",
+		"early hints":      "HTTP/1.1 103 Early Hints\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan struct{})
+			c := collector.New(t)
+			t.Cleanup(func() { close(ended) })
+			asked := make(chan struct{}, 10)
+			c.Answer(func(w http.ResponseWriter) bool {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if !assert.NoError(t, err) {
+					return true
+				}
+				defer func() { _ = conn.Close() }()
+				_, _ = io.WriteString(conn, answer)
+				asked <- struct{}{}
+				<-ended
+				return true
+			})
+			tr := tracer(c, nil)
+			_, s := tr.Begin(context.Background(), host.SpanStart{Name: "s", Kind: host.SpanOperation})
+			s.End("")
+			<-asked
+			closed := make(chan struct{})
+			go func() { defer close(closed); tr.Close(100 * time.Millisecond) }()
+			select {
+			case <-closed:
+			case <-time.After(9 * time.Second):
+				t.Error("the tracer is not closed")
+			}
+		})
 	}
 }
 
