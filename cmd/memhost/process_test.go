@@ -81,7 +81,7 @@ func short(s string) string {
 
 // everything is a retrieval of all that the scope r/u holds.
 func (m memhost) everything() (result abi.RetrieveResult) {
-	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--json")
+	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--max-tokens", "1000000", "--json")
 	require.Zero(m.t, code)
 	require.NoError(m.t, json.Unmarshal([]byte(out), &result))
 	return result

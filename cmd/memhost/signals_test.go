@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,7 @@ func (m memhost) remembered() (ids []string) {
 	for _, e := range m.everything().Evidence {
 		ids = append(ids, e.SourceEventIDs...)
 	}
+	slices.Reverse(ids) // a question that shares no word with them gets the newest first
 	return ids
 }
 
