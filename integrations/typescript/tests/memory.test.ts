@@ -86,14 +86,25 @@ test("the end does not wait for a slot that hangs", async () => {
   assert.ok(Date.now() - began < 30_000);
 });
 
+test("another server's answer is no receipt, and the turn stays in the queue", async () => {
+  for (const answer of [{ ok: true }, {}, { status: "ok" }, { status: "committed" }, { event_id: "another", status: "committed" }]) {
+    const { memory, lines } = await answering((request, response) => {
+      request.resume().on("end", () => response.end(JSON.stringify(answer)));
+    });
+    await memory.record("t1", ann, "s", [{ role: "user", content: "hello" }]);
+    assert.equal(await memory.close(500), 1, JSON.stringify(answer));
+    assert.ok(lines.some((line) => line.includes("not as a memhost slot does")), lines.join());
+  }
+});
+
 test("a scope that is refused, and a damaged file, hold back no other scope; what waits is said", async () => {
   const took: string[] = [];
   const { memory, queue, lines } = await answering((request, response) => {
     let text = "";
     request.on("data", (part) => (text += String(part))).on("end", () => {
-      const { user_id: user } = JSON.parse(text) as { user_id: string };
+      const { user_id: user, event_id } = JSON.parse(text) as { user_id: string; event_id: string };
       if (user === "ann") response.writeHead(403).end(JSON.stringify({ code: "denied", message: "user_id: this door serves the configured scope only" }));
-      else response.end(JSON.stringify({ status: took.push(user) && "committed" }));
+      else response.end(JSON.stringify({ event_id, status: took.push(user) && "committed" }));
     });
   });
   await memory.record("t1", ann, "s", [{ role: "user", content: "hello" }]);
