@@ -75,7 +75,7 @@ func (a *commands) listen(ctx context.Context, address string) (net.Listener, er
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "server.listen: cannot listen on "+address+": "+reason,
-			err).WithHint("choose another address: --listen 127.0.0.1:0 takes a free port")
+			err).WithHint("choose another address: --listen 127.0.0.1:0 takes a free port, and [::1]:0 where there is IPv6 only")
 	}
 	e := abi.WrapError(abi.CodeUnavailable, address+" is taken",
 		err).WithReason("address_taken").WithHint("--listen 127.0.0.1:0 takes a free port")
