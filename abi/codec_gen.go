@@ -2718,7 +2718,17 @@ func (x *NativeDecl) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	writeStringField("name", &x.Name, e)
 	writeSomeString("params", &x.Params, e)
+	writeSomeRaw("schema", x.Schema, e)
 	writeSomeString("about", &x.About, e)
+	writeSomeString("command", &x.Command, e)
+	if x.Show != nil {
+		e.FieldStart("show")
+		writeStructPtr(x.Show, e, (*ShowDecl).Encode)
+	}
+	if x.Failed != nil {
+		e.FieldStart("failed")
+		writeStructPtr(x.Failed, e, (*FailedDecl).Encode)
+	}
 	writeSomeString("pointer", &x.Pointer, e)
 	writeSomeRaw("equals", x.Equals, e)
 	e.ObjEnd()
@@ -2734,14 +2744,113 @@ func (x *NativeDecl) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readString(&x.Name, d, m)
 		case "params":
 			o.err = readString(&x.Params, d, m)
+		case "schema":
+			o.err = readRaw(&x.Schema, d, m)
 		case "about":
 			o.err = readString(&x.About, d, m)
+		case "command":
+			o.err = readString(&x.Command, d, m)
+		case "show":
+			o.err = readPtr(&x.Show, d, m, (*ShowDecl).Decode)
+		case "failed":
+			o.err = readPtr(&x.Failed, d, m, (*FailedDecl).Decode)
 		case "pointer":
 			o.err = readString(&x.Pointer, d, m)
 		case "equals":
 			o.err = readRaw(&x.Equals, d, m)
 		default:
-			o.unknown(d, m, "name params about pointer equals")
+			o.unknown(d, m, "name params schema about command show failed pointer equals")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ShowDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("as", &x.As, e)
+	writeSomeString("at", &x.At, e)
+	if len(x.Columns) > 0 {
+		e.FieldStart("columns")
+		writeStructs(x.Columns, e, (*ColumnDecl).Encode)
+	}
+	writeSomeSlice("below", x.Below, e, writeString)
+	writeSomeString("next", &x.Next, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ShowDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ShowDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "as":
+			o.err = readString(&x.As, d, m)
+		case "at":
+			o.err = readString(&x.At, d, m)
+		case "columns":
+			o.err = readSlice(&x.Columns, d, m, (*ColumnDecl).Decode)
+		case "below":
+			o.err = readSlice(&x.Below, d, m, readString)
+		case "next":
+			o.err = readString(&x.Next, d, m)
+		default:
+			o.unknown(d, m, "as at columns below next")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *ColumnDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("title", &x.Title, e)
+	writeStringField("at", &x.At, e)
+	writeSome("cut", x.Cut, e, writeInt)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *ColumnDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = ColumnDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "title":
+			o.err = readString(&x.Title, d, m)
+		case "at":
+			o.err = readString(&x.At, d, m)
+		case "cut":
+			o.err = readInt(&x.Cut, d, m)
+		default:
+			o.unknown(d, m, "title at cut")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *FailedDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("pointer", &x.Pointer, e)
+	e.FieldStart("equals")
+	writeRaw(x.Equals, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *FailedDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = FailedDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		default:
+			o.unknown(d, m, "pointer equals")
 		}
 	}
 	return o.err

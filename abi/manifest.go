@@ -181,20 +181,72 @@ type RequireDecl struct {
 	Because string `json:"because"`
 }
 
-// NativeDecl is a native query or mutation.
+// NativeDecl declares a native query or mutation: what every door shows of it is made from this declaration.
 //
-//	{"name": "memory_history", "params": "limit?, subject?, branch?", "about": "The commits, newest first."}
+//	{"name": "log", "about": "The commits of a branch, newest first.", "command": "ledger log [-n LIMIT]",
+//	 "schema": {"type": "object", "additionalProperties": false,
+//	            "properties": {"limit": {"type": "integer", "minimum": 1, "maximum": 1000}}},
+//	 "show": {"as": "table", "columns": [{"title": "id", "at": "/id", "cut": 8}, {"title": "message", "at": "/message"}]}}
 type NativeDecl struct {
 	Name string `json:"name"`
-	// Params are the names of its parameters, with commas between them; ? follows one that may be left out. Empty means
-	// that it has none.
+	// Params is the older form of Schema: the names of the parameters, with commas between them; ? follows one that may
+	// be left out. A declaration has one of the two, or neither, if there are no parameters.
 	Params string `json:"params,omitempty"`
+	// Schema is the JSON Schema (2020-12) of the parameters, an object. The host checks parameters against it, before the
+	// module is asked. At most MaxNativeSchema bytes.
+	Schema Raw `json:"schema,omitempty"`
 	// About is a sentence for whoever chooses among them, a model perhaps.
 	About string `json:"about,omitempty"`
+	// Command is how the command line names it, beside `memhost query NAME` and `memhost mutate NAME`. See ReadCommand.
+	Command string `json:"command,omitempty"`
+	// Show says how people are shown the answer. Without it they see JSON.
+	Show *ShowDecl `json:"show,omitempty"`
+	// Failed tells an answer that reports a failure: a command then exits with 1.
+	Failed *FailedDecl `json:"failed,omitempty"`
 	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider
 	// has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
+}
+
+// The ways to show an answer in a ShowDecl.
+const (
+	ShowTable = "table"
+	ShowList  = "list"
+	ShowText  = "text"
+	ShowFiles = "files"
+)
+
+// ShowDecl says how people are shown an answer: the result of a query, or trace.details of a mutation's receipt.
+type ShowDecl struct {
+	// As is table (an object, or a list of them), list (an object, a line for each of its values), text (a string) or
+	// files (an object: path to text). An answer of another form is shown as JSON.
+	As string `json:"as"`
+	// At is a JSON Pointer to what is shown. Absent: the whole answer.
+	At string `json:"at,omitempty"`
+	// Columns are those of a table.
+	Columns []ColumnDecl `json:"columns,omitempty"`
+	// Below are JSON Pointers into a row: texts, or lists of them, that follow the row in lines of their own.
+	Below []string `json:"below,omitempty"`
+	// Next is a JSON Pointer into the answer: if a string is there, there is another page, and a call with that string
+	// as the parameter after answers it.
+	Next string `json:"next,omitempty"`
+}
+
+// ColumnDecl is a column of a table.
+type ColumnDecl struct {
+	Title string `json:"title"`
+	// At is a JSON Pointer into the row. A value that is not there leaves the cell empty; true is shown as *, and false
+	// as nothing.
+	At string `json:"at"`
+	// Cut is the number of characters that are shown, as of a hash. 0: all.
+	Cut int64 `json:"cut,omitempty"`
+}
+
+// FailedDecl tells an answer that reports a failure: at Pointer in the answer stands Equals.
+type FailedDecl struct {
+	Pointer string `json:"pointer"`
+	Equals  Raw    `json:"equals"`
 }
 
 // The kinds of model in a ModelCallDecl.

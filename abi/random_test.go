@@ -33,7 +33,7 @@ func types() []codable {
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt),
 		new(ModelCallDecl), new(ModuleManifest),
 		new(MutationReceipt),
-		new(NativeDecl), new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult),
+		new(NativeDecl), new(ShowDecl), new(ColumnDecl), new(FailedDecl), new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult),
 		new(NotApplicable),
 		new(OriginDecl), new(RequireDecl),
 		new(Provenance), new(ProvenanceItem), new(ProvenanceRequest), new(ProviderDecl), new(QueryParam), new(RawCall),

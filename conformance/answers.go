@@ -1,10 +1,13 @@
 package conformance
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
 // answersClause counts every answer that the host refuses as contract_breach. The clause in which it happened is then
@@ -58,6 +61,8 @@ func checkAnswers(b *bench) {
 			return kept(c.try())
 		})
 	}
+	b.part("declared", "each declared query that requires no parameter is answered, in the form that its show declares",
+		func() outcome { return b.declaredAnswers(s) })
 	b.part("elsewhere", "no other clause met an answer that breaks the contract", func() outcome {
 		if n := len(b.kit.breaches); n > 0 {
 			return failed("%d parts; the first is %s", n, b.kit.breaches[0])
@@ -98,4 +103,82 @@ func (b *bench) recordTwo(s abi.MemoryScope) error {
 		}
 	}
 	return nil
+}
+
+// declaredAnswers asks every declared query that requires no parameter, and compares the answer with its declaration.
+func (b *bench) declaredAnswers(s abi.MemoryScope) outcome {
+	c, err := b.slot.Capabilities(b.ctx)
+	if err != nil {
+		return aside("capabilities: %v", err)
+	}
+	asked := 0
+	for i := range c.NativeQueries {
+		d := &c.NativeQueries[i]
+		if _, required := d.ParamNames(); len(required) > 0 {
+			continue
+		}
+		r, err := b.slot.NativeQuery(b.ctx, &abi.NativeQuery{Scope: s, Name: d.Name})
+		switch code := abi.CodeOf(err); {
+		case code == abi.CodeUnsupported || code == abi.CodeInvalidArgument:
+			return failed("%s is declared, and refused without parameters, of which it requires none: %v", d.Name, err)
+		case err != nil: // of the backend, or there is nothing yet
+			continue
+		}
+		asked++
+		if wrong := unlike(d.Show, r.Result); wrong != "" {
+			return failed("%s: %s", d.Name, wrong)
+		}
+	}
+	if asked == 0 {
+		return aside("no declared query can be asked without parameters")
+	}
+	return passed("%d queries", asked)
+}
+
+// unlike says how an answer differs from the form in which its declaration says that it can be shown, "" if it does not.
+func unlike(show *abi.ShowDecl, answer abi.Raw) string {
+	if show == nil {
+		return ""
+	}
+	var whole any
+	if err := json.Unmarshal(answer, &whole); err != nil && len(answer) > 0 {
+		return "the answer is not JSON: " + err.Error()
+	}
+	found, _ := jsonpointer.Find(whole, show.At)
+	object, isObject := found.(map[string]any)
+	list, isList := found.([]any)
+	_, isText := found.(string)
+	wrong := fmt.Sprintf("the answer has no %s at %q", show.As, show.At)
+	switch show.As {
+	case abi.ShowTable:
+		if isObject {
+			list, isList = []any{object}, true
+		}
+		for _, row := range list {
+			if _, is := row.(map[string]any); !is {
+				return wrong + ": a row is no object"
+			}
+		}
+		if isList {
+			return ""
+		}
+	case abi.ShowText:
+		if _, other := whole.(map[string]any); isText || show.At == "" && other {
+			return "" // an answer that has two forms, of which one is a document
+		}
+	case abi.ShowFiles:
+		for path, text := range object {
+			if _, is := text.(string); !is {
+				return wrong + ": " + path + " is no text"
+			}
+		}
+		if isObject {
+			return ""
+		}
+	default:
+		if isObject {
+			return ""
+		}
+	}
+	return wrong
 }

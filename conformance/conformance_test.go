@@ -168,16 +168,31 @@ func TestAManifestThatLiesIsFoundOut(t *testing.T) {
 		{"the native limit is another one", 5, func(m *abi.ModuleManifest) {
 			m.Limits = []abi.NativeLimit{{Route: "search", Field: "limit", Native: 1, Because: "so says the page"}}
 		}, "limit 2 was sent, and the manifest declares 1"},
+		{"a query is declared, and there is none", 14, func(m *abi.ModuleManifest) {
+			m.NativeQueries = []abi.NativeDecl{{Name: "status"}, {Name: "no_such"}}
+		}, "no_such is declared, and refused without parameters"},
+		{"an answer is declared to be a text, and is none", 14, func(m *abi.ModuleManifest) {
+			m.NativeQueries = []abi.NativeDecl{{Name: "status", Show: &abi.ShowDecl{As: abi.ShowText, At: "/text"}}}
+		}, `status: the answer has no text at "/text"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			target := wrong(t, "wrong", "", &tiny.Backend{})
 			target.Provider.Module = declare(t, target.Provider.Module, tt.lie)
-			report := run(t, target, 2, 4, 5, 7)
+			report := run(t, target, 2, 4, 5, 7, 14)
 			assert.Equal(t, []int{tt.clause}, verdicts(report, conformance.Fail), "%s", bad(report))
 			assert.Contains(t, bad(report), tt.says)
 		})
 	}
+}
+
+func TestWhatIsDeclaredAndAnsweredPasses(t *testing.T) {
+	target := wrong(t, "wrong", "", &tiny.Backend{})
+	target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) {
+		m.NativeQueries = []abi.NativeDecl{{Name: "status"}, {Name: "with_parameters", Params: "a"}}
+	})
+	report := run(t, target, 14)
+	assert.True(t, report.Green(), "%s", bad(report))
 }
 
 // reclass gives routes of the wrong guest another class.

@@ -186,3 +186,18 @@ func TestAFailureNamesTheMistakesThatItResembles(t *testing.T) {
 	assert.Contains(t, strings.Join(resembles(16, "batch", "event 11 of a batch of 12 is committed"), "; "), "record_events: ")
 	assert.Empty(t, resembles(16, "no such part", "x"))
 }
+
+func TestAnAnswerIsComparedWithItsDeclaration(t *testing.T) {
+	for _, c := range []struct {
+		as, at, answer, wrong string
+	}{
+		{abi.ShowTable, "/rows", `{"rows":[{"a":1}]}`, ""}, {abi.ShowTable, "", `{"a":1}`, ""}, {abi.ShowTable, "", `[]`, ""},
+		{abi.ShowTable, "", `[1]`, "a row is no object"}, {abi.ShowTable, "/rows", `{}`, `no table at "/rows"`},
+		{abi.ShowText, "", `"x"`, ""}, {abi.ShowText, "", `{"other":"form"}`, ""}, {abi.ShowText, "/t", `{"t":1}`, "no text"},
+		{abi.ShowText, "", `7`, "no text"}, {abi.ShowFiles, "", `{"a":"b"}`, ""}, {abi.ShowFiles, "", `{"a":1}`, "a is no text"},
+		{abi.ShowFiles, "", `[]`, "no files"}, {abi.ShowList, "", `{"a":1}`, ""}, {abi.ShowList, "", `[]`, "no list"},
+		{abi.ShowList, "", ``, "no list"}} {
+		wrong := unlike(&abi.ShowDecl{As: c.as, At: c.at}, abi.Raw(c.answer))
+		assert.True(t, wrong == "" && c.wrong == "" || c.wrong != "" && strings.Contains(wrong, c.wrong), "%v: %s", c, wrong)
+	}
+}

@@ -14,9 +14,12 @@ import (
 func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	return operate(ctx, s, abi.OpNativeMutation, r,
 		func(ctx context.Context, o *operation, receipt *abi.MutationReceipt) error {
+			if err := o.provider.mutations.check(r.Name, r.Params); err != nil {
+				return err
+			}
 			admitted, err := o.change(ctx, r.Scope, r, receipt)
 			if err != nil {
-				return explainNative(err, o.provider.mutations, r.Name)
+				return o.provider.mutations.explain(err, r.Name)
 			}
 			if !admitted {
 				receipt.Status = string(abi.StatusSkippedReadOnly)

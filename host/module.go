@@ -203,24 +203,6 @@ func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, erro
 	return because, nil
 }
 
-// offered are the declarations that hold with an effective block, the first of each name.
-func offered(decls []abi.NativeDecl, block abi.Raw) ([]abi.NativeDecl, error) {
-	var list []abi.NativeDecl
-	for _, d := range decls {
-		met := d.Pointer == ""
-		if !met {
-			var err error
-			if met, err = meets(block, d.Pointer, d.Equals); err != nil {
-				return nil, err
-			}
-		}
-		if met && declared(list, d.Name) == nil {
-			list = append(list, abi.NativeDecl{Name: d.Name, Params: d.Params, About: d.About})
-		}
-	}
-	return list, nil
-}
-
 // ModelCalls are the model calls that the manifest declares for a configuration. declared is false for a manifest that
 // says nothing of them.
 //
@@ -258,15 +240,6 @@ func ModelCallsText(c *abi.ModelCallDecl, operations int64) string {
 		return "not known: " + c.About
 	}
 	return fmt.Sprintf("%d at least: %s", operations*c.Least, c.About)
-}
-
-// declared is the declaration of a name; nil if there is none.
-func declared(decls []abi.NativeDecl, name string) *abi.NativeDecl {
-	at := slices.IndexFunc(decls, func(d abi.NativeDecl) bool { return d.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &decls[at]
 }
 
 func joinHints(a, b string) string {

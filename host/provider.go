@@ -51,7 +51,7 @@ type Provider struct {
 	// lacks are the capabilities that are missing from this configuration, with what they require.
 	lacks map[string]string
 	// queries and mutations are the native ones that it declares, and has with this configuration.
-	queries, mutations []abi.NativeDecl
+	queries, mutations natives
 	setUp              sync.Map // scopeKey -> generation that this provider has set up
 	// consistency is the consistency model that its health named when it was loaded.
 	consistency string
@@ -91,10 +91,10 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	if p.lacks, err = lacking(module.Manifest.Requires, block); err != nil {
 		return nil, err
 	}
-	if p.queries, err = offered(module.Manifest.NativeQueries, block); err != nil {
+	if p.queries, err = nativesOf(module.Manifest.NativeQueries, block); err != nil {
 		return nil, err
 	}
-	if p.mutations, err = offered(module.Manifest.NativeMutations, block); err != nil {
+	if p.mutations, err = nativesOf(module.Manifest.NativeMutations, block); err != nil {
 		return nil, err
 	}
 	p.items.ByBudget = p.config.Profile == abi.ProfileBest
@@ -251,10 +251,10 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	c.NativeMemoryTypes, c.NativeIngestModes, c.NativeQueryModes = health.NativeMemoryTypes, health.NativeIngestModes,
 		health.NativeQueryModes
 	if p.has(abi.OpNativeQuery) {
-		c.NativeQueries = p.queries
+		c.NativeQueries = p.queries.decls
 	}
 	if p.has(abi.OpNativeMutation) {
-		c.NativeMutations = p.mutations
+		c.NativeMutations = p.mutations.decls
 	}
 	return c
 }

@@ -1,10 +1,8 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -117,8 +115,11 @@ func (s *Slot) Provenance(ctx context.Context, r *abi.ProvenanceRequest) (*abi.P
 func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	return operate(ctx, s, abi.OpNativeQuery, r, func(ctx context.Context, o *operation,
 		result *abi.NativeQueryResult) error {
+		if err := o.provider.queries.check(r.Name, r.Params); err != nil {
+			return err
+		}
 		if err := o.read(ctx, r.Scope, r, result); err != nil {
-			return explainNative(err, o.provider.queries, r.Name)
+			return o.provider.queries.explain(err, r.Name)
 		}
 		if log := o.provider.logger; log.IsInfo() {
 			log.Info("native query", "name", r.Name, "run_id", r.Scope.RunID, "persona_id", r.Scope.PersonaID)
@@ -126,29 +127,6 @@ func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 		result.Name, result.Trace = r.Name, o.trace(result.Trace)
 		return nil
 	})
-}
-
-// explainNative adds to the error of a native query or mutation what the module declares: the parameters of the one
-// that was asked for, or which names there are.
-func explainNative(err error, declarations []abi.NativeDecl, name string) error {
-	e := *abi.AsError(err)
-	wrong := e.Code == abi.CodeInvalidArgument || e.Code == abi.CodeUnsupported
-	d := declared(declarations, name)
-	switch {
-	case !wrong || len(declarations) == 0:
-		return err
-	case d != nil && strings.HasPrefix(e.Message, "params"):
-		e.Hint = joinHints(e.Hint, name+" takes "+cmp.Or(d.Params, "no parameters"))
-	case d == nil && strings.HasPrefix(e.Message, "name:") && e.Hint == "":
-		var names []string
-		for i := range declarations {
-			names = append(names, declarations[i].Name)
-		}
-		e.Hint = "there are " + strings.Join(names, ", ")
-	default:
-		return err
-	}
-	return &e
 }
 
 // read enters an operation that only reads a scope.

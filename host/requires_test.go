@@ -60,10 +60,39 @@ func TestNativeDeclarationsFollowTheConfiguration(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []abi.NativeDecl{{Name: "nodes", Params: "limit?"}, {Name: "always"}}, list)
 
-	wrong := explainNative(abi.NewError(abi.CodeInvalidArgument, "params.limit: want a number"), list, "nodes")
+	n := natives{decls: list}
+	wrong := n.explain(abi.NewError(abi.CodeInvalidArgument, "params.limit: want a number"), "nodes")
 	assert.Equal(t, "nodes takes limit?", abi.AsError(wrong).Hint)
-	wrong = explainNative(abi.NewError(abi.CodeUnsupported, "name: no query of that name"), list, "counts")
+	wrong = n.explain(abi.NewError(abi.CodeUnsupported, "name: no query of that name"), "counts")
 	assert.Equal(t, "there are nodes, always", abi.AsError(wrong).Hint)
 	other := abi.NewError(abi.CodeInvalidArgument, "scope.run_id: missing")
-	assert.Empty(t, abi.AsError(explainNative(other, list, "nodes")).Hint)
+	assert.Empty(t, abi.AsError(n.explain(other, "nodes")).Hint)
+}
+
+func TestNativeParametersAreHeldToTheDeclaredSchema(t *testing.T) {
+	n, err := nativesOf([]abi.NativeDecl{
+		{Name: "log", Schema: abi.Raw(`{"type":"object","additionalProperties":false,"required":["branch"],
+			"properties":{"branch":{"type":"string"},"limit":{"type":"integer","minimum":1,"default":10}}}`)},
+		{Name: "older", Params: "limit"},
+	}, abi.Raw(`{}`))
+	require.NoError(t, err)
+	for name, right := range map[string]map[string]abi.Raw{
+		"log": {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`3`)}, "older": {"limit": abi.Raw(`"x"`)},
+		"undeclared": {"a": abi.Raw(`1`)}} {
+		require.NoError(t, n.check(name, right), name)
+	}
+	require.NoError(t, n.check("log", map[string]abi.Raw{"branch": abi.Raw(`"main"`), "limit": abi.Raw(`null`)}))
+	for want, wrong := range map[string]map[string]abi.Raw{
+		`params.limit: want an integer`:     {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`"3"`)},
+		`params.limit: want`:                {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`0`)},
+		`params.branch: `:                   {},
+		"params.brunch: ":                   {"branch": abi.Raw(`"main"`), "brunch": abi.Raw(`"main"`)},
+		"params.branch: want a string, got": {"branch": abi.Raw(`7`)}} {
+		err := n.check("log", wrong)
+		require.Error(t, err, want)
+		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
+		assert.Contains(t, err.Error(), want)
+		assert.Contains(t, abi.AsError(err).Hint, "log takes branch, limit?")
+		assert.Equal(t, ReasonParams, abi.AsError(err).Reason)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/declared"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -28,8 +29,8 @@ func TestPagesListNativeQueriesAndMutations(t *testing.T) {
 		for kind, list := range map[string][]abi.NativeDecl{"query": m.NativeQueries, "mutation": m.NativeMutations} {
 			for _, n := range list {
 				params := "none"
-				if n.Params != "" {
-					params = "`" + n.Params + "`"
+				if list := declared.ParamList(&n); list != "" {
+					params = "`" + list + "`"
 				}
 				line := "| " + kind + " | `" + n.Name + "` | " + params + " | " + n.About
 				assert.True(t, strings.Contains(string(page), line), "%s lacks %s", file, line)

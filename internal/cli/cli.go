@@ -88,6 +88,7 @@ func Run(ctx context.Context, s System, features ...Feature) (code int) {
 		}
 	}()
 	root := a.Root(features...)
+	a.addLate(ctx, root)
 	root.SetArgs(s.Args)
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
@@ -157,6 +158,8 @@ type App struct {
 	OwnLogLevel bool
 	// Door is the door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
 	Door string
+	// late add commands once the flags of every command are read.
+	late []Late
 	// Spans are those of a process that has begun to send them before it has a slot; nil for none.
 	Spans *Spans
 }

@@ -212,6 +212,15 @@ func (a *App) checkBlock(c *config.Config, block abi.Raw) error {
 	return err
 }
 
+// Natives are the native queries and mutations that the configured module declares.
+func (a *App) Natives(c *config.Config) (queries, mutations []abi.NativeDecl, err error) {
+	m, err := a.find(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Info.Natives(c.Block())
+}
+
 // StepOf is the step of the start that an error of ResolveChecked belongs to.
 func StepOf(m *Module) string {
 	if m == nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -109,6 +111,36 @@ func (a *App) Root(features ...Feature) *cobra.Command {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	return root
+}
+
+// Late adds commands to the tree that depend on the command line, such as those that a module declares. words are the
+// command line without flags: the names of commands, then arguments. A name that is taken is not to be added again.
+type Late func(ctx context.Context, root *cobra.Command, words []string)
+
+// AddLate has a function called when the tree of commands is complete, before one of them is chosen.
+func (a *App) AddLate(add Late) { a.late = append(a.late, add) }
+
+// addLate reads the flags of every command, and lets features add what depends on them.
+func (a *App) addLate(ctx context.Context, root *cobra.Command) {
+	args := slices.Clone(a.Args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		args = args[1:max(1, len(args)-1)] // the last word is not complete
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.ParseErrorsAllowlist.UnknownFlags = true
+	f.SetOutput(io.Discard)
+	f.AddFlagSet(root.PersistentFlags())
+	f.BoolP("help", "h", false, "")
+	if err := f.Parse(args); err != nil {
+		return // the command itself reports it
+	}
+	words := f.Args()
+	if len(words) > 0 && words[0] == "help" {
+		words = words[1:]
+	}
+	for _, add := range a.late {
+		add(ctx, root, words)
+	}
 }
 
 func isPersona(arg string) bool { return arg == "--persona" || strings.HasPrefix(arg, "--persona=") }

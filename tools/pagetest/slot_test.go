@@ -436,6 +436,37 @@ func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
 	b.clean(t)
 }
 
+// TestTheProvidersQueriesAreForms: the view has no line that is about a module; its form comes from the declaration.
+func TestTheProvidersQueriesAreForms(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	manifest := filepath.Join(dir, "manifest.json")
+	require.NoError(t, os.WriteFile(manifest, []byte(`{"manifest": 1, "name": "echo", "version": "0.1.0", "abi": "mh1", "description": "d",
+		"providers": [{"name": "echo", "kind": "control"}], "config_schema": {"type": "object", "additionalProperties": false},
+		"native_queries": [{"name": "greet", "about": "Says <b>it</b>.", "schema": {"type": "object", "required": ["text"],
+		  "properties": {"text": {"type": "string"}, "times": {"type": "integer", "minimum": 1}, "tone": {"enum": ["warm", "cold"]}}},
+		  "show": {"as": "table", "columns": [{"title": "said", "at": "/body/params/text"}, {"title": "times", "at": "/body/params/times"},
+		    {"title": "tone", "at": "/body/params/tone"}]}}]}`), 0o600))
+	echo, err := filepath.Abs("../../internal/test/testguest/echo/echo.wasm")
+	require.NoError(t, err)
+	module := filepath.Join(dir, "declares.wasm")
+	run(t, dir, "pack", echo, "--manifest", manifest, "-o", module)
+	s := serve(t, data, address(t), "--plugin", module)
+	r, err := http.Post(s.url+"/v1/scopes", "application/json", strings.NewReader(`{"run_id": "r", "persona_id": "u"}`))
+	require.NoError(t, err)
+	_ = r.Body.Close()
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	b := open(t, 1300, 900, false)
+	var text string
+	b.run(t, append(b.at(s, "provider"), says("Says <b>it</b>."), chromedp.Evaluate(`{
+		const [text, times] = document.querySelectorAll("label.key input");
+		text.value = "<i>hello</i>"; times.value = "3";
+		document.querySelector("label.key select").selectedIndex = 2; }`, nil), press("Ask"), says("<i>hello</i>"),
+		chromedp.Text("main table", &text))...)
+	assert.Regexp(t, `(?s)said\s+times\s+tone\s+<i>hello</i>\s+3\s+cold`, text)
+	b.clean(t)
+}
+
 // serious is what axe finds that keeps people out, as JSON.
 const serious = `axe.run().then(r => JSON.stringify(r.violations
 	.filter(v => v.impact === "serious" || v.impact === "critical")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/egress"
@@ -153,6 +154,12 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 	for i, e := range manifest.Empty {
 		if _, err := regexp.Compile(e.Body); err != nil {
 			return nil, nil, BadModule(manifest.Name, "has a manifest that is wrong: empty[%d].body: %v", i, err)
+		}
+	}
+	for _, d := range slices.Concat(manifest.NativeQueries, manifest.NativeMutations) {
+		if _, err := schema.Compile(d.Schema); err != nil {
+			return nil, nil, BadModule(manifest.Name, "has a manifest that is wrong: the schema of %s: %v", d.Name,
+				strings.TrimPrefix(abi.AsError(err).Message, "config_schema: "))
 		}
 	}
 	return manifest, compiled, nil

@@ -22,8 +22,8 @@ import (
 )
 
 const exportHelp = `Writes a scope's memory as files that a person can read, by the provider's native query "files". FOLDER must be empty or not there.
-With --git FOLDER becomes a repository. Its commits and branches are the ledger's (ledger_memory; events and commits then stand in folders by the first two digits
-of their ids, so that a commit need not write the names of all), or the versions of what Dream edits (layered_memory); of a memory without versions it has one commit.`
+With --git FOLDER becomes a repository. Its commits are the versions that the files have, of all branches if there are any (events and commits then stand in folders by
+the first two digits of their ids, so that a commit need not write the names of all); of a memory without versions it has one commit.`
 
 func (a *commands) exportCommand() *cobra.Command {
 	var f cli.ScopeFlags
@@ -34,9 +34,6 @@ func (a *commands) exportCommand() *cobra.Command {
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
 				files, err := filesOf(ctx, d, f.Scope())
 				if err != nil {
-					return err
-				}
-				if err := a.addMemoryFile(ctx, d, f.Scope(), files); err != nil {
 					return err
 				}
 				if withGit {
@@ -54,8 +51,8 @@ func (a *commands) exportCommand() *cobra.Command {
 	return cmd
 }
 
-const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or, for rolling_summary and layered_memory, a workspace
-of Nanobot (its sessions as sessions/*.jsonl in it). The scope should be empty. Files that the provider does not take are named, .git among them.`
+const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or files of another program that the provider takes.
+The scope should be empty. Files that the provider does not take are named, .git among them.`
 
 func (a *commands) importCommand() *cobra.Command {
 	var f cli.ScopeFlags
@@ -95,8 +92,8 @@ func filesOf(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (map[strin
 	for {
 		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
 		if abi.CodeOf(err) == abi.CodeUnsupported {
-			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; rolling_summary, " +
-				"layered_memory and ledger_memory do")
+			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; `memhost inspect` says " +
+				"whether a module has the native query files")
 		}
 		if err != nil {
 			return nil, err
@@ -234,9 +231,6 @@ type importer struct {
 }
 
 func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.MemoryScope, files map[string]string) error {
-	if isLedger(files) {
-		delete(files, ledgerMemoryFile)
-	}
 	i := &importer{batch: map[string]string{}, send: func(params map[string]abi.Raw) (*abi.MutationReceipt, error) {
 		return d.NativeMutation(ctx, &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "import",
 			Params: params})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/declared"
 )
 
 // The provider's own queries and mutations as tools. Their names begin with the provider's, so that none is taken for
@@ -44,29 +45,38 @@ func (d *Door) lookNative(ctx context.Context) error {
 	})
 }
 
-// nativeTools are the tools for what a provider declares. A mutation that has the name of a query gets _change behind
-// its name.
+// nativeTools are the tools for what a provider declares. A query and a mutation of one name are one tool, which changes
+// what it is not asked as a query; without a schema nobody could tell the two, and the mutation gets _change behind its
+// name.
 func (d *Door) nativeTools(c *abi.Capabilities) (tools []tool) {
-	queries := map[string]bool{}
-	for _, q := range c.NativeQueries {
-		if queries[q.Name] = true; d.allowsNative(q.Name) {
-			t := nativeTool(c.Provider, q, abi.OpNativeQuery)
-			t.readOnly, t.idempotent = true, true
-			t.run = func(ctx context.Context, a arguments) (*mcp.CallToolResult, error) { return d.query(ctx, q.Name, a) }
-			tools = append(tools, t)
-		}
+	mutations := map[string]*abi.NativeDecl{}
+	for i := range c.NativeMutations {
+		mutations[c.NativeMutations[i].Name] = &c.NativeMutations[i]
 	}
-	for _, m := range c.NativeMutations {
-		if !d.allowsNative(m.Name) {
+	for i := range c.NativeQueries {
+		q := &c.NativeQueries[i]
+		if !d.allowsNative(q.Name) {
 			continue
 		}
-		t := nativeTool(c.Provider, m, abi.OpNativeMutation)
-		if queries[m.Name] {
-			t.name += "_change"
+		m := mutations[q.Name]
+		if m != nil && len(m.Schema) > 0 && len(q.Schema) > 0 {
+			tools = append(tools, d.eitherTool(c.Provider, q, m))
+			delete(mutations, q.Name)
+			continue
 		}
-		t.destructive = true // for all that the door knows
-		t.run = func(ctx context.Context, a arguments) (*mcp.CallToolResult, error) { return d.mutate(ctx, m.Name, a) }
+		t := nativeTool(c.Provider, q, abi.OpNativeQuery)
+		t.readOnly, t.idempotent = true, true
+		t.run = func(ctx context.Context, a arguments) (*mcp.CallToolResult, error) { return d.query(ctx, q.Name, a) }
 		tools = append(tools, t)
+		if m != nil {
+			tools = append(tools, d.changeTool(c.Provider, m, "_change"))
+			delete(mutations, q.Name)
+		}
+	}
+	for i := range c.NativeMutations {
+		if m := &c.NativeMutations[i]; mutations[m.Name] != nil && d.allowsNative(m.Name) {
+			tools = append(tools, d.changeTool(c.Provider, m, ""))
+		}
 	}
 	return tools
 }
@@ -75,20 +85,55 @@ func (d *Door) allowsNative(name string) bool {
 	return slices.Contains(d.options.NativeTools, name) || slices.Contains(d.options.NativeTools, "*")
 }
 
-func nativeTool(provider string, n abi.NativeDecl, operation string) tool {
-	t := tool{name: provider + "_" + n.Name, operation: operation, title: provider + ": " + n.Name, about: n.About}
+func nativeTool(provider string, n *abi.NativeDecl, operation string) tool {
+	t := tool{name: provider + "_" + n.Name, operation: operation, title: provider + ": " + n.Name,
+		about: declared.About(provider, n)}
 	t.fields, t.required = n.ParamNames()
-	properties := map[string]any{}
-	for _, name := range t.fields {
-		properties[name] = map[string]any{} // of any type: the provider checks it
+	t.schema = schemaText(declared.Schema(n))
+	t.answer = `{"type":"object","required":["message"],"properties":{"message":{"type":"string","description":"The answer in words"}}}`
+	return t
+}
+
+func schemaText(schema map[string]any) string {
+	text, _ := json.Marshal(schema) // it is of JSON
+	return string(text)
+}
+
+func (d *Door) changeTool(provider string, m *abi.NativeDecl, ending string) tool {
+	t := nativeTool(provider, m, abi.OpNativeMutation)
+	t.name += ending
+	t.destructive = true // for all that the door knows
+	t.run = func(ctx context.Context, a arguments) (*mcp.CallToolResult, error) { return d.mutate(ctx, m.Name, a) }
+	return t
+}
+
+// eitherTool is the tool for a query and a mutation of one name. It takes the parameters of both.
+func (d *Door) eitherTool(provider string, q, m *abi.NativeDecl) tool {
+	t := d.changeTool(provider, m, "")
+	t.about = "Changes nothing where its arguments are those of this query. " + declared.About(provider, q) +
+		" With other arguments it is a change. " + t.about
+	schema, other := declared.Schema(m), declared.Schema(q)
+	properties := schema["properties"].(map[string]any)
+	for name, property := range other["properties"].(map[string]any) {
+		if _, is := properties[name]; !is {
+			properties[name] = property
+			t.fields = append(t.fields, name)
+		}
 	}
-	schema := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	_, needs := q.ParamNames()
+	t.required = slices.DeleteFunc(t.required, func(name string) bool { return !slices.Contains(needs, name) })
+	delete(schema, "required")
 	if len(t.required) > 0 {
 		schema["required"] = t.required
 	}
-	text, _ := json.Marshal(schema) // of strings and maps alone
-	t.schema = string(text)
-	t.answer = `{"type":"object","required":["message"],"properties":{"message":{"type":"string","description":"The answer in words"}}}`
+	t.schema = schemaText(schema)
+	t.run = func(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
+		answer, err := d.query(ctx, q.Name, a)
+		if err != nil && abi.AsError(err).Reason == host.ReasonParams {
+			return d.mutate(ctx, m.Name, a)
+		}
+		return answer, err
+	}
 	return t
 }
 

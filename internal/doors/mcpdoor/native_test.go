@@ -2,6 +2,7 @@ package mcpdoor_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -86,4 +87,49 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 	// Another provider serves: the old one's tools are gone.
 	s.answers["capabilities"] = &abi.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}
 	assert.Equal(t, []string{"memory_add", "memory_search", "memory_status"}, toolNames(t, c))
+}
+
+// A query and a mutation of one name are one tool if both declare a schema; the host's answer to the query says which of
+// the two a call is.
+func TestAQueryAndAMutationOfOneNameAreOneTool(t *testing.T) {
+	s := newSlot()
+	s.answers["capabilities"] = &abi.Capabilities{Provider: "ledger_memory",
+		NativeQueries: []abi.NativeDecl{{Name: "tidy", About: "What could\nbe \x1btidied.", Schema: abi.Raw(
+			`{"type":"object","properties":{"branch":{"type":"string","description":"One\u202e of them."}}}`)}},
+		NativeMutations: []abi.NativeDecl{{Name: "tidy", About: "Tidies.", Schema: abi.Raw(
+			`{"type":"object","required":["apply"],"properties":{"apply":{"type":"boolean"},"limit":{"type":"integer","minimum":1}}}`)}}}
+	s.answers[abi.OpNativeQuery] = &abi.NativeQueryResult{Name: "tidy", Result: abi.Raw(`{}`)}
+	s.answers[abi.OpNativeMutation] = &abi.MutationReceipt{Status: "applied"}
+	o := options(s)
+	o.NativeTools = []string{"*"}
+	c := connect(t, o)
+	list, err := c.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var tool *mcp.Tool
+	for _, each := range list.Tools {
+		if strings.HasPrefix(each.Name, "ledger_memory_") {
+			require.Nil(t, tool, "one tool")
+			tool = each
+		}
+	}
+	assert.Equal(t, "ledger_memory_tidy", tool.Name)
+	assert.Equal(t, map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{
+		"branch": map[string]any{"type": "string", "description": "One of them."}, "apply": map[string]any{"type": "boolean"},
+		"limit": map[string]any{"type": "integer", "minimum": 1.0}}}, tool.InputSchema)
+	assert.Contains(t, tool.Description, `Declared by the module of ledger_memory, which describes it as: "What could be tidied."`)
+	assert.True(t, *tool.Annotations.DestructiveHint)
+
+	call := func(arguments map[string]any) {
+		_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: tool.Name, Arguments: arguments})
+		require.NoError(t, err)
+	}
+	call(map[string]any{"branch": "main"})
+	assert.Len(t, s.of(abi.OpNativeQuery), 1)
+	assert.Empty(t, s.of(abi.OpNativeMutation))
+	s.answers[abi.OpNativeQuery] = abi.NewError(abi.CodeInvalidArgument, "params.apply: unknown").WithReason(host.ReasonParams)
+	call(map[string]any{"apply": true})
+	assert.Len(t, s.of(abi.OpNativeMutation), 1)
+	s.answers[abi.OpNativeQuery] = abi.NewError(abi.CodeInvalidArgument, "params.branch: there is none")
+	call(map[string]any{"branch": "x"})
+	assert.Len(t, s.of(abi.OpNativeMutation), 1, "what the module refuses is no change")
 }

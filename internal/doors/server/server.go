@@ -84,7 +84,7 @@ func New(o Options) (*Server, error) {
 // is the life of a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// OpenAPI is the document at /openapi.json. The caller does not change it.
+// OpenAPI is the document at /openapi.json, without what the provider declares of its own. The caller does not change it.
 //
 // Errors: internal, when a type of the contract cannot be described; the tests would have found it.
 func (s *Server) OpenAPI() ([]byte, error) {
@@ -104,13 +104,8 @@ func (s *Server) router() http.Handler {
 		s.paths = append(s.paths, r.path)
 	}
 	m.Get("/", s.front)
-	m.Get(wire.PathOpenAPI, s.described(func(w http.ResponseWriter, d *document) {
-		write(w, wire.MediaJSON, http.StatusOK, d.json)
-	}))
-	m.Get(wire.PathDocs, s.described(func(w http.ResponseWriter, d *document) {
-		w.Header().Set("Content-Security-Policy", d.policy)
-		write(w, "text/html; charset=utf-8", http.StatusOK, d.page)
-	}))
+	m.Get(wire.PathOpenAPI, s.openAPI)
+	m.Get(wire.PathDocs, s.docs)
 	m.Method(http.MethodGet, wire.PathMetrics, s.options.Metrics.handler())
 	s.paths = append(s.paths, "/", wire.PathOpenAPI, wire.PathDocs, wire.PathMetrics)
 	if s.options.Page != nil {
@@ -155,16 +150,15 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	write(w, "text/plain; charset=utf-8", http.StatusOK, []byte(text))
 }
 
-// described is the handler of a page that shows the document.
-func (s *Server) described(show func(w http.ResponseWriter, d *document)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		d, err := s.document()
-		if err != nil {
-			s.fail(w, r, "", err)
-			return
-		}
-		show(w, d)
+// docs answers the description as a page.
+func (s *Server) docs(w http.ResponseWriter, r *http.Request) {
+	d, err := s.document()
+	if err != nil {
+		s.fail(w, r, "", err)
+		return
 	}
+	w.Header().Set("Content-Security-Policy", d.policy)
+	write(w, "text/html; charset=utf-8", http.StatusOK, d.page)
 }
 
 // observe numbers, counts and logs a request, and answers for a handler that panics.

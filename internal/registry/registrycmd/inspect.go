@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/schema"
+	"github.com/memhost/memhost/internal/declared"
 )
 
 const inspectHelp = `Shows what a module is and what it may do, read off its bytes; nothing of it is run. FILE has a slash in it or ends in .wasm; NAME is a
@@ -131,8 +132,8 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 // nativeText is a native query or mutation in a line.
 func nativeText(n abi.NativeDecl) string {
 	text := n.Name
-	if n.Params != "" {
-		text += " (" + n.Params + ")"
+	if params := declared.ParamList(&n); params != "" {
+		text += " (" + params + ")"
 	}
 	if n.About != "" {
 		text += ": " + n.About

@@ -15,6 +15,7 @@ import (
 //	branches.json                         {"version":1,"branches":[...]}
 //	HEAD                                  the current branch and a line end
 //	sources/<hash>.json                   which commit an event of the slot became: {"key","value"}
+//	MEMORY.md                             a summary for people, of the current branch
 const (
 	branchesFile = "branches.json"
 	headFile     = "HEAD"
@@ -54,6 +55,7 @@ func (l *ledger) exportFiles(p *params, answer *wirejson.Encoder) {
 		writeFile(answer, branchesFile, `{"version":1,"branches":`+string(l.branchList())+"}\n")
 		current, _ := l.head()
 		writeFile(answer, headFile, current+"\n")
+		writeFile(answer, memoryFile, l.memoryText())
 	}
 	answer.ObjEnd()
 }

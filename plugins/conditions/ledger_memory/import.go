@@ -54,6 +54,7 @@ func (l *ledger) importOne(path, text string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:] // a repository has objects in folders by the first two digits
 	id := strings.TrimSuffix(name, ".json")
 	switch {
+	case path == memoryFile: // made from the rest
 	case path == branchesFile || path == headFile:
 		l.Put(staged+path, []byte(text), sdk.AnyVersion)
 	case dir == "events" && isID(id):

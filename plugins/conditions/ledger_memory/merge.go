@@ -19,6 +19,9 @@ const (
 	onLLM    = "llm"
 )
 
+// blocking is the severity of a conflict that keeps an event from taking effect.
+const blocking = "blocking"
+
 // conflict is where two branches differ about one thing.
 type conflict struct {
 	kind, severity string
@@ -214,7 +217,7 @@ func (x *merging) lineages() []string {
 
 // compare looks at a lineage of the base on either side; nil is no conflict.
 func (x *merging) compare(lineage string) *conflict {
-	c := &conflict{severity: "blocking", base: x.base.must(lineage), ours: x.ours.get(lineage),
+	c := &conflict{severity: blocking, base: x.base.must(lineage), ours: x.ours.get(lineage),
 		theirs: x.theirs.get(lineage)}
 	if c.ours == nil || c.theirs == nil || c.base.observed() || same(c.base, c.ours) || same(c.base, c.theirs) ||
 		same(c.ours, c.theirs) {

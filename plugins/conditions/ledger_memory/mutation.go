@@ -9,7 +9,7 @@ import (
 
 var mutationNames = []string{"memory_add", "memory_update", "memory_forget", "memory_branch", "create_branch",
 	"checkout", "merge", "cherry_pick",
-	"memory_consolidate", "rebuild", "import_files"}
+	"memory_consolidate", "rebuild", "import_files", "import"}
 
 // The statuses of a mutation's answer.
 const (
@@ -32,6 +32,7 @@ const (
 //	                   are extracted first; branch?
 //	rebuild            branch?: makes its view anew from the ledger
 //	import_files       files: {path: text}, done?: what the query files gave, see export.go
+//	import             export: what the query export gave with history
 //
 // Errors: unsupported for another name, invalid_argument, not_found, and conflict where an id or a name fits several.
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
@@ -79,6 +80,8 @@ func (l *ledger) mutate(p *params, name, reason string) *abi.MutationReceipt {
 		return l.mutateRebuild(p)
 	case "import_files":
 		return l.importFiles(p)
+	case "import":
+		return l.importOneFile(p)
 	}
 	l.Fail(unknownName("native mutation", name, mutationNames))
 	return nil
@@ -296,15 +299,17 @@ func (l *ledger) mutateCherryPick(p *params) *abi.MutationReceipt {
 	return l.mergeReceipt(l.cherryPick(l.resolve(commitPrefix, id), target))
 }
 
-// mergeReceipt has {commit_id, applied, skipped, conflicts} in trace.details.
+// mergeReceipt has {commit_id, applied, skipped, conflicts, open?} in trace.details.
 func (l *ledger) mergeReceipt(m *merged) *abi.MutationReceipt {
 	status, id := noChange, abi.Raw("null")
 	if m.commit != nil {
 		status, id = applied, sdk.Text(m.commit.ID)
 	}
 	var conflicts wirejson.Encoder
+	open := false // a blocking one is not settled
 	conflicts.ArrStart()
 	for _, c := range m.conflicts {
+		open = open || c.severity == blocking && c.settled == ""
 		about := &c.theirs.identity
 		members := []object.Member{object.Always("type", &c.kind), object.Always("severity", &c.severity),
 			object.Always("lineage_id", &c.theirs.Lineage),
@@ -323,6 +328,9 @@ func (l *ledger) mergeReceipt(m *merged) *abi.MutationReceipt {
 	r := l.receiptOf(status, m.applied, note{"commit_id", id}, note{"applied", object.Texts(m.applied)},
 		note{"skipped", object.Texts(m.skipped)},
 		note{"conflicts", conflicts.Bytes()})
+	if open {
+		sdk.Put(&r.Trace.Details, "open", abi.Raw("true"))
+	}
 	r.Trace.Warnings = m.warnings
 	return r
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches",
-	"view", "fsck", "files"}
+	"view", "fsck", "files", "graph", "stats", "export", "heartbeat"}
 
 // nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch
 // is given.
@@ -25,6 +25,10 @@ var queryNames = []string{"memory_search", "memory_history", "memory_branch", "m
 //	fsck                what is missing, damaged or reached by no branch
 //	files               after?: a page of the ledger as files, {path: text}; trace.details.next is where the next page
 //	                    begins
+//	graph               format?: mermaid or timeline
+//	stats               counts of the ledger and the current branch
+//	export              format?: json or markdown, branch? (current; all), history?, include_private?
+//	heartbeat           a task for an agent's HEARTBEAT.md
 //
 // Errors: unsupported for another name, invalid_argument, not_found and conflict for an id.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
@@ -48,6 +52,15 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 			l.queryFsck(p, answer)
 		case "files":
 			l.exportFiles(p, answer)
+		case "graph":
+			l.queryGraph(p, answer)
+		case "stats":
+			l.queryStats(p, answer)
+		case "export":
+			l.queryExport(p, answer)
+		case "heartbeat":
+			p.done()
+			answer.Str(heartbeat)
 		default:
 			l.Fail(unknownName("native query", r.Name, queryNames))
 		}
@@ -129,11 +142,19 @@ func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) 
 	return list.Bytes(), about
 }
 
+// queryBranches lists the branches; is_current is there for the one that HEAD names.
 func (l *ledger) queryBranches(p *params, answer *wirejson.Encoder) {
 	p.done()
 	current, _ := l.head()
-	list := l.branchList()
-	object.Write(answer, object.Always("current", &current), object.Always("branches", &list))
+	var list wirejson.Encoder
+	list.ArrStart()
+	for _, b := range l.branches() {
+		is := b.Name == current
+		object.Write(&list, append(b.members(), object.Optional("is_current", &is))...)
+	}
+	list.ArrEnd()
+	branches := abi.Raw(list.Bytes())
+	object.Write(answer, object.Always("current", &current), object.Always("branches", &branches))
 }
 
 // branchList is all branches as a list.

@@ -20,7 +20,9 @@ export async function modules(place) {
 
 function shown(m) {
   const f = m.manifest;
-  const named = (list) => (list ?? []).map((d) => [d.name, d.params ?? "", d.about ?? ""]);
+  const params = (d) => (d.schema ? Object.keys(d.schema.properties ?? {}).map((n) =>
+    ((d.schema.required ?? []).includes(n) ? n : `${n}?`)).join(", ") : d.params ?? "");
+  const named = (list) => (list ?? []).map((d) => [d.name, params(d), d.about ?? ""]);
   const some = (title, heads, rows) => (rows.length === 0 ? [] : [el("h2", {}, title), table(title, heads, rows)]);
   return [el("p", {}, f.description ?? ""),
     facts([["module", `${m.name} ${m.version}`], ["sha256", m.sha256], ["bytes", m.bytes], ["interface", f.abi],

@@ -7,10 +7,12 @@ import { turns } from "./turns.js";
 import { modules } from "./modules.js";
 import { runs } from "./runs.js";
 import { side } from "./side.js";
+import { declares, native } from "./native.js";
 
 // A view with a fourth part is there only where the settings name it.
 const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns],
-  ["side", "Side by side", side, "shadows"], ["runs", "Runs", runs, "runs"], ["modules", "Modules", modules]];
+  ["side", "Side by side", side, "shadows"], ["runs", "Runs", runs, "runs"],
+  ["provider", "Provider", native, "provider"], ["modules", "Modules", modules]];
 const offered = () => views.filter(([, , , needs]) => !needs || slot.settings.views.includes(needs));
 const main = document.getElementById("main");
 const link = document.getElementById("link");
@@ -73,16 +75,20 @@ function nameViews(current) {
 // begin opens the page once the slot lets it in.
 function begin() {
   addEventListener("hashchange", () => { if (location.hash !== "#main") open(true); }); // #main is the skip link
-  open(false).then(shadows);
+  open(false).then(offerMore);
   follow((line) => slot.onLine?.(line), connected);
 }
 
-// shadows offers the view of the slot's shadows where it has any, which its manifest tells.
-async function shadows() {
-  const { followers } = await get("/v1/manifest").catch(() => ({}));
-  if (!followers?.some((f) => f.role === "shadow")) return;
-  slot.settings.views.push("shadows");
-  if (/^#side/.test(location.hash)) open(false);
+// offerMore offers the views that depend on what serves, which the slot's manifest tells: of its shadows, and of what the
+// provider's module declares.
+async function offerMore() {
+  const { followers, capabilities } = await get("/v1/manifest").catch(() => ({}));
+  const more = [];
+  if (followers?.some((f) => f.role === "shadow")) more.push(["shadows", "side"]);
+  if (capabilities && declares(capabilities, slot.settings.mode)) more.push(["provider", "provider"]);
+  if (more.length === 0) return;
+  slot.settings.views.push(...more.map(([needs]) => needs));
+  if (more.some(([, view]) => location.hash.slice(1).split("?")[0] === view)) open(false);
   else nameViews(current);
 }
 

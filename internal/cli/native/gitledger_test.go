@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/memhost/memhost/abi"
 )
 
 // ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" is none.
@@ -41,21 +38,6 @@ func ledgerOf(t *testing.T, lines ...string) map[string]string {
 
 var merged = []string{"aa01 main - - Begin", "bb01 b aa01 - Say \"hello\" [to]\n{all} <of> you", "cc01 c aa01 - Third",
 	"aa02 main aa01 - Go on", "aa03 main aa02 bb01 Merge b into main"}
-
-func TestLedgerC24TheGraphCanBeRead(t *testing.T) {
-	l, err := readLedger(ledgerOf(t, merged...))
-	require.NoError(t, err)
-	text := l.mermaid()
-	line := regexp.MustCompile(`^  (branch|checkout) "[a-z]+"$|^  commit id: "[^"\[\]{}<>]+"$|^  merge "b" id: "aa03: Merge b into main"$`)
-	for i, s := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		if i > 0 {
-			assert.Regexp(t, line, s)
-		}
-	}
-	assert.Equal(t, 4, strings.Count(text, "commit id"))
-	assert.Equal(t, 1, strings.Count(text, "  merge "))
-	assert.Equal(t, 2, strings.Count(text, "  branch "))
-}
 
 func TestAGitExportWritesWhatIsNewOnly(t *testing.T) {
 	const n = 300
@@ -119,32 +101,6 @@ func TestAGitExportOfAMergeHasWhatBothSidesHave(t *testing.T) {
 			assert.Equal(t, strings.Contains(path, "cc01"), err != nil, path)
 		}
 	}
-}
-
-func TestOneFileOfAllIsCanonicalAgain(t *testing.T) {
-	text, err := canonicalJSON([]byte("{ \"b\" : \"<&>\\u2028 \\\\u2028\",\n \"a\":0.10 }"))
-	require.NoError(t, err)
-	assert.Equal(t, "{\"a\":0.10,\"b\":\"<&>\u2028 \\\\u2028\"}\n", text)
-}
-
-func TestAMergeFailsWhereAConflictIsLeftOpenWhateverItsPolicy(t *testing.T) {
-	for conflicts, want := range map[string]bool{
-		``: false, `[]`: false, `[{"severity":"advisory","settled":null}]`: false,
-		`[{"severity":"blocking","settled":"ours"}]`:                                          false,
-		`[{"severity":"blocking","settled":"theirs"},{"severity":"blocking","settled":null}]`: true,
-	} {
-		r := &abi.MutationReceipt{Trace: &abi.Trace{Details: map[string]abi.Raw{"conflicts": abi.Raw(conflicts)}}}
-		assert.Equal(t, want, leftOpen(r), conflicts)
-	}
-	assert.False(t, leftOpen(&abi.MutationReceipt{}))
-}
-
-func TestMarkdownOfMemoriesIsAList(t *testing.T) {
-	f := ledgerFile{Memories: []ledgerEntry{{Subject: "user", Predicate: "said", Object: "One\ntwo"},
-		{Subject: "user", Predicate: "likes", Object: "tea"},
-		{Topic: "work", Subject: "user", Predicate: "uses", Object: "Go"}}}
-	assert.Equal(t, "## General\n\n### user\n\n- said One\n  two\n- likes tea\n\n## work\n\n### user\n\n- uses Go\n",
-		f.markdown())
 }
 
 func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
