@@ -27,8 +27,8 @@ type Block struct {
 	Text string
 	// Before and After are around it in the frame full.
 	Before, After string
-	// When is the memory's time, and whether it still holds: "2026-03-01", "until 2026-04-10, superseded". Who is its
-	// speaker or subject. Both are for the frames compact and minimal; empty: none.
+	// When is the memory's time in UTC, as Day and Minute write it, and whether it still holds: "2026-03-01", "until
+	// 2026-04-10, superseded". Who is its speaker or subject. Both are for the frames compact and minimal; empty: none.
 	When, Who string
 	// Document: Text is a line of a document. Nothing is put before it; its label has a line of its own.
 	Document bool
@@ -38,10 +38,13 @@ type Block struct {
 	first      bool   // of its item's blocks
 }
 
+// isBrief reports whether a frame shows When and Who instead of Before and After.
+func isBrief(frame abi.Frame) bool { return frame == abi.FrameCompact || frame == abi.FrameMinimal }
+
 // render makes the block's body.
 func (b *Block) render(frame abi.Frame) {
 	before, after := b.Before, b.After
-	if frame == abi.FrameCompact || frame == abi.FrameMinimal {
+	if isBrief(frame) {
 		before, after = "", ""
 		if b.first && !b.Document {
 			before = b.brief(frame)
@@ -58,8 +61,7 @@ func (b *Block) render(frame abi.Frame) {
 // on: 11, "2026-03-01 " of "[2026-03-01 09:31 | work] ", or 0.
 func (b *Block) sameDay(above *Block, frame abi.Frame) int {
 	const date, minute = len("2026-03-01"), len("2026-03-01 09:31")
-	brief := frame == abi.FrameCompact || frame == abi.FrameMinimal
-	if !brief || !b.first || b.Document || len(b.When) < minute || !isDay(b.When) || b.When[date+3] != ':' ||
+	if !isBrief(frame) || !b.first || b.Document || len(b.When) < minute || !isDay(b.When) || b.When[date+3] != ':' ||
 		!strings.HasPrefix(above.When, b.When[:date]) {
 		return 0
 	}
@@ -127,22 +129,32 @@ func lineEnd(text string) int {
 	return 0
 }
 
-// Day is the date of a time such as RFC 3339, as written there: "2026-03-01" of "2026-03-01T09:30:00+01:00". Another
-// text is returned as one line.
+// Day is the date in UTC of a time such as RFC 3339: "2026-03-01" of "2026-03-01T09:30:00+01:00". A time without a zone
+// is taken as it is. Another text is returned as one line.
 func Day(at string) string {
-	if isDay(at) {
+	if at = UTC(at); isDay(at) {
 		return at[:len("2026-03-01")]
 	}
 	return OneLine(at)
 }
 
-// Minute is Day with the time of day, to the minute: "2026-03-01 09:30".
+// Minute is Day with the time of day, to the minute: "2026-03-01 08:30".
 func Minute(at string) string {
 	const date, minute = len("2026-03-01"), len("2026-03-01T09:30")
-	if !isDay(at) || len(at) < minute {
+	if at = UTC(at); !isDay(at) || len(at) < minute {
 		return Day(at)
 	}
 	return at[:date] + " " + at[date+1:minute]
+}
+
+// hasDay reports whether a text contains a date.
+func hasDay(text string) bool {
+	for i := range len(text) - len("2026-03-01") + 1 {
+		if isDay(text[i : i+len("2026-03-01")]) {
+			return true
+		}
+	}
+	return false
 }
 
 // isDay reports whether a text begins with a date, followed by nothing, "T" or a blank.

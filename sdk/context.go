@@ -19,6 +19,9 @@ type Context struct {
 	Kind abi.ConditionKind
 	// Frame is how much the context has beside the memories' own words. Empty means abi.FrameFull.
 	Frame abi.Frame
+	// UTC says that the text has times, which are in UTC: the element's attribute times tells the reader. A block's
+	// When brings it without being asked.
+	UTC bool
 	// Arrange puts the blocks that fit into the order in which they are shown, and may give them other headings. It
 	// gets a copy. Nil: they are shown as they come.
 	Arrange func(blocks []Block) []Block
@@ -50,8 +53,12 @@ func (x Context) opened() string {
 	if x.Kind == abi.KindControl {
 		control = ` condition_kind="control"`
 	}
+	times := ""
+	if x.UTC {
+		times = ` times="UTC"`
+	}
 	return "<" + abi.ContextTag + ` backend="` + EscapeAttr(x.Backend) + `" scope="` +
-		EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"` + control + ">\n"
+		EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"` + control + times + ">\n"
 }
 
 // EscapeText makes text unable to open or close the element: a backslash is put behind each "<", or character that

@@ -121,7 +121,7 @@ func ExampleContext_FitFirst() {
 	fmt.Println(fitted.Text)
 	fmt.Println(fitted.End, "of", len(blocks), "blocks, truncated:", fitted.Truncated)
 	// Output:
-	// <memory-context backend="notes" scope="run/ann">
+	// <memory-context backend="notes" scope="run/ann" times="UTC">
 	// m1 2026-03-01 user: I moved to Lyon.
 	// m2 2026-03-02 user: I have a cat.
 	// </memory-context>

@@ -76,6 +76,7 @@ func (x Context) fit(c *Call, blocks []Block, budget abi.ContextBudget, newest b
 		b := &f.blocks[i]
 		b.first = i == 0 || b.Item != f.blocks[i-1].Item
 		b.render(x.Frame)
+		f.UTC = f.UTC || isBrief(x.Frame) && hasDay(b.When)
 		f.items = max(f.items, b.Item+1)
 	}
 	return f.fit(budget)

@@ -39,6 +39,7 @@ func TestFrames(t *testing.T) {
 			x.Frame = frame
 			fitted := x.FitFirst(sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope), memories,
 				abi.ContextBudget{})
+			x.UTC = frame != "" // the blocks have dates
 			require.Equal(t, x.Wrap(want), fitted.Text)
 			evidence := []abi.Evidence{{Rank: 1}, {Rank: 2}, {Rank: 3}, {Rank: 4, Shown: &abi.Shown{}}, {},
 				{Rank: 1 << 62}, {Rank: -1 << 63}}
@@ -123,6 +124,7 @@ func TestATimeOfTheSameDayGoesWithoutItsDate(t *testing.T) {
 		x.Frame = c.frame
 		fitted := x.FitNewest(sdktest.New(t, sdktest.Options{}).Call(abi.OpRetrieve, scope), turns,
 			abi.ContextBudget{MaxItems: &c.items})
+		x.UTC = c.frame != abi.FrameFull
 		require.Equal(t, x.Wrap(c.want), fitted.Text)
 		evidence := []abi.Evidence{{Rank: 5}}
 		fitted.Mark(evidence, 0)
@@ -204,7 +206,7 @@ func TestIndentLeavesNoLineThatBeginsAnything(t *testing.T) {
 
 func TestDayAndMinute(t *testing.T) {
 	for in, want := range map[string][2]string{
-		"2026-03-01T09:30:00+01:00": {"2026-03-01", "2026-03-01 09:30"},
+		"2026-03-01T00:30:00+01:00": {"2026-02-28", "2026-02-28 23:30"},
 		"2026-03-01 09:30:00":       {"2026-03-01", "2026-03-01 09:30"},
 		"2026-03-01":                {"2026-03-01", "2026-03-01"}, "yesterday": {"yesterday", "yesterday"},
 		"2026-03-01X":   {"2026-03-01X", "2026-03-01X"},

@@ -46,6 +46,9 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 		}
 	}
 	context := sdk.ContextOf(b.config, b.Scope)
+	context.UTC = slices.ContainsFunc(blocks, func(x sdk.Block) bool { // in the representation's own words
+		return strings.HasPrefix(x.Heading, overRepresentation)
+	})
 	context.Arrange = func(kept []sdk.Block) []sdk.Block {
 		messages := slices.IndexFunc(kept, func(x sdk.Block) bool { return x.Heading == overMessages })
 		if messages >= 0 {
@@ -63,7 +66,7 @@ func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 		return x
 	}
 	x.Before, x.When = "- ", sdk.Day(e.CreatedAt)
-	if known := bracket(e.CreatedAt, l.label, id); known != "" {
+	if known := bracket(sdk.UTC(e.CreatedAt), l.label, id); known != "" {
 		x.Before = "[" + known + "] "
 	}
 	if e.NativeType == "message" {

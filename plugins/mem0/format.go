@@ -10,7 +10,7 @@ import (
 
 // block is a memory as the prompt has it, with what mem0 says of it, its id shortened:
 //
-//   - I moved to oat milk last week. [2025-03-10T09:30:00+00:00 | score 0.63 | a063983a]
+//   - I moved to oat milk last week. [2025-03-10T09:30:00Z | score 0.63 | a063983a]
 //
 // A reranker's score is written beside it under its own name: "score 0.63 | rerank 0.90". In the frames compact and
 // minimal:
@@ -20,7 +20,7 @@ func (m *memory) block(id string) sdk.Block {
 	b := sdk.Block{Before: "- ", Text: sdk.Indent(m.text), When: sdk.Day(m.created)}
 	var facts []string
 	if m.created != "" {
-		facts = append(facts, m.created)
+		facts = append(facts, sdk.UTC(m.created))
 	}
 	if m.score != nil {
 		facts = append(facts, "score "+hundredths(*m.score))

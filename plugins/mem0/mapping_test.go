@@ -143,7 +143,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	})
 	t.Run("the text has label, score, time and id, and format_context gives it again", func(t *testing.T) {
 		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"})
-		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00\+00:00 \| score 0\.\d\d \| [0-9a-f]{8}\]\n</memory-context>$`, result.FormattedContext)
+		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00Z \| score 0\.\d\d \| [0-9a-f]{8}\]\n</memory-context>$`, result.FormattedContext)
 		again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext,
 			&abi.FormatRequest{Result: *result, Scope: maria})
 		require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestALineIsItsFacts(t *testing.T) {
 		m.created = rapid.SampledFrom([]string{"", "2025-03-10T09:30:00+00:00"}).Draw(t, "created")
 		var facts []string
 		if m.created != "" {
-			facts = append(facts, m.created)
+			facts = append(facts, sdk.UTC(m.created))
 		}
 		if m.score != nil {
 			facts = append(facts, "score "+strconv.FormatFloat(*m.score, 'f', 2, 64))

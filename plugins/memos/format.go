@@ -41,9 +41,9 @@ func (s *settings) block(m *item, id string) sdk.Block {
 	}
 	at := m.said()
 	if at != "" {
-		facts = append(facts, "said "+at)
+		facts = append(facts, "said "+sdk.UTC(at))
 	} else if at = m.createdAt; at != "" {
-		facts = append(facts, "ingested "+at)
+		facts = append(facts, "ingested "+sdk.UTC(at))
 	}
 	if m.relativity != nil && *m.relativity != 0 && s.rerank {
 		facts = append(facts, "score "+strconv.FormatFloat(*m.relativity, 'f', 2, 64))

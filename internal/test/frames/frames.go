@@ -3,9 +3,11 @@ package frames
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +29,7 @@ const most = 80
 
 // Check records a conversation, that of examples/demo or with CHATS=DIR the first chat of a folder, asks in every
 // frame, and holds the answers to what is promised: no chosen id, shown where it says, mostly own words in the compact
-// frame.
+// frame, and times in UTC that are said to be, though the turns come in two other zones.
 func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*abi.MemoryEvent),
 	retrieve func(query string) *abi.RetrieveResult) {
 	t.Helper()
@@ -36,8 +38,15 @@ func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*ab
 	events = slices.DeleteFunc(events, func(e abi.MemoryEvent) bool { return e.RunID != events[0].RunID })
 	events = events[:min(len(events), most)]
 	var queries []string
+	zones := []*time.Location{time.FixedZone("", 9*60*60), time.FixedZone("", -8*60*60)}
+	local, inUTC := map[string]bool{}, map[string]bool{}
 	for i := range events {
 		e := events[i]
+		at, err := abi.ParseTime(e.Timestamp)
+		require.NoError(t, err)
+		at = at.In(zones[i%len(zones)])
+		e.Timestamp = at.Format(time.RFC3339)
+		local[at.Format(minute)], inUTC[at.UTC().Format(minute)] = true, true
 		e.RunID, e.UserID, e.EventID, e.SessionID = scope.RunID, scope.PersonaID, "answer-"+e.EventID,
 			"gold-"+e.SessionID
 		record(&e)
@@ -58,6 +67,14 @@ func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*ab
 			require.NotEmpty(t, text)
 			require.NotContains(t, text, "answer-")
 			require.NotContains(t, text, "gold-")
+			require.NotRegexp(t, `\d\d:\d\d(:[\d.]+)?[+-]\d\d:\d\d`, text)
+			for _, at := range minutes.FindAllString(text, -1) {
+				at = strings.Replace(at, "T", " ", 1)
+				require.True(t, inUTC[at] || !local[at], "%s is local time", at)
+			}
+			if frame != abi.FrameFull {
+				require.Contains(t, text, ` times="UTC">`)
+			}
 			all += count(text)
 			for _, e := range result.Evidence {
 				if e.Shown != nil {
@@ -80,6 +97,11 @@ func Check(t *testing.T, h *sdktest.Host, scope abi.MemoryScope, record func(*ab
 		}
 	}
 }
+
+// minute is a time of day as contexts have it.
+const minute = "2006-01-02 15:04"
+
+var minutes = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d`)
 
 // bare is a text without blanks and backslashes.
 func bare(text string) string {

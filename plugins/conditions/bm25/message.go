@@ -5,7 +5,6 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
-	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -41,14 +40,14 @@ func messagesOf(e *abi.MemoryEvent) []*message {
 // document is what is indexed: "Caroline: I went to the lake."
 func (m *message) document() string { return m.speaker + ": " + m.text }
 
-// block is a message as the prompt has it: "[2026-01-12T09:03:00+01:00] Caroline: I went to the lake.", with the date
+// block is a message as the prompt has it: "[2026-01-12T08:03:00Z] Caroline: I went to the lake.", with the date
 // alone in the frames compact and minimal. The speaker is a part of the text, as of the document that is searched.
-// recall shows times in UTC and to the minute, since it shows messages in the order of time.
+// recall shows the time of day too, since it shows messages in the order of time.
 func (s *settings) block(m *message) sdk.Block {
-	at, when := m.timestamp, sdk.Day(m.timestamp)
+	when := sdk.Day(m.timestamp)
 	if s.recall {
-		at = state.InSeconds(at)
-		when = sdk.Minute(at)
+		when = sdk.Minute(m.timestamp)
 	}
-	return sdk.Block{Before: "[" + at + "] ", Text: sdk.OneLine(m.speaker) + ": " + sdk.Indent(m.text), When: when}
+	return sdk.Block{Before: "[" + sdk.UTC(m.timestamp) + "] ", Text: sdk.OneLine(m.speaker) + ": " + sdk.Indent(m.text),
+		When: when}
 }

@@ -36,8 +36,8 @@ func block(e *abi.MemoryEvent) sdk.Block {
 	for i := range e.Messages {
 		t.add(&e.Messages[i])
 	}
-	return sdk.Block{Before: "[" + inUTC(e.Timestamp) + label + "]\n", Text: strings.TrimSuffix(t.text.String(), "\n"),
-		When: sdk.Minute(inUTC(e.Timestamp)) + label}
+	return sdk.Block{Before: "[" + sdk.UTC(e.Timestamp) + label + "]\n", Text: strings.TrimSuffix(t.text.String(), "\n"),
+		When: sdk.Minute(e.Timestamp) + label}
 }
 
 // transcript is the messages of a turn, and the ids of the calls among them in order.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"pgregory.net/rapid"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -99,18 +97,4 @@ func FuzzRender(f *testing.F) {
 				strings.HasPrefix(line, "  "), "%q", shown)
 		}
 	})
-}
-
-// TestInUTC holds the arithmetic to package time's.
-func TestInUTC(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "offset"))
-		at := time.Unix(rapid.Int64Range(-60e9, 250e9).Draw(t, "at"), 0).In(zone)
-		if at.Year() >= 1 && at.Year() <= 9998 {
-			require.Equal(t, at.UTC().Format(time.RFC3339), inUTC(at.Format(time.RFC3339)))
-		}
-	})
-	for _, same := range []string{"", "2026-03-01T09:30:00Z", "2026-13-01T09:30:00+01:00"} {
-		require.Equal(t, same, inUTC(same))
-	}
 }

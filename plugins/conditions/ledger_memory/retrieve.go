@@ -215,6 +215,7 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 		blocks[i].Item = i
 	}
 	context := sdk.ContextOf(s.config, c.Scope)
+	context.UTC = true // the frame full has dates alone
 	context.Arrange = func(kept []sdk.Block) []sdk.Block { return grouped(entries, kept) }
 	return context.FitFirst(c, blocks, budget)
 }

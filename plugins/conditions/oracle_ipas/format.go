@@ -13,7 +13,7 @@ import (
 const route = "config"
 
 // block is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
-// 2026-03-02T18:20:00+01:00]". The label is context/scenario, the brackets hold what is given of: since TIME; until
+// 2026-03-02T17:20:00Z]". The label is context/scenario, the brackets hold what is given of: since TIME; until
 // TIME. Its source is an event's id, which a caller chose, and is not shown.
 func (e *entry) block() sdk.Block {
 	who := e.attribute
@@ -28,10 +28,10 @@ func (e *entry) block() sdk.Block {
 	b := sdk.Block{Before: "- " + who + ": ", Text: sdk.OneLine(e.value), Who: who}
 	var notes, short []string
 	if e.validFrom != "" {
-		notes, short = append(notes, "since "+e.validFrom), append(short, "since "+sdk.Day(e.validFrom))
+		notes, short = append(notes, "since "+sdk.UTC(e.validFrom)), append(short, "since "+sdk.Day(e.validFrom))
 	}
 	if e.validUntil != "" {
-		notes, short = append(notes, "until "+e.validUntil), append(short, "until "+sdk.Day(e.validUntil))
+		notes, short = append(notes, "until "+sdk.UTC(e.validUntil)), append(short, "until "+sdk.Day(e.validUntil))
 	}
 	if len(notes) > 0 {
 		b.After, b.When = " ["+sdk.OneLine(strings.Join(notes, "; "))+"]", strings.Join(short, " ")

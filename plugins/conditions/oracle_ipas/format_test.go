@@ -17,7 +17,7 @@ func TestRender(t *testing.T) {
 	}{
 		{"as in the README", entry{attribute: "hot_drink", context: "personal", value: "green tea",
 			validFrom: "2026-03-02T18:20:00+01:00", source: "mara-2026-03-02-03"},
-			"- hot_drink (personal): green tea [since 2026-03-02T18:20:00+01:00]\n"},
+			"- hot_drink (personal): green tea [since 2026-03-02T17:20:00Z]\n"},
 		{"the least", entry{attribute: "diet", value: "vegetarian"}, "- diet: vegetarian\n"},
 		{"everything", entry{attribute: "a", context: "work", scenario: "food", value: "v", validFrom: "F",
 			validUntil: "U",

@@ -118,7 +118,7 @@ func TestWhatARetrievalTells(t *testing.T) {
 	r.Filters = map[string]abi.Raw{"topic": abi.Raw(`"x"`), "context": abi.Raw(`"y"`)}
 	result := find(t, newHost(t, drinks), r)
 	assert.Equal(t, "<memory-context backend=\"oracle_ipas\" scope=\"run/mara\" condition_kind=\"control\">\n"+
-		"- drink: coffee [since 2026-01-12T09:00:00+01:00; until 2026-04-21T08:00:00+02:00]\n</memory-context>",
+		"- drink: coffee [since 2026-01-12T08:00:00Z; until 2026-04-21T06:00:00Z]\n</memory-context>",
 		result.FormattedContext)
 	require.Len(t, result.Raw.Calls, 1)
 	assert.Equal(t, "config", result.Raw.Calls[0].Route)

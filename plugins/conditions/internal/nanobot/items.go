@@ -116,6 +116,7 @@ func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextB
 		blocks = append(blocks, sdk.Block{Item: i, Heading: heading(items[i].Title), Text: items[i].Text})
 	}
 	context := sdk.ContextOf(config, c.Scope)
+	context.UTC = true // of messages and of entries of the history
 	context.Arrange = func(kept []sdk.Block) []sdk.Block {
 		slices.Reverse(kept[min(len(kept), fixed):])
 		return kept

@@ -1,11 +1,11 @@
-package main
+package sdk
 
-// Contexts show all times in UTC: a hook writes its computer's time and an import that of UTC, and the turns of one
-// person must not seem to run backwards.
-
-// inUTC is a time of RFC 3339 in UTC. A time in UTC already, and another text,
-// are returned as they are.
-func inUTC(at string) string {
+// UTC is an RFC 3339 time in UTC: "2026-03-06T00:00:00Z" of "2026-03-06T01:00:00+01:00". A time that is in UTC already
+// and any other text are returned unchanged.
+//
+// A hook records its computer's local time and an import records UTC. Contexts show all times in UTC, so that the turns
+// of one person do not seem to run backwards.
+func UTC(at string) string {
 	// Package time would add more to a module than there is room for. The date changes by one day at most.
 	n := len(at) - len("+01:00")
 	if n < len("2026-03-01T09:30") || at[n] != '+' && at[n] != '-' || at[n+3] != ':' {
