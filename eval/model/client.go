@@ -37,7 +37,7 @@ type Message struct {
 // Reply is what a model answered, with where request and answer are kept.
 type Reply struct {
 	Text          string // without what the model thought aloud
-	Params        string // the parameters that were sent: Params.Names
+	Params        string // the parameters that were sent: chat.Request.Sent
 	Model         string // as the answer names it
 	Stub          bool   // the project's own stand-in answered, not a model
 	FinishReason  string // in the endpoint's word
@@ -106,21 +106,16 @@ func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 // attempts is how often a request that failed for now is made.
 const attempts = 5
 
-// after is what to ask with after an error, if the endpoint has refused a parameter.
-func after(p chat.Params, err error) (next chat.Params, ok bool) {
-	native := abi.AsError(err).Native
-	if native == nil || native.Status == nil {
-		return p, false
-	}
-	return p.After(*native.Status, []byte(native.Body))
-}
-
 // Chat asks for one answer, again where the endpoint says that it may work later. Until an endpoint has answered once,
 // one call at a time finds out which parameters it takes: a refused request has no answer, so none is counted twice.
 //
 // Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an
 // answer, with the raw text.
 func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put Put) (*Reply, error) {
+	request, err := c.request(messages, seed)
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	settling := !c.ready
 	if !settling {
@@ -129,34 +124,46 @@ func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put 
 		defer c.mu.Unlock()
 	}
 	for {
-		reply, err := c.chat(ctx, messages, seed, c.params, put)
+		reply, err := c.chat(ctx, request, c.params, put)
 		if err == nil {
-			if reply.Params = c.params.Names(); settling {
+			if reply.Params = request.Sent(c.params); settling {
 				c.ready = true
+				if reply.Usage != nil {
+					c.params = request.AfterAnswer(c.params, reply.Usage.CompletionTokens)
+				}
 			}
 			return reply, nil
 		}
-		next, ok := after(c.params, err)
-		if !ok || !settling {
+		native := abi.AsError(err).Native
+		if !settling || native == nil || native.Status == nil {
+			return nil, err
+		}
+		next, ok := request.After(c.params, *native.Status, []byte(native.Body))
+		if !ok {
 			return nil, err
 		}
 		c.params = next
 	}
 }
 
-func (c *Client) chat(ctx context.Context, messages []Message, seed uint64, params chat.Params, put Put) (*Reply, error) {
-	request := map[string]any{"model": c.model.Model, "messages": messages, params.Limit(): c.model.MaxTokens}
-	if !params.NoTemperature {
-		request["temperature"] = c.model.Temperature
-	}
-	if !params.NoSeed {
-		request["seed"] = seed & (1<<31 - 1)
-	}
-	body, err := json.Marshal(request)
+// request is what is asked, before any parameter is refused.
+func (c *Client) request(messages []Message, seed uint64) (*chat.Request, error) {
+	temperature, err := json.Marshal(c.model.Temperature)
 	if err != nil {
-		return nil, err
+		return nil, abi.WrapError(abi.CodeInvalidArgument, "temperature: "+err.Error(), err)
 	}
+	number := int64(seed & (1<<31 - 1))
+	r := &chat.Request{Model: c.model.Model, MaxTokens: int64(c.model.MaxTokens), Temperature: temperature, Seed: &number}
+	for _, m := range messages {
+		r.Messages = append(r.Messages, chat.Message{Role: m.Role, Content: m.Content})
+	}
+	return r, nil
+}
+
+func (c *Client) chat(ctx context.Context, request *chat.Request, params chat.Params, put Put) (*Reply, error) {
+	body := request.Encode(params)
 	reply := new(Reply)
+	var err error
 	if reply.RequestSHA256, err = put(body); err != nil {
 		return nil, err
 	}
@@ -226,26 +233,8 @@ func (c *Client) send(ctx context.Context, body []byte) ([]byte, *abi.Error) {
 
 // refusal is the error of an answer that is not 200, with the endpoint's own words.
 func (c *Client) refusal(response *http.Response, text []byte) *abi.Error {
-	status := int64(response.StatusCode)
-	code := abi.CodeBackend
-	switch {
-	case status == http.StatusTooManyRequests:
-		code = abi.CodeRateLimited
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		code = abi.CodeUnauthenticated
-	case chat.Retryable(status):
-		code = abi.CodeUnavailable
-	}
-	message := fmt.Sprintf("the model's endpoint answered %d", status)
-	if said := chat.ErrorText(text); said != "" {
-		message += ": " + said
-	}
-	e := abi.NewError(code, c.clean(message))
-	e.Retryable = chat.Retryable(status)
-	e.Native = &abi.NativeError{Status: &status, Body: c.clean(string(text[:min(len(text), abi.NativeBodyLimit)]))}
-	if after, ok := chat.RetryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
-		e.RetryAfterMS = &after
-	}
+	e := chat.Refusal(int64(response.StatusCode), response.Header.Get("Retry-After"), text, time.Now())
+	e.Message, e.Native.Body = c.clean(e.Message), c.clean(e.Native.Body)
 	return e
 }
 
@@ -259,28 +248,14 @@ func (c *Client) clean(text string) string {
 
 // read takes the first choice out of an answer.
 func (r *Reply) read(text []byte) error {
-	var answer struct {
-		Model       string         `json:"model"`
-		Fingerprint string         `json:"system_fingerprint"`
-		Usage       *journal.Usage `json:"usage"`
-		Choices     []struct {
-			FinishReason string `json:"finish_reason"`
-			Message      struct {
-				Content json.RawMessage `json:"content"`
-			} `json:"message"`
-		} `json:"choices"`
-	}
-	err := json.Unmarshal(text, &answer)
-	if err == nil && len(answer.Choices) == 0 {
-		err = errors.New("it has no choices")
-	}
+	answer, err := chat.ParseAnswer(text)
 	if err != nil {
-		e := abi.WrapError(abi.CodeBackend, "the model's endpoint answered what is not a chat completion: "+err.Error(),
-			err)
-		e.Native = &abi.NativeError{Body: string(text[:min(len(text), abi.NativeBodyLimit)])}
-		return e
+		return err
 	}
-	r.FinishReason, r.Usage = answer.Choices[0].FinishReason, answer.Usage
-	r.Text, r.Model, r.Stub = chat.Text(answer.Choices[0].Message.Content), answer.Model, answer.Fingerprint == StubFingerprint
+	r.Text, r.Model, r.FinishReason = answer.Text, answer.Model, answer.FinishReason
+	r.Stub = answer.Fingerprint == StubFingerprint
+	if answer.Counted {
+		r.Usage = &journal.Usage{PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens}
+	}
 	return nil
 }

@@ -12,6 +12,12 @@ import (
 // Text is the text of a message's content: a string, or a list of parts as some endpoints give it. What a model thought
 // is no part of it: neither parts of such a type, nor elements in the text.
 func Text(content []byte) string {
+	text, _ := StripThoughts(rawText(content))
+	return text
+}
+
+// rawText is Text with the elements in which a model thinks aloud.
+func rawText(content wirejson.Raw) string {
 	text := str(content)
 	if wirejson.Raw(content).Type() == wirejson.Array {
 		for _, raw := range elements(content) {
@@ -21,7 +27,6 @@ func Text(content []byte) string {
 			}
 		}
 	}
-	text, _ = StripThoughts(text)
 	return text
 }
 
@@ -86,6 +91,9 @@ func Word(answer string, choices ...string) string {
 		return ""
 	}
 	if first := is(strings.Trim(words[0], "'_")); first != "" {
+		if len(words) > 2 && strings.EqualFold(words[1], "or") && is(strings.Trim(words[2], "'_")) != "" {
+			return "" // "yes, or no"
+		}
 		return first
 	}
 	// "Both mean the same. Final answer: yes": what comes behind the last such lead counts.
@@ -137,6 +145,22 @@ func List(answer string, names ...string) (items []wirejson.Raw, ok bool) {
 		at += len(raw) - 1
 	}
 	return nil, empty
+}
+
+// Object is the first object in an answer that has a member of the name: bare, in a fence, or in prose. ok is false where
+// there is none.
+func Object(answer, name string) (object wirejson.Raw, ok bool) {
+	text, _ := StripThoughts(answer)
+	for at := 0; at < len(text); at++ {
+		if text[at] != '{' {
+			continue
+		}
+		raw, err := wirejson.DecodeBytes([]byte(text[at:])).Raw()
+		if err == nil && member(raw, name) != nil {
+			return raw, true
+		}
+	}
+	return nil, false
 }
 
 // listIn is an array itself, or that of an object under one of the names; nil if there is none.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/test/testenv/llm"
-	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -292,8 +292,8 @@ func TestDreamThatFailsIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(b.Find("s2", "?", abi.ContextBudget{}).FormattedContext, "oolong"))
 }
 
-func call(name, arguments string) model.Call {
-	return model.Call{ID: "c", Name: name, Arguments: abi.Raw(arguments)}
+func call(name, arguments string) chat.ToolCall {
+	return chat.ToolCall{ID: "c", Name: name, Arguments: abi.Raw(arguments)}
 }
 
 func TestB20B21GuardedTools(t *testing.T) {
@@ -305,7 +305,7 @@ func TestB20B21GuardedTools(t *testing.T) {
 		f := files()
 		quoted, err := json.Marshal(path)
 		require.NoError(t, err)
-		for _, c := range []model.Call{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`),
+		for _, c := range []chat.ToolCall{call("write_file", `{"path":`+string(quoted)+`,"content":"evil"}`),
 			call("edit_file", `{"path":`+string(quoted)+`,"old_text":"","new_text":"evil"}`)} {
 			assert.Contains(t, f.call(c), "Error: ", "check B20: %q", path)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 const dreamKey = "dream"
@@ -17,6 +18,15 @@ const dreamKey = "dream"
 func (m *memory) unread(d *model.Progress) bool {
 	list, _ := m.newest(d.Cursor, 1)
 	return len(list) > 0
+}
+
+// lastCursor is the cursor of the history's newest entry, 0 where there is none.
+func (m *memory) lastCursor() int64 {
+	list, _ := m.newest(-1, 1)
+	if len(list) == 0 {
+		return 0
+	}
+	return list[0].cursor
 }
 
 // Setup prepares nothing, unless Dream is off: then what the history holds counts as read, so that it does not pile up
@@ -38,9 +48,9 @@ func (m *memory) Waits(answer *abi.BackendReadiness) {
 	}
 	answer.Status = abi.ReadinessPending
 	answer.Warnings = append(answer.Warnings, "llm_work_waits: Dream has not read all of the history")
-	if d.RetryAt > m.NowMS() {
+	if d.Waits(m.NowMS(), m.lastCursor()) {
 		answer.Status = abi.ReadinessFailed
-		answer.Warnings = append(answer.Warnings, d.Reason+": Dream, nothing is lost: "+d.Said)
+		answer.Warnings = append(answer.Warnings, d.Reason+": Dream, "+d.Story(m.lastCursor()))
 	}
 }
 
@@ -65,7 +75,7 @@ func (m *memory) AfterWork(reserve int64) {
 	if s.cron != nil && !s.afterSession {
 		due = s.cron.within(time.UnixMilli(d.Ran), time.UnixMilli(now))
 	}
-	for s.on && due && d.RetryAt <= now && m.Remaining() > reserve && m.OK() {
+	for s.on && due && !d.Waits(now, m.lastCursor()) && m.Remaining() > reserve && m.OK() {
 		if run := m.dream(&d, "scheduled run"); run.reason != "completed" {
 			break
 		}
@@ -83,7 +93,7 @@ type dreamRun struct {
 	edits   int
 	summary string
 	// turns are the conversation with the model, its analysis first where there are two phases.
-	turns   []model.Turn
+	turns   []chat.Message
 	skills  folder
 	version string
 	usage   model.Usage
@@ -112,7 +122,7 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 	if failed != nil {
 		run.reason = abi.AsError(failed).Message
 		if !model.OutOfTime(m.Call, failed) {
-			d.Note(m.State, failed, m.Model.Retries)
+			d.Note(m.State, failed, m.Model.Retries, m.lastCursor())
 		}
 	} else {
 		d.Failure = model.Failure{}
@@ -151,12 +161,12 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 	prompt := about + "## Conversation History\n" + history
 	if m.settings.dream.twoPhase {
 		r := model.Prompt(m.settings.prompts.analyse, prompt)
-		run.turns = r.Turns
+		run.turns = r.Messages
 		answer, err := m.ask(r, run)
 		if err != nil {
 			return err
 		}
-		run.turns = append(run.turns, model.Turn{Role: "assistant", Content: answer.Text})
+		run.turns = append(run.turns, chat.Message{Role: "assistant", Content: answer.Text})
 		facts := analysis(answer.Text)
 		if facts == "" {
 			run.reason = "completed"
@@ -167,7 +177,7 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 	r := model.Prompt(m.instruction(), prompt)
 	r.Tools = dreamTools
 	analysed := run.turns
-	run.turns = append(slices.Clip(analysed), r.Turns...)
+	run.turns = append(slices.Clip(analysed), r.Messages...)
 	for round := range m.settings.dream.rounds {
 		answer, err := m.ask(r, run)
 		if err != nil {
@@ -178,10 +188,10 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 				return model.BadOutput("the model answered Dream with nothing", 200, nil)
 			}
 			run.reason, run.summary = "completed", answer.Text
-			run.turns = append(run.turns, model.Turn{Role: "assistant", Content: answer.Text})
+			run.turns = append(run.turns, chat.Message{Role: "assistant", Content: answer.Text})
 			return nil
 		}
-		r.Turns = append(r.Turns, model.Turn{Role: "assistant", Content: answer.Text, Calls: answer.Calls})
+		r.Messages = append(r.Messages, chat.Message{Role: "assistant", Content: answer.Text, Calls: answer.Calls})
 		for _, call := range answer.Calls {
 			if m.settings.dream.skills {
 				desk = desk.withSkill(call)
@@ -190,16 +200,16 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 			if call.Name != "read_file" && !strings.HasPrefix(said, "Error:") {
 				run.edits++
 			}
-			r.Turns = append(r.Turns, model.Turn{Role: "tool", ToolCallID: call.ID, Content: said})
+			r.Messages = append(r.Messages, chat.Message{Role: "tool", ToolCallID: call.ID, Content: said})
 			run.skills = desk[len(files):]
 		}
-		run.turns = append(slices.Clip(analysed), r.Turns...)
+		run.turns = append(slices.Clip(analysed), r.Messages...)
 	}
 	run.reason = "max_iterations"
 	return nil
 }
 
-func (m *memory) ask(r model.Request, run *dreamRun) (*model.Answer, error) {
+func (m *memory) ask(r chat.Request, run *dreamRun) (*chat.Answer, error) {
 	r.Model = m.settings.dream.model
 	return m.Model.Chat(m.State, r, &run.usage)
 }

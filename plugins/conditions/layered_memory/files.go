@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // What the scope's state holds beside the sessions (package nanobot):
@@ -99,7 +99,8 @@ func prepare(text string, most int) string {
 	if cut := nanobot.Clip(text, most); cut != text {
 		text = cut + "\n... (truncated)"
 	}
-	return model.StripThinking(text)
+	words, _ := chat.StripThoughts(text)
+	return words
 }
 
 // moment is the entry's time as RFC 3339 in UTC; a text of another form, which an import may bring, is returned as it is.

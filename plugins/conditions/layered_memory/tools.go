@@ -7,10 +7,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
-	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // dreamTools are the declarations of the tools that Dream has.
@@ -49,7 +49,7 @@ func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 
 // call does what a tool call asks for and returns its result. An error goes to the model as the result; the run goes
 // on.
-func (f folder) call(call model.Call) string {
+func (f folder) call(call chat.ToolCall) string {
 	a, ok := readArguments(call.Arguments)
 	if !ok {
 		return "Error: the arguments are not an object of the tool's parameters"
@@ -68,7 +68,7 @@ func (f folder) call(call model.Call) string {
 		if !blank && !isSkill(at.path) {
 			return "Error: the file is not blank; use edit_file"
 		}
-		at.text = model.StripThinking(a.content)
+		at.text, _ = chat.StripThoughts(a.content)
 		return "Wrote " + at.path
 	case "edit_file":
 		return at.replace(a, blank)
@@ -129,7 +129,7 @@ func (m *memory) desk(files folder) folder {
 
 // withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a
 // file.
-func (f folder) withSkill(call model.Call) folder {
+func (f folder) withSkill(call chat.ToolCall) folder {
 	a, ok := readArguments(call.Arguments)
 	path := strings.TrimPrefix(a.path, "./")
 	if !ok || call.Name == "read_file" || !isSkill(path) || f.at(path) != nil {

@@ -275,6 +275,17 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 		assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
 		assert.Contains(t, shown(t, h), "a cat")
 	})
+	t.Run("a turn that the endpoint refuses is put among the dead with its words", func(t *testing.T) {
+		h, stub := withModel(t, "")
+		record(t, h, turn("e1", "s", "I own a cat."))
+		require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Status, Status: 400, Content: "prompt is too long: 9000 > 4096"}))
+		for n := range 9 {
+			wait(t, h)
+			h.Now = fmt.Sprintf("2026-07-%02dT12:00:00Z", n+2)
+		}
+		assert.Equal(t, 6, stub.Counts().LLM)
+		assert.Contains(t, strings.Join(ready(t, h).Warnings, "\n"), "llm_refused: the endpoint answered 400: prompt is too long")
+	})
 	t.Run("an endpoint that is down loses nothing, however long", func(t *testing.T) {
 		h, stub := withModel(t, "")
 		record(t, h, turn("e1", "s", "I like oolong tea."))

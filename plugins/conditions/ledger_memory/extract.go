@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 const (
@@ -40,7 +39,7 @@ func (l *ledger) extract(e *abi.MemoryEvent, u *model.Usage) (k *commit, warning
 	if failed != nil {
 		return nil, nil, failed
 	}
-	items, ok := itemsIn(answer.Text)
+	items, ok := chat.List(answer.Text, "events", "memories", "items")
 	if !ok {
 		return nil, nil, model.BadOutput("the model's answer has no list of memories", 200, []byte(answer.Text))
 	}
@@ -147,62 +146,10 @@ func conversation(e *abi.MemoryEvent) string {
 		if m.Role == abi.RoleUser && m.Name != "" { // several people may speak in one conversation
 			text = oneLine(m.Name, maxName) + ": " + text
 		}
-		at := strings.ReplaceAll(e.Timestamp[:min(16, len(e.Timestamp))], "T", " ")
+		at := sdk.Minute(e.Timestamp)
 		said += "[" + at + "] " + strings.ToUpper(string(m.Role)) + ": " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 	}
 	return said
-}
-
-// itemsIn finds the list in an answer: bare, in an object's events, memories or items, in a fenced block, or the
-// first that is balanced in prose. Lists of other things than objects, such as the [1] of a citation, are passed over,
-// and an empty list counts only if there is no other.
-func itemsIn(text string) (items []wirejson.Raw, ok bool) {
-	for at := 0; at < len(text); at++ {
-		if text[at] != '[' && text[at] != '{' {
-			continue
-		}
-		raw, err := wirejson.DecodeBytes([]byte(text[at:])).Raw()
-		if err != nil {
-			continue
-		}
-		if list := listIn(raw); list != nil {
-			items = nil
-			objects := wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
-				item, err := d.RawAppend(nil)
-				items = append(items, item)
-				if err == nil && item.Type() != wirejson.Object {
-					err = errNoItem
-				}
-				return err
-			}) == nil
-			if objects && len(items) > 0 {
-				return items, true
-			}
-			ok = ok || objects
-		}
-		at += len(raw) - 1
-	}
-	return nil, ok
-}
-
-// errNoItem ends a list that is not of memories.
-var errNoItem = errors.New("no item")
-
-// listIn is an array itself, or the first of an object's three; nil if there is none.
-func listIn(raw wirejson.Raw) (list wirejson.Raw) {
-	if raw.Type() == wirejson.Array {
-		return raw
-	}
-	// An object that cannot be read has no list.
-	_ = object.Read(wirejson.DecodeBytes(raw), func(d *wirejson.Decoder, key string) error {
-		if list != nil || d.Next() != wirejson.Array || !slices.Contains([]string{"events", "memories", "items"}, key) {
-			return d.Skip()
-		}
-		var err error
-		list, err = d.RawAppend(nil)
-		return err
-	})
-	return list
 }
 
 // eventIn makes an event of what the model gave for a turn, or says why not.

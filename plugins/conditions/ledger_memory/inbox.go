@@ -24,8 +24,8 @@ const (
 	// inInbox and isDead are in a source's key instead of the commit, isDead followed by the letter's number.
 	inInbox = "inbox"
 	isDead  = "dead/"
-	// maxAttempts is how often an event may be answered with what cannot be used. An endpoint that cannot be reached
-	// does not count: the event waits.
+	// maxAttempts is how often an event may be refused, or answered with what cannot be used. An endpoint that cannot be
+	// reached does not count: the event waits.
 	maxAttempts = 5
 	// mostWaiting is how many events one run of the work looks at.
 	mostWaiting = 200
@@ -126,7 +126,7 @@ func (l *ledger) work(ended bool) (asked bool) {
 		k, warnings, failed := l.extract(&m.event, &u)
 		if failed != nil {
 			if !model.OutOfTime(l.Call, failed) {
-				progress.Note(l.State, failed, l.s.llm.Retries)
+				progress.Note(l.State, failed, l.s.llm.Retries, 0) // its event is given up instead
 				l.failed(m, abi.AsError(failed))
 			}
 			break
@@ -165,7 +165,7 @@ func (l *ledger) closeLetter(m *letter, to string) {
 // failed keeps a letter with what was wrong, after too many unusable answers among the dead.
 func (l *ledger) failed(m *letter, e *abi.Error) {
 	m.problem = e.Reason + ": " + oneLine(e.Message, 200)
-	if e.Reason == model.ReasonBadOutput {
+	if e.Reason == model.ReasonBadOutput || e.Reason == model.ReasonRefused {
 		m.attempts++
 	}
 	key := inboxPrefix + m.number
@@ -193,7 +193,7 @@ func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 		if progress.RetryAt > l.NowMS() {
 			answer.Status = abi.ReadinessFailed
 			answer.Warnings = append(answer.Warnings,
-				progress.Reason+": "+sdk.Itoa(progress.Failures)+" failures, nothing is lost: "+progress.Said)
+				progress.Reason+": "+progress.Story(0))
 		}
 		waits := "llm_work_waits: events wait for the model"
 		if l.s.manual {
@@ -201,11 +201,15 @@ func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 		}
 		answer.Warnings = append(answer.Warnings, waits)
 	}
-	if dead, _ := l.List(abi.StateListRequest{Prefix: deadPrefix, Limit: 1}); len(dead) > 0 {
+	if dead, _ := l.List(abi.StateListRequest{Prefix: deadPrefix, Limit: 1, Values: true}); len(dead) > 0 {
 		answer.Status = abi.ReadinessFailed
+		m, err := decodeLetter(strings.TrimPrefix(dead[0].Key, deadPrefix), dead[0].Value)
+		if err != nil {
+			l.Fail(damaged(dead[0].Key))
+		}
 		answer.Warnings = append(answer.Warnings,
-			"dead_letter: events are stored, but the model's answers to them cannot be used; "+
-				"recorded again they are tried again")
+			"dead_letter: events are stored, but the model refuses them, or its answers cannot be used ("+m.problem+
+				"); recorded again they are tried again")
 	}
 	for _, id := range markers {
 		l.locate(id, &answer.EventIDs)

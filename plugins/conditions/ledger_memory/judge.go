@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // What the model may decide where an extracted fact contradicts one that the branch has.
@@ -27,16 +28,7 @@ func (l *ledger) judge(choices []string, about string, u *model.Usage) (string, 
 	if err != nil {
 		return "", err
 	}
-	decided := ""
-	for _, word := range strings.FieldsFunc(lower(answer.Text), func(r rune) bool { return r != '_' && !isWord(r) }) {
-		if slices.Contains(choices, word) && word != decided {
-			if decided != "" {
-				return "", nil
-			}
-			decided = word
-		}
-	}
-	return decided, nil
+	return chat.Word(answer.Text, choices...), nil
 }
 
 // contradiction decides about an add whose subject and predicate other facts have, with other objects. It makes a

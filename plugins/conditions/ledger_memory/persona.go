@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 const (
@@ -66,17 +66,10 @@ func (l *ledger) placeOf(e *abi.MemoryEvent, u *model.Usage) (placing, error) {
 	return p, nil
 }
 
-// personaIn reads the first object of an answer; an answer of another form names no branch.
+// personaIn reads the object of an answer that names a branch; an answer of another form names no branch.
 func personaIn(text string) (name string, confidence share) {
-	at := strings.IndexByte(text, '{')
-	if at < 0 {
-		return "", 0
-	}
-	raw, err := wirejson.DecodeBytes([]byte(text[at:])).Raw()
-	if err == nil {
-		err = object.Decode(raw, object.Optional("branch", &name), object.Optional("confidence", &confidence))
-	}
-	if err != nil {
+	raw, ok := chat.Object(text, "branch")
+	if !ok || object.Decode(raw, object.Optional("branch", &name), object.Optional("confidence", &confidence)) != nil {
 		return "", 0
 	}
 	return name, confidence

@@ -176,6 +176,25 @@ func TestA7A8FailuresLoseNothing(t *testing.T) {
 	}
 }
 
+func TestA8ARequestThatIsAlwaysRefusedIsGivenUp(t *testing.T) {
+	b := bring(t, `"update_policy":"every_event"`)
+	b.Say("s1", 1)
+	b.Fail(llm.Fault{Mode: llm.Status, Status: 400, Content: "prompt is too long: 9000 > 4096"})
+	for range 12 {
+		b.Wait()
+		b.Later(time.Hour)
+	}
+	assert.Equal(t, 6, b.Calls(), "it is not asked for ever")
+	failed := b.Ready()
+	assert.Equal(t, abi.ReadinessFailed, failed.Status)
+	assert.Contains(t, failed.Warnings[0], "llm_refused: session s1, 6 failures, nothing is lost: the endpoint answered 400: "+
+		"prompt is too long: 9000 > 4096; not tried again until")
+	b.Stub.ClearFaults()
+	b.Say("s1", 1)
+	assert.Equal(t, abi.ReadinessReady, b.Wait().Status, "with something new it is another request")
+	assert.Equal(t, 2, b.Session("s1").Pointer)
+}
+
 func TestA8TimeoutAndConnection(t *testing.T) {
 	for _, code := range []abi.Code{abi.CodeTimeout, abi.CodeUnavailable} {
 		b := bring(t, `"update_policy":"every_event"`)

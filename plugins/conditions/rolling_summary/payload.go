@@ -7,6 +7,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // payload is what save_memory was called with.
@@ -68,7 +69,8 @@ func textOf(raw abi.Raw) (text string, err error) {
 	} else {
 		text, err = object.Compact(raw)
 	}
-	return model.StripThinking(text), err
+	words, _ := chat.StripThoughts(text)
+	return words, err
 }
 
 // check refuses what would lose something. Where payloads are not strict the half that is wrong is left out instead.

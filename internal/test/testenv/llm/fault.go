@@ -22,7 +22,7 @@ const (
 	Down Mode = "down"
 	Slow Mode = "slow"
 	Hold Mode = "hold"
-	// Status answers the fault's Status (500 if none), with Retry-After when RetryAfter is set. 429 and 401 are such.
+	// Status answers the fault's Status (500 if none), with its Content as the message, and with Retry-After when RetryAfter is set. 429 and 401 are such.
 	Status Mode = "status"
 	// CutBody ends the HTTP body in the middle of the JSON.
 	CutBody Mode = "cut_body"
@@ -74,7 +74,8 @@ type Fault struct {
 	// removed.
 	After int `json:"after,omitempty"`
 	Times int `json:"times,omitempty"`
-	// Status and RetryAfter (seconds) for mode status, Content for say, Dimension for dimension.
+	// Status and RetryAfter (seconds) for mode status, Content for say, and for status as its message, Dimension for
+	// dimension.
 	Status     int    `json:"status,omitempty"`
 	RetryAfter int    `json:"retry_after,omitempty"`
 	Content    string `json:"content,omitempty"`
@@ -170,6 +171,9 @@ func (a *activeFault) spoilExchange(ctx context.Context, w http.ResponseWriter) 
 		status, text := a.Status, "the stub was told to fail"
 		if a.Mode == NoForcedTool {
 			status, text = http.StatusBadRequest, "tool_choice is unsupported by this model: only auto"
+		}
+		if a.Content != "" {
+			text = a.Content
 		}
 		if status == 0 {
 			status = http.StatusInternalServerError

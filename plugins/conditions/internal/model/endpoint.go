@@ -2,13 +2,13 @@ package model
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // The manifest's routes: POST /chat/completions and GET /models.
@@ -42,90 +42,77 @@ func ParseEndpoint(d *wirejson.Decoder, secrets []string) (Endpoint, error) {
 	return p, err
 }
 
-// Call is one tool call of a model.
-type Call struct {
-	ID, Name string
-	// Arguments is the JSON value as it came: by the API's rules a string with JSON in it, which not every server keeps
-	// to.
-	Arguments abi.Raw
-}
-
-// Turn is one message of a chat.
-type Turn struct {
-	Role, Content string
-	// ToolCallID names the call that a tool's message answers.
-	ToolCallID string
-	Calls      []Call
-}
-
-// Request is one request.
-type Request struct {
-	// Model, where it is set, takes the place of the configured one.
-	Model string
-	Turns []Turn
-	// Tools are tool declarations, each a JSON object.
-	Tools []string
-	// Force names the tool that must be called.
-	Force string
-}
-
 // Prompt is a request of an instruction and what it is about.
-func Prompt(instruction, about string) Request {
-	return Request{Turns: []Turn{{Role: "system", Content: instruction}, {Role: "user", Content: about}}}
+func Prompt(instruction, about string) chat.Request {
+	return chat.Request{Messages: []chat.Message{{Role: "system", Content: instruction}, {Role: "user", Content: about}}}
 }
 
-// Answer is what a model said.
-type Answer struct {
-	// Text has no thinking blocks.
-	Text  string
-	Calls []Call
-}
-
-// Chat asks the model, unless the state has failed. Where the server refuses a forced tool it is asked once more,
-// free to choose.
+// Chat asks the model, unless the state has failed. Model, MaxTokens and Temperature of the request are set to the
+// configured ones; a request that names a model keeps its own. The first request to a model of the scope finds out
+// which parameters the endpoint takes, and the scope's state keeps them: a request that is refused for one has no
+// answer, and is not counted.
 //
-// Errors: what the way there answers; by the server's status; backend with reason llm_bad_output where it answered
-// without a usable choice, or the model ended with an error, at its limit of tokens, or at a content filter.
-// Retryable says whether asking again at once may help.
-func (p *Endpoint) Chat(s *state.State, r Request, u *Usage) (*Answer, error) {
+// Errors: what the way there answers; by the server's status (chat.Refusal), with reason llm_unavailable, or llm_refused
+// where the same request will be refused again; backend with reason llm_bad_output where it answered without a usable
+// choice, or the model ended with an error, at its limit of tokens, or at a content filter. Retryable says whether
+// asking again at once may help.
+func (p *Endpoint) Chat(s *state.State, r chat.Request, u *Usage) (*chat.Answer, error) {
+	if r.Model == "" {
+		r.Model = p.Model
+	}
+	r.MaxTokens, r.Temperature = p.MaxOutputTokens, p.Temperature
+	key := paramsPrefix + r.Model
+	stored, _ := s.Get(key)
 	if !s.OK() {
 		return nil, s.Err()
 	}
-	answer, err := p.ask(s, r, u)
-	if r.Force != "" && refusesChoice(err) {
-		r.Force = ""
-		answer, err = p.ask(s, r, u)
+	known := chat.ParseParams(string(stored))
+	answer, params, err := p.settle(s, r, known, u)
+	if known != (chat.Params{}) && chat.IsFinal(err) { // another endpoint may be configured now
+		answer, params, err = p.settle(s, r, chat.Params{}, u)
 	}
-	return answer, err
-}
-
-// refusesChoice reports whether a server says that it does not take tool_choice.
-func refusesChoice(err error) bool {
-	if err == nil {
-		return false
-	}
-	native := abi.AsError(err).Native
-	if native == nil || native.Status == nil || *native.Status < 400 || *native.Status >= 500 {
-		return false
-	}
-	said := strings.ToLower(native.Body)
-	return strings.Contains(said, "tool_choice") || strings.Contains(said, "unsupported") &&
-		strings.Contains(said, "tool")
-}
-
-func (p *Endpoint) ask(s *state.State, r Request, u *Usage) (*Answer, error) {
-	u.Calls++
-	before := s.Remaining()
-	answer, err := p.exchange(s, r, u)
-	u.MS += max(0, before-s.Remaining())
+	u.Params = r.Sent(params)
 	if err != nil {
-		u.Failures++
+		return nil, err
 	}
-	return answer, err
+	if next := r.AfterAnswer(params, answer.CompletionTokens); next != params {
+		s.Log(abi.LogWarn, "the model's answer has more tokens than "+params.Limit()+
+			" allows; from now on the limit is sent as "+next.Limit())
+		params = next
+	}
+	if params != known {
+		s.Put(key, []byte(params.String()), sdk.AnyVersion)
+	}
+	return answer, nil
 }
 
-func (p *Endpoint) exchange(s *state.State, r Request, u *Usage) (*Answer, error) {
-	head, body, err := p.send(s.Call, Route, p.body(r))
+// paramsPrefix is where the state keeps which parameters a model's endpoint takes, as chat.Params writes them.
+const paramsPrefix = "llm_params/"
+
+// settle asks, again with other parameters where the endpoint refuses one.
+func (p *Endpoint) settle(s *state.State, r chat.Request, params chat.Params, u *Usage) (*chat.Answer, chat.Params, error) {
+	for {
+		before := s.Remaining()
+		answer, err := p.exchange(s, &r, params, u)
+		u.MS += max(0, before-s.Remaining())
+		if err == nil {
+			u.Calls++
+			return answer, params, nil
+		}
+		if native := abi.AsError(err).Native; native != nil && native.Status != nil {
+			if next, ok := r.After(params, *native.Status, []byte(native.Body)); ok {
+				params = next
+				continue
+			}
+		}
+		u.Calls++
+		u.Failures++
+		return nil, params, err
+	}
+}
+
+func (p *Endpoint) exchange(s *state.State, r *chat.Request, params chat.Params, u *Usage) (*chat.Answer, error) {
+	head, body, err := p.send(s.Call, Route, r.Encode(params))
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Route = Route
@@ -136,9 +123,19 @@ func (p *Endpoint) exchange(s *state.State, r Request, u *Usage) (*Answer, error
 		return nil, &e
 	}
 	if head.Status < 200 || head.Status > 299 {
-		return nil, refused(head, body)
+		return nil, refused(s, head, body)
 	}
-	return parseAnswer(body, head.Status, u)
+	answer, err := chat.ParseAnswer(body)
+	if err != nil {
+		return nil, BadOutput(abi.AsError(err).Message, head.Status, body)
+	}
+	u.PromptTokens += answer.PromptTokens
+	u.CompletionTokens += answer.CompletionTokens
+	switch answer.FinishReason {
+	case "error", "length", "content_filter":
+		return nil, BadOutput("the model ended with finish_reason "+answer.FinishReason, head.Status, body)
+	}
+	return answer, nil
 }
 
 // send sends a request to the endpoint; it ends half a second before the call's own time does.
@@ -152,121 +149,6 @@ func (p *Endpoint) send(c *sdk.Call, route string, body []byte) (*abi.HTTPRespon
 		sdk.Put(&r.Headers, "authorization", "Bearer {{secret:api_key}}")
 	}
 	return c.HTTP(r, body)
-}
-
-func (p *Endpoint) body(r Request) []byte {
-	name, choice := r.Model, abi.Raw(`"auto"`)
-	if name == "" {
-		name = p.Model
-	}
-	if r.Force != "" {
-		choice = abi.Raw(`{"type":"function","function":{"name":"` + r.Force + `"}}`)
-	}
-	var messages wirejson.Encoder
-	messages.ArrStart()
-	for i := range r.Turns {
-		r.Turns[i].write(&messages)
-	}
-	messages.ArrEnd()
-	list := abi.Raw(messages.Bytes())
-	members := []object.Member{object.Always("model", &name), object.Always("messages", &list),
-		object.Always("temperature", &p.Temperature),
-		object.Always("max_tokens", &p.MaxOutputTokens)}
-	if len(r.Tools) > 0 {
-		tools := abi.Raw("[" + strings.Join(r.Tools, ",") + "]")
-		members = append(members, object.Always("tools", &tools), object.Always("tool_choice", &choice))
-	}
-	return object.Encode(members...)
-}
-
-func (t *Turn) write(e *wirejson.Encoder) {
-	content := object.Always("content", &t.Content)
-	var calls abi.Raw
-	if len(t.Calls) > 0 {
-		content = object.OrNull("content", &t.Content)
-		var list wirejson.Encoder
-		list.ArrStart()
-		for i := range t.Calls {
-			t.Calls[i].write(&list)
-		}
-		list.ArrEnd()
-		calls = list.Bytes()
-	}
-	object.Write(e, object.Always("role", &t.Role), content, object.Optional("tool_call_id", &t.ToolCallID),
-		object.Optional("tool_calls", &calls))
-}
-
-func (x *Call) write(e *wirejson.Encoder) {
-	arguments := x.Arguments
-	if wirejson.Raw(arguments).Type() != wirejson.String {
-		arguments = sdk.Text(string(arguments))
-	}
-	function := abi.Raw(object.Encode(object.Always("name", &x.Name), object.Always("arguments", &arguments)))
-	object.Write(e, object.Always("id", &x.ID), object.Constant("type", `"function"`),
-		object.Always("function", &function))
-}
-
-// parseAnswer reads a 200.
-func parseAnswer(body []byte, status int64, u *Usage) (*Answer, error) {
-	var choices []Answer
-	var failure, usage, list abi.Raw
-	finish := ""
-	err := object.Decode(body, object.Optional("usage", &usage), object.Optional("error", &failure),
-		object.Optional("choices", &list))
-	if err == nil && wirejson.Raw(usage).Type() == wirejson.Object {
-		err = u.read(usage)
-	}
-	if err == nil && wirejson.Raw(list).Type() == wirejson.Array {
-		err = wirejson.DecodeBytes(list).Arr(func(d *wirejson.Decoder) error {
-			choices = append(choices, Answer{})
-			if len(choices) > 1 {
-				return d.Skip()
-			}
-			return choices[0].read(d, &finish)
-		})
-	}
-	switch {
-	case err != nil:
-		return nil, BadOutput("the endpoint's answer is not JSON of chat completions: "+err.Error(), status, body)
-	case len(choices) == 0 || failure != nil:
-		return nil, BadOutput("the endpoint answered without a choice", status, body)
-	case finish == "error" || finish == "length" || finish == "content_filter":
-		return nil, BadOutput("the model ended with finish_reason "+finish, status, body)
-	}
-	answer := &choices[0]
-	answer.Text = StripThinking(answer.Text)
-	return answer, nil
-}
-
-func (a *Answer) read(d *wirejson.Decoder, finish *string) error {
-	return object.Read(d, func(d *wirejson.Decoder, key string) error {
-		if key != "message" || d.Next() != wirejson.Object {
-			return d.Skip()
-		}
-		return object.Read(d, func(d *wirejson.Decoder, key string) (err error) {
-			switch {
-			case key == "content":
-				a.Text, err = object.Text(d)
-			case key == "tool_calls" && d.Next() == wirejson.Array:
-				err = d.Arr(a.readCall)
-			default:
-				err = d.Skip()
-			}
-			return err
-		})
-	}, object.Optional("finish_reason", finish))
-}
-
-func (a *Answer) readCall(d *wirejson.Decoder) error {
-	var x Call
-	err := object.Read(d, func(d *wirejson.Decoder, key string) error {
-		if key != "function" || d.Next() != wirejson.Object {
-			return d.Skip()
-		}
-		return object.Read(d, nil, object.Optional("name", &x.Name), object.Optional("arguments", &x.Arguments))
-	}, object.Optional("id", &x.ID))
-	a.Calls = append(a.Calls, x)
-	return err
 }
 
 // Health looks at the endpoint's list of models. A scope's own failures stand in its readiness: health has no scope.

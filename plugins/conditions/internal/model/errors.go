@@ -1,17 +1,21 @@
 package model
 
 import (
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // Reasons of an error of a model.
 const (
 	ReasonUnavailable = "llm_unavailable"
 	ReasonBadOutput   = "llm_bad_output"
+	// ReasonRefused: the endpoint refuses the request itself, and will refuse it again.
+	ReasonRefused = "llm_refused"
 )
 
 // BadOutput is the error of an answer that cannot be used. body is what was said; it may be nil.
@@ -25,32 +29,22 @@ func BadOutput(message string, status int64, body []byte) *abi.Error {
 }
 
 // refused is the error of a status that is no success.
-func refused(head *abi.HTTPResponse, body []byte) *abi.Error {
-	status := head.Status
-	e := abi.NewError(abi.CodeBackend, "the endpoint answered "+sdk.Itoa(status)).WithReason(ReasonUnavailable)
+func refused(s *state.State, head *abi.HTTPResponse, body []byte) error {
+	e := chat.Refusal(head.Status, head.Headers["retry-after"], body, time.UnixMilli(s.NowMS()))
+	e.Route, e.Reason = Route, ReasonUnavailable
 	switch {
-	case status == 401 || status == 403:
-		e.Code = abi.CodeUnauthenticated
+	case e.Code == abi.CodeUnauthenticated:
 		e.Hint = "is llm.api_key right?"
-	case status == 429:
-		e.Code = abi.CodeRateLimited
-	case status == 408 || status == 425 || status >= 500:
-		e.Code = abi.CodeUnavailable
-	case status == 404:
-		e.Code = abi.CodeNotFound
+	case e.Code == abi.CodeNotFound:
 		e.Hint = "llm.base_url is the part before /chat/completions; is llm.model served there?"
-	}
-	e.Retryable = status == 408 || status == 425 || status == 429 || status >= 500
-	e.Route, e.Native = Route, native(status, body)
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(head.Headers["retry-after"]), 10, 64); err == nil &&
-		seconds >= 0 {
-		e.RetryAfterMS = sdk.Ptr(min(seconds, 86400) * 1000)
+	case chat.IsFinal(e):
+		e.Reason = ReasonRefused
 	}
 	return e
 }
 
 func native(status int64, body []byte) *abi.NativeError {
-	return &abi.NativeError{Status: &status, Body: clip(string(body), 4096)}
+	return &abi.NativeError{Status: &status, Body: clip(string(body), abi.NativeBodyLimit)}
 }
 
 // clip cuts a text between characters.

@@ -4,11 +4,14 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
+	"github.com/memhost/memhost/sdk"
 )
 
 // Usage counts calls to the model.
 type Usage struct {
 	Calls, Failures, PromptTokens, CompletionTokens, MS int64
+	// Params are the parameters that the latest request had: "max_completion_tokens, temperature".
+	Params string
 }
 
 // usageKey is the key of a scope's counters.
@@ -31,16 +34,8 @@ func (u *Usage) Add(s *state.State) {
 	total.PromptTokens += u.PromptTokens
 	total.CompletionTokens += u.CompletionTokens
 	total.MS += u.MS
+	total.Params = u.Params
 	s.Store(usageKey, version, total.members()...)
-}
-
-// read adds what an answer says of its tokens.
-func (u *Usage) read(usage []byte) error {
-	var in, out int64
-	err := object.Decode(usage, object.Optional("prompt_tokens", &in), object.Optional("completion_tokens", &out))
-	u.PromptTokens += in
-	u.CompletionTokens += out
-	return err
 }
 
 // JSON is the counters as they stand in details of a trace.
@@ -49,13 +44,17 @@ func (u *Usage) JSON() abi.Raw { return object.Encode(u.members()...) }
 func (u *Usage) members() []object.Member {
 	return []object.Member{object.Optional("llm_calls", &u.Calls), object.Optional("llm_failures", &u.Failures),
 		object.Optional("prompt_tokens", &u.PromptTokens),
-		object.Optional("completion_tokens", &u.CompletionTokens), object.Optional("llm_ms", &u.MS)}
+		object.Optional("completion_tokens", &u.CompletionTokens), object.Optional("llm_ms", &u.MS),
+		object.Optional("llm_params", &u.Params)}
 }
 
 // Failure is what went wrong last.
 type Failure struct {
 	// Failures since the last success; RetryAt is when the next try is due, in ms since 1970, 0 for at once.
 	Failures, RetryAt int64
+	// Refused counts the latest failures in a row in which the endpoint refused the request itself. GaveUp is how much
+	// work there was when it was given up for that, 0 while it is tried again: with more to do the request is another.
+	Refused, GaveUp int64
 	// Code, Reason and Said describe the last one.
 	Code, Reason, Said string
 }
@@ -64,17 +63,45 @@ type Failure struct {
 func (f *Failure) Members() []object.Member {
 	return []object.Member{object.Optional("failures", &f.Failures), object.Optional("retry_at_ms", &f.RetryAt),
 		object.Optional("error", &f.Code),
-		object.Optional("reason", &f.Reason), object.Optional("said", &f.Said)}
+		object.Optional("reason", &f.Reason), object.Optional("said", &f.Said),
+		object.Optional("refused", &f.Refused), object.Optional("gave_up", &f.GaveUp)}
+}
+
+// maxRefused is how often in a row an endpoint may refuse the same request before it is given up.
+const maxRefused = 5
+
+// Waits reports whether the work is not to be tried now. extent is how much there is to do: a number that grows with
+// it, such as that of the latest message.
+func (f *Failure) Waits(nowMS, extent int64) bool { return f.RetryAt > nowMS || f.GivenUp(extent) }
+
+// GivenUp reports whether the work is given up until there is more to do.
+func (f *Failure) GivenUp(extent int64) bool { return f.GaveUp > 0 && f.GaveUp >= extent }
+
+// Story is the failure for a warning, after what failed: "3 failures, nothing is lost: ...".
+func (f *Failure) Story(extent int64) string {
+	story := sdk.Itoa(f.Failures) + " failures, nothing is lost: " + f.Said
+	if f.GivenUp(extent) {
+		story += "; not tried again until there is something new, or somebody asks for it"
+	}
+	return story
 }
 
 // retryFirst and retryMost bound the pause after a failure, in ms. It doubles with each.
 const retryFirst, retryMost = 5000, 300_000
 
 // Note notes a failure. The next try is due at once where asking again may help and retries are left, otherwise after
-// a pause; never before the time that the endpoint names.
-func (f *Failure) Note(s *state.State, err error, retries int64) {
+// a pause; never before the time that the endpoint names. A request that the endpoint keeps refusing is given up at this
+// extent, unless that is 0.
+func (f *Failure) Note(s *state.State, err error, retries, extent int64) {
 	e := abi.AsError(err)
 	f.Failures++
+	if f.Refused++; e.Reason != ReasonRefused {
+		f.Refused = 0
+	}
+	f.GaveUp = 0
+	if f.Refused > maxRefused {
+		f.GaveUp = extent
+	}
 	f.Code, f.Reason, f.Said = string(e.Code), e.Reason, clip(e.Message, 500)
 	pause := int64(0)
 	if !e.Retryable || f.Failures > retries {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
-	"github.com/memhost/memhost/plugins/conditions/internal/model"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/chat"
 )
 
 // Message is one message of a session.
@@ -110,7 +110,7 @@ func (m *Message) decodeCall(d *wirejson.Decoder) error {
 	return err
 }
 
-// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text", with "Name: " before the text of a user
+// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text" in UTC, with "Name: " before the text of a user
 // who has one, or "" where it has no content. Memory blocks inside are left out. Lines after the first are indented: no
 // text can look like the message of another, or like a heading.
 func (m *Message) Render() string {
@@ -120,7 +120,7 @@ func (m *Message) Render() string {
 	}
 	at := "?"
 	if m.Timestamp != "" {
-		at = Clip(m.Timestamp, 16)
+		at = Clip(sdk.UTC(m.Timestamp), 16)
 	}
 	tools := append([]string(nil), m.ToolsUsed...)
 	for _, call := range m.ToolCalls {
@@ -162,11 +162,11 @@ func Clip(text string, n int) string {
 func StripBlocks(text string) string {
 	const open, closer = "<" + abi.ContextTag, "</" + abi.ContextTag + ">"
 	for {
-		at := model.IndexFold(text, open)
+		at := chat.IndexFold(text, open)
 		if at < 0 {
 			return text
 		}
-		end := model.IndexFold(text[at:], closer)
+		end := chat.IndexFold(text[at:], closer)
 		if end < 0 {
 			return text // no block: a text that speaks of one
 		}

@@ -37,6 +37,9 @@ func workAll(m Memory, background bool) {
 		if !s.outstanding(b.BySession() && !background) {
 			continue
 		}
+		if s.GivenUp(s.Messages) {
+			continue
+		}
 		if s.RetryAt > now || b.Remaining() < began/2 || !b.OK() {
 			break
 		}
@@ -47,7 +50,7 @@ func workAll(m Memory, background bool) {
 		} else if model.OutOfTime(b.Call, failed) {
 			break
 		} else {
-			s.Note(b.State, failed, b.Model.Retries)
+			s.Note(b.State, failed, b.Model.Retries, s.Messages)
 		}
 		s.Save(b.State)
 		if failed != nil {
@@ -91,11 +94,11 @@ func readiness(m Memory, markers []string) *abi.BackendReadiness {
 		if answer.Status == abi.ReadinessReady {
 			answer.Status = abi.ReadinessPending
 		}
-		if s.RetryAt > b.NowMS() {
+		if s.Waits(b.NowMS(), s.Messages) {
 			answer.Status = abi.ReadinessFailed
 			answer.Warnings = append(answer.Warnings, or(s.Reason,
-				"llm_failed")+": session "+sdk.OneLine(s.ID)+", "+sdk.Itoa(s.Failures)+
-				" failures, nothing is lost: "+s.Said)
+				"llm_failed")+": session "+sdk.OneLine(s.ID)+", "+
+				s.Story(s.Messages))
 		}
 	}
 	if waiting > 0 {
