@@ -23,7 +23,7 @@ func Example() {
 		Scope: abi.MemoryScope{RunID: "run", PersonaID: "ann"}, SessionID: "tuesday"}))
 	fmt.Println(result.FormattedContext)
 	// Output:
-	// <memory-context backend="full_history" scope="run/ann" condition_kind="control">
+	// <memory-context backend="full_history" scope="run/ann" condition_kind="control" times="UTC">
 	// m1 [2026-03-02 08:00] user: My cat is called Zorvex.
 	// </memory-context>
 }
