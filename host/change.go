@@ -14,10 +14,9 @@ import (
 func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	return operate(ctx, s, abi.OpNativeMutation, r,
 		func(ctx context.Context, o *operation, receipt *abi.MutationReceipt) error {
-			if err := o.provider.mutations.check(r.Name, r.Params); err != nil {
-				return err
-			}
-			admitted, err := o.change(ctx, r.Scope, r, receipt)
+			admitted, err := o.changeChecked(ctx, r.Scope, r, receipt, func() error {
+				return o.provider.mutations.check(r.Name, r.Params)
+			})
 			if err != nil {
 				return o.provider.mutations.explain(err, r.Name)
 			}
@@ -54,6 +53,13 @@ func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.F
 // is false for one that read-only keeps out.
 func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.Encodable,
 	out abi.Decodable) (admitted bool, err error) {
+	return o.changeChecked(ctx, scope, in, out, func() error { return nil })
+}
+
+// changeChecked is change for an operation that is checked once it is admitted: one that read-only keeps out is kept out
+// whatever it asks for.
+func (o *operation) changeChecked(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable,
+	check func() error) (admitted bool, err error) {
 	sc, err := o.provider.scopeOf(scope)
 	if err != nil {
 		return true, err
@@ -69,6 +75,9 @@ func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.En
 		return false, o.at(ctx, sc)
 	}
 	defer permit.Release()
+	if err := check(); err != nil {
+		return true, err
+	}
 	if slices.Contains(o.provider.module.Manifest.YieldsScope, o.Op) {
 		err = o.changeYielding(ctx, sc, in, out)
 	} else {
