@@ -153,7 +153,7 @@ func (c *Client) request(messages []Message, seed uint64) (*chat.Request, error)
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "temperature: "+err.Error(), err)
 	}
 	number := int64(seed & (1<<31 - 1))
-	r := &chat.Request{Model: c.model.Model, MaxTokens: int64(c.model.MaxTokens), Temperature: temperature, Seed: &number}
+	r := &chat.Request{Model: c.model.Model, MaxTokens: c.model.MaxTokens, Temperature: temperature, Seed: &number}
 	for _, m := range messages {
 		r.Messages = append(r.Messages, chat.Message{Role: m.Role, Content: m.Content})
 	}

@@ -236,7 +236,7 @@ func (m *measuring) scan() *scan { return m.scanned.get(m.look) }
 func (m *measuring) look() *scan {
 	out := &scan{found: map[uint64]bool{}}
 	wanted := map[uint64]bool{}
-	for _, groups := range [][][][]uint64{m.probe.content, m.foreign} {
+	for _, groups := range [][][][]uint64{m.content, m.foreign} {
 		for _, group := range groups {
 			for _, member := range group {
 				for _, w := range member {

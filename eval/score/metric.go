@@ -115,8 +115,6 @@ func newValues() values {
 	return v
 }
 
-func (v values) of(name string) float64 { return v[place[name]] }
-
 // auroc is explained like a metric.
 var auroc = Entry{Name: "auroc", Group: "abstention", Unit: "share", Better: "more",
 	What: "the chance that the top score of an answerable probe lies above that of one that cannot be answered; " +

@@ -19,7 +19,7 @@ func Text(content []byte) string {
 // rawText is Text with the elements in which a model thinks aloud.
 func rawText(content wirejson.Raw) string {
 	text := str(content)
-	if wirejson.Raw(content).Type() == wirejson.Array {
+	if content.Type() == wirejson.Array {
 		for _, raw := range elements(content) {
 			of := str(member(raw, "type"))
 			if text += str(raw); of == "" || of == "text" || of == "output_text" {

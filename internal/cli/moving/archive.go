@@ -120,11 +120,7 @@ func (a *commands) archiveVerify() *cobra.Command {
 					return err
 				}
 				if len(check.Problems) > 0 {
-					lines := make([]string, len(check.Problems))
-					for i, problem := range check.Problems {
-						lines[i] = problem
-					}
-					damaged := abi.NewError(abi.CodeUnavailable, strings.Join(lines, "\n")).WithReason("archive").
+					damaged := abi.NewError(abi.CodeUnavailable, strings.Join(check.Problems, "\n")).WithReason("archive").
 						WithHint("memory itself is not touched; a backup of the data folder has the archive whole")
 					damaged.Retryable = false
 					return damaged
