@@ -38,8 +38,8 @@ func TestModulesOfThisRepositoryAreMetered(t *testing.T) {
 	}
 }
 
-// madeByVersion is Version, and the beginning of a hash of what it makes of all those modules.
-const madeByVersion = "3 755d23c176241ecf"
+// madeByVersion is Version, and the beginning of a hash of what it makes of those modules that are valid.
+const madeByVersion = "3 e14fe9aed5a67a51"
 
 // TestEngineAcceptsWhatItAcceptedBefore goes through every module among the test data of wazero, valid or not, the
 // specification's included: the engine must accept the metered one if and only if it accepts the original, or else an
@@ -70,7 +70,9 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 				"%s is valid, but: %v", path, err)
 			return nil
 		}
-		all.Write(metered)
+		if plainErr == nil {
+			all.Write(metered)
+		}
 		compiled, err = e.CompileModule(ctx, metered)
 		if err == nil {
 			require.NoError(t, compiled.Close(ctx))
@@ -159,7 +161,7 @@ func TestStandardGoIsMetered(t *testing.T) {
 		t.Skip("builds a module")
 	}
 	file := filepath.Join(t.TempDir(), "echo.wasm")
-	build := exec.Command("go", "build", "-trimpath", "-buildmode=c-shared", "-o", file, "../../testguest/echo")
+	build := exec.Command("go", "build", "-trimpath", "-buildmode=c-shared", "-o", file, "../../test/testguest/echo")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
