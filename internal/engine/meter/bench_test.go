@@ -20,7 +20,7 @@ func contractRequest() []byte {
 
 // BenchmarkRewrite is what rewriting adds to the load of a module.
 func BenchmarkRewrite(b *testing.B) {
-	original := read(b, "../../testguest/probe/probe.wasm")
+	original := read(b, "../../test/testguest/probe/probe.wasm")
 	b.SetBytes(int64(len(original)))
 	b.ReportAllocs()
 	for b.Loop() {
