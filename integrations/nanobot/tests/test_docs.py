@@ -39,7 +39,7 @@ def test_the_five_minutes(tmp_path: Path, model: Model, memhost_program: Path) -
     with running([str(memhost_program), "run", "--listen", "127.0.0.1:0"], r"127\.0\.0\.1:(\d+)", env=env, cwd=home) as match:
         (home / ".nanobot" / "memhost.json").write_text(configuration[0].replace("7077", match[1]))
         check = does(lines[2])
-        assert "serves full_history" in check
+        assert "serves recall" in check
         assert [line.split()[0] for line in check.splitlines()] == ["ok"] * 5
         assert "ANSWER[My cat is called Zorvex.]" in does(lines[3])
         assert "user: My cat is called Zorvex." in does(lines[4])

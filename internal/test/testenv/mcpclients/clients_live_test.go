@@ -207,9 +207,9 @@ func conversation(t *testing.T, d *driven) {
 	assert.Equal(t, "committed", added.StructuredContent.Status)
 	found := d.call("memory_search", `{"query":"which tea?","max_items":5}`)
 	assert.Contains(t, found.Content[0].Text, "I like green tea")
-	assert.True(t, strings.HasPrefix(found.Content[0].Text, `<memory-context backend="full_history" scope="r/ann"`))
+	assert.True(t, strings.HasPrefix(found.Content[0].Text, `<memory-context backend="recall" scope="r/ann"`))
 	status := d.call("memory_status", `{}`)
-	assert.Contains(t, status.Content[0].Text, "full_history is ok")
+	assert.Contains(t, status.Content[0].Text, "recall is ok")
 
 	for _, name := range []string{"persona_id", "user_id", "run_id", "session_id"} {
 		refused := d.call("memory_search", `{"query":"tea","`+name+`":"bob"}`)
