@@ -2,6 +2,7 @@ package model
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/eval/lab"
@@ -45,10 +46,8 @@ func rubric(l *lab.Lab, label string, unanswerable bool) string {
 		return l.Judge.Rubric
 	}
 	for _, kind := range kinds {
-		for _, name := range kind.labels {
-			if name == label {
-				return l.Judge.Rubric + "\n" + kind.allows
-			}
+		if slices.Contains(kind.labels, label) {
+			return l.Judge.Rubric + "\n" + kind.allows
 		}
 	}
 	return l.Judge.Rubric

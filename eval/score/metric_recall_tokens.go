@@ -17,12 +17,15 @@ var _ = register(metric{
 
 // served is how many gold groups the context shows a member of.
 func (m *measuring) served() int {
-	return m.servedGroups.get(func() (n int) {
-		for _, group := range m.groups {
-			if _, shown := m.shownEvent(group); shown {
-				n++
-			}
+	return m.servedGroups.get(func() int { return m.servedOf(m.groups) })
+}
+
+// servedOf is how many of some groups of events the context shows a member of.
+func (m *measuring) servedOf(groups [][]string) (n int) {
+	for _, group := range groups {
+		if _, shown := m.shownEvent(group); shown {
+			n++
 		}
-		return n
-	})
+	}
+	return n
 }

@@ -76,19 +76,14 @@ func (r *runs) each(text []uint64, run func(hash uint64, i int)) {
 	if r.k == 0 {
 		return
 	}
-	const base = 0x9e3779b97f4a7c15 // odd, so that no power of it vanishes
-	oldest := uint64(1)             // base^k
-	for range r.k {
-		oldest *= base
-	}
-	hash := uint64(0)
+	hash := newSequenceHash(r.k)
 	for i, w := range text {
-		hash = hash*base + w
+		oldest := uint64(0)
 		if i >= r.k {
-			hash -= text[i-r.k] * oldest
+			oldest = text[i-r.k]
 		}
-		if i >= r.k-1 {
-			run(hash, i-r.k+1)
+		if hash.add(w, oldest); i >= r.k-1 {
+			run(hash.sum, i-r.k+1)
 		}
 	}
 }

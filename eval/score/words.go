@@ -212,25 +212,33 @@ var stopWords = func() map[uint64]bool {
 // gramWords is the length of the word sequences that tell one cluster's text from another's.
 const gramWords = 8
 
+// sequenceHash is the hash of the last n words of a text, which a further word changes without the others being read
+// again.
+type sequenceHash struct{ sum, power uint64 }
+
+const sequenceBase = 0x9e3779b97f4a7c15 // odd, so that no power of it vanishes
+
+func newSequenceHash(n int) sequenceHash {
+	h := sequenceHash{power: 1}
+	for range n {
+		h.power *= sequenceBase
+	}
+	return h
+}
+
+// add takes in a word in place of the oldest one, which is 0 while there are fewer than n.
+func (h *sequenceHash) add(word, oldest uint64) { h.sum = h.sum*sequenceBase + word - oldest*h.power }
+
 // grams calls each for every sequence of eight words of a folded text, with its hash and range.
 func grams(text string, each func(word)) {
-	const base = 0x9e3779b97f4a7c15 // odd, so that no power of it vanishes
-	oldest := uint64(1)             // base^8
-	for range gramWords {
-		oldest *= base
-	}
-	var ring [gramWords]word
-	n, hash := 0, uint64(0)
+	var ring [gramWords]word // zero before the first words
+	n, hash := 0, newSequenceHash(gramWords)
 	words(text, func(w word) {
-		hash = hash*base + w.hash
 		slot := &ring[n%gramWords]
-		if n >= gramWords {
-			hash -= slot.hash * oldest
-		}
+		hash.add(w.hash, slot.hash)
 		*slot = w
-		n++
-		if n >= gramWords {
-			each(word{hash, ring[n%gramWords].start, w.end})
+		if n++; n >= gramWords {
+			each(word{hash.sum, ring[n%gramWords].start, w.end})
 		}
 	})
 }
