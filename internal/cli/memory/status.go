@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
 const statusHelp = `Says in a few lines how the slot is: where it serves, which provider, the mode, the scope that commands mean, the archive, turns that wait in the
@@ -64,7 +64,7 @@ func (a *commands) status(ctx context.Context) error {
 		d, err = a.DialNamed(ctx, server)
 	} else {
 		s.Folder = c.Data.Dir
-		s.Waiting, s.Aside = waiting(filepath.Join(c.Data.Dir, "outbox"))
+		s.Waiting, s.Aside = outbox.Count(filepath.Join(c.Data.Dir, "outbox"))
 		d, err = a.Running(ctx, c)
 	}
 	if err == nil && d != nil {
@@ -130,22 +130,22 @@ func (s *slotStatus) text() string {
 	case s.Serves:
 		line("slot", "serves at %s", s.Address)
 	case s.Folder != "":
-		line("slot", "none serves %s; memhost run starts it", cli.Printable(s.Folder))
+		line("slot", "none serves %s; memhost run starts it", s.Folder)
 	default:
 		line("slot", "does not answer")
 	}
 	switch {
 	case s.Serves && s.Kind == string(abi.KindControl):
-		line("provider", "%s, a control", cli.Printable(s.Provider))
+		line("provider", "%s, a control", s.Provider)
 	case s.Serves:
-		line("provider", "%s", cli.Printable(s.Provider))
+		line("provider", "%s", s.Provider)
 	case s.Provider != "":
-		line("provider", "%s served last", cli.Printable(s.Provider))
+		line("provider", "%s served last", s.Provider)
 	}
 	if s.Serves {
 		mode := "writes"
 		if s.ReadOnly {
-			mode = "read-only since " + cli.Printable(s.Since)
+			mode = "read-only since " + s.Since
 		}
 		line("mode", "%s", mode)
 		if s.Archive {
@@ -170,45 +170,17 @@ func (s *slotStatus) text() string {
 	return b.String()
 }
 
-// waiting counts the turns in the outboxes of a data folder, and those that no slot takes.
-func waiting(folder string) (waits, aside int) {
-	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			if err == nil && entry.Name() == "prompts" {
-				return fs.SkipDir
-			}
-			return nil //nolint:nilerr // a folder that is not there, or that another process removes, has nothing
-		}
-		switch {
-		case !strings.HasSuffix(entry.Name(), ".json"):
-		case filepath.Base(filepath.Dir(path)) == "aside":
-			aside++
-		default:
-			waits++
-		}
-		return nil
-	})
-	return waits, aside
-}
-
 // hooked are the agents whose settings have memhost's hooks: the user's, and those of the current folder.
 func (a *commands) hooked() []string {
-	home := a.Getenv("HOME")
-	if home == "" {
-		home, _ = os.UserHomeDir()
-	}
 	list := []string{}
-	for _, agent := range []struct{ name, variable, folder, file, project string }{
-		{"claude-code", "CLAUDE_CONFIG_DIR", ".claude", "settings.json", "settings.local.json"},
-		{"codex", "CODEX_HOME", ".codex", "hooks.json", "hooks.json"}} {
-		folder := a.Getenv(agent.variable)
-		if folder == "" {
-			folder = filepath.Join(home, agent.folder)
-		}
-		for _, path := range []string{filepath.Join(folder, agent.file), filepath.Join(agent.folder, agent.project)} {
-			text, err := os.ReadFile(path)
-			if err == nil && agenthook.Installed(text, agent.name) {
-				list = append(list, agent.name+" ("+path+")")
+	for _, agent := range []string{"claude-code", "codex"} {
+		for _, project := range []bool{false, true} {
+			path, err := agenthook.SettingsFile(agent, project, a.Getenv)
+			if err != nil {
+				continue
+			}
+			if text, err := os.ReadFile(path); err == nil && agenthook.Installed(text, agent) {
+				list = append(list, agent+" ("+path+")")
 				break
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,6 +55,30 @@ func Install(settings []byte, agent, command string) ([]byte, error) {
 		}
 		return groups
 	}, Events(agent))
+}
+
+// SettingsFile is the file that an agent's hooks are in: the user's, or that of the current folder, where project is set.
+//
+// Errors: that of os.UserHomeDir, where nothing names the user's folder.
+func SettingsFile(agent string, project bool, getenv func(string) string) (string, error) {
+	folder, name, ofProject, variable := ".claude", "settings.json", "settings.local.json", "CLAUDE_CONFIG_DIR"
+	if agent == "codex" {
+		folder, name, ofProject, variable = ".codex", "hooks.json", "hooks.json", "CODEX_HOME"
+	}
+	if project {
+		return filepath.Join(folder, ofProject), nil
+	}
+	if given := getenv(variable); given != "" {
+		return filepath.Join(given, name), nil
+	}
+	home := getenv("HOME")
+	if home == "" {
+		var err error
+		if home, err = os.UserHomeDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(home, folder, name), nil
 }
 
 // Installed reports whether settings have hooks of memhost. Settings that cannot be read have none.

@@ -158,6 +158,25 @@ func (b *Box) Waiting() (int, error) {
 	return len(names), err
 }
 
+// Count counts the events of every box in a folder and in its folders: those that wait, and those put aside. A folder
+// that is missing, or that another process removes meanwhile, has none.
+func Count(folder string) (waiting, aside int) {
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir() || !isEvent(entry.Name()):
+		case filepath.Base(filepath.Dir(path)) == asideFolder:
+			aside++
+		default:
+			waiting++
+		}
+		return nil
+	})
+	return waiting, aside
+}
+
+// isEvent reports whether a file's name is that of an event.
+func isEvent(name string) bool { return strings.HasSuffix(name, suffix) && number(name) > 0 }
+
 // digest tells events apart: by scope and id, as a slot's ledger does.
 func digest(event *abi.MemoryEvent) string {
 	return Digest(event.RunID, event.UserID, event.AgentID, event.EventID)
@@ -194,7 +213,7 @@ func (b *Box) names() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, suffix) && number(name) > 0 && e.Type().IsRegular() {
+		if name := e.Name(); isEvent(name) && e.Type().IsRegular() {
 			names = append(names, name)
 		}
 	}

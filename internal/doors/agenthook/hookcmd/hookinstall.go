@@ -146,27 +146,10 @@ func (a *commands) hookUninstallFile(path string, before []byte, dryRun bool) er
 func (a *commands) settingsFile(agent string, f *hookInstallFlags) (string, error) {
 	path := f.file
 	if path == "" {
-		folder, name, variable := ".claude", "settings.json", "CLAUDE_CONFIG_DIR"
-		if agent == "codex" {
-			folder, name, variable = ".codex", "hooks.json", "CODEX_HOME"
+		var err error
+		if path, err = agenthook.SettingsFile(agent, f.project, a.Getenv); err != nil {
+			return "", cli.UsageError("the home folder is not known: "+err.Error(), "--file names the settings file")
 		}
-		if f.project && agent == "claude-code" {
-			name = "settings.local.json"
-		}
-		if given := a.Getenv(variable); given != "" && !f.project {
-			folder = given
-		} else if !f.project {
-			home := a.Getenv("HOME")
-			if home == "" {
-				var err error
-				if home, err = os.UserHomeDir(); err != nil {
-					return "", cli.UsageError("the home folder is not known: "+err.Error(),
-						"--file names the settings file")
-				}
-			}
-			folder = filepath.Join(home, folder)
-		}
-		path = filepath.Join(folder, name)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
