@@ -19,7 +19,7 @@ type Judged struct {
 	Rate    stats.Corrected `json:"rate"`
 	// ByLabel is the same for the probes of each label.
 	ByLabel []LabelRate `json:"by_label"`
-	// Abstained is how often the answer said that nothing is known, where nobody ever said the answer. It is no part of
+	// Abstained is the share of answers that admit not knowing, among the probes that have no answer. It is not part of
 	// Rate, and is not corrected; nil where the pack has no such probe, or the judge no verdict.
 	Abstained *stats.Interval `json:"abstained,omitempty"`
 	// AbstainedMissing are such answers without a verdict.

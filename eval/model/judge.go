@@ -35,7 +35,7 @@ type Judgement struct {
 	ProbeID    string `json:"probe_id,omitempty"`
 	ProbeLabel string `json:"probe_label,omitempty"`
 	Cluster    string `json:"cluster,omitempty"`
-	// Unanswerable: nobody ever said the answer, and the right one says so.
+	// Unanswerable: the conversation does not hold the answer, and a right reply says so.
 	Unanswerable bool `json:"unanswerable,omitempty"`
 	// Exact: the answer is one of the probe's options, and no judge was asked.
 	Exact         bool   `json:"exact,omitempty"`
@@ -86,7 +86,7 @@ type judged struct {
 }
 
 // RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. Answers that
-// choose one of a probe's options are compared with it, without a judge. It goes on where an earlier call stopped. tell
+// choose one of a probe's options are compared with it, without a judge. It continues where an earlier call stopped. tell
 // receives the progress.
 //
 // Errors: invalid_argument where the lab names no judge and answers need one; conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where

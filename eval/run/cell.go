@@ -307,9 +307,9 @@ func (p *persona) probes() (map[int][]*pack.Probe, error) {
 	return list, nil
 }
 
-// record records one event, until the provider has it, refuses it for good, or the attempts are used up. One that is
-// refused for good is a result like any other, and the cell goes on without it: scoring counts every probe that needs
-// it as the worst that the provider could have done. Where the backend is gone, the cell ends.
+// record records one event, until the provider has it, refuses it permanently, or the attempts are used up. A refused
+// event does not end the cell: scoring gives every probe that needs it the worst value. If the backend is gone, the cell
+// ends.
 func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	if p.done.events[e.EventID] {
 		return nil

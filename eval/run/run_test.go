@@ -193,7 +193,7 @@ func told(t *testing.T, run string, c *rundir.Cell) []string {
 }
 
 // TestAPoisonousEventDoesNotHoldUpACell: an event that a provider refuses, and one that it fails on however often it is
-// tried, are given up and written down; everything else goes on, and a resumption does not try them again.
+// tried, are given up and recorded in the journal; the others are recorded as usual, and a resumption does not retry.
 func TestAPoisonousEventDoesNotHoldUpACell(t *testing.T) {
 	path, p := synthetic(t)
 	run := filepath.Join(t.TempDir(), "run")

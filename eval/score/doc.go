@@ -8,7 +8,7 @@
 // intervals over clusters.
 //
 //	metrics.go     the form of metrics.json and timings.json
-//	metric.go      what a metric is; metric_*.go: each in a file of its own, with its rule, denominator and examples
+//	metric.go      what a metric is; metric_*.go: one file for each, with its rule, denominator and examples
 //	score.go       Score: a run's columns, keys and self-test
 //	timeline.go    what is kept of a pack
 //	cells.go       journals become readings; measure.go: what metrics share of one retrieval; support.go: what an item shows

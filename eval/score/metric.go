@@ -10,9 +10,8 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// metric is a mean over probes. Each has a file of its own, metric_*.go, which registers it: what it is called, which
-// probes are in its denominator, how a retrieval is measured, and examples that are its test and its documentation
-// (docs/metrics.md).
+// metric is a mean over probes. A file metric_*.go defines and registers it: its name, the probes in its denominator, how
+// a retrieval is measured, and examples, which are both its test and its documentation (docs/metrics.md).
 type metric struct {
 	Entry
 	// applies tells by the pack alone whether a probe is in the denominator: a provider cannot change it.

@@ -40,7 +40,7 @@ var exampleProbe = pack.Probe{ProbeID: "p1", AfterSession: 3, Query: "Where does
 // exampleForeign is evidence of another cluster's probe.
 const exampleForeign = "The hens moved to another farm."
 
-// exampleOf is the world of an example: the probe with its person. Where nobody said the answer, nothing can be known.
+// exampleOf is the probe of the examples with its person; one without an answer unless answerable is set.
 func exampleOf(answerable bool) *probe {
 	person := &persona{id: "mila", cluster: "mila", events: map[string]*event{}}
 	holding := map[uint64]int{}

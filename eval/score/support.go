@@ -6,8 +6,8 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// saidMessage is a message of somebody's evidence: its words in order, and which of them are its own: no other event of the
-// person holds them.
+// saidMessage is a message that is evidence for a probe: its words in order, and which of them no other event of the
+// person has.
 type saidMessage struct {
 	words []uint64
 	own   []bool

@@ -7,8 +7,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress tells how far long work is: as a bar on a terminal, elsewhere as a line a minute, so that a log shows that it
-// goes on. A nil Progress tells nothing.
+// Progress shows how far long work is: as a bar on a terminal, elsewhere as a line a minute. A nil Progress shows nothing.
 type Progress struct {
 	bar *progressbar.ProgressBar // nil: not a terminal
 

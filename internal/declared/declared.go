@@ -2,7 +2,8 @@
 // for flags and forms, and texts and schemas for models.
 //
 // A manifest is the words of a stranger. Text removes control characters and bounds a text, and Schema does so with a
-// whole schema and leaves only what describes a value in it. Whoever shows the result to a model says whose words it is.
+// whole schema and keeps only what describes a value. A caller that shows the result to a model must say that it is the
+// module's text.
 package declared
 
 import (
