@@ -33,6 +33,7 @@ type Line struct {
 	Canary      *Canary      `json:"canary,omitempty"`
 	CanaryCheck *CanaryCheck `json:"canary_check,omitempty"`
 	Answer      *Answer      `json:"answer,omitempty"`
+	Transcript  *Transcript  `json:"transcript,omitempty"`
 	Closed      *Closed      `json:"closed,omitempty"`
 	Freshness   *Freshness   `json:"freshness,omitempty"`
 	End         *End         `json:"end,omitempty"`
@@ -54,6 +55,7 @@ const (
 	KindCanary      Kind = "canary"       // a write was tried behind the wall
 	KindCanaryCheck Kind = "canary_check" // whether that write can be found
 	KindAnswer      Kind = "answer"       // an agent answered a probe
+	KindTranscript  Kind = "transcript"   // a simulated user talked with the agent under evaluation
 	KindClosed      Kind = "closed"       // the test session is over, with its verdicts
 	KindFreshness   Kind = "freshness"    // how long something acknowledged could not be retrieved yet
 	KindEnd         Kind = "end"          // the cell is complete

@@ -20,7 +20,7 @@ const Archive = ".tar.zst"
 // maxUnpacked bounds what an archive may grow to, in bytes.
 const maxUnpacked = 16 << 30
 
-var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile}
+var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile, PreferencesFile}
 
 // archive writes a folder's pack into one file; equal packs make equal files.
 func archive(folder, path string) error {

@@ -93,7 +93,10 @@ func (l *linter) persona(p *Pack, persona Persona) error {
 		l.add("counts", true, "persona "+persona.PersonaID, "%d sessions were found, %s says %d", session, ManifestFile,
 			persona.Sessions)
 	}
-	return l.probesOf(p, persona, sessionOf)
+	if err := l.probesOf(p, persona, sessionOf); err != nil {
+		return err
+	}
+	return l.preferencesOf(p, persona, sessionOf)
 }
 
 func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) error {
@@ -172,6 +175,76 @@ func (l *linter) foreignCanaries(p *Pack, personaID string) error {
 						"it holds the canary %q of persona %s", canary, owner)
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// preferencesOf checks a persona's preferences against its events and probes.
+func (l *linter) preferencesOf(p *Pack, persona Persona, sessionOf map[string]int) error {
+	list, err := p.Preferences(persona.PersonaID)
+	if err != nil || list == nil {
+		return err
+	}
+	for i := range list {
+		pref := &list[i]
+		where := fmt.Sprintf("persona %s, preference %s %q", persona.PersonaID, pref.Attribute, pref.Value)
+		from, err := abi.ParseTime(pref.From)
+		until, untilErr := abi.ParseTime(pref.Until)
+		switch {
+		case pref.Attribute == "" || strings.TrimSpace(pref.Value) == "":
+			l.add("preference", true, where, "it needs an attribute and a value")
+		case err != nil:
+			l.add("preference", true, where, "from: %q is not a time in RFC 3339", pref.From)
+		case pref.Until != "" && untilErr != nil:
+			l.add("preference", true, where, "until: %q is not a time in RFC 3339", pref.Until)
+		case pref.Until != "" && !from.Before(until):
+			l.add("preference", true, where, "it ends at %s, and begins at %s", pref.Until, pref.From)
+		case len(pref.Evidence) == 0:
+			l.add("preference", true, where, "it names no event that says it")
+		}
+		for _, id := range pref.Evidence {
+			if _, known := sessionOf[id]; !known {
+				l.add("dangling_evidence", true, where, "its evidence %q is no event of persona %s", id, persona.PersonaID)
+			}
+		}
+		for j := range list[:i] {
+			other := &list[j]
+			if other.Attribute == pref.Attribute && other.Context == pref.Context && (other.Holds(from) || pref.holdsFrom(other)) {
+				l.add("preference_overlap", true, where, "%q holds at the same time in the same context", other.Value)
+			}
+		}
+	}
+	return l.preferenceProbes(p, persona, list)
+}
+
+// holdsFrom reports whether the preference holds when another one begins.
+func (p *Preference) holdsFrom(other *Preference) bool {
+	from, err := abi.ParseTime(other.From)
+	return err == nil && p.Holds(from)
+}
+
+// preferenceProbes requires that a probe's gold is the preference in force, and that its opening does not name it.
+func (l *linter) preferenceProbes(p *Pack, persona Persona, list Preferences) error {
+	for probe, err := range p.Probes(persona.PersonaID) {
+		if err != nil {
+			return err
+		}
+		now, err := abi.ParseTime(probe.AsOf)
+		if err != nil || probe.Attribute == "" {
+			continue
+		}
+		where, inForce := "probe "+probe.ProbeID, list.InForce(probe.Attribute, probe.Context, now)
+		switch answers := slices.Concat(probe.Gold.Answers...); {
+		case inForce == nil:
+			if probe.Gold.Answerable {
+				l.add("preference_not_gold", true, where, "it is answerable, and no preference %s is in force", probe.Attribute)
+			}
+		case !slices.ContainsFunc(answers, func(a string) bool { return strings.EqualFold(a, inForce.Value) }):
+			l.add("preference_not_gold", true, where, "the preference in force is %q, and no answer of the probe",
+				inForce.Value)
+		case strings.Contains(strings.ToLower(probe.Opening+"\n"+probe.Query), strings.ToLower(inForce.Value)):
+			l.add("opening_names_preference", true, where, "the user would say %q before the agent has acted", inForce.Value)
 		}
 	}
 	return nil

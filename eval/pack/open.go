@@ -35,7 +35,7 @@ type Pack struct {
 }
 
 // place is where a persona's lines are, in bytes.
-type place struct{ events, probes span }
+type place struct{ events, probes, preferences span }
 
 type span struct{ from, to int64 }
 
@@ -112,13 +112,18 @@ func (p *Pack) index() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return unreadable(err)
 	}
+	preferences, err := p.indexFile(PreferencesFile, content)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if found := hex.EncodeToString(content.Sum(nil)); found != p.Manifest.ContentSHA256 {
 		return wrong("the pack %s has the content %.12s, its %s says %.12s: it was changed after it was built",
 			p.Manifest.Name, found, ManifestFile, p.Manifest.ContentSHA256).
 			WithHint("build it again")
 	}
 	for _, persona := range p.Manifest.Personas {
-		p.persona[persona.PersonaID] = place{events[persona.PersonaID], probes[persona.PersonaID]}
+		p.persona[persona.PersonaID] = place{events[persona.PersonaID], probes[persona.PersonaID],
+			preferences[persona.PersonaID]}
 	}
 	return nil
 }
@@ -174,6 +179,22 @@ func (p *Pack) Events(personaID string) iter.Seq2[*Event, error] {
 // Probes reads a persona's probes in order.
 func (p *Pack) Probes(personaID string) iter.Seq2[*Probe, error] {
 	return rows[Probe](p, ProbesFile, p.persona[personaID].probes)
+}
+
+// Preferences reads a persona's preferences, ordered as the pack has them; none where it has no such file.
+func (p *Pack) Preferences(personaID string) (Preferences, error) {
+	s := p.persona[personaID].preferences
+	if s == (span{}) {
+		return nil, nil
+	}
+	var list Preferences
+	for row, err := range rows[Preference](p, PreferencesFile, s) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, *row)
+	}
+	return list, nil
 }
 
 // rows reads the lines of one span of a file.

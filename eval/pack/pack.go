@@ -7,6 +7,7 @@
 //	events.jsonl     one Event a line; a persona's events are contiguous, its sessions in order, its time never backwards
 //	probes.jsonl     one Probe a line; the probes of a persona are contiguous, ordered by after_session
 //	conditions.json  optional: by provider, the blocks of controls that are given knowledge (static_profile, oracle_ipas)
+//	preferences.jsonl  optional: one Preference a line; those of a persona are contiguous
 //
 // Nothing in a pack names a provider under test, and no id in it reveals an answer.
 package pack
@@ -18,10 +19,11 @@ const Version = 1
 
 // The files of a pack.
 const (
-	ManifestFile   = "pack.json"
-	EventsFile     = "events.jsonl"
-	ProbesFile     = "probes.jsonl"
-	ConditionsFile = "conditions.json"
+	ManifestFile    = "pack.json"
+	EventsFile      = "events.jsonl"
+	ProbesFile      = "probes.jsonl"
+	ConditionsFile  = "conditions.json"
+	PreferencesFile = "preferences.jsonl"
 )
 
 // Manifest is pack.json.
@@ -40,8 +42,8 @@ type Manifest struct {
 	Personas []Persona `json:"personas"`
 	// Repairs lists what the builder had to mend or leave out, by kind.
 	Repairs []Repair `json:"repairs,omitempty"`
-	// ContentSHA256 is the hash of events.jsonl, probes.jsonl and conditions.json (where there is one), in this order,
-	// each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in
+	// ContentSHA256 is the hash of events.jsonl, probes.jsonl, conditions.json and preferences.jsonl (the last two if
+	// the pack has them), in this order, each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in
 	// hexadecimal.
 	ContentSHA256 string `json:"content_sha256"`
 }
@@ -67,6 +69,8 @@ type Counts struct {
 	Sessions int `json:"sessions"`
 	Events   int `json:"events"`
 	Probes   int `json:"probes"`
+	// Preferences is 0 for a pack without preferences.jsonl.
+	Preferences int `json:"preferences,omitempty"`
 }
 
 // Persona is one person whose memory is built and asked. Personas share nothing.
@@ -136,7 +140,10 @@ type Probe struct {
 	Filters   map[string]abi.Raw `json:"filters,omitempty"`
 	// Options are the choices that an agent is shown. They are never part of a retrieval.
 	Options []string `json:"options,omitempty"`
-	Gold    Gold     `json:"gold"`
+	// Opening is what a simulated user says first. It is never part of a retrieval that the runner makes. Absent: the
+	// query.
+	Opening string `json:"opening,omitempty"`
+	Gold    Gold   `json:"gold"`
 }
 
 // Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves:

@@ -17,11 +17,14 @@ import (
 type Writer struct {
 	Manifest Manifest
 
-	path     string // as asked for
-	folder   string // where the files are written
-	made     bool   // the folder was not there before
-	events   *output
-	probes   *output
+	path   string // as asked for
+	folder string // where the files are written
+	made   bool   // the folder was not there before
+	events *output
+	probes *output
+	// preferences is nil until the first is written.
+	preferences *output
+
 	labels   map[string]bool
 	clusters map[string]bool
 	current  *Persona
@@ -112,6 +115,24 @@ func (w *Writer) Probe(p *Probe) error {
 	return w.probes.line(p)
 }
 
+// Preference writes the persona's next preference. The first one of a pack makes preferences.jsonl.
+func (w *Writer) Preference(p *Preference) error {
+	p.PersonaID = w.current.PersonaID
+	if w.preferences == nil {
+		var err error
+		if w.preferences, err = openOutput(w.folder, PreferencesFile); err != nil {
+			return unreadable(err)
+		}
+	}
+	w.Manifest.Counts.Preferences++
+	return w.preferences.line(p)
+}
+
+// outputs are the files that are open.
+func (w *Writer) outputs() []*output {
+	return slices.DeleteFunc([]*output{w.events, w.probes, w.preferences}, func(o *output) bool { return o == nil })
+}
+
 func (o *output) line(v any) error {
 	e := json.NewEncoder(o.buffer)
 	e.SetEscapeHTML(false)
@@ -137,7 +158,7 @@ func (w *Writer) Repair(kind, place string) {
 
 // Close writes conditions (nil: none) and pack.json, and archives the folder where the path asks for that.
 func (w *Writer) Close(conditions map[string]json.RawMessage) error {
-	for _, o := range []*output{w.events, w.probes} {
+	for _, o := range w.outputs() {
 		if err := o.buffer.Flush(); err != nil {
 			return unreadable(err)
 		}
@@ -173,9 +194,9 @@ func (w *Writer) Close(conditions map[string]json.RawMessage) error {
 // seal hashes the content and writes pack.json.
 func (w *Writer) seal() error {
 	content := sha256.New()
-	for _, name := range []string{EventsFile, ProbesFile, ConditionsFile} {
+	for _, name := range []string{EventsFile, ProbesFile, ConditionsFile, PreferencesFile} {
 		f, err := os.Open(filepath.Join(w.folder, name))
-		if os.IsNotExist(err) && name == ConditionsFile {
+		if os.IsNotExist(err) && (name == ConditionsFile || name == PreferencesFile) {
 			continue
 		}
 		if err != nil {
@@ -204,11 +225,9 @@ func (w *Writer) seal() error {
 
 // Abort removes what was written so far.
 func (w *Writer) Abort() {
-	for _, o := range []*output{w.events, w.probes} {
-		if o != nil {
-			_ = o.file.Close()
-			_ = os.Remove(o.file.Name())
-		}
+	for _, o := range w.outputs() {
+		_ = o.file.Close()
+		_ = os.Remove(o.file.Name())
 	}
 	switch {
 	case w.folder != w.path:

@@ -1,0 +1,28 @@
+package simulate
+
+import (
+	"context"
+
+	"github.com/memhost/memhost/eval/journal"
+)
+
+// Simulator plays users. It is safe for concurrent use: personas run side by side.
+type Simulator interface {
+	// Open starts a conversation. What it says first does not depend on the provider or the agent.
+	//
+	// Errors: those of a model's endpoint; a scripted user has none.
+	Open(context.Context, *Setting) (Conversation, error)
+	// Name is scripted, or the name of a model.
+	Name() string
+}
+
+// Conversation is one test session of a user. It is not safe for concurrent use.
+type Conversation interface {
+	// Opening is what the user says first.
+	Opening() string
+	// React is what the user does after an agent's answer, an empty one included. After accept and give_up the
+	// conversation is over, and React must not be called again.
+	//
+	// Errors: those of a model's endpoint; a scripted user has none.
+	React(ctx context.Context, answer string) (journal.Reaction, error)
+}
