@@ -13,7 +13,8 @@ import (
 // Commands are those that serve a slot, and those of its configuration.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.initCommand(), a.configCommand())
+	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.initCommand(), a.configCommand(),
+		a.tokenCommand())
 }
 
 // commands makes and runs the commands of this package.

@@ -82,8 +82,16 @@ func moved(err error, from, to int) *abi.Error {
 	return &e
 }
 
-// recordBatch delivers what can be delivered and answers every event at its place.
+// recordBatch delivers what can be delivered and answers every event at its place. A scoped token's batch is refused as a
+// whole if it has an event of another scope or session.
 func (s *Server) recordBatch(ctx context.Context, b *batch) (*abi.BatchReceipts, error) {
+	for i := range b.Events {
+		if err := scopedToken(ctx).checkEvent(&b.Events[i]); err != nil {
+			e := *abi.AsError(err)
+			e.Message = fmt.Sprintf("events[%d].%s", b.place[i], e.Message)
+			return nil, &e
+		}
+	}
 	s.dropForeign(b)
 	answers := make([]abi.ReceiptOrError, b.size)
 	for place, answer := range b.refused {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -24,8 +25,9 @@ import (
 type guard struct {
 	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
 	digest *[sha256.Size]byte
-	length int  // of the token, in bytes; 0 without one
-	page   Page // nil: none
+	length int    // of the token, in bytes; 0 without one
+	scoped []byte // the key of scoped tokens; nil without a token
+	page   Page   // nil: none
 	// public is where a proxy has the slot; nil: none.
 	public *url.URL
 }
@@ -40,7 +42,7 @@ func newGuard(token string) (guard, error) {
 			WithHint("use letters, digits and - . _ ~ + / =, for instance the output of: openssl rand -hex 32")
 	}
 	digest := sha256.Sum256([]byte(token))
-	return guard{digest: &digest, length: len(token)}, nil
+	return guard{digest: &digest, length: len(token), scoped: scopedKey(token)}, nil
 }
 
 // isToken reports whether s is a b64token of RFC 6750.
@@ -61,22 +63,22 @@ func isOf(s, signs string) bool {
 	return true
 }
 
-// check returns why r is refused, or nil.
-func (g guard) check(r *http.Request) *abi.Error {
+// check returns why r is refused, or nil, with the scoped token if r shows one.
+func (g guard) check(r *http.Request) (*ScopedToken, *abi.Error) {
 	// With a token the slot may be behind a proxy under any name, and a rebound page does not know the token.
 	if g.digest == nil {
 		if e := checkHost(r); e != nil {
-			return e
+			return nil, e
 		}
 		if e := checkForwarded(r); e != nil {
-			return e
+			return nil, e
 		}
 	}
 	if e := g.checkOrigin(r); e != nil {
-		return e
+		return nil, e
 	}
 	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady || g.isPage(r) || g.isFront(r) {
-		return nil
+		return nil, nil
 	}
 	return g.checkToken(r)
 }
@@ -205,12 +207,12 @@ func isOwnOrigin(origin string, r *http.Request) bool {
 	return isLoopback(name) && port == localPort(r)
 }
 
-func (g guard) checkToken(r *http.Request) *abi.Error {
+func (g guard) checkToken(r *http.Request) (*ScopedToken, *abi.Error) {
 	if g.digest == nil {
-		return nil
+		return nil, nil
 	}
-	refuse := func(message string) *abi.Error {
-		return abi.NewError(abi.CodeUnauthenticated,
+	refuse := func(message string) (*ScopedToken, *abi.Error) {
+		return nil, abi.NewError(abi.CodeUnauthenticated,
 			message).WithReason("token").WithHint("send Authorization: Bearer with the token that the slot was " +
 			"started with (MEMHOST_TOKEN)")
 	}
@@ -221,7 +223,16 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	token = strings.TrimSpace(token)
 	given := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(given[:], g.digest[:]) == 1 {
-		return nil
+		return nil, nil
+	}
+	if t := readScoped(g.scoped, token); t != nil {
+		if e := t.live(time.Now()); e != nil {
+			return nil, e
+		}
+		if r.Method != http.MethodPost || !slices.Contains(scopedPaths, r.URL.Path) {
+			return nil, deniedScoped("this token records and retrieves only")
+		}
+		return t, nil
 	}
 	known, allowed := false, false
 	if g.page != nil {
@@ -229,13 +240,16 @@ func (g guard) checkToken(r *http.Request) *abi.Error {
 	}
 	switch {
 	case known && !allowed:
-		return abi.NewError(abi.CodeDenied, "the key of this page reads only").WithReason("page").
+		return nil, abi.NewError(abi.CodeDenied, "the key of this page reads only").WithReason("page").
 			WithHint("send the slot's token, or start the slot with server.page: on")
 	case !known:
 		return refuse("the bearer token is not the one of this slot")
 	}
-	return nil
+	return nil, nil
 }
+
+// scopedPaths are the routes of POST that a scoped token may call. Their handlers hold the request to it.
+var scopedPaths = []string{wire.PathEvents, wire.PathEventsBatch, wire.PathRetrieve}
 
 // CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one,
 // and a header must be able to carry it.

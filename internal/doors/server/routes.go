@@ -70,6 +70,9 @@ func (s *Server) memoryRoutes() []route {
 				if err := s.options.Scopes.checkEvent(q); err != nil {
 					return nil, err
 				}
+				if err := scopedToken(ctx).checkEvent(q); err != nil {
+					return nil, err
+				}
 				ctx, release := detached(ctx)
 				defer release()
 				return s.options.Slot.RecordEvent(ctx, q)
@@ -89,6 +92,9 @@ func (s *Server) memoryRoutes() []route {
 			handler: scoped(s, abi.OpRetrieve, func(q *abi.RetrieveRequest) abi.MemoryScope {
 				return q.Scope
 			}, func(slot host.Contract, ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+				if err := scopedToken(ctx).checkRetrieve(q); err != nil {
+					return nil, err
+				}
 				release, err := s.takeBudget(q.Budget)
 				defer release()
 				if err != nil {

@@ -221,10 +221,14 @@ func (s *Server) recovered(a *answer, r *http.Request, p any) bool {
 // admit lets in whom the guard does.
 func (s *Server) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if e := s.guard.check(r); e != nil {
+		token, e := s.guard.check(r)
+		if e != nil {
 			s.log.Debug("refused", "reason", e.Reason, "message", e.Message, "request_id", requestID(r))
 			refuse(w, e, wire.Status(e))
 			return
+		}
+		if token != nil {
+			r = r.WithContext(withScopedToken(r.Context(), token))
 		}
 		next.ServeHTTP(w, r)
 	})
