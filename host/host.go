@@ -59,11 +59,19 @@ type Host struct {
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
 
+	backingUp sync.Mutex // held while a backup is made
+
 	calling writelock.Local // as scopeState.calling, for operations without a scope
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
 }
+
+// The folders of the data folder that hold archives.
+const (
+	archiveFolder = "archive"
+	givenFolder   = "given"
+)
 
 // New opens a Host on a data folder and takes it for this process. Close releases the folder.
 //
@@ -139,7 +147,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 		return nil, err
 	}
 	h.archive, err = archive.Open(ctx, archive.Options{On: o.Archive, Retention: o.ArchiveRetention,
-		Dir: filepath.Join(o.DataDir, "archive"), Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
+		Dir: filepath.Join(o.DataDir, archiveFolder), Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +157,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 			opened.archive.Close()
 		}
 	}()
-	h.given, err = archive.Open(ctx, archive.Options{On: true, Given: true, Dir: filepath.Join(o.DataDir, "given"),
+	h.given, err = archive.Open(ctx, archive.Options{On: true, Given: true, Dir: filepath.Join(o.DataDir, givenFolder),
 		Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
 	if err != nil {
 		return nil, err

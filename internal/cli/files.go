@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/registry"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // MaxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
@@ -80,6 +81,16 @@ func IsFile(plugin string) bool {
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// NeedSlot is the error for a data folder that holds no slot, or nil.
+func NeedSlot(dir string) error {
+	file := filepath.Join(dir, state.DataFile)
+	if Exists(file) {
+		return nil
+	}
+	return abi.NewError(abi.CodeNotFound, "there is no slot in "+dir+": "+file+" is missing").
+		WithHint("name the data folder: --data FOLDER")
 }
 
 // MaxManifestFile bounds a manifest that is read, in bytes.

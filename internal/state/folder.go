@@ -131,12 +131,13 @@ func makeFile(path string, timeout time.Duration) error {
 	return os.Rename(f.Name(), path) // where the file system has no hard links
 }
 
-// removeUnfinished removes what processes left that were killed in makeFile. One that is in it now finds the data file.
+// removeUnfinished removes what processes left that were killed in makeFile or with a snapshot. One that is in makeFile
+// now finds the data file.
 func removeUnfinished(path string) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, entry := range entries {
 		if is, _ := filepath.Match(DataFile+unfinished, entry.Name()); is {
-			_ = os.Remove(filepath.Join(filepath.Dir(path), entry.Name()))
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), entry.Name()))
 		}
 	}
 }

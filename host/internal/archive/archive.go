@@ -257,8 +257,21 @@ func (a *Archive) Settled() int64 {
 }
 
 // Segments lists the catalogue in order.
-func (a *Archive) Segments(ctx context.Context) (list []segments.Info, err error) {
-	err = state.EachRecord(ctx, a.Store, a.catalogue, nil, func(r state.KeyValue) error {
+func (a *Archive) Segments(ctx context.Context) ([]segments.Info, error) {
+	return catalogue(ctx, a.Store, a.catalogue)
+}
+
+// SegmentsOf lists the catalogue that a store has of an archive that is not open: the archive, or with given the events
+// that were brought for another memory.
+func SegmentsOf(ctx context.Context, store state.Store, given bool) ([]segments.Info, error) {
+	if given {
+		return catalogue(ctx, store, tableGivenSegments)
+	}
+	return catalogue(ctx, store, tableSegments)
+}
+
+func catalogue(ctx context.Context, store state.Store, table state.Table) (list []segments.Info, err error) {
+	err = state.EachRecord(ctx, store, table, nil, func(r state.KeyValue) error {
 		var info segments.Info
 		if json.Unmarshal(r.Value, &info) != nil {
 			return errDamaged("the record of a segment cannot be read")

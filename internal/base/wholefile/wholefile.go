@@ -35,6 +35,11 @@ func Stream(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return replace(path, mode, false, fill)
 }
 
+// StreamDurable is Stream whose content is on disk when it returns.
+func StreamDurable(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return replace(path, mode, true, fill)
+}
+
 func bytesOf(content []byte) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := w.Write(content); return err }
 }

@@ -31,13 +31,20 @@ func (a *commands) archiveCommand() *cobra.Command {
 func (a *commands) withArchive(ctx context.Context, verb func(ctx context.Context, archive host.Archive) error) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
+	return a.withFolder(ctx, func(h *host.Host) error { return verb(ctx, h.Archive()) },
+		func(d *cli.Door) error { return onArchive(ctx, d, verb) })
+}
+
+// withFolder calls there with the door of the slot that serves the data folder or that --server names, and otherwise
+// here with a host on the folder, without a provider.
+func (a *commands) withFolder(ctx context.Context, here func(*host.Host) error, there func(*cli.Door) error) error {
 	if server := a.ServerNamed(); server != "" {
 		d, err := a.Dial(server)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
-		return onArchive(ctx, d, verb)
+		return there(d)
 	}
 	c, err := a.Config()
 	if err != nil {
@@ -58,11 +65,10 @@ func (a *commands) withArchive(ctx context.Context, verb func(ctx context.Contex
 		return err
 	case d != nil:
 		defer d.Close()
-		return onArchive(ctx, d, verb)
+		return there(d)
 	}
-	err = verb(ctx, h.Archive())
-	closed := h.Close(context.WithoutCancel(ctx))
-	if err == nil {
+	err = here(h)
+	if closed := h.Close(context.WithoutCancel(ctx)); err == nil {
 		err = closed
 	}
 	return err

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -254,6 +255,9 @@ func (b *start) openDoor(ctx context.Context) error {
 func (b *start) doorOptions() (server.Options, error) {
 	c, slot := b.config, b.slot.slot
 	o := server.Options{Slot: slot, Archive: b.slot.host.Archive(), Swapper: b.swapper(slot, c, b.options),
+		Backup: func(ctx context.Context, w io.Writer) error {
+			return b.slot.host.Backup(ctx, w, config.DefaultsFile)
+		},
 		Backfiller: b.following, Token: b.token, Eraser: b.Eraser(slot, c, b.options),
 		Listen: b.listener.Addr().String(), PublicURL: c.Server.PublicURL, MaxBody: c.Server.MaxBodyBytes,
 		CallMemory: callMemory(c.Limits.CallMemoryBytes, processMemory()),

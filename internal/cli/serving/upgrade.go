@@ -1,11 +1,8 @@
 package serving
 
 import (
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -28,9 +25,8 @@ func (a *commands) upgradeCommand() *cobra.Command {
 			if c.Store.Postgres.URL != "" {
 				return cli.UsageError("the slot is kept in a database", "run: memhost cluster migrate")
 			}
-			if file := filepath.Join(c.Data.Dir, state.DataFile); !cli.Exists(file) {
-				return abi.NewError(abi.CodeNotFound, "there is no slot in "+c.Data.Dir+": "+file+" is missing").
-					WithHint("name the data folder: --data FOLDER")
+			if err := cli.NeedSlot(c.Data.Dir); err != nil {
+				return err
 			}
 			said := false
 			store, err := state.Open(c.Data.Dir, state.Options{Durability: state.Durability(c.Data.Durability),

@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"io"
+	"mime"
+	"net/http"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
@@ -33,4 +36,42 @@ func (c *Client) ErasePersona(ctx context.Context, request *abi.PersonaRequest) 
 // ArchiveCheck implements host.Archive.
 func (c *Client) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 	return get[abi.ArchiveCheck](ctx, c, wire.OpArchiveCheck, wire.PathArchiveCheck)
+}
+
+// Backup writes a backup of the slot's data folder to w, as GET /v1/backup sends it.
+//
+// Errors: unavailable with ReasonConnection where it was cut off; what w returned.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error {
+	response, err := c.send(ctx, wire.OpBackup, http.MethodGet, wire.PathBackup, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media != wire.MediaGzip {
+		text, err := c.text(ctx, wire.OpBackup, response)
+		if err != nil {
+			return err
+		}
+		return c.refusal(wire.OpBackup, response, text, wire.MediaGzip)
+	}
+	body := &bodyReader{Reader: response.Body}
+	_, err = io.Copy(w, body)
+	if body.err != nil {
+		return c.unreachable(ctx, wire.OpBackup, body.err)
+	}
+	return err
+}
+
+// bodyReader keeps the error of reading, which io.Copy mixes with that of writing.
+type bodyReader struct {
+	io.Reader
+	err error
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
 }

@@ -20,13 +20,40 @@ import (
 
 // call asks the slot one thing. request is nil where there is no body.
 func (c *Client) call(ctx context.Context, op, method, path string, request abi.Encodable, answer abi.Decodable) error {
+	response, err := c.send(ctx, op, method, path, request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := c.text(ctx, op, response)
+	if err != nil {
+		return err
+	}
+	return c.read(op, response, text, answer)
+}
+
+// text is the whole of an answer.
+func (c *Client) text(ctx context.Context, op string, response *http.Response) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return nil, c.unreachable(ctx, op, err)
+	}
+	if len(text) > maxAnswer {
+		return nil, inOperation(op, abi.NewError(abi.CodeTooLarge,
+			fmt.Sprintf("the answer of %s has more than %d bytes", c.base, maxAnswer)))
+	}
+	return text, nil
+}
+
+// send sends a request and returns the answer, whose body the caller closes.
+func (c *Client) send(ctx context.Context, op, method, path string, request abi.Encodable) (*http.Response, error) {
 	var body io.Reader = http.NoBody
 	if request != nil {
 		body = bytes.NewReader(abi.Marshal(request))
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
-		return inOperation(op, abi.WrapError(abi.CodeInternal, "making the request: "+err.Error(), err))
+		return nil, inOperation(op, abi.WrapError(abi.CodeInternal, "making the request: "+err.Error(), err))
 	}
 	if request != nil {
 		r.Header.Set("Content-Type", wire.MediaJSON)
@@ -43,22 +70,28 @@ func (c *Client) call(ctx context.Context, op, method, path string, request abi.
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return c.unreachable(ctx, op, err)
+		return nil, c.unreachable(ctx, op, err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err != nil {
-		return c.unreachable(ctx, op, err)
-	}
-	if len(text) > maxAnswer {
-		return inOperation(op, abi.NewError(abi.CodeTooLarge,
-			fmt.Sprintf("the answer of %s has more than %d bytes", c.base, maxAnswer)))
-	}
-	return c.read(op, response, text, answer)
+	return response, nil
 }
 
 // read takes an answer apart.
 func (c *Client) read(op string, response *http.Response, text []byte, answer abi.Decodable) error {
+	if err := c.refusal(op, response, text, wire.MediaJSON); err != nil {
+		return err
+	}
+	if err := abi.Unmarshal(text, answer); err != nil {
+		e := abi.AsError(err)
+		return c.notASlot(op, "answered with what is not the contract's: "+e.Message)
+	}
+	if name := missing(text, answer); name != "" {
+		return c.notASlot(op, "answered without the field "+name)
+	}
+	return nil
+}
+
+// refusal is the error of an answer that is not a success of that media type, or nil.
+func (c *Client) refusal(op string, response *http.Response, text []byte, want string) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case media == wire.MediaProblem:
@@ -70,16 +103,8 @@ func (c *Client) read(op string, response *http.Response, text []byte, answer ab
 		return c.wrongScheme(op, "speaks https, not http", "https://")
 	case response.StatusCode != http.StatusOK:
 		return c.foreign(op, response)
-	case media != wire.MediaJSON:
-		return c.notASlot(op, fmt.Sprintf("answered with %q, not %s", response.Header.Get("Content-Type"),
-			wire.MediaJSON))
-	}
-	if err := abi.Unmarshal(text, answer); err != nil {
-		e := abi.AsError(err)
-		return c.notASlot(op, "answered with what is not the contract's: "+e.Message)
-	}
-	if name := missing(text, answer); name != "" {
-		return c.notASlot(op, "answered without the field "+name)
+	case media != want:
+		return c.notASlot(op, fmt.Sprintf("answered with %q, not %s", response.Header.Get("Content-Type"), want))
 	}
 	return nil
 }

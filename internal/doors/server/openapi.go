@@ -114,7 +114,11 @@ func operationID(t route) string {
 	}
 }
 
+// content is a body of a type. Without an example it is bytes.
 func content(media string, example abi.Encodable, r huma.Registry) map[string]*huma.MediaType {
+	if example == nil {
+		return map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	}
 	return map[string]*huma.MediaType{media: {Schema: r.Schema(reflect.TypeOf(example), true, ""),
 		Example: json.RawMessage(abi.Marshal(example))}}
 }

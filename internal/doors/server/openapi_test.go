@@ -32,7 +32,7 @@ func table() []string {
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
 		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/turn",
 		"POST /v1/backfill/stop", "GET /v1/shadows", "POST /v1/shadows/answers",
-		"POST /v1/archive/events", "GET /v1/archive/check", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
+		"POST /v1/archive/events", "GET /v1/archive/check", "GET /v1/backup", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
 }
 

@@ -33,6 +33,9 @@ type Options struct {
 	Backfiller Backfiller
 	// Eraser carries out POST /v1/forget/persona. Default: none, the route is unsupported.
 	Eraser func(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error)
+	// Backup answers GET /v1/backup: it writes the data folder as it is at one moment (host.Backup). Default: none, the
+	// route is unsupported.
+	Backup func(ctx context.Context, w io.Writer) error
 	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a report.Listing; otherwise the
 	// routes are unsupported.
 	Listing report.Listing

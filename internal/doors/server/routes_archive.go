@@ -84,6 +84,13 @@ func (s *Server) archiveRoutes() []route {
 				}
 				return a.ArchiveCheck(ctx)
 			})},
+		{method: http.MethodGet, path: wire.PathBackup, operation: wire.OpBackup, tag: tagArchive, local: true,
+			codes: unsupported, summary: "Make a backup of the data folder", media: wire.MediaGzip,
+			about: "A tar archive compressed with gzip: the data folder as it is at one moment, while the slot serves. " +
+				"Unpacked into an empty folder it is a data folder. Its last member is backup.json, which lists the others " +
+				"with their digests: without it the backup is not whole. Content of every scope is in it. A slot in a " +
+				"database makes none.",
+			handler: http.HandlerFunc(s.backup)},
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	PathArchivePage   = "/v1/archive/page"
 	PathArchiveEvents = "/v1/archive/events"
 	PathArchiveCheck  = "/v1/archive/check"
+	PathBackup        = "/v1/backup"
 
 	PathBackfill      = "/v1/backfill"
 	PathBackfillGive  = "/v1/backfill/events"
@@ -68,6 +69,8 @@ const (
 	MediaProblem = "application/problem+json"
 	// MediaLines is a stream of JSON objects, each on a line of its own.
 	MediaLines = "application/x-ndjson"
+	// MediaGzip is a file compressed with gzip.
+	MediaGzip = "application/gzip"
 )
 
 // Names of operations that are the door's own, for errors. The others are in package abi.
@@ -88,6 +91,7 @@ const (
 	OpArchivePage  = "archive_page"
 	OpArchiveAdd   = "archive_add"
 	OpArchiveCheck = "archive_check"
+	OpBackup       = "backup"
 
 	OpBackfill       = "backfill"
 	OpBackfillStatus = "backfill_status"

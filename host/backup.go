@@ -1,0 +1,159 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/backup"
+)
+
+// backupTries is how often a backup begins anew because the archive packed its files meanwhile.
+const backupTries = 5
+
+// Backup writes the data folder as it is at one moment to w, while the slot serves: the state, the archive, what was
+// given to memories that are being filled, and the files named by also where they are there. A folder into which it is
+// unpacked is a data folder. The disk needs room for a second copy of the state meanwhile; a file of the archive is
+// linked, not copied, where the file system can.
+//
+// Errors: unsupported where the store is not a file of this process (a database has its own way); unavailable, reason
+// backup_running, while another backup is made; unavailable for what cannot be read. What w returned is in the chain.
+func (h *Host) Backup(ctx context.Context, w io.Writer, also ...string) error {
+	store, ok := h.store.(state.Snapshotter)
+	if !ok {
+		return abi.NewError(abi.CodeUnsupported, "the slot is kept in a database, which a backup of the data folder does "+
+			"not have").WithReason("backup").WithHint("use the database's own way, such as pg_dump of the slot's schema")
+	}
+	if !h.backingUp.TryLock() {
+		return abi.NewError(abi.CodeUnavailable, "a backup is being made already").WithReason("backup_running").
+			WithHint("try again when it has ended")
+	}
+	defer h.backingUp.Unlock()
+	at := h.now()
+	dir, names, err := h.snapshot(ctx, store, also)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := backup.Write(contextWriter{ctx, w}, dir, names, at); err != nil {
+		return backupError(err)
+	}
+	return nil
+}
+
+// snapshot makes a folder with the files of a backup, and names them.
+func (h *Host) snapshot(ctx context.Context, store state.Snapshotter, also []string) (dir string, names []string,
+	err error) {
+	for range backupTries {
+		if dir, err = store.Snapshot(ctx); err != nil {
+			return "", nil, stateError(err)
+		}
+		if names, err = h.addFiles(ctx, dir, also); err == nil {
+			return dir, names, nil
+		}
+		_ = os.RemoveAll(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		// A segment of the snapshot was merged into another one, or its retention ended.
+	}
+	return "", nil, backupError(err)
+}
+
+// addFiles adds to the folder of a snapshot the files that belong to it, and names all that is in it.
+func (h *Host) addFiles(ctx context.Context, dir string, also []string) (names []string, err error) {
+	segments, err := archiveFiles(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	names = []string{state.DataFile}
+	for _, name := range segments {
+		if err := addFile(h.options.DataDir, dir, name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	for _, name := range also {
+		switch err := addFile(h.options.DataDir, dir, name); {
+		case err == nil:
+			names = append(names, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// archiveFiles names the files of archives that a snapshot lists. It checks the snapshot's structure.
+func archiveFiles(ctx context.Context, dir string) (names []string, err error) {
+	snapshot, err := state.Open(dir, state.Options{Durability: state.DurabilityProcess})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	for _, folder := range []string{archiveFolder, givenFolder} {
+		list, err := archive.SegmentsOf(ctx, snapshot, folder == givenFolder)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range list {
+			names = append(names, filepath.Join(folder, info.Name()))
+		}
+	}
+	return names, nil
+}
+
+// addFile links a file of one folder into another, or copies it where that cannot be done. It is written once, and
+// replaced or removed as a whole.
+func addFile(from, to, name string) error {
+	source, target := filepath.Join(from, name), filepath.Join(to, name)
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return err
+	}
+	if os.Link(source, target) == nil {
+		return nil
+	}
+	in, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func backupError(err error) error {
+	var e *abi.Error
+	if errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return abi.WrapError(abi.CodeUnavailable, "a file of the archive is missing: "+err.Error(), err).
+			WithReason("archive").WithHint("memhost archive verify says what is damaged")
+	}
+	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the backup failed: %s", err), err).WithReason("backup")
+}
+
+// contextWriter ends a long writing with its context.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c contextWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
