@@ -2,16 +2,19 @@ package build
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/simulate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -264,7 +267,7 @@ func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
 	assert.Equal(t, one.Manifest, again.Manifest)
 	assert.NotEqual(t, one.Manifest.ContentSHA256, other.Manifest.ContentSHA256)
 	assert.Equal(t, pack.Counts{Personas: 6, Clusters: 6, Sessions: 216, Events: 6 * (9 + 35*6),
-		Probes: 6 * (36*4 + 9)}, one.Manifest.Counts)
+		Probes: 6 * (36*4 + 9), Preferences: one.Manifest.Counts.Preferences}, one.Manifest.Counts)
 	labels := map[string]int{}
 	for _, persona := range one.Manifest.Personas {
 		said := map[string]string{}
@@ -288,6 +291,81 @@ func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
 	assert.Equal(t, 216, labels["unanswerable"])
 	assert.Contains(t, one.Conditions, "static_profile")
 	assert.Contains(t, one.Conditions, "oracle_ipas")
+}
+
+// TestSynthKnowsWhatItsPeopleWant: probes, preferences and the oracle's entries are the same data, and the users of the
+// pack's test sessions never say it.
+func TestSynthKnowsWhatItsPeopleWant(t *testing.T) {
+	for _, seed := range []string{"1", "2", "3"} {
+		p := built(t, "synth", map[string]string{"seed": seed})
+		found, err := pack.Lint(p)
+		require.NoError(t, err)
+		require.Empty(t, found)
+		var oracle struct {
+			Entries []struct {
+				PersonaID  string `json:"persona_id"`
+				Attribute  string
+				Context    string
+				Value      string
+				ValidFrom  string `json:"valid_from"`
+				ValidUntil string `json:"valid_until"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(p.Conditions["oracle_ipas"], &oracle))
+		var known []string
+		for _, e := range oracle.Entries {
+			if e.Attribute != "locker" {
+				known = append(known, strings.Join([]string{e.PersonaID, e.Attribute, e.Context, e.Value, e.ValidFrom, e.ValidUntil}, " "))
+			}
+		}
+		var wanted []string
+		cs, pet, both, earlier := 0, 0, 0, 0
+		for _, persona := range p.Manifest.Personas {
+			list, err := p.Preferences(persona.PersonaID)
+			require.NoError(t, err)
+			for _, f := range list {
+				wanted = append(wanted, strings.Join([]string{f.PersonaID, f.Attribute, f.Context, f.Value, f.From, f.Until}, " "))
+			}
+			for q, err := range p.Probes(persona.PersonaID) {
+				require.NoError(t, err)
+				s := simulate.NewSetting(q, list)
+				if q.Attribute == "" {
+					require.Empty(t, s.Value)
+					continue
+				}
+				require.Equal(t, q.Gold.Answers, [][]string{{s.Value}})
+				require.Len(t, q.Gold.Stale, len(s.Stale))
+				require.NotEqual(t, q.Query, s.Opening)
+				require.Equal(t, simulate.UseNone, s.UseOf(s.Opening))
+				switch {
+				case s.Differs && s.Changed():
+					both++
+				case s.Differs:
+					cs++
+					for _, o := range list.Elsewhere(s.Preference, must(t, q.AsOf)) {
+						if o.From > s.Preference.From {
+							earlier++
+						}
+					}
+				case s.Changed():
+					pet++
+				}
+			}
+		}
+		require.Equal(t, known, wanted)
+		// Both headlines have sessions, and the value that is asked for is often not the one that was said last.
+		assert.Greater(t, cs, 30)
+		assert.Greater(t, pet, 100)
+		assert.Greater(t, both, 30)
+		assert.Greater(t, earlier, 10)
+	}
+}
+
+func must(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := abi.ParseTime(text)
+	require.NoError(t, err)
+	return at
 }
 
 func TestASourceOfAnotherShapeIsToldWithItsPlace(t *testing.T) {

@@ -30,23 +30,29 @@ var synthBuilder = &Builder{
 type synthAttribute struct {
 	name     string
 	contexts []string // nil: the same everywhere
-	say, ask string   // %s is the value; of a context, the context
+	// say is how the person tells it: %s is the value, and then the context. ask is a question about the person, want
+	// what the person says to an agent that should know: of a context, %s is the context.
+	say, ask, want string
 }
 
 // synthAttributes: the first half is general, the second half holds in one context only.
 var synthAttributes = []synthAttribute{
-	{"hot_drink", nil, "These days my favourite hot drink is %s.", "Which hot drink should I order for the user?"},
-	{"pet", nil, "By the way, my pet goes by the name %s now.", "What is the user's pet called?"},
-	{"neighbourhood", nil, "I live in the quarter called %s at the moment.", "In which quarter does the user live?"},
-	{"band", nil, "The band I listen to most is %s.", "Which band does the user listen to most?"},
+	{"hot_drink", nil, "These days my favourite hot drink is %s.", "Which hot drink should I order for the user?",
+		"Order me the hot drink that I like."},
+	{"pet", nil, "By the way, my pet goes by the name %s now.", "What is the user's pet called?",
+		"Write a name tag for my pet."},
+	{"neighbourhood", nil, "I live in the quarter called %s at the moment.", "In which quarter does the user live?",
+		"Call me a taxi to the quarter where I live."},
+	{"band", nil, "The band I listen to most is %s.", "Which band does the user listen to most?",
+		"Put on the band that I listen to most."},
 	{"editor", []string{"work", "home"}, "For writing I use %s when I am at %s.",
-		"Which writing program does the user use at %s?"},
+		"Which writing program does the user use at %s?", "I am at %s. Open the program that I write with."},
 	{"lunch", []string{"work", "home"}, "For lunch I take %s when I am at %s.",
-		"What does the user take for lunch at %s?"},
+		"What does the user take for lunch at %s?", "I am at %s. Get me my lunch."},
 	{"bag", []string{"work", "home"}, "I carry the bag named %s when I leave for %s.",
-		"Which bag does the user carry when leaving for %s?"},
+		"Which bag does the user carry when leaving for %s?", "I am leaving for %s. Which bag do I take?"},
 	{"chair", []string{"work", "home"}, "The chair I sit on is the %s at %s.",
-		"Which chair does the user sit on at %s?"},
+		"Which chair does the user sit on at %s?", "I am at %s. Move my chair to the window, and say which one it is."},
 }
 
 // synthSmallTalk are distractors: %s is a name that no probe asks for.
@@ -94,7 +100,9 @@ func buildSynth(b *builder) (map[string]json.RawMessage, error) {
 	names := &synthNames{random: rand.New(rand.NewPCG(uint64(numbers[0]), 0)), used: map[string]bool{}}
 	for i := range numbers[1] {
 		p := &synthPersona{builder: b, id: fmt.Sprintf("synth-%02d", i+1), names: names,
-			random: rand.New(rand.NewPCG(uint64(numbers[0]), uint64(i+1))), sessions: numbers[2], turns: numbers[3]}
+			random:   rand.New(rand.NewPCG(uint64(numbers[0]), uint64(i+1))),
+			asking:   rand.New(rand.NewPCG(uint64(numbers[0]), uint64(i+1)|1<<32)),
+			sessions: numbers[2], turns: numbers[3]}
 		if err := p.write(); err != nil {
 			return nil, err
 		}
@@ -137,6 +145,7 @@ type synthPersona struct {
 	id              string
 	names           *synthNames
 	random          *rand.Rand
+	asking          *rand.Rand // the contexts that probes ask about: the same events are made whatever is asked
 	sessions, turns int
 	facts           []synthFact
 	canary          synthFact
@@ -193,6 +202,11 @@ func (p *synthPersona) write() error {
 			return err
 		}
 	}
+	for _, preference := range p.preferences() {
+		if err := p.Preference(&preference); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -228,16 +242,22 @@ func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 		a := &synthAttributes[i]
 		versions := slices.DeleteFunc(slices.Clone(p.facts), func(f synthFact) bool { return f.attribute != a })
 		now := versions[len(versions)-1]
+		// The latest value is not always the one that is asked for: otherwise a memory that knows no contexts would do.
+		if other := slices.IndexFunc(versions, func(f synthFact) bool { return f.context != now.context }); other >= 0 &&
+			p.asking.IntN(2) == 0 {
+			now.context = versions[other].context
+		}
 		versions = slices.DeleteFunc(versions, func(f synthFact) bool { return f.context != now.context })
-		query, label := a.ask, "general"
+		now = versions[len(versions)-1]
+		query, want, label := a.ask, a.want, "general"
 		if now.context != "" {
-			query, label = fmt.Sprintf(a.ask, now.context), "in_context"
+			query, want, label = fmt.Sprintf(a.ask, now.context), fmt.Sprintf(a.want, now.context), "in_context"
 		}
 		if len(versions) > 1 {
 			label += "_changed"
 		}
 		probe := add("preference", label, query)
-		probe.Attribute, probe.Context = a.name, now.context
+		probe.Attribute, probe.Context, probe.Opening = a.name, now.context, want
 		probe.Gold = pack.Gold{Answerable: true, Answers: [][]string{{now.value}}, Evidence: [][]string{{now.eventID}}}
 		for v := range versions[:len(versions)-1] {
 			probe.Gold.Stale = append(probe.Gold.Stale,
@@ -267,21 +287,31 @@ func (p *synthPersona) profile() synthProfile {
 	return synthProfile{p.id, strings.Join(lines, "\n")}
 }
 
-// entries are the values with the time in which each was true.
-func (p *synthPersona) entries() []synthEntry {
-	list := []synthEntry{{PersonaID: p.id, Attribute: "locker", Value: p.canary.value,
-		ValidFrom: p.canary.from.Format(time.RFC3339)}}
+// preferences are the values with the time in which each was true.
+func (p *synthPersona) preferences() pack.Preferences {
+	var list pack.Preferences
 	for i := range p.facts {
 		f := &p.facts[i]
-		e := synthEntry{PersonaID: p.id, Attribute: f.attribute.name, Value: f.value, Context: f.context,
-			ValidFrom: f.from.Format(time.RFC3339)}
+		preference := pack.Preference{Attribute: f.attribute.name, Context: f.context, Value: f.value,
+			From: f.from.Format(time.RFC3339), Evidence: []string{f.eventID}}
 		for j := i + 1; j < len(p.facts); j++ {
 			if next := &p.facts[j]; next.attribute == f.attribute && next.context == f.context {
-				e.ValidUntil = next.from.Format(time.RFC3339)
+				preference.Until = next.from.Format(time.RFC3339)
 				break
 			}
 		}
-		list = append(list, e)
+		list = append(list, preference)
+	}
+	return list
+}
+
+// entries are what the oracle is given: the preferences and the canary.
+func (p *synthPersona) entries() []synthEntry {
+	list := []synthEntry{{PersonaID: p.id, Attribute: "locker", Value: p.canary.value,
+		ValidFrom: p.canary.from.Format(time.RFC3339)}}
+	for _, preference := range p.preferences() {
+		list = append(list, synthEntry{p.id, preference.Attribute, preference.Value, preference.Context, preference.From,
+			preference.Until})
 	}
 	return list
 }
