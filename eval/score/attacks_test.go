@@ -144,7 +144,7 @@ func TestNoTrickWinsAVerdict(t *testing.T) {
 	require.NoError(t, err)
 	for i := range metrics {
 		metric := &metrics[i]
-		if !metric.comparable() || metric.chance != nil || metric.Name == "content_false" || metric.Name == "forbidden_shown" {
+		if !metric.comparable() || metric.behave != nil || metric.chance != nil || metric.Name == "content_false" || metric.Name == "forbidden_shown" {
 			continue
 		}
 		t.Run(metric.Name, func(t *testing.T) {

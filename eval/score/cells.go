@@ -23,7 +23,10 @@ type cell struct {
 	*rundir.Cell
 	manifest *manifest
 	// readings are first reads, by budget and probe; nil where none was made.
-	readings  [][]*reading
+	readings [][]*reading
+	// talks are conversations, by budget and probe; nil where none was held, or where the simulator failed.
+	talks     [][]*reading
+	behaviour *behaved
 	recorded  []bool                     // by the number of the event
 	failed    map[string]map[string]bool // events that were given up, by persona and id
 	closed    int
@@ -76,11 +79,11 @@ type reader struct {
 // sealed one, and for a context that is not what its name says.
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
-		filter: map[string]int{},
+		talks: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
 		failed: map[string]map[string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
-		c.readings[i] = make([]*reading, len(r.probes))
+		c.readings[i], c.talks[i] = make([]*reading, len(r.probes)), make([]*reading, len(r.probes))
 	}
 	path := filepath.Join(info.Folder(r.folder), journal.Name)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -168,6 +171,8 @@ func (w *walk) line(l *journal.Line) error {
 		w.timing.fresh.add(l.Freshness)
 	case journal.KindAnswer:
 		w.turns[turn{l.Answer.ProbeID, l.Answer.Budget, l.Answer.Turn}] = l.Answer
+	case journal.KindTranscript:
+		return w.talked(l)
 	case journal.KindCanary:
 		w.wall.CanariesTried++
 		w.wall.CanariesSkipped += int(yes(l.Canary.Status == abi.StatusSkippedReadOnly))

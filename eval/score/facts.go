@@ -27,7 +27,7 @@ func (s *scorer) facts() Run {
 func (t *timeline) describe(r *Run) {
 	m := &t.pack.Manifest
 	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, firstPlaces(m.Repairs)}
-	r.Labels, r.Probes = t.labels(), len(t.probes)
+	r.Labels, r.Probes, r.Sessions = t.labels(), len(t.probes), t.countSessions()
 	for _, p := range t.probes {
 		r.Answerable += int(yes(p.Gold.Answerable))
 	}
@@ -160,6 +160,7 @@ func (s *scorer) notes(m *Metrics) []string {
 			}
 		}
 	}
+	s.behaviourNotes(m, add)
 	if m.SelfTest.Verdict == "broken" {
 		add("the chain is broken: full_history without a limit shows %.3f of the evidence, and must show all of it",
 			*m.SelfTest.Recall)

@@ -47,10 +47,27 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 	}
 	for i, compared := range stats.Compare(pairs, stats.Random(c.seed,
 		fmt.Sprintf("compare/%s/%d", metricName, budget))) {
+		if m.scaled {
+			scale(&compared, c.most())
+		}
 		f.Comparisons = append(f.Comparisons, Comparison{Label: labels[i], Comparison: compared})
+	}
+	if m.behave != nil {
+		c.needReplicates(&f, at)
 	}
 	c.agree(&f, m, at)
 	return f
+}
+
+// needReplicates takes back verdicts on behaviour that rest on too few replicates.
+func (c *comparing) needReplicates(f *Family, at int) {
+	for i := range f.Comparisons {
+		x := &f.Comparisons[i]
+		other := c.columns[slices.IndexFunc(c.columns, func(o *column) bool { return o.Label == x.Label })]
+		if min(other.talking(at), c.reference.talking(at)) < minReplicates {
+			x.Verdict = TooFewReplicates
+		}
+	}
 }
 
 // meanChance is what random order would score on a metric of sessions.
@@ -90,7 +107,8 @@ func (m *Metrics) withhold() {
 	breached := map[string]bool{}
 	for i := range m.Columns {
 		c := &m.Columns[i]
-		breached[c.Label] = c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0
+		breached[c.Label] = c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0 ||
+			c.Behaviour != nil && c.Behaviour.Breached > 0
 	}
 	families := m.Exploratory
 	if m.Primary != nil {
@@ -116,13 +134,16 @@ func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
 		if state != has || math.IsNaN(v) {
 			return nil, 0
 		}
+		if m.scaled {
+			v /= c.most()
+		}
 		if m.Better == "less" {
 			v = 1 - v
 		}
 		return &v, failed
 	}
 	var list []stats.Pair
-	a, b := other.replicates(at), c.reference.replicates(at)
+	a, b := other.of(m, at), c.reference.of(m, at)
 	for _, p := range c.probes {
 		if m.applies(p) {
 			pair := stats.Pair{Cluster: p.persona.cluster}

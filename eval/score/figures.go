@@ -49,6 +49,18 @@ func (c *column) replicates(budget int) [][]*reading {
 	return list
 }
 
+// of are the readings that a metric is about, of every replicate at one budget: retrievals, or conversations.
+func (c *column) of(m *metric, budget int) [][]*reading {
+	if m.behave == nil || c.reference != nil {
+		return c.replicates(budget)
+	}
+	list := make([][]*reading, len(c.cells))
+	for i, cell := range c.cells {
+		list[i] = cell.talks[budget]
+	}
+	return list
+}
+
 // state says what there is of a metric of a probe.
 type state int
 
@@ -64,12 +76,12 @@ const (
 // is no value.
 func sample(replicates [][]*reading, probe int, withoutPending bool, worst float64,
 	of func(*reading) float64) (value, failed float64, s state) {
-	total, n, failures, answered, pending := 0.0, 0, 0, 0, 0
+	total, n, failures, answered, outside := 0.0, 0, 0, 0, 0
 	for _, readings := range replicates {
 		switch r := readings[probe]; {
 		case r == nil:
-		case withoutPending && r.pending:
-			pending++
+		case withoutPending && r.pending, r.leaked:
+			outside++
 		case r.err != "" || r.lacks && !math.IsNaN(worst):
 			if !math.IsNaN(worst) {
 				total += worst
@@ -89,7 +101,7 @@ func sample(replicates [][]*reading, probe int, withoutPending bool, worst float
 		return total / float64(n), float64(failures) / float64(n), has
 	case answered > 0:
 		return 0, 0, undefined
-	case pending > 0:
+	case outside > 0:
 		return 0, 0, left
 	}
 	return 0, 0, missing
@@ -161,7 +173,7 @@ func (c *column) budgeted(at int, budget int64) Budgeted {
 func (c *column) figures(at int, budget int64, s slice) Figures {
 	f := Figures{}
 	for i := range metrics {
-		if m := &metrics[i]; (m.Headline || !s.headline) && (!c.foreign || m.ofRanking()) {
+		if m := &metrics[i]; (m.Headline || !s.headline) && (!c.foreign || m.ofRanking()) && (c.hasTalks || m.behave == nil) {
 			f[m.Name] = c.figure(m, i, at, budget, s)
 		}
 	}
@@ -180,7 +192,7 @@ func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure
 	var samples []stats.Sample
 	applying, chance, unknown := 0, 0.0, 0
 	total, gain := 0.0, 0.0 // of all values, and what it would gain if what failed had been right
-	replicates := c.replicates(at)
+	replicates := c.of(m, at)
 	for _, p := range s.probes {
 		if !m.applies(p) {
 			continue

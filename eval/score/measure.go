@@ -27,6 +27,8 @@ type reading struct {
 	// lacks: memory lacks an event that the probe is about, since recording it failed.
 	lacks   bool
 	pending bool
+	// leaked: in this conversation, or the same one of another column, the user named the preference first.
+	leaked bool
 	// top is the provider's top score: NaN where it gives none, -Inf where nothing was found.
 	top     float64
 	context string // SHA-256

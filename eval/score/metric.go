@@ -23,6 +23,11 @@ type metric struct {
 	// measure is the value of a retrieval of a probe that applies; NaN where it has none. It is nil where several reads
 	// make one value.
 	measure func(*measuring) float64
+	// behave is the value of a conversation about a probe that applies, of metrics of behaviour, which have no measure.
+	// scaled values are compared as shares of the most that they can be.
+	behave func(*conversation) float64
+	scaled bool
+	talks  []exampleTalk
 	// chance is what random order would score. Where that comes to more than a half on average, the metric is refused.
 	chance func(*probe) float64
 	// agrees names a metric whose verdict has to be the same, and unless one that must not be worse where this one is
@@ -39,7 +44,7 @@ const (
 )
 
 // groups are the groups of metrics in the order of tables.
-var groups = []string{"budgeted", "sensitivity", "derived", "answer", "validity", "retrieval", "context", "abstention", "stability", "cost"}
+var groups = []string{"behaviour", "budgeted", "sensitivity", "derived", "answer", "validity", "retrieval", "context", "abstention", "stability", "cost"}
 
 // metrics is every metric, in the order of tables: by group, headline metrics first, and of them
 // those that name their sources. place is the position of each.
@@ -68,7 +73,7 @@ func init() {
 
 // comparable reports whether a verdict can be given on it: a share whose denominator no provider can change.
 func (m *metric) comparable() bool {
-	return m.Unit == "share" && m.Better != "" && !slices.Contains([]string{"stability", "derived", "sensitivity"}, m.Group)
+	return (m.Unit == "share" || m.scaled) && m.Better != "" && !slices.Contains([]string{"stability", "derived", "sensitivity"}, m.Group)
 }
 
 // worst is the worst value of a probe: what a failure counts as. It is NaN where no value is worse than another.

@@ -1,11 +1,15 @@
 package score
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/simulate"
 )
 
 // example is what a provider answers in a small made-up world, and what a metric makes of it. Every metric has some: they
@@ -73,4 +77,57 @@ func (e *example) retrieval() *retrieval {
 			Shown: &abi.Shown{Start: start, End: start + int64(len(x.text)), Whole: true}})
 	}
 	return r
+}
+
+// exampleTalk is a conversation that a scripted person has in the example's world: what it is about, and what the agent
+// answers, until the person accepts or gives up; without an answer the agent has failed.
+type exampleTalk struct {
+	says, about string
+	answers     []string
+	value       float64
+}
+
+// exampleWishes are what Mila wants, and when she said it. People talk ten days after she moved.
+var exampleWishes = pack.Preferences{
+	{Attribute: "town", Value: "Porto", From: "2026-02-01T09:00:00Z", Until: "2026-02-10T09:00:00Z"},
+	{Attribute: "town", Value: "Lagos", From: "2026-02-10T09:00:00Z"},
+	{Attribute: "editor", Context: "work", Value: "Vim", From: "2026-02-01T09:00:00Z"},
+	{Attribute: "editor", Context: "home", Value: "Nano", From: "2026-02-10T09:00:00Z"},
+	{Attribute: "lunch", Context: "work", Value: "soup", From: "2026-02-01T09:00:00Z", Until: "2026-02-10T09:00:00Z"},
+	{Attribute: "lunch", Context: "work", Value: "salad", From: "2026-02-10T09:00:00Z"},
+	{Attribute: "lunch", Context: "home", Value: "bread", From: "2026-02-01T09:00:00Z"},
+}
+
+type exampleOpening struct{ about, attribute, context, says string }
+
+// exampleOpenings are what Mila says first, by what it is about.
+var exampleOpenings = []exampleOpening{
+	{"town", "town", "", "Call me a taxi home."},
+	{"editor at work", "editor", "work", "I am at work. Open my editor."},
+	{"lunch at work", "lunch", "work", "I am at work. Get me my lunch."},
+	{"shoe size", "shoe_size", "", "What is my shoe size?"},
+}
+
+// conversation is what a scripted Mila and an agent say to each other, with the probe that it is about.
+func (e *exampleTalk) conversation() (*probe, *conversation) {
+	i := slices.IndexFunc(exampleOpenings, func(o exampleOpening) bool { return o.about == e.about })
+	o := exampleOpenings[i]
+	row := &pack.Probe{ProbeID: e.about, Query: o.says, Opening: o.says, Attribute: o.attribute, Context: o.context,
+		AsOf: exampleProbe.AsOf}
+	p := &probe{Probe: row, setting: simulate.NewSetting(row, exampleWishes)}
+	t := &journal.Transcript{ProbeID: row.ProbeID, Ended: journal.EndedSubject}
+	user, _ := simulate.Scripted{}.Open(context.Background(), p.setting) // a scripted person has no errors
+	says := user.Opening()
+	for _, answer := range e.answers {
+		r, _ := user.React(context.Background(), answer)
+		t.Exchanges = append(t.Exchanges, journal.Exchange{User: says, Agent: answer, Action: r.Action})
+		says, t.Ended = r.Text, journal.EndedTurns
+		switch r.Action {
+		case journal.ActionAccept:
+			t.Ended = journal.EndedAccepted
+		case journal.ActionGiveUp:
+			t.Ended = journal.EndedGivenUp
+		}
+	}
+	return p, newConversation(p, t, simulate.DefaultTurns)
 }

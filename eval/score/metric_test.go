@@ -23,6 +23,15 @@ func TestEveryMetricMeasuresItsExamples(t *testing.T) {
 				assert.Contains(t, place, m.agrees+m.unless)
 				assert.NotEmpty(t, m.otherwise)
 			}
+			if m.behave != nil {
+				require.NotEmpty(t, m.talks)
+				for _, e := range m.talks {
+					p, c := e.conversation()
+					require.True(t, m.applies(p), "%s: it applies to what the example is about", e.says)
+					assert.InDelta(t, e.value, m.behave(c), 1e-12, e.says)
+				}
+				return
+			}
 			if m.measure == nil || m.chance != nil {
 				return
 			}
@@ -75,6 +84,20 @@ func metricsPage() string {
 	fmt.Fprintf(&b, "\n\"%s\" is asked after session %d, in the context %s. Its evidence is `e2` and `e3`, its answers are "+
 		"%q and %q; %q is out of date, and %q must not be shown.\n", exampleProbe.Query, exampleProbe.AfterSession,
 		exampleProbe.Context, "Lagos", "sister", "Porto", "behind the mirror")
+	b.WriteString("\nBehaviour is measured where an agent talks with people, by its first answer. Mila reacts by rule (package " +
+		"`eval/simulate`), and wants:\n\n")
+	for _, w := range exampleWishes {
+		fmt.Fprintf(&b, "- %s%s: %s, from %.10s", w.Attribute, map[bool]string{true: " at " + w.Context}[w.Context != ""], w.Value,
+			w.From)
+		if w.Until != "" {
+			fmt.Fprintf(&b, " until %.10s", w.Until)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n`cs`, `pet`, `corrections_needed` and `iqi_judge` are memhost's reading of CS, PET and IQI, which the source " +
+		"design names and does not define. A session whose value has changed and differs between contexts is of `cs_and_pet`, and " +
+		"of neither headline. Verdicts on behaviour need three replicates. `iqi_judge` is a judge's grade from 0 to 4: see " +
+		"[eval.md](eval.md).\n")
 	group := ""
 	for i := range metrics {
 		m := &metrics[i]
@@ -97,6 +120,16 @@ func metricsPage() string {
 			fmt.Fprintf(&b, " \"Better\" needs `%s` not to be worse, or the verdict %q.", m.unless, m.otherwise)
 		}
 		b.WriteString("\n")
+		if len(m.talks) > 0 {
+			b.WriteString("\n| example | about | the agent answers | value |\n|---|---|---|---|\n")
+			for _, e := range m.talks {
+				answers := "nothing"
+				if len(e.answers) > 0 {
+					answers = "\"" + strings.Join(e.answers, "\"<br>\"") + "\""
+				}
+				fmt.Fprintf(&b, "| %s | %s | %s | %.3g |\n", e.says, e.about, answers, e.value)
+			}
+		}
 		if len(m.examples) == 0 {
 			continue
 		}

@@ -69,6 +69,8 @@ type Run struct {
 	// Probes counts all probes, Answerable those that can be answered.
 	Probes     int `json:"probes"`
 	Answerable int `json:"answerable"`
+	// Sessions are the conversations that the pack's preferences make possible; nil for a pack without preferences.
+	Sessions *Sessions `json:"sessions,omitempty"`
 }
 
 // Pack is the manifest of the pack, as far as it holds for all personas.
@@ -118,7 +120,7 @@ type Policies struct {
 type Entry struct {
 	// Name is the key in Figures, such as recall@10.
 	Name  string `json:"name"`
-	Group string `json:"group"` // retrieval, budgeted, answer, validity, context, abstention, stability, cost
+	Group string `json:"group"` // behaviour, retrieval, budgeted, answer, validity, context, abstention, stability, cost
 	// What is one sentence: numerator and denominator.
 	What string `json:"what"`
 	// Unit is share (0 to 1), count, days or tokens.
@@ -159,6 +161,8 @@ type Column struct {
 	// EventsFailed counts events that were given up, over all replicates: memory lacks them.
 	EventsFailed int     `json:"events_failed,omitempty"`
 	Warnings     []Count `json:"warnings"` // of retrievals, by code
+	// Behaviour counts the conversations of an agent with its people; nil where there were none.
+	Behaviour *Behaviour `json:"behaviour,omitempty"`
 	// Agent counts what an agent answered; nil where none did.
 	Agent  *Answers    `json:"agent,omitempty"`
 	Smokes []SmokeLine `json:"smokes"`

@@ -94,6 +94,9 @@ func load(folder string, p *pack.Pack, audit *pack.Audit) (*scorer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if u := r.Lab.Simulator; u != nil {
+		t.patience = u.Turns
+	}
 	s := &scorer{reader: &reader{t, folder, ascending(allBudgets(r.Lab))}, run: r}
 	counter, err := tokens.New(r.Lab.Tokenizer)
 	if err != nil {
@@ -177,6 +180,7 @@ func (s *scorer) readCells() error {
 	if err := together(todo); err != nil {
 		return err
 	}
+	s.spreadLeaks()
 	for _, c := range s.columns {
 		c.sum()
 	}
@@ -272,6 +276,7 @@ func (c *column) sum() {
 		answers.Errors, answers.FinishReasons = counted(noAnswer), counted(finished)
 		c.Agent = answers
 	}
+	c.Behaviour = c.behave()
 	if named := c.FanOut.Few + c.FanOut.Many; named > 0 {
 		c.FanOut.Mean = float64(sources) / float64(named)
 	}
@@ -416,13 +421,22 @@ func (s *scorer) metrics() *Metrics {
 	m := &Metrics{Metrics: Version, Run: s.facts(), Keys: s.keys(), Catalogue: []Entry{}, Columns: []Column{},
 		Exploratory: []Family{}}
 	for i := range metrics {
-		m.Catalogue = append(m.Catalogue, metrics[i].Entry)
+		if s.hasTalks || metrics[i].behave == nil {
+			m.Catalogue = append(m.Catalogue, metrics[i].Entry)
+		}
 	}
 	m.Catalogue = append(m.Catalogue, auroc)
 	var todo []func() error
 	for _, c := range s.all() {
 		c.complete()
 		c.Budgets, c.Ages = []Budgeted{}, []AgeCurve{}
+		if c.Behaviour != nil {
+			for at, budget := range s.budgets {
+				if c.asks(budget) {
+					c.Behaviour.Since = append(c.Behaviour.Since, c.since(at, budget))
+				}
+			}
+		}
 		for at, budget := range s.budgets {
 			if !c.asks(budget) {
 				continue
@@ -452,6 +466,9 @@ func (s *scorer) metrics() *Metrics {
 		}
 		for i := range metrics {
 			entry := &metrics[i]
+			if entry.behave != nil && !s.hasTalks {
+				continue
+			}
 			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name &&
 				primary.Budget == budget {
 				continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/simulate"
 	"github.com/memhost/memhost/eval/stats"
 )
 
@@ -22,7 +23,13 @@ type timeline struct {
 	events   int                 // how many
 	canaries map[uint64][]canary // by the hash of their first word
 	excluded map[string]bool     // probes that an audit leaves out
+	// hasTalks: an agent held conversations in the run, in which people give up after patience answers.
+	hasTalks bool
+	patience int
 }
+
+// most is how often a person says what they want before they give up.
+func (t *timeline) most() float64 { return float64(max(1, t.patience-1)) }
 
 type persona struct {
 	id, cluster string
@@ -69,6 +76,7 @@ type probe struct {
 	answers          [][]*folded
 	stale            []stale
 	forbidden        []*folded
+	setting          *simulate.Setting // of a conversation about the probe
 }
 
 type stale struct {
@@ -122,6 +130,7 @@ func days(from, to time.Time) float64 { return to.Sub(from).Hours() / 24 }
 // Errors: those of the pack.
 func readTimeline(p *pack.Pack, seed uint64, audit *pack.Audit) (*timeline, error) {
 	t := &timeline{pack: p, byID: map[string]*persona{}, probe: map[string]*probe{}, canaries: map[uint64][]canary{},
+		patience: simulate.DefaultTurns,
 		excluded: map[string]bool{}}
 	if audit != nil {
 		for _, e := range audit.Excluded {
@@ -141,6 +150,10 @@ func readTimeline(p *pack.Pack, seed uint64, audit *pack.Audit) (*timeline, erro
 }
 
 func (t *timeline) readPersona(person *persona) error {
+	preferences, err := t.pack.Preferences(person.id)
+	if err != nil {
+		return err
+	}
 	evidence, partner := map[string]bool{}, map[string]string{}
 	for row, err := range t.pack.Probes(person.id) {
 		if err != nil {
@@ -149,7 +162,7 @@ func (t *timeline) readPersona(person *persona) error {
 		if t.excluded[row.ProbeID] {
 			continue
 		}
-		p := &probe{Probe: row, persona: person, number: len(t.probes)}
+		p := &probe{Probe: row, persona: person, number: len(t.probes), setting: simulate.NewSetting(row, preferences)}
 		t.probes, person.probes = append(t.probes, p), append(person.probes, p)
 		t.probe[p.ProbeID] = p
 		for _, group := range row.Gold.Evidence {

@@ -1,0 +1,365 @@
+package score
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/simulate"
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// minReplicates is the fewest replicates with which a verdict on behaviour is given: an agent does not answer the same
+// twice.
+const minReplicates = 3
+
+// TooFewReplicates is the verdict on behaviour with fewer than three replicates.
+const TooFewReplicates stats.Verdict = "needs three replicates"
+
+const noAgent = "behaviour was not measured: no agent talked with people here"
+
+// conversation is one test session of a subject while it is measured.
+type conversation struct {
+	*journal.Transcript
+	setting *simulate.Setting
+	first   string // the first answer; empty if there was none
+	use     simulate.Use
+	most    float64 // corrections that a person makes before they give up
+}
+
+func newConversation(p *probe, t *journal.Transcript, patience int) *conversation {
+	c := &conversation{Transcript: t, setting: p.setting, most: float64(max(1, patience-1))}
+	if len(t.Exchanges) > 0 {
+		c.first = t.Exchanges[0].Agent
+	}
+	c.use = p.setting.UseOf(c.first)
+	return c
+}
+
+// retrieved reports whether the subject retrieved before its first answer.
+func (c *conversation) retrieved() bool {
+	return slices.ContainsFunc(c.Retrievals, func(r journal.Retrieval) bool { return r.Turn <= 1 && r.Error == nil })
+}
+
+// leaked reports whether the user named the preference in force before the subject had answered. Later texts follow an
+// answer, if only an empty one.
+func (c *conversation) leaked() bool {
+	return len(c.Exchanges) > 0 && simulate.Names(c.Exchanges[0].User, c.setting.Value)
+}
+
+func (p *probe) hasPreference() bool { return p.setting.Value != "" }
+func (p *probe) ofContexts() bool    { return p.setting.Differs && !p.setting.Changed() }
+func (p *probe) ofChange() bool      { return p.setting.Changed() && !p.setting.Differs }
+func (p *probe) ofBoth() bool        { return p.setting.Changed() && p.setting.Differs }
+
+// ofNothing reports whether nobody said what the probe is about.
+func (p *probe) ofNothing() bool { return p.setting.Value == "" && p.unanswerable() }
+
+// sessionsSince is how many sessions ago the value in force was said; 0 for the session just before the test session.
+func (p *probe) sessionsSince() int {
+	said := 0
+	for _, id := range p.setting.Preference.Evidence {
+		if e := p.persona.events[id]; e != nil && (said == 0 || e.session < said) {
+			said = e.session
+		}
+	}
+	return p.AfterSession - said
+}
+
+// talked takes in one conversation.
+func (w *walk) talked(l *journal.Line) error {
+	t := l.Transcript
+	if w.excluded[t.ProbeID] {
+		return nil
+	}
+	p, at := w.probe[t.ProbeID], slices.Index(w.budgets, t.Budget)
+	if p == nil || at < 0 {
+		return wrong("cell %s/%d, line %d: a conversation about probe %q with budget %d, which is not one of the pack and the "+
+			"lab", w.Label, w.Replicate, l.N, t.ProbeID, t.Budget)
+	}
+	c := newConversation(p, t, w.patience)
+	r := &reading{values: newValues(), pending: w.pending[sessionKey{l.PersonaID, l.Session}], leaked: c.leaked()}
+	if t.Ended != journal.EndedSimulator { // it says nothing about the agent: it is missing
+		for i := range metrics {
+			if m := &metrics[i]; m.behave != nil && m.applies(p) {
+				r.values[i] = m.behave(c)
+			}
+		}
+		w.talks[at][p.number] = r
+	}
+	w.behaviour.add(c)
+	return nil
+}
+
+// Behaviour counts the conversations of a column, over all replicates and budgets.
+type Behaviour struct {
+	Conversations int `json:"conversations"`
+	// NoRetrieval are those in which the agent retrieved nothing before its first answer. They count as it answered.
+	NoRetrieval int `json:"no_retrieval"`
+	// GivenUp ended without what the person wanted.
+	GivenUp int `json:"given_up"`
+	// Failed ended because the agent hung, exited or said what could not be read; SimulatorFailed because the person's
+	// model did, and are missing.
+	Failed          int `json:"failed"`
+	SimulatorFailed int `json:"simulator_failed"`
+	// Leaked are conversations that count for no column, because the person named the preference first in this one or in
+	// the same conversation of another column.
+	Leaked int `json:"leaked"`
+	// Stub counts answers by a stand-in for a model, of Answers.
+	Answers int `json:"answers"`
+	Stub    int `json:"stub"`
+	// Seats are how the agent was connected, Simulators who played the person, NotSent what the agent cannot pass to a
+	// retrieval.
+	Seats      []Count `json:"seats"`
+	Simulators []Count `json:"simulators"`
+	NotSent    []Count `json:"not_sent"`
+	// Breached conversations had at least one breach; Breaches are all by kind, Details the first few as "probe: kind:
+	// detail".
+	Breached int      `json:"breached"`
+	Breaches []Count  `json:"breaches"`
+	Details  []string `json:"details"`
+	// Since is pet by the number of sessions since the change, by budget.
+	Since []SinceCurve `json:"pet_since"`
+}
+
+// SinceCurve is pet and pet_stale by the sessions since the change.
+type SinceCurve struct {
+	Budget int64   `json:"budget"`
+	Bins   []Since `json:"bins"`
+}
+
+// Since is one bin: From to To sessions (inclusive; nil: no end) after the session in which the value was said.
+type Since struct {
+	From  int    `json:"from"`
+	To    *int   `json:"to"`
+	PET   Figure `json:"pet"`
+	Stale Figure `json:"pet_stale"`
+}
+
+// behaved counts conversations.
+type behaved struct {
+	Behaviour
+	seats, simulators, notSent, breaches map[string]int
+}
+
+func newBehaved() *behaved {
+	return &behaved{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
+		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{}}
+}
+
+func (b *behaved) add(c *conversation) {
+	b.Conversations++
+	b.NoRetrieval += int(yes(!c.retrieved()))
+	b.GivenUp += int(yes(c.Ended == journal.EndedGivenUp || c.Ended == journal.EndedTurns))
+	b.Failed += int(yes(c.Ended == journal.EndedSubject))
+	b.SimulatorFailed += int(yes(c.Ended == journal.EndedSimulator))
+	for _, x := range c.Exchanges {
+		b.Answers += int(yes(x.Agent != ""))
+		b.Stub += int(yes(x.Stub))
+	}
+	b.seats[cmp.Or(c.Seat, "not said")]++
+	b.simulators[cmp.Or(c.Simulator, "not said")]++
+	for _, label := range c.NotSent {
+		b.notSent[label]++
+	}
+	b.Breached += int(yes(len(c.Breaches) > 0))
+	for _, x := range c.Breaches {
+		b.breaches[x.Kind]++
+		b.Details = append(b.Details, strings.TrimSuffix(c.ProbeID+": "+x.Kind+": "+x.Detail, ": "))
+	}
+}
+
+// merge adds what another cell counted.
+func (b *behaved) merge(o *behaved) {
+	b.Conversations += o.Conversations
+	b.NoRetrieval += o.NoRetrieval
+	b.GivenUp += o.GivenUp
+	b.Failed += o.Failed
+	b.SimulatorFailed += o.SimulatorFailed
+	b.Answers += o.Answers
+	b.Stub += o.Stub
+	b.Breached += o.Breached
+	b.Details = append(b.Details, o.Details...)
+	for into, from := range map[*map[string]int]map[string]int{&b.seats: o.seats, &b.simulators: o.simulators,
+		&b.notSent: o.notSent, &b.breaches: o.breaches} {
+		for name, n := range from {
+			(*into)[name] += n
+		}
+	}
+}
+
+// behave sums up a column's conversations; nil where there are none.
+func (c *column) behave() *Behaviour {
+	sum := newBehaved()
+	for _, cell := range c.cells {
+		if cell.behaviour != nil {
+			sum.merge(cell.behaviour)
+		}
+		for _, talks := range cell.talks {
+			for _, r := range talks {
+				sum.Leaked += int(yes(r != nil && r.leaked))
+			}
+		}
+	}
+	if sum.Conversations == 0 {
+		return nil
+	}
+	slices.Sort(sum.Details)
+	sum.Details = sum.Details[:min(len(sum.Details), maxExamples)]
+	sum.Seats, sum.Simulators = counted(sum.seats), counted(sum.simulators)
+	sum.NotSent, sum.Breaches = counted(sum.notSent), counted(sum.breaches)
+	return &sum.Behaviour
+}
+
+// spreadLeaks takes a conversation whose user leaked the preference from all columns: otherwise one of them would be asked
+// something easier.
+func (s *scorer) spreadLeaks() {
+	type key struct{ at, probe, replicate int }
+	leaked := map[key]bool{}
+	each := func(do func(key, *reading)) {
+		for _, c := range s.columns {
+			for _, cell := range c.cells {
+				for at, talks := range cell.talks {
+					for n, r := range talks {
+						if r != nil {
+							s.hasTalks = true
+							do(key{at, n, cell.Replicate}, r)
+						}
+					}
+				}
+			}
+		}
+	}
+	each(func(k key, r *reading) { leaked[k] = leaked[k] || r.leaked })
+	each(func(k key, r *reading) { r.leaked = leaked[k] })
+}
+
+// sinceEdges are the first sessions of the bins of SinceCurve.
+var sinceEdges = []int{0, 1, 3, 6, 12}
+
+// since is pet by the sessions since the change.
+func (c *column) since(at int, budget int64) SinceCurve {
+	curve := SinceCurve{Budget: budget, Bins: []Since{}}
+	pet, stale := place["pet"], place["pet_stale"]
+	for i, from := range sinceEdges {
+		bin := Since{From: from}
+		if i+1 < len(sinceEdges) {
+			to := sinceEdges[i+1] - 1
+			bin.To = &to
+		}
+		part := slice{kind: "since", name: fmt.Sprint(from)}
+		for _, p := range c.probes {
+			if p.ofChange() {
+				if n := p.sessionsSince(); n >= from && (bin.To == nil || n <= *bin.To) {
+					part.probes = append(part.probes, p)
+				}
+			}
+		}
+		if len(part.probes) == 0 {
+			continue
+		}
+		bin.PET = c.figure(&metrics[pet], pet, at, budget, part)
+		bin.Stale = c.figure(&metrics[stale], stale, at, budget, part)
+		curve.Bins = append(curve.Bins, bin)
+	}
+	return curve
+}
+
+// talking counts the column's replicates with a conversation at a budget.
+func (c *column) talking(at int) int {
+	n := 0
+	for _, cell := range c.cells {
+		if slices.ContainsFunc(cell.talks[at], func(r *reading) bool { return r != nil }) {
+			n++
+		}
+	}
+	return n
+}
+
+// scale turns a comparison of shares of something into one of the thing itself.
+func scale(c *stats.Comparison, most float64) {
+	for _, v := range []*float64{&c.Difference.Mean, &c.Difference.Low, &c.Difference.High, &c.Worst, &c.Best, c.Detectable} {
+		if v != nil {
+			*v *= most
+		}
+	}
+}
+
+// Sessions counts a pack's conversations by what they can show. Neither headline counts the other's.
+type Sessions struct {
+	CS   int `json:"cs"`
+	PET  int `json:"pet"`
+	Both int `json:"both"`
+	// Plain have one value that never changed; Unknown have none in force.
+	Plain   int `json:"plain"`
+	Unknown int `json:"unknown"`
+}
+
+// countSessions counts the probes of a pack with preferences; nil for a pack without.
+func (t *timeline) countSessions() *Sessions {
+	if t.pack.Manifest.Counts.Preferences == 0 {
+		return nil
+	}
+	n := &Sessions{}
+	for _, p := range t.probes {
+		switch {
+		case !p.hasPreference():
+			n.Unknown++
+		case p.ofBoth():
+			n.Both++
+		case p.ofContexts():
+			n.CS++
+		case p.ofChange():
+			n.PET++
+		default:
+			n.Plain++
+		}
+	}
+	return n
+}
+
+// behaviourNotes are what a reader must know about the conversations before any figure.
+func (s *scorer) behaviourNotes(m *Metrics, add func(string, ...any)) {
+	if s.hasTalks && s.pack.Manifest.Counts.Preferences == 0 {
+		add("the pack says nothing about preferences: CS and PET are not computed")
+	}
+	stub, answers := 0, 0
+	for i := range m.Columns {
+		if b := m.Columns[i].Behaviour; b != nil {
+			stub, answers = stub+b.Stub, answers+b.Answers
+		}
+	}
+	if stub > 0 {
+		add("A STUB TOOK THE PLACE OF A MODEL IN %d OF %d ANSWERS: NOTHING HERE SAYS ANYTHING ABOUT BEHAVIOUR", stub, answers)
+	}
+	for i := range m.Columns {
+		b := m.Columns[i].Behaviour
+		if b == nil {
+			continue
+		}
+		label := m.Columns[i].Label
+		if b.NoRetrieval > 0 {
+			add("%s: no retrieval in %d of %d sessions; they count as the agent answered", label, b.NoRetrieval, b.Conversations)
+		}
+		if b.Failed > 0 {
+			add("%s: the agent failed in %d of %d sessions; they count as it answered", label, b.Failed, b.Conversations)
+		}
+		if b.SimulatorFailed > 0 {
+			add("%s: the simulator failed in %d of %d sessions; they are missing, not wrong", label, b.SimulatorFailed,
+				b.Conversations)
+		}
+		if b.Leaked > 0 {
+			add("%s: %d sessions count for no column: a simulated person named the preference before the agent had acted", label,
+				b.Leaked)
+		}
+		if b.Breached > 0 {
+			add("%s: the agent broke the wall in %d of %d sessions: %s", label, b.Breached, b.Conversations,
+				strings.Join(b.Details, "; "))
+		}
+		for _, what := range b.NotSent {
+			add("%s: the agent cannot send its %s with a retrieval (%d sessions)", label, what.Name, what.Count)
+		}
+	}
+}
