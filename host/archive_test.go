@@ -332,8 +332,11 @@ func BenchmarkRecordWithArchive(b *testing.B) {
 	ledger := history(b, "")
 	m, _ := plugins.Find("ledger_memory")
 	ledger.Name, ledger.Module = m.Name, m.Wasm
+	recall := history(b, "")
+	m, _ = plugins.Find("bm25")
+	recall.Name, recall.Module = "recall", m.Wasm
 	text := "append turns " + strings.Repeat("My cat is called Zorvex. ", 12)
-	for _, c := range []ProviderConfig{probeConfig(`{}`), history(b, ""), ledger} {
+	for _, c := range []ProviderConfig{probeConfig(`{}`), history(b, ""), recall, ledger} {
 		b.Run(c.Name, func(b *testing.B) {
 			var slots [2]*Slot
 			for i := range slots {

@@ -116,6 +116,23 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *report.EventQuery
 	return page, nil
 }
 
+// HasEvents reports whether the data folder knows an event of a run and a person, whichever provider had it. An empty id
+// stands for any.
+func (h *Host) HasEvents(ctx context.Context, runID, personaID string) (found bool, err error) {
+	_, _, err = h.scan(ctx, tableScopes, nil, nil, func(stored state.KeyValue) (done bool, err error) {
+		var r scopeRecord
+		if json.Unmarshal(stored.Value, &r) != nil || len(stored.Key) != len(scopeKey{}) ||
+			runID != "" && r.RunID != runID || personaID != "" && r.PersonaID != personaID {
+			return false, nil
+		}
+		space := generationSpace(scopeKey(stored.Key), r.Generation)
+		events, err := h.store.Records(ctx, delivery.TableEntries, space[:], nil, 1)
+		found = len(events) > 0
+		return found, stateError(err)
+	})
+	return found, err
+}
+
 // listedEvent is an entry of the ledger as callers see it.
 func listedEvent(eventID string, e *delivery.Entry) report.ListedEvent {
 	l := report.ListedEvent{EventID: eventID, SessionID: e.Session, Receipt: e.Receipt}

@@ -105,7 +105,7 @@ func (a *commands) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, f
 	if err != nil {
 		return host.ProviderConfig{}, err
 	}
-	if c.Memory.Archive || len(c.Memory.Shadows) > 0 {
+	if c.Memory.Archive && c.Source("memory.archive").Kind != config.KindDefault || len(c.Memory.Shadows) > 0 {
 		return host.ProviderConfig{}, cli.UsageError("memory: a cell keeps no archive, and nothing follows it",
 			"leave archive and shadows out of the lab: an evaluation is of what it records alone")
 	}

@@ -170,10 +170,14 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		trace.Close()
 		return nil, err
 	}
-	if err := BeginFolder(c); err != nil {
+	began, err := BeginFolder(c)
+	if err != nil {
 		spans.Close()
 		trace.Close()
 		return nil, err
+	}
+	if began && c.Memory.Archive && a.Door == "" && a.Begins {
+		a.Out.Note("  a new data folder: %s", ArchiveNote(c))
 	}
 	h, err := host.New(ctx, o)
 	if err != nil {
@@ -209,23 +213,35 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 // Errors: invalid_argument for a folder that is missing, where no provider is chosen.
 func (a *App) folderFor(c *config.Config) (_ *config.Config, remove func(), err error) {
 	remove = func() {}
-	if a.Begins || a.Door != "" || c.Store.Postgres.URL != "" {
+	if a.Begins || a.Door != "" {
 		return c, remove, nil
 	}
-	if _, err := os.Stat(filepath.Join(c.Data.Dir, state.DataFile)); !errors.Is(err, fs.ErrNotExist) {
+	missing := a.CheckBegun(c)
+	if missing == nil {
 		return c, remove, nil
 	}
 	if _, word, _ := c.Block(); c.Source("memory."+word).Kind == config.KindDefault {
-		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "nothing was recorded in the data folder "+c.Data.Dir+
-			" yet, and no slot serves it").WithHint("look at its name; `memhost record` and `memhost run` begin a new one")
+		return nil, nil, missing
 	}
 	dir, err := os.MkdirTemp("", "memhost-read-")
 	if err != nil {
 		return nil, nil, FileError(os.TempDir(), err)
 	}
 	temporary := *c
-	temporary.Data.Dir = dir
+	temporary.Data.Dir, temporary.Memory.Archive = dir, false
 	return &temporary, func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// CheckBegun refuses a data folder in which nothing was recorded yet. With a database nothing is in it.
+func (a *App) CheckBegun(c *config.Config) error {
+	if c.Store.Postgres.URL != "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(c.Data.Dir, state.DataFile)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, "nothing was recorded in the data folder "+c.Data.Dir+
+		" yet, and no slot serves it").WithHint("look at its name; `memhost record` and `memhost run` begin a new one")
 }
 
 // HostOptions are the host's part of the configuration.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
@@ -28,22 +29,35 @@ func lastServed(c *config.Config) *abi.RunManifest {
 	return last
 }
 
-// BeginFolder writes the defaults of a data folder that is new, before anything else is in it.
+// BeginFolder writes the defaults of a data folder that is new, before anything else is in it. began reports whether it
+// is new.
 //
 // Errors: invalid_argument when the folder cannot be written.
-func BeginFolder(c *config.Config) error {
-	text := config.NewDefaults(c.Data.Dir)
+func BeginFolder(c *config.Config) (began bool, err error) {
+	text := config.NewDefaults(c)
 	if text == nil {
-		return nil
+		return false, nil
 	}
-	err := os.MkdirAll(c.Data.Dir, 0o700)
+	err = os.MkdirAll(c.Data.Dir, 0o700)
 	if err == nil {
 		err = wholefile.Write(filepath.Join(c.Data.Dir, config.DefaultsFile), text, 0o600)
 	}
 	if err != nil {
-		return FileError(c.Data.Dir, err)
+		return false, FileError(c.Data.Dir, err)
 	}
-	return nil
+	return true, nil
+}
+
+// ArchiveNote says where the archive of a data folder is and how long it keeps what is recorded.
+func ArchiveNote(c *config.Config) string {
+	kept := "forever"
+	if within := Milliseconds(c.Data.ArchiveRetentionMS); within > 0 {
+		kept = "for " + within.String()
+		if day := 24 * time.Hour; within%day == 0 {
+			kept = "for " + Count(int(within/day), "day")
+		}
+	}
+	return "every recorded event is kept word for word in " + c.Data.Dir + " " + kept + "; memory.archive: false keeps none"
 }
 
 // wordOf is the word by which a configuration chooses the provider of a run.

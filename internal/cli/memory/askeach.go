@@ -235,6 +235,7 @@ func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, s
 		"namespace": filepath.Base(dir)} {
 		options.Flags[name] = value
 	}
+	options.Flags["memory.archive"] = false // the folder is removed
 	c, err := cli.Reread(options, word, x.Provider)
 	if err != nil {
 		return err

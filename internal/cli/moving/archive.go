@@ -10,10 +10,12 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-const archiveHelp = `The archive keeps every recorded event word for word in the data folder (memory.archive: true; it is off by default). No provider reads it and no retrieval comes from it. It is for moving to
+const archiveHelp = `The archive keeps every recorded event word for word in the data folder (memory.archive; a new data folder begins with it on). No provider reads it and no retrieval comes from it. It is for moving to
 another memory, and for a copy of what was said. Test sessions, and what met the read-only wall, are not in it.
 
 Another memory is filled from it while the present one serves:
@@ -27,11 +29,17 @@ func (a *commands) archiveCommand() *cobra.Command {
 	return cmd
 }
 
+// eventFinder reports whether events of a run and a user were recorded, "" for any.
+type eventFinder func(ctx context.Context, run, user string) (bool, error)
+
+type archiveVerb func(ctx context.Context, archive host.Archive, of eventFinder) error
+
 // withArchive runs a verb on the archive of the slot, or of a data folder that nobody owns. The provider is not needed.
-func (a *commands) withArchive(ctx context.Context, verb func(ctx context.Context, archive host.Archive) error) error {
+// A verb that only reads begins no folder.
+func (a *commands) withArchive(ctx context.Context, verb archiveVerb) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
-	return a.withFolder(ctx, func(h *host.Host) error { return verb(ctx, h.Archive()) },
+	return a.withFolder(ctx, func(h *host.Host) error { return verb(ctx, h.Archive(), h.HasEvents) },
 		func(d *cli.Door) error { return onArchive(ctx, d, verb) })
 }
 
@@ -54,6 +62,9 @@ func (a *commands) withFolder(ctx context.Context, here func(*host.Host) error, 
 	var h *host.Host
 	err = a.OnceFree(ctx, cli.FolderTries, func() (err error) {
 		if d, err = a.Running(ctx, c); d == nil && err == nil {
+			if err := a.checkFolder(c); err != nil {
+				return err
+			}
 			o := a.HostOptions(c, a.Logger(hclog.Error))
 			o.KeepFormat = true
 			h, err = host.New(ctx, o)
@@ -75,18 +86,41 @@ func (a *commands) withFolder(ctx context.Context, here func(*host.Host) error, 
 }
 
 // onArchive runs a verb on the archive of a running slot.
-func onArchive(ctx context.Context, d *cli.Door, verb func(ctx context.Context, archive host.Archive) error) error {
+func onArchive(ctx context.Context, d *cli.Door, verb archiveVerb) error {
 	archive, ok := d.Contract.(host.Archive)
 	if !ok {
 		return abi.NewError(abi.CodeUnsupported, "this slot has no archive")
 	}
-	return verb(ctx, archive)
+	lister, _ := d.Contract.(report.Listing)
+	return verb(ctx, archive, func(ctx context.Context, run, user string) (found bool, err error) {
+		if lister == nil {
+			return false, nil
+		}
+		err = cli.EachScope(ctx, lister, func(s *report.ListedScope) error {
+			if found || run != "" && s.Scope.RunID != run || user != "" && s.Scope.PersonaID != user {
+				return nil
+			}
+			page, err := lister.ListEvents(ctx, report.EventQuery{Scope: s.Scope, Limit: 1})
+			found = err == nil && len(page.Events) > 0
+			return err
+		})
+		return found, err
+	})
+}
+
+// checkFolder begins a new data folder for a verb that records, and refuses a missing one to others.
+func (a *commands) checkFolder(c *config.Config) error {
+	if a.Begins {
+		_, err := cli.BeginFolder(c)
+		return err
+	}
+	return a.CheckBegun(c)
 }
 
 func (a *commands) archiveStats() *cobra.Command {
 	return &cobra.Command{Use: "stats", Short: "Tell what the archive holds", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, _ eventFinder) error {
 				stats, err := archive.ArchiveStats(ctx)
 				if err != nil {
 					return err
@@ -120,7 +154,7 @@ func (a *commands) archiveVerify() *cobra.Command {
 		Long: "Reads all of the archive and compares every sealed file with its digest. Exit code 1 when something " +
 			"is damaged.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, _ eventFinder) error {
 				check, err := archive.ArchiveCheck(ctx)
 				if err != nil {
 					return err

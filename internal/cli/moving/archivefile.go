@@ -38,24 +38,37 @@ func (a *commands) archiveExport() *cobra.Command {
 			wanted := func(e *abi.MemoryEvent) bool {
 				return (run == "" || e.RunID == run) && (user == "" || e.UserID == user)
 			}
-			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
-				if len(args) == 0 || args[0] == "-" {
-					n, err := exportArchive(ctx, archive, a.Out.Stdout, keys, wanted)
-					if err == nil {
-						a.Out.Note("%s", cli.Count(n, "event"))
-						err = a.noteNoArchive(ctx, archive, n)
-					}
-					return err
-				}
-				n, err := exportArchiveTo(ctx, archive, args[0], keys, wanted)
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, of eventFinder) error {
+				stats, err := archive.ArchiveStats(ctx)
 				if err != nil {
 					return err
 				}
-				if a.Out.JSON {
-					return a.Out.Object(map[string]int{"events": n})
+				if stats.Events == 0 {
+					if err := noneArchived(ctx, of, stats.On, run, user); err != nil {
+						return err
+					}
 				}
-				a.Out.Print("%s written to %s\n", cli.Count(n, "event"), args[0])
-				return a.noteNoArchive(ctx, archive, n)
+				n := 0
+				if len(args) == 0 || args[0] == "-" {
+					if n, err = exportArchive(ctx, archive, a.Out.Stdout, keys, wanted); err != nil {
+						return err
+					}
+					a.Out.Note("%s", cli.Count(n, "event"))
+				} else {
+					if n, err = exportArchiveTo(ctx, archive, args[0], keys, wanted); err != nil {
+						return err
+					}
+					if a.Out.JSON {
+						return a.Out.Object(map[string]any{"events": n, "archived_since": stats.Oldest})
+					}
+					a.Out.Print("%s written to %s\n", cli.Count(n, "event"), args[0])
+				}
+				if stats.Events > 0 {
+					a.Out.Note("  the archive has events since %s; what was recorded before is not in it", stats.Oldest)
+				} else if !stats.On {
+					a.Out.Note("  %s", cli.FirstLine(archiveText(stats)))
+				}
+				return nil
 			})
 		}}
 	cmd.Flags().Var((*cli.IDFlag)(&run), "run", "only events of this run")
@@ -65,16 +78,19 @@ func (a *commands) archiveExport() *cobra.Command {
 	return cmd
 }
 
-// noteNoArchive says why there was nothing to export, where that is because no archive is kept.
-func (a *commands) noteNoArchive(ctx context.Context, archive host.Archive, exported int) error {
-	if exported > 0 {
-		return nil
+// noneArchived is the error of an export from an empty archive, where events were recorded that it does not have.
+func noneArchived(ctx context.Context, of eventFinder, on bool, run, user string) error {
+	there, err := of(ctx, run, user)
+	if err != nil || !there {
+		return err
 	}
-	stats, err := archive.ArchiveStats(ctx)
-	if err == nil && !stats.On {
-		a.Out.Note("  %s", cli.FirstLine(archiveText(stats)))
+	hint := "memory.archive: true keeps what is recorded from then on; the memory itself keeps serving"
+	if on {
+		hint = "the archive keeps what is recorded from now on; `memhost export` writes what a provider can write out itself"
 	}
-	return err
+	e := abi.NewError(abi.CodeUnsupported, "events were recorded, and the archive has none of them: nothing can be exported").
+		WithReason("archive_empty").WithHint(hint)
+	return e
 }
 
 func ageRecipients(texts []string) ([]age.Recipient, error) {
@@ -166,6 +182,7 @@ func (a *commands) archiveImport() *cobra.Command {
 	cmd := &cobra.Command{Use: "import FILE|-", Short: "Add the events of an export to the archive",
 		Args: cobra.ExactArgs(1), Long: archiveImportHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.Begins = true
 			identities, err := ageIdentities(identity)
 			if err != nil {
 				return err
@@ -180,7 +197,7 @@ func (a *commands) archiveImport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive) error {
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, _ eventFinder) error {
 				sum := new(abi.ArchiveReceipt)
 				if events > 0 {
 					if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {

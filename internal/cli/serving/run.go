@@ -159,7 +159,7 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 		last = walked.Name
 		s.Walked(walked, m)
 	}
-	if err := cli.BeginFolder(c); err != nil {
+	if _, err := cli.BeginFolder(c); err != nil {
 		s.Fail(last)
 		return err
 	}
@@ -174,6 +174,9 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 		}
 	}()
 	s.Pass("data", c.Data.Dir)
+	if c.Memory.Archive {
+		s.Pass("archive", cli.ArchiveNote(c))
+	}
 	manifest, err := h.Try(ctx, cli.ServedConfig(c, m))
 	if err != nil {
 		s.Fail(last)

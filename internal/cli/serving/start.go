@@ -67,6 +67,9 @@ func newStart(k *cli.App, c *config.Config, options config.Options, token string
 		quiet = hclog.Warn // the steps say it
 	}
 	log := k.Logger(quiet)
+	if k.Cassette != "" && c.Source("memory.archive").Kind == config.KindDefault {
+		c.Memory.Archive = false // the cassette holds every event itself
+	}
 	return &start{commands: &commands{k}, config: c, options: options, token: token, shown: s,
 		operations: server.NewOperations(), manifest: newManifestFile(c.Run.Manifest, log),
 		slot: &ServedSlot{Dir: c.Data.Dir, within: time.Duration(c.Server.ShutdownMS) * time.Millisecond, log: log,
@@ -156,7 +159,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 
 // openDataFolder takes the data folder.
 func (b *start) openDataFolder(ctx context.Context) (err error) {
-	if err := cli.BeginFolder(b.config); err != nil {
+	if _, err := cli.BeginFolder(b.config); err != nil {
 		return err
 	}
 	if b.slot.host, err = host.New(ctx, b.host); err != nil {
@@ -166,6 +169,9 @@ func (b *start) openDataFolder(ctx context.Context) (err error) {
 		return err
 	}
 	b.shown.Pass("data", b.slot.Dir)
+	if b.config.Memory.Archive {
+		b.shown.Pass("archive", cli.ArchiveNote(b.config))
+	}
 	if b.full = noRoom(b.slot.Dir); b.full != nil {
 		b.shown.Notef("there is no room in %s (%s): reads are served, and what is to be written is refused until there is",
 			b.slot.Dir, b.full)

@@ -264,7 +264,7 @@ func Load(o Options) (*Config, error) {
 		l.Environ, l.processEnv = os.Environ(), true
 	}
 	// Each step needs the valid result of the one before.
-	for _, step := range []func(){l.readLayers, l.merge, l.settleDefault, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
+	for _, step := range []func(){l.readLayers, l.merge, l.settleProvider, l.settleArchive, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
 		step()
 		if err := l.problems.err(l.config.File); err != nil {
 			if l.later {
@@ -430,8 +430,23 @@ func (l *loader) dataDir() (dir, manifest string) {
 	return dir, manifest
 }
 
-// settleDefault takes the default of the data folder, where nothing chooses a provider.
-func (l *loader) settleDefault() {
+// settleArchive takes the default of the data folder, where nothing says whether an archive is kept. With a database the
+// folder keeps none.
+func (l *loader) settleArchive() {
+	archive := []string{"memory", "archive"}
+	if l.origin(archive...).Kind != KindDefault || l.config.Store.Postgres.URL != "" {
+		return
+	}
+	dir, _ := l.dataDir()
+	on := DefaultsOf(dir).Archive
+	l.config.Memory.Archive = on
+	for _, tree := range []map[string]any{l.config.tree, l.layers[0].tree} {
+		set(tree, archive, on)
+	}
+}
+
+// settleProvider takes the default of the data folder, where nothing chooses a provider.
+func (l *loader) settleProvider() {
 	backend := []string{"memory", WordBackend}
 	if v, ok := lookup(l.config.tree, backend); !ok || v != DefaultProvider || l.origin(backend...).Kind != KindDefault {
 		return

@@ -31,7 +31,7 @@ func TestTheEmbeddedDefault(t *testing.T) {
 	name, word, block := c.Block()
 	assert.Equal(t, []string{"recall", config.WordBackend, "{}"}, []string{name, word, string(block)})
 	assert.Equal(t, abi.MemoryScope{RunID: "default", PersonaID: "default"}, c.Scope())
-	assert.Equal(t, config.Memory{Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
+	assert.Equal(t, config.Memory{Archive: true, Profile: "best", Scope: config.Scope{RunID: "default", PersonaID: "default"},
 		Scopes: "any", Tokenizer: "bytes4", Smoke: "auto", SmokeWaitMS: 30000, TestSessions: []string{},
 		LookupExisting: true, RetryEmpty: "never", Shadows: []string{}, ShadowPercent: 20, ShadowFrom: "archive"}, c.Memory)
 	assert.Equal(t, config.Server{Listen: "127.0.0.1:7077", MaxBodyBytes: 16777216, ShutdownMS: 10000, Page: "on"},
@@ -321,10 +321,17 @@ func TestAModuleThatCannotBeHadNowIsNoMistake(t *testing.T) {
 func TestFoldersKeepTheDefaultsThatTheyBeganWith(t *testing.T) {
 	for _, c := range []struct {
 		name, state, defaults, manifest, file, want, word, kind string
+		archive                                                 bool
 	}{
-		{name: "new", want: "recall", word: "backend", kind: config.KindDefault},
+		{name: "new", want: "recall", word: "backend", kind: config.KindDefault, archive: true},
 		{name: "begun before", state: "x", want: "full_history", word: "condition", kind: config.KindDefault},
 		{name: "begun since", state: "x", defaults: `{"provider":"recall"}`, want: "recall", word: "backend", kind: config.KindDefault},
+		{name: "begun with an archive", state: "x", defaults: `{"provider":"recall","archive":true}`, want: "recall", word: "backend",
+			kind: config.KindDefault, archive: true},
+		{name: "new, and no archive wanted", file: "memory: {backend: recall, archive: false}", want: "recall", word: "backend",
+			kind: config.KindFile},
+		{name: "begun before, and an archive wanted", state: "x", file: "memory: {condition: bm25, archive: true}", want: "bm25",
+			word: "condition", kind: config.KindFile, archive: true},
 		{name: "served by full_history", state: "x", defaults: `{"provider":"recall"}`, manifest: `{"provider":"full_history"}`,
 			want: "full_history", word: "condition", kind: config.KindDefault},
 		{name: "damaged", state: "x", defaults: `{"prov`, want: "full_history", word: "condition", kind: config.KindDefault},
@@ -347,7 +354,11 @@ func TestFoldersKeepTheDefaultsThatTheyBeganWith(t *testing.T) {
 			name, word, _ := got.Block()
 			assert.Equal(t, []string{c.want, c.word}, []string{name, word})
 			assert.Equal(t, c.kind, got.Source("memory."+word).Kind)
-			assert.Equal(t, c.state == "" && c.defaults == "", config.NewDefaults(data) != nil)
+			assert.Equal(t, c.state == "" && c.defaults == "", config.NewDefaults(got) != nil)
+			assert.Equal(t, c.archive, got.Memory.Archive)
+			if text := config.NewDefaults(got); text != nil {
+				assert.Equal(t, c.archive, strings.Contains(string(text), `"archive":true`), "the folder keeps what it begins with")
+			}
 		})
 	}
 }

@@ -13,11 +13,13 @@ import (
 type Defaults struct {
 	// Provider is DefaultProvider or FormerDefault.
 	Provider string `json:"provider"`
+	// Archive: every recorded event is kept word for word. Folders that began before this default existed keep none.
+	Archive bool `json:"archive,omitempty"`
 }
 
 // newDefaults are those of a folder that begins now, formerDefaults those of one that began before DefaultsFile existed.
 var (
-	newDefaults    = Defaults{Provider: DefaultProvider}
+	newDefaults    = Defaults{Provider: DefaultProvider, Archive: true}
 	formerDefaults = Defaults{Provider: FormerDefault}
 )
 
@@ -41,14 +43,17 @@ func DefaultsOf(dir string) Defaults {
 	return newDefaults
 }
 
-// NewDefaults is the text of DefaultsFile for a data folder that begins now, nil for one that has a state or the file.
-func NewDefaults(dir string) []byte {
+// NewDefaults is the text of DefaultsFile for a data folder that begins now with a configuration, nil for one that has a
+// state or the file. A folder that begins without an archive gets none later by default.
+func NewDefaults(c *Config) []byte {
 	for _, name := range []string{storeFile, DefaultsFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(c.Data.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 	}
-	text, err := json.Marshal(newDefaults)
+	defaults := newDefaults
+	defaults.Archive = c.Memory.Archive
+	text, err := json.Marshal(defaults)
 	if err != nil {
 		return nil
 	}

@@ -108,7 +108,8 @@ func keys() []key {
 			doc: "Whether an event of which the backend kept nothing is sent once more when it is recorded again. A second " +
 				"try can double what was kept of a part, and costs model calls; an evaluation never does it."},
 		{path: "memory.archive", kind: aTruth, def: false, doc: "Keeps every recorded event word for word in the data " +
-			"folder, out of every provider's reach, for moving to another memory."},
+			"folder, out of every provider's reach, for moving to another memory. A new data folder begins with it on; one " +
+			"that began without it, or with a database, keeps it off."},
 		{path: "memory.shadows", kind: aList, def: []string{},
 			doc: "Providers that get every write too and whose answers no agent sees, by name; only a configuration file may " +
 				"name them."},

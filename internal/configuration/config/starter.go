@@ -83,8 +83,9 @@ func (s *starter) write() {
 	}
 	// Of all other keys of memory this one cannot be made up for later.
 	s.comment(1, "Keeps every recorded event word for word in the data folder, so that another memory can be filled with "+
-		"them later (`memhost swap NAME --backfill`). What was recorded while it was off is not in it.")
-	s.line(1, "# archive: false")
+		"them later (`memhost swap NAME --backfill`). What was recorded while it was off is not in it. A new data folder "+
+		"begins with it on, unless the store is a database.")
+	s.line(1, "# archive: true")
 	s.block()
 	s.secrets()
 	s.rest()

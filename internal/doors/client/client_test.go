@@ -258,10 +258,14 @@ func TestAnswersOfForeignJSONServersAreNoAnswers(t *testing.T) {
 		"inventory":      func(c *client.Client) error { _, err := c.Inventory(ctx, new(abi.InventoryRequest)); return err },
 		"provenance":     func(c *client.Client) error { _, err := c.Provenance(ctx, new(abi.ProvenanceRequest)); return err },
 		"forget":         func(c *client.Client) error { _, err := c.Forget(ctx, new(abi.ForgetRequest)); return err },
-		"scopes":         func(c *client.Client) error { _, err := c.ListScopes(ctx, report.ScopeQuery{}); return err },
-		"healthz":        func(c *client.Client) error { _, err := c.Healthz(ctx); return err },
-		"readyz":         func(c *client.Client) error { return c.Readyz(ctx) },
-		"archive":        func(c *client.Client) error { _, err := c.ArchiveStats(ctx); return err },
+		"events": func(c *client.Client) error {
+			_, err := c.ListEvents(ctx, report.EventQuery{Scope: abi.MemoryScope{RunID: "r", PersonaID: "ann"}})
+			return err
+		},
+		"scopes":  func(c *client.Client) error { _, err := c.ListScopes(ctx, report.ScopeQuery{}); return err },
+		"healthz": func(c *client.Client) error { _, err := c.Healthz(ctx); return err },
+		"readyz":  func(c *client.Client) error { return c.Readyz(ctx) },
+		"archive": func(c *client.Client) error { _, err := c.ArchiveStats(ctx); return err },
 	}
 	for op, ask := range asks {
 		for _, body := range []string{`{"ok":true}`, `{}`, `{"status":"ok"}`, `{"data":{"status":"committed"}}`} {

@@ -105,6 +105,21 @@ func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.S
 	return page, nil
 }
 
+// ListEvents asks for a page of a scope's events. It needs a slot that lists what went through it.
+func (c *Client) ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error) {
+	request := wire.EventListRequest(q)
+	request.Limit = min(q.Limit, report.MaxPage)
+	list, err := post[wire.EventList](ctx, c, wire.OpListEvents, wire.PathEventsList, &request)
+	if err != nil {
+		return nil, err
+	}
+	page := &report.EventPage{Generation: list.Generation, Next: list.Next}
+	for _, e := range list.Events {
+		page.Events = append(page.Events, report.ListedEvent(e))
+	}
+	return page, nil
+}
+
 // Manifest implements host.Contract.
 func (c *Client) Manifest(ctx context.Context) (*abi.RunManifest, error) {
 	return get[abi.RunManifest](ctx, c, wire.OpManifest, wire.PathManifest)

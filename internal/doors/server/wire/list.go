@@ -154,6 +154,21 @@ func (x *EventList) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
+// Decode implements abi.Decodable.
+func (x *EventList) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = EventList{}
+	return readObject(d, m, []member{
+		{"generation", integer(&x.Generation)},
+		{"events", func(d *wirejson.Decoder) error {
+			x.Events = []ListedEvent{}
+			return d.Arr(func(d *wirejson.Decoder) error {
+				x.Events = append(x.Events, ListedEvent{})
+				return x.Events[len(x.Events)-1].Decode(d, m)
+			})
+		}},
+		{"next", text(&x.Next)}})
+}
+
 // ListedEvent is what the delivery ledger knows of an event. The ledger keeps no text.
 type ListedEvent struct {
 	EventID string `json:"event_id"`
@@ -181,6 +196,18 @@ func (x *ListedEvent) Encode(e *wirejson.Encoder) {
 		x.Receipt.Encode(e)
 	}
 	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *ListedEvent) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = ListedEvent{}
+	return readObject(d, m, []member{
+		{"event_id", text(&x.EventID)}, {"session_id", text(&x.SessionID)}, {"state", text(&x.State)},
+		{"sent_at", text(&x.SentAt)},
+		{"receipt", func(d *wirejson.Decoder) error {
+			x.Receipt = new(abi.WriteReceipt)
+			return x.Receipt.Decode(d, m)
+		}}})
 }
 
 // optional writes a field that is left out where it is empty.
