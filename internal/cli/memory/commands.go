@@ -10,9 +10,9 @@ import (
 // Commands are those of the contract's operations: record, retrieve, reset and the others.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupUse, a.recordCommand(), a.retrieveCommand(), a.askCommand(), a.statusCommand(), a.healthCommand(), a.setupCommand(),
+	return append(cli.InGroup(cli.GroupAgents, a.adoptCommand()), cli.InGroup(cli.GroupUse, a.recordCommand(), a.retrieveCommand(), a.askCommand(), a.statusCommand(), a.healthCommand(), a.setupCommand(),
 		a.resetCommand(), a.forgetCommand(), a.modeCommand(), a.readinessCommand(), a.inventoryCommand(),
-		a.provenanceCommand())
+		a.provenanceCommand())...)
 }
 
 // commands makes and runs the commands of this package.

@@ -91,13 +91,22 @@ func zoneOf(name string) (*time.Location, error) {
 
 // knownIDs are the ids of the events that the slot has of a scope. A slot that cannot list them knows none.
 func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+	ids, err := listedIDs(ctx, d, scope)
+	if err != nil || ids == nil {
+		return nil, err
+	}
+	return talks.NewKnownIDs(ids), nil
+}
+
+// listedIDs lists the ids of the events that the slot has of a scope, nil where it cannot list them.
+func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]string, error) {
 	lists, ok := d.Contract.(interface {
 		ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error)
 	})
 	if !ok {
 		return nil, nil
 	}
-	var ids []string
+	ids := []string{}
 	for q := (report.EventQuery{Scope: scope, Limit: report.MaxPage}); ; {
 		page, err := lists.ListEvents(ctx, q)
 		if err != nil {
@@ -110,7 +119,7 @@ func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.K
 			ids = append(ids, e.EventID)
 		}
 		if page.Next == "" {
-			return talks.NewKnownIDs(ids), nil
+			return ids, nil
 		}
 		q.After = page.Next
 	}

@@ -221,11 +221,15 @@ func (h *hook) startQuery() string {
 	if h.notes.Last != "" && h.payload.Source != "clear" {
 		return h.notes.Last
 	}
-	name := h.notes.Project
-	if at := strings.LastIndexByte(name, '-'); at > 0 {
-		name = name[:at]
+	return StartQuestion(h.notes.Project)
+}
+
+// StartQuestion is what a session asks that starts in a project (Project).
+func StartQuestion(project string) string {
+	if at := strings.LastIndexByte(project, '-'); at > 0 {
+		project = project[:at]
 	}
-	return "What is known about the project " + name + "?"
+	return "What is known about the project " + project + "?"
 }
 
 // prompted keeps the prompt and answers with context for it.

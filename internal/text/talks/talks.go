@@ -129,6 +129,8 @@ type Options struct {
 	// Known are the ids of events that the slot has. A turn that it has under an id given before is left out and counted.
 	// Nil: nothing is known.
 	Known *KnownIDs
+	// InFolder chooses among an agent's logs by the folder that a session began in (Logs). Nil: all are read.
+	InFolder func(folder string) bool
 }
 
 // KnownIDs are ids of events that a slot has.
@@ -193,7 +195,11 @@ func Open(source Source, paths []string, o Options) (*Reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.files = append(r.files, found...)
+		for _, f := range found {
+			if o.InFolder == nil || o.InFolder(folderOf(f)) {
+				r.files = append(r.files, f)
+			}
+		}
 		r.counts.Derived = append(r.counts.Derived, derived...)
 	}
 	switch source {

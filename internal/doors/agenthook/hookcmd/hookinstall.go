@@ -66,36 +66,19 @@ func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallF
 	if err := agenthook.CheckPlaces(f.Scope()); err != nil {
 		return err
 	}
-	path, err := a.settingsFile(agent, f)
+	change, err := a.prepare(cmd.Flags(), agent, f)
 	if err != nil {
 		return err
 	}
-	before, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cli.FileError(path, err)
-	}
-	command, err := a.hookLine(cmd.Flags(), agent, f.undo)
-	if err != nil {
-		return err
-	}
-	var after []byte
-	if f.undo {
-		after, err = agenthook.Uninstall(before, command)
-	} else {
-		after, err = agenthook.Install(before, agent, command)
-	}
-	if err != nil {
-		return cli.InFile(path, err)
-	}
-	if f.undo && (len(before) == 0 || string(after) == "{}\n" && agent == "codex" && f.file == "") {
-		return a.hookUninstallFile(path, before, f.dryRun)
-	}
-	diff := agenthook.Diff(before, after)
-	if diff == "" {
-		a.Out.Note("%s: nothing to change", path)
+	if change.Diff == "" {
+		a.Out.Note("%s: nothing to change", change.Path)
 		return nil
 	}
-	a.Out.Note("%s:\n%s", path, strings.TrimSuffix(diff, "\n"))
+	if change.removes {
+		a.Out.Note("%s has no other hooks, so the file goes.", change.Path)
+	} else {
+		a.Out.Note("%s:\n%s", change.Path, change.Diff)
+	}
 	if !f.undo {
 		a.NamedFileOnly = true // as the hook itself
 		if c := a.Serving(cmd.Context()); c != nil && report.KeepsNothing(c) {
@@ -106,13 +89,11 @@ func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallF
 		a.Out.Note("Nothing was written (--dry-run).")
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return cli.FileError(path, err)
-	}
-	if err := cli.ReplaceFile(path, after); err != nil {
+	if err := change.Write(); err != nil {
 		return err
 	}
 	switch {
+	case change.removes:
 	case f.undo:
 		a.Out.Note("Written. %s has no hooks of memhost any more.", title)
 	case agent == "codex":
@@ -125,21 +106,70 @@ func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallF
 	return nil
 }
 
-// hookUninstallFile ends an --undo that leaves nothing: a file that never was, or Codex' hooks.json with no hook in it.
-func (a *commands) hookUninstallFile(path string, before []byte, dryRun bool) error {
-	if len(before) == 0 {
-		a.Out.Note("%s: nothing to change", path)
+// Change is a change of an agent's settings that is not written yet.
+type Change struct {
+	// Path is the settings file. Diff shows the lines that change, "" where nothing does.
+	Path, Diff string
+	after      []byte
+	removes    bool // nothing is left in the file, so it goes
+}
+
+// Write makes the change.
+//
+// Errors: invalid_argument where the file cannot be written.
+func (c *Change) Write() error {
+	if c.Diff == "" {
 		return nil
 	}
-	a.Out.Note("%s has no other hooks, so the file goes.", path)
-	if dryRun {
-		a.Out.Note("Nothing was written (--dry-run).")
+	if c.removes {
+		if err := os.Remove(c.Path); err != nil {
+			return cli.FileError(c.Path, err)
+		}
 		return nil
 	}
-	if err := os.Remove(path); err != nil {
-		return cli.FileError(path, err)
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o755); err != nil {
+		return cli.FileError(c.Path, err)
 	}
-	return nil
+	return cli.ReplaceFile(c.Path, c.after)
+}
+
+// Prepare is the change that puts memhost's hooks into the user's settings of an agent, or takes them out with undo.
+// flags are those of the command; --server, --data, --config, --run, --user and --agent become part of the hooks'
+// command where they were given.
+//
+// Errors: invalid_argument for settings that cannot be read, and for a program that `go run` has built.
+func Prepare(k *cli.App, flags *pflag.FlagSet, agent string, undo bool) (*Change, error) {
+	return (&commands{k}).prepare(flags, agent, &hookInstallFlags{undo: undo})
+}
+
+func (a *commands) prepare(flags *pflag.FlagSet, agent string, f *hookInstallFlags) (*Change, error) {
+	path, err := a.settingsFile(agent, f)
+	if err != nil {
+		return nil, err
+	}
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.FileError(path, err)
+	}
+	command, err := a.hookLine(flags, agent, f.undo)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{Path: path}
+	if f.undo && len(before) == 0 {
+		return c, nil
+	}
+	if f.undo {
+		c.after, err = agenthook.Uninstall(before, command)
+	} else {
+		c.after, err = agenthook.Install(before, agent, command)
+	}
+	if err != nil {
+		return nil, cli.InFile(path, err)
+	}
+	c.Diff = strings.TrimSuffix(agenthook.Diff(before, c.after), "\n")
+	c.removes = f.undo && string(c.after) == "{}\n" && agent == "codex" && f.file == ""
+	return c, nil
 }
 
 // settingsFile is the file of an agent's settings, behind symbolic links.
