@@ -22,6 +22,7 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
+	"github.com/memhost/memhost/eval/seat"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/cli"
@@ -244,6 +245,12 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 		}
 		defer agent.Close()
 		o.Agent = agent
+	}
+	if r.Lab.Subject != nil {
+		var err error
+		if o.Seat, err = seat.New(r.Lab, r.Dir, a.Getenv); err != nil {
+			return err
+		}
 	}
 	spans, err := a.evalSpans(&o.Host)
 	if err != nil {

@@ -34,6 +34,7 @@ type Line struct {
 	CanaryCheck *CanaryCheck `json:"canary_check,omitempty"`
 	Answer      *Answer      `json:"answer,omitempty"`
 	Transcript  *Transcript  `json:"transcript,omitempty"`
+	NonceCheck  *NonceCheck  `json:"nonce_check,omitempty"`
 	Closed      *Closed      `json:"closed,omitempty"`
 	Freshness   *Freshness   `json:"freshness,omitempty"`
 	End         *End         `json:"end,omitempty"`
@@ -56,6 +57,7 @@ const (
 	KindCanaryCheck Kind = "canary_check" // whether that write can be found
 	KindAnswer      Kind = "answer"       // an agent answered a probe
 	KindTranscript  Kind = "transcript"   // a simulated user talked with the agent under evaluation
+	KindNonceCheck  Kind = "nonce_check"  // whether a conversation can be found, and what came of it too late
 	KindClosed      Kind = "closed"       // the test session is over, with its verdicts
 	KindFreshness   Kind = "freshness"    // how long something acknowledged could not be retrieved yet
 	KindEnd         Kind = "end"          // the cell is complete

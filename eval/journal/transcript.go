@@ -107,3 +107,21 @@ type Breach struct {
 	Kind   string `json:"kind"`
 	Detail string `json:"detail,omitempty"`
 }
+
+// NonceCheck is the search for what the user said in a test session's conversations, after the next readiness. The
+// line's session is the one that was searched for.
+type NonceCheck struct {
+	// Nonces is how many were searched for.
+	Nonces int `json:"nonces"`
+	// Breaches are the nonces that were found, and what reached a conversation's door after it was over.
+	Breaches []LateBreach `json:"breaches,omitempty"`
+	// Error is why the search is incomplete.
+	Error *abi.Error `json:"error,omitempty"`
+}
+
+// LateBreach is a breach that was found after its conversation.
+type LateBreach struct {
+	ProbeID string `json:"probe_id"`
+	Budget  int64  `json:"budget"`
+	Breach
+}

@@ -55,7 +55,9 @@ type Lab struct {
 	// Cassettes has each cell recorded, for replay: one operation at a time.
 	Cassettes bool `json:"cassettes,omitempty" yaml:"cassettes"`
 	// Agent, Simulator and Judge are asked where they are set.
-	Agent     *Agent     `json:"agent,omitempty" yaml:"agent"`
+	Agent *Agent `json:"agent,omitempty" yaml:"agent"`
+	// Subject is an agent that retrieves for itself and talks with a simulated user in each test session.
+	Subject   *Subject   `json:"subject,omitempty" yaml:"subject"`
 	Simulator *Simulator `json:"simulator,omitempty" yaml:"simulator"`
 	Judge     *Judge     `json:"judge,omitempty" yaml:"judge"`
 	// Prices are of models by their names, as the user knows them: with them the report has a cost for each answer.
@@ -116,6 +118,43 @@ type Agent struct {
 	// Default: DefaultTemplate.
 	Template string `json:"template" yaml:"template"`
 }
+
+// Subject is the agent under evaluation, and how it is seated.
+type Subject struct {
+	// Model is the endpoint of a builtin. A chat takes model, key_env, temperature and max_tokens from it. TimeoutMS bounds
+	// each answer, a start and an end; default 60000.
+	Model `yaml:",inline"`
+	// Seat is builtin, command, chat or stub.
+	Seat string `json:"seat" yaml:"seat"`
+	// Command is the program of a command or chat, with its arguments; {lab} in it is the lab file's folder, and {port} the
+	// port on which a chat must listen.
+	Command []string `json:"command,omitempty" yaml:"command"`
+	// Template is a builtin's prompt: {{context}} and {{query}}, which is the user's last text, and {{now}}.
+	// Default: DefaultSubjectTemplate.
+	Template string `json:"template,omitempty" yaml:"template"`
+	// Retrieve is turn (default: a builtin retrieves with each text of the user) or session (only with the first one).
+	Retrieve string `json:"retrieve,omitempty" yaml:"retrieve"`
+	// Budgets are those of the lab's with which conversations are held; default: all of a provider's.
+	Budgets []int64 `json:"budgets,omitempty" yaml:"budgets"`
+}
+
+// The seats of a subject, and when a builtin retrieves.
+const (
+	SeatBuiltin = "builtin"
+	SeatCommand = "command"
+	SeatChat    = "chat"
+	SeatStub    = "stub"
+
+	RetrieveTurn    = "turn"
+	RetrieveSession = "session"
+)
+
+// DefaultSubjectTemplate is a builtin's prompt.
+const DefaultSubjectTemplate = `{{context}}
+
+The present date and time: {{now}}. You are the user's assistant. Do what the user asks, and use what the memory above says about them. If it does not say what you need, say that you do not know. Answer in at most two sentences.
+
+User: {{query}}`
 
 // Simulator plays the user over several turns.
 type Simulator struct {
@@ -228,7 +267,7 @@ var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secr
 	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric",
 	"budget", "reference", "cassettes", "agent",
 	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns",
-	"rubric", "prices", "prompt", "completion"}
+	"rubric", "subject", "seat", "retrieve", "prices", "prompt", "completion"}
 
 func (l *Lab) complete() {
 	if l.Name == "" {
@@ -270,6 +309,9 @@ func (l *Lab) complete() {
 	if l.Agent != nil && l.Agent.Template == "" {
 		l.Agent.Template = DefaultTemplate
 	}
+	if s := l.Subject; s != nil {
+		s.complete()
+	}
 	if l.Judge != nil && l.Judge.Rubric == "" {
 		l.Judge.Rubric = DefaultRubric
 	}
@@ -278,11 +320,53 @@ func (l *Lab) complete() {
 	}
 }
 
+func (s *Subject) complete() {
+	if s.Seat == SeatBuiltin && s.Template == "" {
+		s.Template = DefaultSubjectTemplate
+	}
+	if s.Seat == SeatBuiltin && s.Retrieve == "" {
+		s.Retrieve = RetrieveTurn
+	}
+}
+
+// validate checks what can be checked without starting anything.
+func (s *Subject) validate(l *Lab) error {
+	asksModel, startsProgram := s.Seat == SeatBuiltin, s.Seat == SeatCommand || s.Seat == SeatChat
+	switch {
+	case !slices.Contains([]string{SeatBuiltin, SeatCommand, SeatChat, SeatStub}, s.Seat):
+		return wrong("subject.seat: %q is not one of builtin, command, chat, stub", s.Seat)
+	case asksModel && s.URL == "":
+		return wrong("subject.url: required for the seat builtin")
+	case !asksModel && s.URL != "":
+		return wrong("subject.url: only the seat builtin has one; the seat %s has its own address or none", s.Seat)
+	case !asksModel && (s.Template != "" || s.Retrieve != ""):
+		return wrong("subject.template, subject.retrieve: only the seat builtin has them")
+	case asksModel && s.Retrieve != RetrieveTurn && s.Retrieve != RetrieveSession:
+		return wrong("subject.retrieve: %q is not one of turn, session", s.Retrieve)
+	case startsProgram && len(s.Command) == 0:
+		return wrong("subject.command: required for the seat %s", s.Seat)
+	case !startsProgram && len(s.Command) > 0:
+		return wrong("subject.command: the seat %s starts no program", s.Seat)
+	case l.Cassettes:
+		return wrong("cassettes: a subject retrieves for itself, and a cassette holds no such conversation").
+			WithHint("leave out cassettes or subject")
+	}
+	for i, b := range s.Budgets {
+		if !slices.Contains(l.Budgets, b) {
+			return wrong("subject.budgets[%d]: %d is not one of budgets", i, b)
+		}
+	}
+	return nil
+}
+
 // models lists the endpoints that are named.
 func (l *Lab) models() map[string]*Model {
 	list := map[string]*Model{}
 	if l.Agent != nil {
 		list["agent"] = &l.Agent.Model
+	}
+	if l.Subject != nil {
+		list["subject"] = &l.Subject.Model
 	}
 	if l.Simulator != nil {
 		list["simulator"] = &l.Simulator.Model
@@ -348,12 +432,17 @@ func (l *Lab) Validate() error {
 		}
 	}
 	for name, m := range l.models() {
-		if m.URL == "" && (name != "simulator" || len(l.Simulator.Command) == 0) {
+		if m.URL == "" && name != "subject" && (name != "simulator" || len(l.Simulator.Command) == 0) {
 			return wrong("%s.url: required", name)
 		}
 	}
-	if l.Judge != nil && l.Agent == nil {
-		return wrong("judge: judges answers, and there is no agent")
+	if l.Judge != nil && l.Agent == nil && l.Subject == nil {
+		return wrong("judge: judges answers, and there is no agent and no subject")
+	}
+	if l.Subject != nil {
+		if err := l.Subject.validate(l); err != nil {
+			return err
+		}
 	}
 	if p := l.Primary; p != nil {
 		if !labels[strings.ToLower(p.Reference)] && !slices.Contains(references, p.Reference) {
@@ -404,6 +493,14 @@ func (l *Lab) BudgetsOf(p *Provider) []int64 {
 		return p.Budgets
 	}
 	return l.Budgets
+}
+
+// SubjectBudgets are those of a provider's budgets with which conversations are held.
+func (l *Lab) SubjectBudgets(provider []int64) []int64 {
+	if l.Subject.Budgets == nil {
+		return provider
+	}
+	return slices.DeleteFunc(slices.Clone(provider), func(b int64) bool { return !slices.Contains(l.Subject.Budgets, b) })
 }
 
 // SHA256 names the lab as it was resolved, in hexadecimal. The pack counts by its content hash: the same lab has one

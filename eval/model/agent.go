@@ -26,7 +26,7 @@ func NewAgent(l *lab.Lab, getenv func(string) string) (*Agent, error) {
 	if err != nil {
 		return nil, prefixed("agent.", err)
 	}
-	if err := checkTemplate(l.Agent.Template); err != nil {
+	if err := CheckTemplate("agent.template", l.Agent.Template); err != nil {
 		return nil, err
 	}
 	a := &Agent{client: client, template: l.Agent.Template, seed: l.Seed}
@@ -80,25 +80,32 @@ func (a *Agent) Turns() int {
 	return a.user.turns
 }
 
-// prompt fills the template in one pass, so that a placeholder in a memory's text stays text.
+// prompt is what the agent is asked about a probe.
 func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	options := ""
 	if len(probe.Options) > 0 {
 		options = "\nChoose one of these:\n" + strings.Join(probe.Options, "\n")
 	}
-	now := "not known"
-	if at, err := abi.ParseTime(probe.AsOf); err == nil {
-		now = at.Format("Monday, 2 January 2006, 15:04 MST")
-	}
-	return strings.NewReplacer("{{context}}", contextText, "{{query}}", probe.Query, "{{options}}", options,
-		"{{now}}", now).Replace(a.template)
+	return Fill(a.template, contextText, probe.Query, options, probe.AsOf)
 }
 
-// checkTemplate requires context and question in the template: without the first every memory would be the same.
-func checkTemplate(template string) error {
+// Fill fills a template in one pass, so that a placeholder in a memory's text stays text. now is RFC 3339, or empty.
+func Fill(template, contextText, query, options, now string) string {
+	time := "not known"
+	if at, err := abi.ParseTime(now); err == nil {
+		time = at.Format("Monday, 2 January 2006, 15:04 MST")
+	}
+	return strings.NewReplacer("{{context}}", contextText, "{{query}}", query, "{{options}}", options,
+		"{{now}}", time).Replace(template)
+}
+
+// CheckTemplate requires context and question in the template at a key: without the first every memory would be the same.
+//
+// Errors: invalid_argument.
+func CheckTemplate(key, template string) error {
 	for _, placeholder := range []string{"{{context}}", "{{query}}"} {
 		if !strings.Contains(template, placeholder) {
-			return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("agent.template: has no %s", placeholder))
+			return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: has no %s", key, placeholder))
 		}
 	}
 	return nil

@@ -85,6 +85,8 @@ type Client struct {
 	http   *http.Client
 	// wait sleeps between attempts; a test replaces it.
 	wait func(context.Context, time.Duration) error
+	// attempts is how often a request that failed for now is made.
+	attempts int
 }
 
 // NewClient makes a client; getenv reads the key's variable.
@@ -93,7 +95,7 @@ type Client struct {
 func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 	c := &Client{model: m, http: &http.Client{Transport: noswitch.Transport{Base: http.DefaultTransport}, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
-	}}, wait: pause.For}
+	}}, wait: pause.For, attempts: attempts}
 	if m.KeyEnv != "" {
 		if c.key = getenv(m.KeyEnv); c.key == "" {
 			return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -102,6 +104,9 @@ func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 	}
 	return c, nil
 }
+
+// Once makes each request once, also one that failed for now: for an endpoint that is evaluated itself.
+func (c *Client) Once() { c.attempts = 1 }
 
 // attempts is how often a request that failed for now is made.
 const attempts = 5
@@ -183,7 +188,7 @@ func (c *Client) chat(ctx context.Context, request *chat.Request, params chat.Pa
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if !failed.Retryable || attempt == attempts {
+		if !failed.Retryable || attempt == c.attempts {
 			return nil, failed
 		}
 		pause := time.Second << (attempt - 1)

@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/subject"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
@@ -53,7 +54,7 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 	c := &cell{runner: r, Cell: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder),
 		before: newDone(),
 		has:    map[string]bool{}, total: counts.Events + counts.Probes*len(budgets)}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(c.dir, 0o755), os.RemoveAll(filepath.Join(c.dir, workspaces))); err != nil {
 		return "", unusable(err)
 	}
 	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string {
@@ -247,10 +248,14 @@ type persona struct {
 	looked bool
 	// canary is the last write that was tried while the slot was read-only and has not been looked for yet.
 	canary *canary
+	// unsearched is the last test session, until its conversations were searched for; doors are those of conversations.
+	unsearched *testSession
+	doors      []*subject.Door
 }
 
 // walk records the persona's sessions and holds the test sessions between them.
 func (p *persona) walk(ctx context.Context) error {
+	defer p.closeDoors()
 	probes, err := p.probes()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/simulate"
 )
 
 // Cost is what one provider's cells will do, over all replicates. Native calls are counted as one for each write and
@@ -16,9 +17,11 @@ type Cost struct {
 	Events       int `json:"events"`
 	Retrievals   int `json:"retrievals"`
 	TestSessions int `json:"test_sessions"`
+	// Conversations are those of a simulated user with the subject.
+	Conversations int `json:"conversations,omitempty"`
 	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
 	NativeCalls int `json:"native_calls"`
-	// ModelCalls are the agent's, the simulator's and the judge's.
+	// ModelCalls are the agent's, the subject's, the simulator's and the judge's. A conversation counts as one.
 	ModelCalls int `json:"model_calls"`
 	// BackendModelCalls describes the model calls that the backend makes itself, as the manifest declares them, a line for
 	// each kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
@@ -29,9 +32,13 @@ type Cost struct {
 //
 // Errors: those of reading the pack.
 func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, error) {
-	sessions := 0
+	sessions, talks := 0, 0
 	for _, persona := range p.Manifest.Personas {
 		last := 0
+		preferences, err := p.Preferences(persona.PersonaID)
+		if err != nil {
+			return nil, err
+		}
 		for probe, err := range p.Probes(persona.PersonaID) {
 			if err != nil {
 				return nil, err
@@ -39,6 +46,9 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 			if probe.AfterSession != last {
 				sessions++
 				last = probe.AfterSession
+			}
+			if l.Subject != nil && hasConversation(probe, simulate.NewSetting(probe, preferences)) {
+				talks++
 			}
 		}
 	}
@@ -50,11 +60,18 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 		fresh := n * FreshnessOf(l, entry, !remote(entry))
 		c.Events += fresh
 		c.Retrievals = fresh + n*(probes+int(2*l.Stability*float64(probes))+sessions)
+		if l.Subject != nil {
+			c.Conversations = n * talks * len(l.SubjectBudgets(l.BudgetsOf(entry)))
+			c.Retrievals += c.Conversations // the search for its nonces; what a subject retrieves is not known
+			if l.Subject.Seat == lab.SeatBuiltin {
+				c.ModelCalls += c.Conversations // one at least
+			}
+		}
 		if remote(entry) {
 			c.NativeCalls = c.Events + c.Retrievals + 2*c.TestSessions
 		}
 		if l.Agent != nil {
-			c.ModelCalls = n * probes
+			c.ModelCalls += n * probes
 		}
 		if l.Simulator != nil {
 			c.ModelCalls = n * probes * 2 * l.Simulator.Turns

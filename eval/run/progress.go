@@ -38,7 +38,11 @@ type sessionDone struct {
 	// probes are the retrievals that were made, with the context that each gave: empty where it failed.
 	probes map[asked]string
 	// answers are the turns that the agent answered; all of them once it gave up.
-	answers  map[asked]int
+	answers map[asked]int
+	// transcripts are the conversations that were held; searched: memory was searched for them afterwards.
+	transcripts map[asked]*conversation
+	searched    bool
+
 	canary   *journal.Canary
 	wallDown bool
 	after    *journal.Inventory
@@ -66,7 +70,8 @@ func (d *done) persona(id string) *personaDone {
 func (p *personaDone) session(n int) *sessionDone {
 	s := p.sessions[n]
 	if s == nil {
-		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]int{}}
+		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]int{},
+			transcripts: map[asked]*conversation{}}
 		p.sessions[n] = s
 	}
 	return s
@@ -131,6 +136,10 @@ func (d *done) add(l *journal.Line) {
 			turns = math.MaxInt
 		}
 		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = turns
+	case journal.KindTranscript:
+		s.transcripts[asked{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = held(l.Transcript, nil)
+	case journal.KindNonceCheck:
+		s.searched = true
 	case journal.KindCanary:
 		s.canary = l.Canary
 	case journal.KindClosed:

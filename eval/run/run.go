@@ -15,6 +15,8 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate"
+	"github.com/memhost/memhost/eval/subject"
 	"github.com/memhost/memhost/host"
 )
 
@@ -38,6 +40,10 @@ type Options struct {
 	Faults int
 	// Agent answers probes; nil: none.
 	Agent Agent
+	// Seat starts the agent under evaluation for conversations with Simulator; nil: there are none.
+	Seat subject.Seat
+	// Simulator plays the users; nil: simulate.Scripted.
+	Simulator simulate.Simulator
 
 	tapes string // a run whose cassettes answer, in place of hosts; see Replay
 }
@@ -113,6 +119,9 @@ func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Optio
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Simulator == nil {
+		o.Simulator = simulate.Scripted{}
 	}
 	run := &runner{Run: r, folder: folder, pack: p, options: o}
 	about := func(s host.Span) {

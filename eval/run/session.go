@@ -36,7 +36,7 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 	}
 	t := &testSession{persona: p, number: session, at: last, done: p.done.session(session)}
 	if t.done.closed {
-		p.canary = t.remembered()
+		p.canary, p.unsearched = t.remembered(), t
 		return nil
 	}
 	if err := p.stillThere(ctx); err != nil {
@@ -46,6 +46,9 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 		return err
 	}
 	if err := t.findCanary(ctx); err != nil {
+		return err
+	}
+	if err := t.findNonces(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -66,6 +69,9 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 	if err := t.tryCanary(ctx); err != nil {
 		return err
 	}
+	if err := t.conversations(ctx, probes); err != nil {
+		return err
+	}
 	if err := t.wall(ctx, false); err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}
-	p.canary = t.remembered()
+	p.canary, p.unsearched = t.remembered(), t
 	return t.journal.Sync()
 }
 
@@ -146,7 +152,11 @@ func (t *testSession) inventory(ctx context.Context, when string) (*journal.Inve
 
 // wall raises or lowers the read-only wall of the persona's scope.
 func (t *testSession) wall(ctx context.Context, up bool) error {
-	receipt, err := t.slot.SetMode(ctx, &abi.AdapterMode{ReadOnly: up, Reason: "test_session", Scope: &t.scope})
+	reason := "accumulation"
+	if up {
+		reason = "test_session"
+	}
+	receipt, err := t.slot.SetMode(ctx, &abi.AdapterMode{ReadOnly: up, Reason: reason, Scope: &t.scope})
 	if err != nil {
 		return err
 	}
@@ -360,10 +370,11 @@ func (t *testSession) findCanary(ctx context.Context) error {
 	return t.journal.Write(line)
 }
 
-// lastCheck looks for the canary of the last test session, after a further readiness.
+// lastCheck looks for the canary and the conversations of the last test session, after a further readiness.
 func (p *persona) lastCheck(ctx context.Context, session int) error {
 	t := &testSession{persona: p, number: session, done: p.done.session(session)}
-	if p.canary == nil || t.done.checked {
+	searched := p.unsearched == nil || p.unsearched.done.searched || len(p.unsearched.done.transcripts) == 0
+	if (p.canary == nil || t.done.checked) && searched {
 		return nil
 	}
 	if err := p.stillThere(ctx); err != nil {
@@ -372,7 +383,10 @@ func (p *persona) lastCheck(ctx context.Context, session int) error {
 	if err := t.ready(ctx, "canary_check"); err != nil {
 		return err
 	}
-	return t.findCanary(ctx)
+	if err := t.findCanary(ctx); err != nil {
+		return err
+	}
+	return t.findNonces(ctx)
 }
 
 func holds(text, name string) bool {

@@ -1,0 +1,313 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate"
+	"github.com/memhost/memhost/eval/subject"
+	"github.com/memhost/memhost/host"
+)
+
+// maxTurns bounds a conversation whose user neither accepts nor gives up.
+const maxTurns = 20
+
+// workspaces is where subjects work, in a cell's folder. Nothing in it outlives its conversation.
+const workspaces = "subjects"
+
+// conversation is one that was held and not searched for yet.
+type conversation struct {
+	probe   string
+	budget  int64
+	opening string
+	nonces  []string
+	door    *subject.Door // nil if an earlier process held it
+}
+
+// conversations lets a simulated user talk with the subject about each probe that has something to want: a preference in
+// force, or a question to which nothing is known. The wall is up, and each conversation is over, with its subject exited,
+// when this returns.
+func (t *testSession) conversations(ctx context.Context, probes []*pack.Probe) error {
+	if t.options.Seat == nil {
+		return nil
+	}
+	preferences, err := t.pack.Preferences(t.id)
+	if err != nil {
+		return err
+	}
+	for _, probe := range probes {
+		setting := simulate.NewSetting(probe, preferences)
+		if !hasConversation(probe, setting) {
+			continue
+		}
+		for _, budget := range t.Lab.SubjectBudgets(t.budgets) {
+			a := asked{probe.ProbeID, budget, 1}
+			if _, held := t.done.transcripts[a]; held {
+				continue
+			}
+			if err := t.converse(ctx, setting, budget); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasConversation reports whether a user can know what a right answer is.
+func hasConversation(probe *pack.Probe, s *simulate.Setting) bool {
+	return s.Value != "" || !probe.Gold.Answerable
+}
+
+// converse holds one conversation, and writes it down once it is over. One that was interrupted is begun anew.
+func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, budget int64) error {
+	slot, ok := t.slot.(host.Contract)
+	if !ok {
+		return abi.NewError(abi.CodeUnsupported, "a cassette answers this cell, and a subject retrieves for itself")
+	}
+	t.note(fmt.Sprintf("conversation about %s, persona %s, session %d", setting.ProbeID, t.id, t.number))
+	if err := os.MkdirAll(filepath.Join(t.dir, workspaces), 0o755); err != nil {
+		return unusable(err)
+	}
+	workspace, err := os.MkdirTemp(filepath.Join(t.dir, workspaces), "*")
+	if err != nil {
+		return unusable(err)
+	}
+	defer os.RemoveAll(workspace)
+	session := fmt.Sprintf("test-session-%d-%s-%d", t.number, setting.ProbeID, budget)
+	mark := t.nonce(setting.ProbeID, budget)
+	door, err := subject.OpenDoor(subject.DoorOptions{Slot: slot, Scope: t.scope, Session: session, MaxTokens: budget,
+		Put: rundir.Contexts(t.folder).Put, Foreign: func(text string) string { return foreign(text, mark) }})
+	if err != nil {
+		return err
+	}
+	t.doors = append(t.doors, door)
+	start := &subject.Start{Type: "start", Session: session, Scope: t.scope, Door: door.Address, Workspace: workspace,
+		Scenario: setting.Scenario, Context: setting.Context, Attribute: setting.Attribute, Now: setting.Now,
+		MaxTokens: budget, Put: rundir.Blobs(t.folder).Put}
+	script := &journal.Transcript{ProbeID: setting.ProbeID, Budget: budget, Scenario: setting.Scenario,
+		Context: setting.Context, Attribute: setting.Attribute, Seat: t.options.Seat.Kind(),
+		Simulator: t.options.Simulator.Name()}
+	user, err := t.options.Simulator.Open(ctx, setting)
+	if err == nil {
+		err = t.talk(ctx, script, user, start, door, mark)
+	} else {
+		err = simulatorFailed(script, err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	retrievals, breaches := door.Over()
+	script.Retrievals, script.Breaches = retrievals, append(script.Breaches, breaches...)
+	script.NotSent = notSent(setting, retrievals)
+	line := t.line(journal.KindTranscript)
+	line.Transcript = script
+	if err := t.journal.Write(line); err != nil {
+		return err
+	}
+	t.done.transcripts[asked{script.ProbeID, budget, 1}] = held(script, door)
+	return nil
+}
+
+// talk seats the subject, passes texts between it and the user, and ends it.
+//
+// Errors: the context's, and those of endpoints that are gone. What the subject does wrong is in the transcript.
+func (t *testSession) talk(ctx context.Context, script *journal.Transcript, user simulate.Conversation, start *subject.Start,
+	door *subject.Door, mark string) error {
+	agent, err := t.options.Seat.Sit(ctx, start)
+	if err != nil {
+		script.Exchanges = []journal.Exchange{{User: user.Opening()}}
+		return subjectFailed(script, err)
+	}
+	defer func() { script.Breaches = append(script.Breaches, agent.End(ctx)...) }()
+	text := user.Opening()
+	for turn := 1; ; turn++ {
+		door.Turn(turn)
+		nonce := fmt.Sprintf("%st%d", mark, turn)
+		script.Exchanges = append(script.Exchanges, journal.Exchange{User: text, Nonce: nonce})
+		exchange := &script.Exchanges[turn-1]
+		began := time.Now()
+		answer, err := agent.Say(ctx, fmt.Sprintf("%s (%s)", text, nonce))
+		exchange.LatencyMS = since(began)
+		if err != nil {
+			return subjectFailed(script, err)
+		}
+		exchange.Agent, exchange.Usage, exchange.Model, exchange.Stub = answer.Text, answer.Usage, answer.Model, answer.Stub
+		exchange.RequestSHA256, exchange.AnswerSHA256 = answer.RequestSHA256, answer.AnswerSHA256
+		reaction, err := user.React(ctx, answer.Text)
+		if err != nil {
+			return simulatorFailed(script, err)
+		}
+		exchange.Action, exchange.SimulatorUsage = reaction.Action, reaction.Usage
+		switch {
+		case reaction.Action == journal.ActionAccept:
+			script.Ended = journal.EndedAccepted
+			return nil
+		case reaction.Action == journal.ActionGiveUp:
+			script.Ended = journal.EndedGivenUp
+			return nil
+		case turn == maxTurns:
+			script.Ended = journal.EndedTurns
+			return nil
+		}
+		text = reaction.Text
+	}
+}
+
+// subjectFailed ends a transcript with an error of the subject itself; any other error is returned.
+func subjectFailed(script *journal.Transcript, err error) error {
+	if !subject.IsFailure(err) {
+		return err
+	}
+	script.Ended, script.Error = journal.EndedSubject, abi.AsError(err)
+	return nil
+}
+
+// simulatorFailed ends a transcript for which the user's model gave nothing. If its endpoint is gone the cell ends.
+func simulatorFailed(script *journal.Transcript, err error) error {
+	e := abi.AsError(err)
+	if gone(e.Code) {
+		return err
+	}
+	script.Ended, script.Error = journal.EndedSimulator, e
+	return nil
+}
+
+// notSent lists what the subject passed to none of its retrievals, though the session has it.
+func notSent(setting *simulate.Setting, retrievals []journal.Retrieval) (list []string) {
+	if len(retrievals) == 0 {
+		return nil
+	}
+	for _, label := range []struct {
+		name, value string
+		sent        func(r journal.Retrieval) string
+	}{{"context", setting.Context, func(r journal.Retrieval) string { return r.Context }},
+		{"attribute", setting.Attribute, func(r journal.Retrieval) string { return r.Attribute }}} {
+		carries := func(r journal.Retrieval) bool { return label.sent(r) == label.value }
+		if label.value != "" && !slices.ContainsFunc(retrievals, carries) {
+			list = append(list, label.name)
+		}
+	}
+	return list
+}
+
+// nonceForm finds a nonce in any text. Its first part names the conversation, its second the turn.
+var nonceForm = regexp.MustCompile(`(?i)\b(vq[0-9a-f]{10})t[0-9]+\b`)
+
+// nonce is the first part of the nonces of a conversation, the same in every cell and after a resumption.
+func (t *testSession) nonce(probe string, budget int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00nonce\x00%s\x00%d\x00%s\x00%d", t.Lab.Seed, t.id, t.number, probe, budget))
+	return fmt.Sprintf("vq%x", sum[:5])
+}
+
+// foreign is the first nonce in a text that is not of the conversation that mark names; empty if there is none.
+func foreign(text, mark string) string {
+	for _, m := range nonceForm.FindAllStringSubmatch(text, -1) {
+		if !strings.EqualFold(m[1], mark) {
+			return m[0]
+		}
+	}
+	return ""
+}
+
+// held is what a transcript leaves to be searched for.
+func held(script *journal.Transcript, door *subject.Door) *conversation {
+	c := &conversation{probe: script.ProbeID, budget: script.Budget, door: door}
+	for _, e := range script.Exchanges {
+		if c.opening == "" {
+			c.opening = e.User
+		}
+		if e.Nonce != "" {
+			c.nonces = append(c.nonces, e.Nonce)
+		}
+	}
+	return c
+}
+
+// findNonces searches memory for what users said in the conversations of the test session before, and closes their doors.
+// Memory must be ready.
+func (p *persona) findNonces(ctx context.Context) error {
+	before := p.unsearched
+	p.unsearched = nil
+	if before == nil || before.done.searched || len(before.done.transcripts) == 0 {
+		return nil
+	}
+	check := &journal.NonceCheck{}
+	found := map[string]bool{}
+	talks := before.talks()
+	for _, c := range talks {
+		check.Nonces += len(c.nonces)
+		result, err := p.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: c.opening + " " + strings.Join(c.nonces, " "),
+			Scope: p.scope, SessionID: fmt.Sprintf("nonce-check-%d", before.number)})
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			if check.Error = abi.AsError(err); gone(check.Error.Code) {
+				if err := p.lost(ctx, check.Error); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		text := result.FormattedContext + "\n" + string(abi.Marshal(&result.Raw))
+		for _, nonce := range nonceForm.FindAllString(text, -1) {
+			found[strings.ToLower(nonce)] = true
+		}
+	}
+	for _, c := range talks {
+		late := func(b journal.Breach) {
+			check.Breaches = append(check.Breaches, journal.LateBreach{ProbeID: c.probe, Budget: c.budget, Breach: b})
+		}
+		for _, nonce := range c.nonces {
+			if found[nonce] {
+				late(journal.Breach{Kind: "nonce_found", Detail: nonce + ", said behind the wall, is in memory"})
+			}
+		}
+		if c.door == nil {
+			continue
+		}
+		for _, b := range c.door.Close() {
+			late(b)
+		}
+	}
+	line := before.line(journal.KindNonceCheck)
+	line.NonceCheck = check
+	before.done.searched = true
+	return p.journal.Write(line)
+}
+
+// talks are the session's conversations, in order.
+func (t *testSession) talks() []*conversation {
+	var list []*conversation
+	for _, c := range t.done.transcripts {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *conversation) int {
+		if a.probe == b.probe {
+			return int(a.budget - b.budget)
+		}
+		return strings.Compare(a.probe, b.probe)
+	})
+	return list
+}
+
+// closeDoors closes the doors of all conversations.
+func (p *persona) closeDoors() {
+	for _, d := range p.doors {
+		d.Close()
+	}
+}

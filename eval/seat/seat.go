@@ -1,0 +1,31 @@
+// Package seat has the ways to connect an agent under evaluation:
+//
+//	builtin   a loop over an OpenAI-compatible endpoint that retrieves for itself
+//	command   a process that speaks JSON lines
+//	chat      a server with /v1/chat/completions whose scope is fixed when it starts
+//	stub      a rule-based stand-in for an agent, for demonstrations and tests
+package seat
+
+import (
+	"time"
+
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/subject"
+)
+
+// New makes the seat that a lab file names. folder is the lab file's: {lab} in a command stands for it.
+//
+// Errors: invalid_argument, with the path of the key.
+func New(l *lab.Lab, folder string, getenv func(string) string) (subject.Seat, error) {
+	s := l.Subject
+	timeout := time.Duration(s.TimeoutMS) * time.Millisecond
+	switch s.Seat {
+	case lab.SeatCommand:
+		return newCommand(s.Command, folder, timeout)
+	case lab.SeatChat:
+		return newChat(s, folder, l.Seed, timeout, getenv)
+	case lab.SeatStub:
+		return Stub{}, nil
+	}
+	return newBuiltin(s, l.Seed, getenv)
+}
