@@ -33,6 +33,7 @@ const (
 
 // skipped is the receipt of an event that read-only kept out.
 func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
+	o.wallSkipped++
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone,
 		Warnings: []string{warning}, Trace: o.trace(nil)}
 	r.LatencyMS = r.Trace.LatencyMS

@@ -26,9 +26,10 @@ type concern func(ctx context.Context, a asked) (inside context.Context, leave f
 //
 //   - The recorder comes first: what it notes is exactly what passed between slot and caller.
 //   - The exchange log is inside a recording, which counts how often the clock is read.
+//   - The log of decisions needs the clock of no recording.
 //   - The gate is the last one before a provider is chosen: what has waited at it finds the new provider.
 func (s *Slot) concerns() []concern {
-	return []concern{s.recordExchange, s.logExchange, s.passGate}
+	return []concern{s.recordExchange, s.logExchange, s.logDecision, s.passGate}
 }
 
 // perform runs an operation of the contract: through the concerns, and then by route.
@@ -91,6 +92,47 @@ func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(
 		}
 		h.options.OnExchange(x)
 	}, nil
+}
+
+// logDecision leaves a line in the log for what somebody decided about memory: the mode, a reset, what to forget, a
+// mutation. It has no texts, and no names but those of the scope. What a follower or a smoke test does is no decision.
+func (s *Slot) logDecision(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+	if s.following != nil || s.followers == nil {
+		return ctx, ignore, nil
+	}
+	switch a.name {
+	case abi.OpSetMode, abi.OpResetScope, abi.OpForget, abi.OpNativeMutation:
+	default:
+		return ctx, ignore, nil
+	}
+	return ctx, func(_ abi.Encodable, err error) { s.host.decided(ctx, a, err) }, nil
+}
+
+// decided writes the line of a decision.
+func (h *Host) decided(ctx context.Context, a asked, err error) {
+	result := "done"
+	if err != nil {
+		result = string(abi.CodeOf(err))
+	}
+	line := []any{"operation", a.name, "result", result, "door", doorOf(ctx)}
+	scope := func(s abi.MemoryScope) { line = append(line, "run_id", s.RunID, "persona_id", s.PersonaID) }
+	switch r := a.request.(type) {
+	case *abi.AdapterMode:
+		line = append(line, "read_only", r.ReadOnly)
+		if r.Scope != nil {
+			scope(*r.Scope)
+		}
+	case *abi.MemoryScope:
+		scope(*r)
+	case *abi.ForgetRequest:
+		scope(r.Scope)
+	case *abi.NativeMutation:
+		line = append(line, "mutation", r.Name)
+		scope(r.Scope)
+	case *abi.PersonaRequest:
+		line = append(line, "persona_id", r.PersonaID)
+	}
+	h.logger.Info("decision", line...)
 }
 
 // passGate makes writes wait while another provider takes the serving one's place (follower.go).
@@ -196,6 +238,21 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 const OriginPage = "page"
 
 type originKey struct{}
+
+type doorKey struct{}
+
+// WithDoor says through which door the operations of ctx come, for the log: one short word of the caller's, as "http".
+func WithDoor(ctx context.Context, door string) context.Context {
+	return context.WithValue(ctx, doorKey{}, door)
+}
+
+// doorOf is what WithDoor said; "program" without it.
+func doorOf(ctx context.Context) string {
+	if door, ok := ctx.Value(doorKey{}).(string); ok {
+		return door
+	}
+	return "program"
+}
 
 // WithOrigin says where the operations of ctx come from, for Observation and Exchange: one short word of the caller's,
 // as OriginPage. The slot treats all operations alike.

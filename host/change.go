@@ -22,6 +22,7 @@ func (s *Slot) NativeMutation(ctx context.Context, r *abi.NativeMutation) (*abi.
 			}
 			if !admitted {
 				receipt.Status = string(abi.StatusSkippedReadOnly)
+				o.wallSkipped++
 			}
 			receipt.Trace = o.trace(receipt.Trace)
 			return nil
@@ -43,6 +44,7 @@ func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.F
 			}
 			if !admitted {
 				receipt.Status = string(abi.StatusSkippedReadOnly)
+				o.wallSkipped++
 			}
 			receipt.FeedbackID, receipt.Trace = r.FeedbackID, o.trace(receipt.Trace)
 			return nil

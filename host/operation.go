@@ -36,7 +36,9 @@ type operation struct {
 	permission
 	logged loggedBytes
 	origin string // of the caller, for whoever observes
-	span   Span
+	// wallSkipped is how many of its changes the wall kept out.
+	wallSkipped int
+	span        Span
 }
 
 // begin takes the provider and opens an operation, whose span the context carries. end must follow.
@@ -77,7 +79,7 @@ func (o *operation) end(err *error) {
 	if observe := o.slot.host.options.Observe; observe != nil {
 		observe(Observation{Provider: o.provider.name, Operation: o.Op, Origin: o.origin, Code: abi.CodeOf(*err),
 			Latency: time.Since(o.began),
-			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO})
+			Backend: o.Backend, Plugin: o.pluginTime(), IO: o.IO, Skipped: o.wallSkipped})
 	}
 	o.endSpan(*err)
 	o.releaseWrites()

@@ -69,6 +69,9 @@ type Observation struct {
 	Code                     abi.Code
 	Latency, Backend, Plugin time.Duration
 	IO                       []abi.IO
+	// Skipped is how many events or other changes it left out because it is a test session, or the slot or scope is
+	// read-only.
+	Skipped int
 }
 
 // take takes the serving provider. The caller gives it back by release; it is not closed before.

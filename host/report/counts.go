@@ -31,3 +31,24 @@ type FollowerCounts struct {
 	// were refused, did not reach them, or had an unknown outcome.
 	Delivered, Failed int64
 }
+
+// Store is what metrics show of a host's store. A part that cannot be read is nil.
+type Store struct {
+	Open        *OpenEvents
+	Bytes       *int64 // of the data file, or of the slot's tables with their indexes
+	Connections *Connections
+}
+
+// OpenEvents are the events whose delivery is not settled.
+type OpenEvents struct {
+	// Queued ones the backend works on, Pending ones may still arrive, Lost ones did not arrive.
+	Queued, Pending, Lost int64
+	// Oldest is how long ago the oldest queued or pending one was sent; nil where there are too many to look at.
+	Oldest *time.Duration
+}
+
+// Connections are those of a host to a database that several hosts may share.
+type Connections struct {
+	// Used are open, Most are opened at most, Allowed is what the server allows the user over all hosts.
+	Used, Most, Allowed int
+}

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -165,7 +166,7 @@ func (b *start) openDataFolder(ctx context.Context) (err error) {
 	if b.slot.host, err = host.New(ctx, b.host); err != nil {
 		return err
 	}
-	if err := b.metrics.Host(b.slot.host.Counts); err != nil {
+	if err := errors.Join(b.metrics.Host(b.slot.host.Counts), b.metrics.Store(b.slot.host.StoreState)); err != nil {
 		return err
 	}
 	b.shown.Pass("data", b.slot.Dir)

@@ -151,7 +151,7 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 // handler runs a tool and makes its error a result that a model can read.
 func (d *Door) handler(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		ctx, done := context.WithTimeout(ctx, d.options.CallTimeout)
+		ctx, done := context.WithTimeout(host.WithDoor(ctx, "mcp"), d.options.CallTimeout)
 		defer done()
 		defer d.progress(ctx, r)()
 		ctx, span := d.begin(ctx, "tools/call", t.name, r.Params.Meta, r.Extra)

@@ -49,8 +49,8 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	}
 	m := &Metrics{registry: r,
 		operations: counter("memhost_operations_total",
-			"Operations of the contract that ended, by error code; ok for success. origin is page for questions from the "+
-				"slot's page.", "provider", "operation", "code", "origin"),
+			"Operations of the contract that ended, by error code; ok for success, skipped_read_only where the wall kept out "+
+				"at least one of the changes. origin is page for questions from the slot's page.", "provider", "operation", "code", "origin"),
 		seconds:        histogram("memhost_operation_seconds", "How long operations took, as the host saw it."),
 		backendSeconds: histogram("memhost_backend_seconds", "How much of an operation the backend's answers took."),
 		pluginSeconds:  histogram("memhost_plugin_seconds", "How much of an operation the plugin itself took."),
@@ -144,6 +144,65 @@ func (c hostCounts) Collect(to chan<- prometheus.Metric) {
 	count(takeOvers, n.TakeOvers)
 	count(lateWrites, n.LateWrites)
 	count(uncertainEvents, n.UncertainEvents)
+}
+
+// Store shows what the store holds: open events, bytes, connections.
+//
+// Errors: it is shown already.
+func (m *Metrics) Store(look func(context.Context) report.Store) error {
+	if err := m.registry.Register(storeState(look)); err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
+	}
+	return nil
+}
+
+// storeState is the prometheus.Collector of a host's store. What cannot be read is left out.
+type storeState func(context.Context) report.Store
+
+var (
+	openEvents = prometheus.NewDesc("memhost_open_events",
+		"Events whose delivery is not settled: queued (the backend works on it), pending (it may still arrive), lost (it "+
+			"did not arrive).", []string{"state"}, nil)
+	oldestOpenEvent = prometheus.NewDesc("memhost_oldest_open_event_seconds",
+		"How long ago the oldest queued or pending event was sent; 0 without one.", nil, nil)
+	storeBytes = prometheus.NewDesc("memhost_store_bytes",
+		"The size of the data file, or of the slot's tables with their indexes.", nil, nil)
+	storeConnections = prometheus.NewDesc("memhost_store_connections",
+		"Connections to the database: used by this host, the most that it opens, allowed to the user by the server.",
+		[]string{"of"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c storeState) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{openEvents, oldestOpenEvent, storeBytes, storeConnections} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c storeState) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	is := c(ctx)
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	if open := is.Open; open != nil {
+		gauge(openEvents, float64(open.Queued), "queued")
+		gauge(openEvents, float64(open.Pending), "pending")
+		gauge(openEvents, float64(open.Lost), "lost")
+		if open.Oldest != nil {
+			gauge(oldestOpenEvent, open.Oldest.Seconds())
+		}
+	}
+	if is.Bytes != nil {
+		gauge(storeBytes, float64(*is.Bytes))
+	}
+	if n := is.Connections; n != nil {
+		gauge(storeConnections, float64(n.Used), "used")
+		gauge(storeConnections, float64(n.Most), "most")
+		gauge(storeConnections, float64(n.Allowed), "allowed")
+	}
 }
 
 // Followers shows how far the memories are that follow the slot.
@@ -255,9 +314,12 @@ func (c followerCounts) Collect(to chan<- prometheus.Metric) {
 // Observe counts an operation: it is made for host.Options.Observe.
 func (m *Metrics) Observe(o host.Observation) {
 	code := string(o.Code)
-	if code == "" {
+	switch {
+	case code == "" && o.Skipped > 0:
+		code = string(abi.StatusSkippedReadOnly)
+	case code == "":
 		code = "ok"
-	} else if !slices.Contains(abi.Codes(), o.Code) {
+	case !slices.Contains(abi.Codes(), o.Code):
 		code = other
 	}
 	m.operations.WithLabelValues(o.Provider, o.Operation, code, o.Origin).Inc()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
@@ -39,6 +41,12 @@ func TestWhatMetricsShow(t *testing.T) {
 			{Route: "search", Class: "read", Status: 1 << 40}}})
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: abi.CodeTimeout})
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve, Code: "made up"})
+	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRecordEvents, Skipped: 1})
+	oldest, bytes := 90*time.Second, int64(40_960)
+	require.NoError(t, m.Store(func(context.Context) report.Store {
+		return report.Store{Open: &report.OpenEvents{Queued: 2, Pending: 3, Lost: 1, Oldest: &oldest}, Bytes: &bytes,
+			Connections: &report.Connections{Used: 4, Most: 17, Allowed: 97}}
+	}))
 	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`)
 	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`, "Host", "evil.example")
 	ask(s.Handler(), "GET", "/some/secret/path", "")
@@ -49,6 +57,15 @@ func TestWhatMetricsShow(t *testing.T) {
 		`memhost_operations_total{code="ok",operation="retrieve",origin="",provider="mem0"} 1`,
 		`memhost_operations_total{code="timeout",operation="retrieve",origin="",provider="mem0"} 1`,
 		`memhost_operations_total{code="other",operation="retrieve",origin="",provider="mem0"} 1`,
+		`memhost_operations_total{code="skipped_read_only",operation="record_events",origin="",provider="mem0"} 1`,
+		`memhost_open_events{state="queued"} 2`,
+		`memhost_open_events{state="pending"} 3`,
+		`memhost_open_events{state="lost"} 1`,
+		`memhost_oldest_open_event_seconds 90`,
+		`memhost_store_bytes 40960`,
+		`memhost_store_connections{of="used"} 4`,
+		`memhost_store_connections{of="most"} 17`,
+		`memhost_store_connections{of="allowed"} 97`,
 		`memhost_operation_seconds_count{operation="retrieve",provider="mem0"} 3`,
 		`memhost_operation_seconds_sum{operation="retrieve",provider="mem0"} 0.03`,
 		`memhost_backend_seconds_sum{operation="retrieve",provider="mem0"} 0.02`,
@@ -126,13 +143,18 @@ func TestMetricsThatAreThereAlready(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
 }
 
-// TestTheDashboardNamesMetricsThatThereAre holds examples/operate/grafana.json against a slot that has counted one of
-// everything.
-func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
+// everyMetric is what /metrics shows of a slot that has counted one of everything.
+func everyMetric(t *testing.T) string {
+	t.Helper()
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
-	require.NoError(t, m.TraceLog(func() (written, lost int64) { return 2, 1 }))
+	none := func() (int64, int64) { return 0, 0 }
+	require.NoError(t, m.TraceLog(none))
 	require.NoError(t, m.Host(func() report.Counts { return report.Counts{} }))
+	require.NoError(t, m.Store(func(context.Context) report.Store {
+		return report.Store{Open: &report.OpenEvents{Oldest: new(time.Duration)}, Bytes: new(int64),
+			Connections: new(report.Connections)}
+	}))
 	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
 		return []report.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25"}}, nil
 	}))
@@ -140,8 +162,42 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,
 		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
 	ask(s.Handler(), "GET", wire.PathLive, "")
-	shown := ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
+	return ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
+}
 
+var metricName = regexp.MustCompile(`\b(?:memhost|go|process)_\w+`)
+
+// TestTheAlertsNameMetricsThatThereAre, and where promtool is installed it tries them.
+func TestTheAlertsNameMetricsThatThereAre(t *testing.T) {
+	shown := everyMetric(t)
+	text, err := os.ReadFile("../../../examples/operate/alerts.yaml")
+	require.NoError(t, err)
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &rules))
+	for _, rule := range rules.Groups[0].Rules {
+		names := metricName.FindAllString(rule.Expr, -1)
+		require.NotEmpty(t, append(names, regexp.MustCompile(`^up\b`).FindAllString(rule.Expr, -1)...), rule.Alert)
+		for _, name := range names {
+			require.Regexp(t, `(?m)^`+name+`[{ ]`, shown, "%s: %s", rule.Alert, name)
+		}
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool, of Debian's package prometheus, is not installed: the rules are not tried")
+	}
+	command := exec.Command(promtool, "test", "rules", "alerts_test.yaml")
+	command.Dir = "../../../examples/operate"
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// TestTheDashboardNamesMetricsThatThereAre, and shows all of them.
+func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
+	shown := everyMetric(t)
 	text, err := os.ReadFile("../../../examples/operate/grafana.json")
 	require.NoError(t, err)
 	var dashboard struct {
@@ -155,7 +211,7 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	for _, p := range dashboard.Panels {
 		require.NotEmpty(t, p.Targets, p.Title)
 		for _, target := range p.Targets {
-			metrics := regexp.MustCompile(`\b(?:memhost|go|process)_\w+`).FindAllString(target.Expr, -1)
+			metrics := metricName.FindAllString(target.Expr, -1)
 			require.NotEmpty(t, metrics, target.Expr)
 			for _, name := range metrics {
 				named[name] = true

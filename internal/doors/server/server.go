@@ -173,9 +173,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		if !isRequestID(id) {
 			id = rand.Text()
 		}
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		r = r.WithContext(host.WithDoor(context.WithValue(r.Context(), requestIDKey{}, id), doorOf(r)))
 		if r.Header.Get(wire.HeaderOrigin) == host.OriginPage {
-			r = r.WithContext(host.WithOrigin(r.Context(), host.OriginPage))
+			r = r.WithContext(host.WithDoor(host.WithOrigin(r.Context(), host.OriginPage), host.OriginPage))
 		}
 		s.hurry(connection, r)
 		h := w.Header()

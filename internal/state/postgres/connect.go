@@ -285,20 +285,10 @@ func otherServer(where string) error {
 		"that has this host's session, or the server was restarted", Hint: "try again; the session is renewed there first"}
 }
 
-// Connections are the connections of a host to the database.
-type Connections struct {
-	// Used are open now, Most are opened at most.
-	Used, Most int
-	// Allowed is how many the server allows this user over all hosts; behind a pooler, the pooler's own limits count, too.
-	Allowed int
-	// Pooler says that a connection pooler is between this host and the server.
-	Pooler bool
-}
-
 // Connections tells how many connections this host has and may have.
-func (s *Store) Connections() Connections {
+func (s *Store) Connections() state.Connections {
 	stat := s.pool.Stat()
-	c := Connections{Used: int(stat.TotalConns()), Most: int(stat.MaxConns()), Allowed: int(s.allowed), Pooler: s.pooled}
+	c := state.Connections{Used: int(stat.TotalConns()), Most: int(stat.MaxConns()), Allowed: int(s.allowed), Pooler: s.pooled}
 	if s.session != nil {
 		c.Used, c.Most = c.Used+1, c.Most+1
 	}

@@ -75,7 +75,11 @@ type Store struct {
 	synchronousCommit, synchronousStandbys string
 }
 
-var _ state.Store = (*Store)(nil)
+var (
+	_ state.Store     = (*Store)(nil)
+	_ state.Sizer     = (*Store)(nil)
+	_ state.Connected = (*Store)(nil)
+)
 
 // Open connects to a database that Migrate has prepared.
 //
@@ -133,6 +137,15 @@ func (s *Store) enter(ctx context.Context) error {
 	}
 	p.keep()
 	return nil
+}
+
+// Size is that of the slot's tables and their indexes.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	var n int64
+	err := s.pool.QueryRow(ctx, `SELECT coalesce(sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind = 'r'`, s.opts.Schema).Scan(&n)
+	return n, s.fail("size", err)
 }
 
 // Where names the database in words, without secrets.

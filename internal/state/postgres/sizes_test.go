@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -92,6 +93,24 @@ func TestLargeValue(t *testing.T) {
 	_, err = s.Commit(t.Context(), &tooLarge)
 	require.ErrorIs(t, err, state.ErrInvalid)
 	require.ErrorContains(t, err, "the database takes at most 536870912")
+}
+
+func TestTheSizeIsThatOfTheTables(t *testing.T) {
+	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
+	empty, err := s.Size(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, empty, "tables and indexes")
+	random := make([]byte, 1<<20) // PostgreSQL compresses what can be compressed
+	for i := range random {
+		random[i] = byte(rand.Uint32())
+	}
+	var b state.Batch
+	b.Put(space, "a", random, 0)
+	_, err = s.Commit(t.Context(), &b)
+	require.NoError(t, err)
+	full, err := s.Size(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, full, empty+int64(len(random)))
 }
 
 func TestResetOfManyKeys(t *testing.T) {
