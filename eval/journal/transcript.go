@@ -31,6 +31,14 @@ type Transcript struct {
 	NotSent []string `json:"not_sent,omitempty"`
 }
 
+// First is the subject's first answer; empty if it gave none.
+func (t *Transcript) First() string {
+	if len(t.Exchanges) == 0 {
+		return ""
+	}
+	return t.Exchanges[0].Agent
+}
+
 // Exchange is one text of the user, the subject's answer, and the user's reaction to it.
 type Exchange struct {
 	// User is what the simulator said; the subject was sent Nonce with it.

@@ -19,11 +19,14 @@ func Markdown(w io.Writer, in Input) error {
 		fmt.Fprintf(&b, "- %s: %s\n", plain(f.Name), plain(f.Value))
 	}
 	b.WriteString("\n## Verdicts\n\n")
-	for _, s := range v.Primary {
+	for _, s := range append(v.First, v.Primary...) {
 		fmt.Fprintf(&b, "- %s %s: %s. %s\n", marks[s.Outcome], plain(s.Label), plain(s.Verdict), plain(s.Detail))
 	}
 	for _, s := range v.Verdicts {
 		fmt.Fprintf(&b, "- %s %s: %s\n", marks[s.Outcome], plain(s.Name), plain(s.Detail))
+	}
+	if len(v.Behaved) > 0 {
+		writeBehaviour(&b, v)
 	}
 	b.WriteString("\n## Figures\n")
 	for _, t := range v.Tables {
@@ -35,14 +38,8 @@ func Markdown(w io.Writer, in Input) error {
 	for _, t := range v.Audit {
 		writeTable(&b, t)
 	}
-	b.WriteString("\n## Behaviour\n")
-	if len(v.Judged.Rows) > 0 {
-		writeTable(&b, v.Judged)
-		for _, t := range v.ByJudge {
-			writeTable(&b, t)
-		}
-	} else {
-		b.WriteString("\nBehaviour was not measured.\n")
+	if len(v.Behaved) == 0 {
+		writeBehaviour(&b, v)
 	}
 	b.WriteString("\n## Cost\n")
 	writeTable(&b, v.Cost)
@@ -63,6 +60,21 @@ func Markdown(w io.Writer, in Input) error {
 	writeTable(&b, v.Modules)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeBehaviour writes what agents did, and what a judge thinks of their answers.
+func writeBehaviour(b *strings.Builder, v *view) {
+	b.WriteString("\n## Behaviour\n")
+	for _, t := range v.Behaved {
+		writeTable(b, t)
+	}
+	if len(v.Judged.Rows) > 0 {
+		for _, t := range append([]table{v.Judged}, v.ByJudge...) {
+			writeTable(b, t)
+		}
+	} else if len(v.Behaved) == 0 {
+		b.WriteString("\nBehaviour was not measured.\n")
+	}
 }
 
 var marks = map[string]string{good: "✓", bad: "✗", open: "–"}
@@ -106,7 +118,7 @@ func Terminal(w io.Writer, in Input, unicode bool) error {
 		sign = marks
 	}
 	var b strings.Builder
-	for _, t := range v.Tables {
+	for _, t := range append(v.Behaved[:min(len(v.Behaved), len(in.Metrics.Keys.Budgets))], v.Tables...) {
 		fmt.Fprintf(&b, "\n%s\n", printable(t.Title))
 		tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "  "+strings.Join(t.Head, "\t"))
@@ -122,7 +134,7 @@ func Terminal(w io.Writer, in Input, unicode bool) error {
 		}
 	}
 	b.WriteString("\n")
-	for _, s := range v.Primary {
+	for _, s := range append(v.First, v.Primary...) {
 		fmt.Fprintf(&b, "%s %s: %s; %s\n", sign[s.Outcome], printable(s.Label), s.Verdict, s.Detail)
 	}
 	for _, s := range v.Verdicts {

@@ -61,7 +61,7 @@ func withoutPending(m *score.Metrics, budget int64) table {
 
 // bySpeaker shows the first headline metric by who said the evidence, where the pack names speakers.
 func bySpeaker(m *score.Metrics, budget int64) table {
-	e := headline(m)[0]
+	e := evidence(m)[0]
 	t := table{Title: e.Name + " by who said the evidence, " + budgetName(budget), Note: e.What,
 		Head: []string{"speaker"}}
 	var columns []*score.Budgeted

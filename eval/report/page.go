@@ -36,8 +36,13 @@ func page(v *view) g.Node {
 }
 
 func sections(v *view) g.Node {
+	const unmeasured = "Behaviour was not measured: no agent answered, or no judge was asked. The figures above are about what " +
+		"memory shows."
+	judged := g.Group{tableNode(v.Judged), g.Map(v.ByJudge, tableNode)}
 	return g.Group{
 		section("verdicts", "Verdicts", verdictLists(v)),
+		g.If(len(v.Behaved) > 0, section("behaviour", "Behaviour", g.Map(v.Behaved, tableNode),
+			g.If(len(v.Judged.Rows) > 0, judged))),
 		section("tables", "Figures",
 			g.Map(v.Tables, tableNode),
 			details("By label", g.Map(v.Labels, tableNode)),
@@ -45,10 +50,8 @@ func sections(v *view) g.Node {
 		g.If(len(v.More) > 0, section("more", "Pending, speakers, errors", g.Map(v.More, tableNode))),
 		g.If(len(v.Audit) > 0, section("audit", "Before and after the audit", g.Map(v.Audit, tableNode))),
 		g.If(len(v.Plots) > 0, section("plots", "Plots", h.Div(h.Class("plots"), g.Map(v.Plots, plotNode)))),
-		section("behaviour", "Behaviour",
-			tableOr(v.Judged, "Behaviour was not measured: no agent answered, or no judge was asked. The figures above "+
-				"are about what memory shows."),
-			g.If(len(v.Judged.Rows) > 0, g.Map(v.ByJudge, tableNode))),
+		g.If(len(v.Behaved) == 0, section("behaviour", "Behaviour",
+			g.If(len(v.Judged.Rows) > 0, judged), g.If(len(v.Judged.Rows) == 0, h.P(g.Text(unmeasured))))),
 		section("cost", "Cost",
 			tableNode(v.Cost),
 			g.If(len(v.Models.Rows) > 0, tableNode(v.Models)),
@@ -80,11 +83,16 @@ func factList(facts []fact) g.Node {
 }
 
 func verdictLists(v *view) g.Node {
-	sealed := g.Map(v.Primary, func(s sentence) g.Node { return verdict(s.Outcome, s.Label+": "+s.Verdict, s.Detail) })
+	list := func(all []sentence) g.Node {
+		return h.Ul(h.Class("verdicts"), g.Map(all, func(s sentence) g.Node {
+			return verdict(s.Outcome, s.Label+": "+s.Verdict, s.Detail)
+		}))
+	}
 	checks := g.Map(v.Verdicts, func(s Verdict) g.Node { return verdict(s.Outcome, s.Name, s.Detail) })
 	return g.Group{
-		g.If(len(sealed) > 0, h.Ul(h.Class("verdicts"), sealed)),
-		g.If(len(sealed) == 0,
+		g.If(len(v.First) > 0, list(v.First)),
+		g.If(len(v.Primary) > 0, list(v.Primary)),
+		g.If(len(v.Primary) == 0,
 			h.P(g.Text("No comparison was sealed before the run. Every figure below is exploratory."))),
 		h.Ul(h.Class("verdicts"), checks),
 	}

@@ -58,9 +58,34 @@
     detail.append(element("p", "Expected: " + expected, "gold"));
     if (gold.evidence) detail.append(element("p", "Evidence: " + gold.evidence.map(g => g.join(" or ")).join("; ")));
     for (const s of gold.stale || []) detail.append(element("p", "Until " + s.superseded_at + ": " + s.value));
+    for (const t of told.talks || []) {
+      detail.append(talk(t, name => (data.contexts[name] || []).map(n => data.lines[n]).join("\n")));
+    }
     for (const a of told.answers || []) {
       detail.append(answer(a, (data.contexts[a.context] || []).map(n => data.lines[n]).join("\n")));
     }
+  }
+
+  // talk shows what was said, what the agent retrieved, and which value its first answer used.
+  function talk(t, context) {
+    const box = element("details"), retrievals = t.retrievals || [];
+    box.append(element("summary", t.label + (t.replicate > 1 ? " #" + t.replicate : "") + ", conversation, " +
+      (t.budget ? t.budget + " tokens at most" : "no limit") + ": " + t.ended + ", used: " + t.used + ", " +
+      retrievals.length + " retrievals"));
+    for (const x of t.exchanges || []) {
+      box.append(element("p", "The person: " + x.user));
+      box.append(element("p", x.agent ? "The agent: " + x.agent : "(no answer)"));
+      if (x.action) box.append(element("p", "(" + x.action + ")"));
+    }
+    if (t.error) box.append(element("p", t.error.message, "error"));
+    for (const b of t.breaches || []) box.append(element("p", "Breach: " + b.kind + " " + (b.detail || ""), "error"));
+    for (const r of retrievals) {
+      box.append(element("p", "Retrieved at turn " + r.turn + ": " + r.query + (r.error ? " (" + r.error.code + ")" : "")));
+      const text = element("pre", context(r.context_sha256) || "(empty)");
+      text.tabIndex = 0;
+      box.append(text);
+    }
+    return box;
   }
 
   function answer(a, context) {

@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate"
 )
 
 // chunk is some probes' texts, as the page has them: gzip of JSON, in base64.
@@ -36,6 +37,16 @@ type indexed struct {
 type Told struct {
 	Probe   *pack.Probe `json:"probe"`
 	Answers []Answered  `json:"answers"`
+	Talks   []Talk      `json:"talks,omitempty"`
+}
+
+// Talk is one conversation about a probe: what was said, what the agent retrieved, and what of it was used.
+type Talk struct {
+	Label     string `json:"label"`
+	Replicate int    `json:"replicate"`
+	*journal.Transcript
+	// Used is which of the person's values the first answer names.
+	Used simulate.Use `json:"used"`
 }
 
 // Answered is one retrieval of the first read.
@@ -73,13 +84,19 @@ type collection struct {
 	in    Input
 	index []indexed
 	told  []*Told
+	// settings are what the conversations about probes are about.
+	settings map[string]*simulate.Setting
 }
 
 // collect reads probes and journals.
 func collect(in Input) (*collection, error) {
-	c := &collection{in: in, index: []indexed{}}
+	c := &collection{in: in, index: []indexed{}, settings: map[string]*simulate.Setting{}}
 	byID := map[string]*Told{}
 	for _, persona := range in.Pack.Manifest.Personas {
+		preferences, err := in.Pack.Preferences(persona.PersonaID)
+		if err != nil {
+			return nil, err
+		}
 		for p, err := range in.Pack.Probes(persona.PersonaID) {
 			if err != nil {
 				return nil, err
@@ -90,6 +107,7 @@ func collect(in Input) (*collection, error) {
 				entry.Query = ""
 			}
 			t := &Told{Probe: p}
+			c.settings[p.ProbeID] = simulate.NewSetting(p, preferences)
 			byID[p.ProbeID] = t
 			c.index, c.told = append(c.index, entry), append(c.told, t)
 		}
@@ -120,6 +138,11 @@ func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
 		case l.Kind == journal.KindProbe && l.Probe.Read == 1:
 			if t := byID[l.Probe.ProbeID]; t != nil {
 				t.Answers = append(t.Answers, answer(cell, l.Probe))
+			}
+		case l.Kind == journal.KindTranscript:
+			if t := byID[l.Transcript.ProbeID]; t != nil {
+				t.Talks = append(t.Talks, Talk{cell.Label, cell.Replicate, l.Transcript,
+					c.settings[l.Transcript.ProbeID].UseOf(l.Transcript.First())})
 			}
 		case l.Kind == journal.KindAnswer:
 			if t := byID[l.Answer.ProbeID]; t != nil {
@@ -196,27 +219,41 @@ func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
 	return list, 0, nil
 }
 
+// contexts are the hashes of all contexts that were retrieved for a probe.
+func (t *Told) contexts() []string {
+	var list []string
+	for i := range t.Answers {
+		list = append(list, t.Answers[i].Context)
+	}
+	for _, talk := range t.Talks {
+		for i := range talk.Retrievals {
+			list = append(list, talk.Retrievals[i].ContextSHA256)
+		}
+	}
+	return list
+}
+
 func (c *collection) chunk(probes []*Told) (string, error) {
 	lines := []string{}
 	number := map[string]int{}
 	contexts := map[string][]int{} // by hash: the numbers of its lines, of which many contexts have the same
 	for _, t := range probes {
-		for _, a := range t.Answers {
-			if _, there := contexts[a.Context]; there || a.Context == "" {
+		for _, name := range t.contexts() {
+			if _, there := contexts[name]; there || name == "" {
 				continue
 			}
-			text, err := rundir.Contexts(c.in.Folder).Text(a.Context)
+			text, err := rundir.Contexts(c.in.Folder).Text(name)
 			if err != nil {
 				return "", err
 			}
-			contexts[a.Context] = []int{}
+			contexts[name] = []int{}
 			for line := range strings.SplitSeq(string(text), "\n") {
 				n, there := number[line]
 				if !there {
 					n = len(lines)
 					number[line], lines = n, append(lines, line)
 				}
-				contexts[a.Context] = append(contexts[a.Context], n)
+				contexts[name] = append(contexts[name], n)
 			}
 		}
 	}

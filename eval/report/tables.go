@@ -27,7 +27,7 @@ type cell struct{ Text, Note string }
 
 // overall is the table of one budget: a row for each column, references last.
 func overall(m *score.Metrics, budget int64) table {
-	entries := headline(m)
+	entries := evidence(m)
 	t := table{Title: budgetName(budget), Head: []string{"memory"},
 		Note: "Mean over probes, with the 95 % interval over clusters. " + evidenceLevel(m)}
 	for _, e := range entries {
@@ -111,6 +111,11 @@ func boolean(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// evidence are the headline metrics of what memory shows, which explain behaviour.
+func evidence(m *score.Metrics) []score.Entry {
+	return slices.DeleteFunc(headline(m), func(e score.Entry) bool { return e.Group == behaviourGroup })
 }
 
 func headline(m *score.Metrics) []score.Entry {

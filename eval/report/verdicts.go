@@ -11,13 +11,14 @@ import (
 // Verdict is one check with its outcome: good, bad or open.
 type Verdict struct{ Name, Outcome, Detail string }
 
-// Verdicts are the checks without which no figure counts, and the verdicts of the sealed comparison.
+// Verdicts are those on behaviour if an agent talked with people, those of the sealed comparison, and the checks without
+// which no figure counts.
 func Verdicts(m *score.Metrics) []Verdict {
-	list := verdicts(m)
-	for _, s := range sentences(m) {
+	var list []Verdict
+	for _, s := range append(behaviourSentences(m), sentences(m)...) {
 		list = append(list, Verdict{s.Label + ": " + s.Verdict, s.Outcome, s.Detail})
 	}
-	return list
+	return append(list, verdicts(m)...)
 }
 
 // sentence is the verdict of one comparison.
@@ -97,15 +98,15 @@ func sentences(m *score.Metrics) []sentence {
 	if m.Primary == nil {
 		return nil
 	}
+	return sentencesOf(m.Primary)
+}
+
+// sentencesOf are the verdicts of a family.
+func sentencesOf(f *score.Family) []sentence {
 	var list []sentence
-	for _, c := range m.Primary.Comparisons {
-		s := sentence{Label: c.Label, Verdict: string(c.Verdict), Outcome: open}
-		switch c.Verdict {
-		case stats.Better:
-			s.Outcome, s.Verdict = good, "better than "+m.Primary.Reference
-		case stats.Worse:
-			s.Outcome, s.Verdict = bad, "worse than "+m.Primary.Reference
-		}
+	for _, c := range f.Comparisons {
+		s := sentence{Label: c.Label}
+		s.Verdict, s.Outcome = decided(c.Verdict, f.Reference)
 		s.Detail = fmt.Sprintf("difference %s [%s, %s], p %s after Holm, %d probes in %d clusters",
 			signed(c.Difference.Mean), signed(c.Difference.Low), signed(c.Difference.High),
 			number(c.Adjusted), c.Difference.N, c.Difference.Clusters)

@@ -20,23 +20,26 @@ type view struct {
 	Facts    []fact
 	Alarms   []string
 	Verdicts []Verdict
-	Primary  []sentence
-	Tables   []table
-	Labels   []table
-	More     []table // without pending probes, by speaker, errors
-	Plots    []plot
-	Audit    []table // figures before and after an audit, one for each budget
-	Judged   table
-	ByJudge  []table // against the reference; then one for each budget: labels down, memories across
-	Models   table   // tokens and cost of models
-	Cost     table
-	Latency  table
-	Fresh    table
-	Modules  table
-	Missing  []fact
-	Again    []string
-	Terms    []fact
-	Text     bool
+	// Primary are the sealed verdicts; First stand above them: on behaviour, where an agent talked with people.
+	First   []sentence
+	Primary []sentence
+	Behaved []table
+	Tables  []table
+	Labels  []table
+	More    []table // without pending probes, by speaker, errors
+	Plots   []plot
+	Audit   []table // figures before and after an audit, one for each budget
+	Judged  table
+	ByJudge []table // against the reference; then one for each budget: labels down, memories across
+	Models  table   // tokens and cost of models
+	Cost    table
+	Latency table
+	Fresh   table
+	Modules table
+	Missing []fact
+	Again   []string
+	Terms   []fact
+	Text    bool
 }
 
 type fact struct{ Name, Value string }
@@ -63,7 +66,7 @@ func viewOf(in Input) *view {
 		v.Facts = append(v.Facts, fact{"mended in the source", fmt.Sprintf("%s: %d", r.Kind, r.Count)})
 	}
 	v.Verdicts = verdicts(m)
-	v.Primary = sentences(m)
+	v.First, v.Primary, v.Behaved = behaviourSentences(m), sentences(m), behaviourTables(m)
 	for _, budget := range m.Keys.Budgets {
 		v.Tables = append(v.Tables, overall(m, budget))
 		v.Labels = append(v.Labels, byLabel(m, budget)...)

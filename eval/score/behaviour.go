@@ -24,6 +24,7 @@ const noAgent = "behaviour was not measured: no agent talked with people here"
 type conversation struct {
 	*journal.Transcript
 	setting *simulate.Setting
+	shown   string // what was retrieved before the first answer: a simulate.Use, or NotRetrieved
 	first   string // the first answer; empty if there was none
 	use     simulate.Use
 	most    float64 // corrections that a person makes before they give up
@@ -31,9 +32,7 @@ type conversation struct {
 
 func newConversation(p *probe, t *journal.Transcript, patience int) *conversation {
 	c := &conversation{Transcript: t, setting: p.setting, most: float64(max(1, patience-1))}
-	if len(t.Exchanges) > 0 {
-		c.first = t.Exchanges[0].Agent
-	}
+	c.first = t.First()
 	c.use = p.setting.UseOf(c.first)
 	return c
 }
@@ -53,6 +52,9 @@ func (p *probe) hasPreference() bool { return p.setting.Value != "" }
 func (p *probe) ofContexts() bool    { return p.setting.Differs && !p.setting.Changed() }
 func (p *probe) ofChange() bool      { return p.setting.Changed() && !p.setting.Differs }
 func (p *probe) ofBoth() bool        { return p.setting.Changed() && p.setting.Differs }
+
+// talkedAbout reports whether a person knows what a right answer is.
+func (p *probe) talkedAbout() bool { return p.hasPreference() || p.unanswerable() }
 
 // ofNothing reports whether nobody said what the probe is about.
 func (p *probe) ofNothing() bool { return p.setting.Value == "" && p.unanswerable() }
@@ -80,6 +82,9 @@ func (w *walk) talked(l *journal.Line) error {
 			"lab", w.Label, w.Replicate, l.N, t.ProbeID, t.Budget)
 	}
 	c := newConversation(p, t, w.patience)
+	if err := w.show(c); err != nil {
+		return err
+	}
 	r := &reading{values: newValues(), pending: w.pending[sessionKey{l.PersonaID, l.Session}], leaked: c.leaked()}
 	if t.Ended != journal.EndedSimulator { // it says nothing about the agent: it is missing
 		for i := range metrics {
@@ -91,6 +96,38 @@ func (w *walk) talked(l *journal.Line) error {
 	}
 	w.behaviour.add(c)
 	return nil
+}
+
+// show finds what the subject had retrieved before its first answer.
+func (w *walk) show(c *conversation) error {
+	c.shown = NotRetrieved
+	if !c.retrieved() {
+		return nil
+	}
+	var texts []string
+	for _, r := range c.Retrievals {
+		if r.Turn > 1 || r.Error != nil {
+			continue
+		}
+		text, err := w.context(r.ContextSHA256)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, text)
+	}
+	c.shown = string(c.setting.UseOf(strings.Join(texts, "\n")))
+	return nil
+}
+
+// NotRetrieved is Explained.Retrieved of sessions in which the agent retrieved nothing before its first answer.
+const NotRetrieved = "not_retrieved"
+
+// Explained counts sessions with a preference in force by the values in what the agent retrieved before its first answer,
+// and the values in this answer. Both are a simulate.Use; Retrieved may be NotRetrieved.
+type Explained struct {
+	Retrieved string `json:"retrieved"`
+	Used      string `json:"used"`
+	Count     int    `json:"count"`
 }
 
 // Behaviour counts the conversations of a column, over all replicates and budgets.
@@ -120,6 +157,8 @@ type Behaviour struct {
 	Breached int      `json:"breached"`
 	Breaches []Count  `json:"breaches"`
 	Details  []string `json:"details"`
+	// Explained is sorted by what was retrieved, and then by what was used.
+	Explained []Explained `json:"explained"`
 	// Since is pet by the number of sessions since the change, by budget.
 	Since []SinceCurve `json:"pet_since"`
 }
@@ -142,11 +181,13 @@ type Since struct {
 type behaved struct {
 	Behaviour
 	seats, simulators, notSent, breaches map[string]int
+	explained                            map[Explained]int // without their counts
 }
 
 func newBehaved() *behaved {
 	return &behaved{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
-		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{}}
+		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{},
+		explained: map[Explained]int{}}
 }
 
 func (b *behaved) add(c *conversation) {
@@ -155,6 +196,9 @@ func (b *behaved) add(c *conversation) {
 	b.GivenUp += int(yes(c.Ended == journal.EndedGivenUp || c.Ended == journal.EndedTurns))
 	b.Failed += int(yes(c.Ended == journal.EndedSubject))
 	b.SimulatorFailed += int(yes(c.Ended == journal.EndedSimulator))
+	if c.setting.Value != "" && c.Ended != journal.EndedSimulator {
+		b.explained[Explained{Retrieved: c.shown, Used: string(c.use)}]++
+	}
 	for _, x := range c.Exchanges {
 		b.Answers += int(yes(x.Agent != ""))
 		b.Stub += int(yes(x.Stub))
@@ -182,6 +226,9 @@ func (b *behaved) merge(o *behaved) {
 	b.Stub += o.Stub
 	b.Breached += o.Breached
 	b.Details = append(b.Details, o.Details...)
+	for key, n := range o.explained {
+		b.explained[key] += n
+	}
 	for into, from := range map[*map[string]int]map[string]int{&b.seats: o.seats, &b.simulators: o.simulators,
 		&b.notSent: o.notSent, &b.breaches: o.breaches} {
 		for name, n := range from {
@@ -210,6 +257,14 @@ func (c *column) behave() *Behaviour {
 	sum.Details = sum.Details[:min(len(sum.Details), maxExamples)]
 	sum.Seats, sum.Simulators = counted(sum.seats), counted(sum.simulators)
 	sum.NotSent, sum.Breaches = counted(sum.notSent), counted(sum.breaches)
+	sum.Explained = []Explained{}
+	for key, n := range sum.explained {
+		key.Count = n
+		sum.Explained = append(sum.Explained, key)
+	}
+	slices.SortFunc(sum.Explained, func(a, b Explained) int {
+		return cmp.Or(cmp.Compare(a.Retrieved, b.Retrieved), cmp.Compare(a.Used, b.Used))
+	})
 	return &sum.Behaviour
 }
 

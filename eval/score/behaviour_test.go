@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,131 +14,13 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/build"
 	"github.com/memhost/memhost/eval/journal"
-	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
-	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/simulate"
+	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// talking is how a made-up agent talks in one conversation.
-type talking struct {
-	// say is what it answers to the nth text of a person, from 1. ok is false where it fails instead.
-	say func(n int) (text string, ok bool)
-	// change alters the transcript before it is written.
-	change func(*journal.Transcript)
-}
-
-// fabricateTalks writes the folder of a run in which agents talk with scripted people.
-func fabricateTalks(t *testing.T, l *lab.Lab, p *pack.Pack,
-	agent func(label string, replicate int, s *simulate.Setting) talking) string {
-	t.Helper()
-	folder := filepath.Join(t.TempDir(), "run")
-	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, PackPath: "synth.pack", Pack: p.Manifest,
-		LabSHA256: l.SHA256(p.Manifest.ContentSHA256)}
-	for i := range l.Providers {
-		for replicate := 1; replicate <= l.Replicates; replicate++ {
-			c := &rundir.Cell{Label: l.Providers[i].Label, Replicate: replicate, RunID: "eval", State: rundir.Complete}
-			r.Cells = append(r.Cells, c)
-			dir := c.Folder(folder)
-			require.NoError(t, os.MkdirAll(dir, 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.json"), fmt.Appendf(nil,
-				`{"provider":%q,"condition_kind":"control","abi":"mh1","config":{},"module":{},"smokes":[]}`, c.Label), 0o600))
-			w, err := journal.Append(filepath.Join(dir, journal.Name), func() string { return "2026-03-02T10:00:00Z" },
-				func(*journal.Line) {})
-			require.NoError(t, err)
-			require.NoError(t, w.Write(&journal.Line{Kind: journal.KindBegin, Begin: &journal.Begin{Label: c.Label,
-				Replicate: replicate, PackSHA256: p.Manifest.ContentSHA256}}))
-			for _, persona := range p.Manifest.Personas {
-				list, err := p.Preferences(persona.PersonaID)
-				require.NoError(t, err)
-				for probe, err := range p.Probes(persona.PersonaID) {
-					require.NoError(t, err)
-					s := simulate.NewSetting(probe, list)
-					for _, budget := range l.Budgets {
-						require.NoError(t, w.Write(&journal.Line{Kind: journal.KindTranscript, PersonaID: probe.PersonaID,
-							Session: probe.AfterSession, Transcript: talk(t, s, budget, agent(c.Label, replicate, s))}))
-					}
-				}
-			}
-			require.NoError(t, w.Write(&journal.Line{Kind: journal.KindEnd, End: &journal.End{}}))
-			c.Head = w.Head()
-			require.NoError(t, w.Close())
-		}
-	}
-	text, err := json.Marshal(r)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, rundir.File), text, 0o600))
-	return folder
-}
-
-func talk(t *testing.T, s *simulate.Setting, budget int64, a talking) *journal.Transcript {
-	t.Helper()
-	out := &journal.Transcript{ProbeID: s.ProbeID, Budget: budget, Context: s.Context, Attribute: s.Attribute, Seat: "builtin",
-		Simulator: "scripted", Ended: journal.EndedSubject, Retrievals: []journal.Retrieval{{Turn: 1, Query: s.Opening}}}
-	user, err := simulate.Scripted{}.Open(t.Context(), s)
-	require.NoError(t, err)
-	says := user.Opening()
-	for n := 1; says != ""; n++ {
-		x := journal.Exchange{User: says}
-		text, ok := a.say(n)
-		if !ok {
-			out.Exchanges, out.Error = append(out.Exchanges, x), abi.NewError(abi.CodeTimeout, "the agent hung")
-			break
-		}
-		r, err := user.React(t.Context(), text)
-		require.NoError(t, err)
-		x.Agent, x.Action, says = text, r.Action, r.Text
-		out.Exchanges = append(out.Exchanges, x)
-		switch r.Action {
-		case journal.ActionAccept:
-			out.Ended = journal.EndedAccepted
-		case journal.ActionGiveUp:
-			out.Ended = journal.EndedGivenUp
-		}
-	}
-	if a.change != nil {
-		a.change(out)
-	}
-	return out
-}
-
-// always is an agent that answers the same again and again.
-func always(text string) talking {
-	return talking{say: func(int) (string, bool) { return text, true }}
-}
-
-// knowing is an agent that knows what the person wants.
-func knowing(s *simulate.Setting) talking {
-	if s.Value == "" {
-		return always("I do not know.")
-	}
-	return always("Here is " + s.Value + ".")
-}
-
-func behaviourLab(replicates int, labels ...string) *lab.Lab {
-	l := &lab.Lab{Lab: lab.Version, Name: "talks", Budgets: []int64{1000}, Replicates: replicates, Seed: 1, Tokenizer: "o200k_base",
-		Primary: &lab.Primary{Metric: "pet", Budget: 1000, Reference: labels[0]}}
-	for _, label := range labels {
-		l.Providers = append(l.Providers, lab.Provider{Label: label, Memory: map[string]any{"provider": label}})
-	}
-	return l
-}
-
-func synthPack(t *testing.T, options map[string]string) *pack.Pack {
-	t.Helper()
-	b, err := build.Find("synth")
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "synth.pack")
-	_, err = b.Build(build.Request{Options: options}, path)
-	require.NoError(t, err)
-	p, err := pack.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close() })
-	return p
-}
 
 func overall(t *testing.T, m *Metrics, label, metric string) Figure {
 	t.Helper()
@@ -149,20 +30,22 @@ func overall(t *testing.T, m *Metrics, label, metric string) Figure {
 }
 
 func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
-	p := synthPack(t, map[string]string{"personas": "8", "sessions": "12"})
-	l := behaviourLab(3, "stale", "knowing", "silent", "failing", "elsewhere")
-	folder := fabricateTalks(t, l, p, func(label string, _ int, s *simulate.Setting) talking {
+	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "12"})
+	l := simulatetest.Lab(3, "stale", "knowing", "silent", "failing", "elsewhere")
+	folder := simulatetest.Run(t, l, p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 		switch {
 		case label == "silent":
-			return always("")
+			return simulatetest.Always("")
 		case label == "failing":
-			return talking{say: func(int) (string, bool) { return "", false }}
+			return simulatetest.Agent{Say: func(int) (string, bool) { return "", false }}
 		case label == "stale" && len(s.Stale) > 0:
-			return always("Take " + s.Stale[0])
+			a := simulatetest.Always("Take " + s.Stale[0])
+			a.Context = "They like " + s.Value
+			return a
 		case label == "elsewhere" && len(s.Elsewhere) > 0:
-			return always("Take " + s.Elsewhere[len(s.Elsewhere)-1])
+			return simulatetest.Always("Take " + s.Elsewhere[len(s.Elsewhere)-1])
 		}
-		return knowing(s)
+		return simulatetest.Knowing(s)
 	})
 	m, _, err := Score(folder, p)
 	require.NoError(t, err)
@@ -188,6 +71,8 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 	assert.Equal(t, n.PET, overall(t, m, "knowing", "pet").Value.N)
 	assert.Equal(t, n.Both, overall(t, m, "knowing", "cs_and_pet").Value.N)
 	assert.Equal(t, len(p.Manifest.Personas)*12*4+8*3, n.CS+n.PET+n.Both+n.Plain+n.Unknown)
+	assert.Equal(t, []Explained{{"current", "stale", m.column("stale").Behaviour.Explained[0].Count},
+		{"none", "current", m.column("stale").Behaviour.Explained[1].Count}}, m.column("stale").Behaviour.Explained)
 	since := 0
 	for _, bin := range m.column("stale").Behaviour.Since[0].Bins {
 		since += bin.PET.Value.N
@@ -215,18 +100,18 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 		}
 	}
 	assert.Contains(t, m.Notes, fmt.Sprintf("failing: the agent failed in %d of %[1]d sessions; they count as it answered",
-		3*m.Run.Probes))
+		m.column("failing").Behaviour.Conversations))
 }
 
 func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
-	p := synthPack(t, map[string]string{"personas": "8", "sessions": "8"})
+	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
 	for replicates, want := range map[int]stats.Verdict{2: TooFewReplicates, 3: stats.Better} {
-		folder := fabricateTalks(t, behaviourLab(replicates, "silent", "knowing"), p,
-			func(label string, _ int, s *simulate.Setting) talking {
+		folder := simulatetest.Run(t, simulatetest.Lab(replicates, "silent", "knowing"), p,
+			func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 				if label == "silent" {
-					return always("")
+					return simulatetest.Always("")
 				}
-				return knowing(s)
+				return simulatetest.Knowing(s)
 			})
 		m, _, err := Score(folder, p)
 		require.NoError(t, err)
@@ -237,26 +122,28 @@ func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 // TestNoAgentWinsByATrick: the reference is right in half of its sessions. An agent that always is wins every verdict; one
 // that names everything it knows, says nothing or fails wins none but that on abstaining.
 func TestNoAgentWinsByATrick(t *testing.T) {
-	p := synthPack(t, map[string]string{"personas": "10", "sessions": "20"})
-	tricks := map[string]func(s *simulate.Setting) talking{
-		"hedging": func(s *simulate.Setting) talking {
-			return always(strings.Join(slices.Concat([]string{s.Value}, s.Stale, s.Elsewhere), " or "))
+	p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "20"})
+	tricks := map[string]func(s *simulate.Setting) simulatetest.Agent{
+		"hedging": func(s *simulate.Setting) simulatetest.Agent {
+			return simulatetest.Always(strings.Join(slices.Concat([]string{s.Value}, s.Stale, s.Elsewhere), " or "))
 		},
-		"asking":  func(*simulate.Setting) talking { return always("Which one would you like?") },
-		"unsure":  func(*simulate.Setting) talking { return always("I do not know.") },
-		"silent":  func(*simulate.Setting) talking { return always("") },
-		"failing": func(*simulate.Setting) talking { return talking{say: func(int) (string, bool) { return "", false }} },
+		"asking": func(*simulate.Setting) simulatetest.Agent { return simulatetest.Always("Which one would you like?") },
+		"unsure": func(*simulate.Setting) simulatetest.Agent { return simulatetest.Always("I do not know.") },
+		"silent": func(*simulate.Setting) simulatetest.Agent { return simulatetest.Always("") },
+		"failing": func(*simulate.Setting) simulatetest.Agent {
+			return simulatetest.Agent{Say: func(int) (string, bool) { return "", false }}
+		},
 	}
-	l := behaviourLab(3, append([]string{"usual", "knowing"}, slices.Sorted(maps.Keys(tricks))...)...)
+	l := simulatetest.Lab(3, append([]string{"usual", "knowing"}, slices.Sorted(maps.Keys(tricks))...)...)
 	n := 0
-	folder := fabricateTalks(t, l, p, func(label string, _ int, s *simulate.Setting) talking {
+	folder := simulatetest.Run(t, l, p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 		if trick := tricks[label]; trick != nil {
 			return trick(s)
 		}
 		if n++; label == "usual" && n%2 == 0 {
-			return always("Here is " + strings.Join(append(s.Elsewhere, s.Stale...), " "))
+			return simulatetest.Always("Here is " + strings.Join(append(s.Elsewhere, s.Stale...), " "))
 		}
-		return knowing(s)
+		return simulatetest.Knowing(s)
 	})
 	s, err := load(folder, p, nil)
 	require.NoError(t, err)
@@ -280,16 +167,16 @@ func TestNoAgentWinsByATrick(t *testing.T) {
 }
 
 func TestALeakedSessionCountsForNoColumn(t *testing.T) {
-	p := synthPack(t, map[string]string{"personas": "6", "sessions": "6"})
+	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	leaks := 0
-	folder := fabricateTalks(t, behaviourLab(3, "one", "two"), p, func(label string, replicate int, s *simulate.Setting) talking {
-		a := knowing(s)
+	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two"), p, func(label string, replicate int, s *simulate.Setting) simulatetest.Agent {
+		a := simulatetest.Knowing(s)
 		if label == "two" {
-			a = always("nothing")
+			a = simulatetest.Always("nothing")
 		}
 		if label == "one" && s.Value != "" { // its user says it in every replicate
 			leaks++
-			a.change = func(x *journal.Transcript) {
+			a.Change = func(x *journal.Transcript) {
 				x.Simulator = "a-model"
 				x.Exchanges[0].User = "As you know, I like " + s.Value + ". " + x.Exchanges[0].User
 			}
@@ -309,11 +196,11 @@ func TestALeakedSessionCountsForNoColumn(t *testing.T) {
 }
 
 func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
-	p := synthPack(t, map[string]string{"personas": "6", "sessions": "6"})
+	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	broken := ""
-	folder := fabricateTalks(t, behaviourLab(3, "one", "two"), p, func(label string, _ int, s *simulate.Setting) talking {
-		a := knowing(s)
-		a.change = func(x *journal.Transcript) {
+	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two"), p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
+		a := simulatetest.Knowing(s)
+		a.Change = func(x *journal.Transcript) {
 			x.NotSent = []string{"context"}
 			if x.Retrievals = nil; label == "two" && broken == "" {
 				broken = s.ProbeID
@@ -333,7 +220,8 @@ func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
 	assert.Equal(t, []Count{{"nonce_found", 1}}, b.Breaches)
 	assert.Equal(t, []string{broken + ": nonce_found: in session 3"}, b.Details)
 	assert.Equal(t, Withheld, m.Primary.Comparisons[0].Verdict)
-	total := 3 * m.Run.Probes
+	total := b.Conversations
+	assert.Equal(t, 3*(m.Run.Probes-6*2), total, "all but the canaries")
 	assert.Contains(t, m.Notes, fmt.Sprintf("one: no retrieval in %d of %[1]d sessions; they count as the agent answered", total))
 	assert.Contains(t, m.Notes, fmt.Sprintf("one: the agent cannot send its context with a retrieval (%d sessions)", total))
 	assert.Contains(t, m.Notes, "one: the simulator failed in 3 of "+fmt.Sprint(total)+" sessions; they are missing, not wrong")
@@ -349,12 +237,11 @@ func TestAPackWithoutPreferencesHasNoCS(t *testing.T) {
 	text := "I live in Lagos."
 	require.NoError(t, w.Event(&pack.Event{SessionIndex: 1, EventID: "e1", SessionID: "s1", TurnID: "t1",
 		Timestamp: "2026-03-02T10:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}))
-	require.NoError(t, w.Probe(&pack.Probe{ProbeID: "q", AfterSession: 1, Kind: "question", Label: "l", Query: "Where?",
-		Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Lagos"}}, Evidence: [][]string{{"e1"}}}}))
+	require.NoError(t, w.Probe(&pack.Probe{ProbeID: "q", AfterSession: 1, Kind: "question", Label: "l", Query: "Where?"}))
 	require.NoError(t, w.Close(nil))
 	p, err := pack.Open(path)
 	require.NoError(t, err)
-	folder := fabricateTalks(t, behaviourLab(1, "one"), p, func(string, int, *simulate.Setting) talking { return always("Lagos") })
+	folder := simulatetest.Run(t, simulatetest.Lab(1, "one"), p, func(string, int, *simulate.Setting) simulatetest.Agent { return simulatetest.Always("Lagos") })
 	m, _, err := Score(folder, p)
 	require.NoError(t, err)
 	assert.Nil(t, m.Run.Sessions)
@@ -376,10 +263,10 @@ func TestAnIndependentScriptFindsTheSameBehaviour(t *testing.T) {
 	p, err := pack.Open(path)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(47, 1))
-	folder := fabricateTalks(t, behaviourLab(3, "one", "two", "three"), p, func(_ string, _ int, s *simulate.Setting) talking {
+	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two", "three"), p, func(_ string, _ int, s *simulate.Setting) simulatetest.Agent {
 		values := append([]string{s.Value, "I do not know", "", "nothing that counts"}, s.Stale...)
 		values = append(values, s.Elsewhere...)
-		a := talking{say: func(int) (string, bool) {
+		a := simulatetest.Agent{Say: func(int) (string, bool) {
 			text := values[random.IntN(len(values))]
 			if random.IntN(4) == 0 {
 				text += " or " + values[random.IntN(len(values))]
@@ -387,7 +274,7 @@ func TestAnIndependentScriptFindsTheSameBehaviour(t *testing.T) {
 			return text, random.IntN(40) > 0
 		}}
 		kind := random.IntN(30)
-		a.change = func(x *journal.Transcript) {
+		a.Change = func(x *journal.Transcript) {
 			switch kind {
 			case 0:
 				x.Exchanges[0].User += " I like " + s.Value + "."

@@ -76,8 +76,10 @@ def figures(talk, turns):
     stale = any(named(v, first) for v in t.before)
     other = any(named(v, first) for v in t.elsewhere)
     right = float(current and not stale and not other)
-    out = {"given_up": float(talk["ended"] != "accepted"),
-           "no_retrieval": float(not any(r["turn"] <= 1 and not r.get("error") for r in talk.get("retrievals") or []))}
+    out = {}
+    if t.now or not t.answerable:
+        out["given_up"] = float(talk["ended"] != "accepted")
+        out["no_retrieval"] = float(not any(r["turn"] <= 1 and not r.get("error") for r in talk.get("retrievals") or []))
     if t.cs:
         out["cs"] = right
         out["cs_other_context"] = float(other and not current and not stale)
