@@ -6,7 +6,6 @@
 package build
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,24 +158,30 @@ func (b *Builder) options(given map[string]string) (map[string]string, error) {
 	return options, nil
 }
 
-// sourceOf hashes the sources, one after the other.
+// sourceOf hashes the sources, one after the other; of a folder its files, in the order of their names.
 func sourceOf(paths []string) (*pack.Source, int64, error) {
 	content, total := sha256.New(), int64(0)
 	var names []string
 	for _, path := range paths {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, 0, wrong("%s: does not exist", path)
 		}
+		err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			f, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = f.Close() }()
+			n, err := io.Copy(content, f)
+			total += n
+			return err
+		})
 		if err != nil {
 			return nil, 0, unreadable(err)
 		}
-		n, err := io.Copy(content, f)
-		_ = f.Close()
-		if err != nil {
-			return nil, 0, unreadable(err)
-		}
-		total += n
 		names = append(names, filepath.Base(path))
 	}
 	return &pack.Source{Name: strings.Join(names, "+"), SHA256: hex.EncodeToString(content.Sum(nil))}, total, nil
@@ -224,7 +228,7 @@ func elements[T any](b *builder, n int, want string, each func(index int, elemen
 	for i := 0; d.More(); i++ {
 		element := new(T)
 		if err := d.Decode(element); err != nil {
-			return wrong("%s: element %d, near byte %d: want %s; found %s", name, i, d.InputOffset(), want, unlike(err))
+			return wrong("%s: element %d, near byte %d: want %s; found %s", name, i, d.InputOffset(), want, pack.Mismatch(err))
 		}
 		if err := each(i, element); err != nil {
 			return inFile(name, err)
@@ -245,26 +249,6 @@ func inFile(name string, err error) error {
 	named := *e
 	named.Message = name + ": " + e.Message
 	return &named
-}
-
-// unlike says in plain words why JSON does not fit: "a number in question_id, want a string".
-func unlike(err error) string {
-	var other *json.UnmarshalTypeError
-	if !errors.As(err, &other) {
-		return err.Error()
-	}
-	kinds := map[reflect.Kind]string{reflect.String: "a string", reflect.Slice: "an array", reflect.Struct: "an object",
-		reflect.Map: "an object", reflect.Int: "a whole number", reflect.Bool: "true or false"}
-	where := ""
-	if other.Field != "" {
-		where = " in " + other.Field
-	}
-	article := "a "
-	if strings.HasPrefix(other.Value, "a") || strings.HasPrefix(other.Value, "o") {
-		article = "an "
-	}
-	return fmt.Sprintf("%s%s%s, want %s", article, other.Value, where,
-		cmp.Or(kinds[other.Type.Kind()], other.Type.String()))
 }
 
 func found(token json.Token, err error) any {

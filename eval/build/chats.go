@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // chatsBuilder reads one's own conversations, as `memhost record` takes them, with probes written by hand. It keeps
 // them in memory.
 var chatsBuilder = &Builder{
-	Name: "chats", What: "one's own conversations, and probes written by hand",
+	Name: "chats", What: "one's own conversations (files, exports, logs), and probes written by hand",
 	Sources: []string{"conversation.jsonl", "probes.jsonl"}, Timestamps: "source",
 	Options: map[string]string{
 		"user":  "whose memory it is, for lines that name nobody",
@@ -73,15 +75,11 @@ func buildChats(b *builder) (map[string]json.RawMessage, error) {
 
 // readChats reads the conversations by person, in the order in which each is met first.
 func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, error) {
-	in, err := b.open(0)
+	reader, closing, err := b.openChats(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer in.Close()
-	reader, err := convert.NewReader(in, o)
-	if err != nil {
-		return nil, nil, err
-	}
+	defer closing()
 	chats, order := map[string]*chat{}, []string{}
 	for {
 		item, err := reader.Next()
@@ -113,6 +111,35 @@ func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, erro
 	return chats, order, nil
 }
 
+// openChats opens the conversations: a file as `memhost record` takes it, or an export or logs that are recognised.
+func (b *builder) openChats(o convert.Options) (reader interface{ Next() (convert.Item, error) }, closing func(), err error) {
+	paths := b.sources[:1]
+	source, err := talks.Detect(paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	if source != "" {
+		r, err := talks.Open(source, paths, talks.Options{Options: o})
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, func() { _ = r.Close() }, nil
+	}
+	if info, err := os.Stat(b.sources[0]); err == nil && info.IsDir() {
+		return nil, nil, wrong("%s: is a folder in which no conversations were recognised", b.sources[0])
+	}
+	in, err := b.open(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := convert.NewReader(in, o)
+	if err != nil {
+		_ = in.Close()
+		return nil, nil, err
+	}
+	return r, func() { _ = in.Close() }, nil
+}
+
 // readProbes reads lines of pack.Probe. Without an after_session a probe is asked at the end, without a persona_id it
 // is the only person's.
 func (b *builder) readProbes(chats map[string]*chat) error {
@@ -130,7 +157,7 @@ func (b *builder) readProbes(chats map[string]*chat) error {
 			return nil
 		}
 		if err != nil {
-			return wrong("%s, probe %d: want {query, gold, ...} as docs/eval.md describes; found: %v", name, n, err)
+			return wrong("%s, probe %d: want {query, gold, ...} as docs/eval.md describes; found %s", name, n, pack.Mismatch(err))
 		}
 		if p.PersonaID == "" && len(chats) == 1 {
 			p.PersonaID = abi.SortedKeys(chats)[0]

@@ -124,7 +124,7 @@ func (b *builder) locomoSessions(sample string, conversation map[string]json.Raw
 		s := locomoSession{}
 		s.number, _ = strconv.Atoi(part[1])
 		if err := json.Unmarshal(conversation[key], &s.turns); err != nil {
-			return nil, wrong("%s: want turns [{speaker, dia_id, text}]; found %s", where, unlike(err))
+			return nil, wrong("%s: want turns [{speaker, dia_id, text}]; found %s", where, pack.Mismatch(err))
 		}
 		if len(s.turns) == 0 {
 			b.Repair("session_without_turns", where)

@@ -62,7 +62,7 @@ func buildPersonamem(b *builder) (map[string]json.RawMessage, error) {
 			break
 		}
 		if err != nil {
-			return nil, wrong("%s, line %d: want {id: [{role, content}]}; found: %v", name, n, err)
+			return nil, wrong("%s, line %d: want {id: [{role, content}]}; found %s", name, n, pack.Mismatch(err))
 		}
 		for _, id := range abi.SortedKeys(context) {
 			if err := b.personamemPersona(id, context[id], questions[id], start); err != nil {

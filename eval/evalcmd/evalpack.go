@@ -233,9 +233,10 @@ func (a *commands) showPersona(p *pack.Pack, id string) error {
 			session = e.SessionIndex
 			a.Out.Print("session %d, %s\n", session, e.Timestamp)
 		}
+		a.Out.Print("  %s\n", e.EventID)
 		for _, m := range e.Messages {
 			if m.Content != nil {
-				a.Out.Print("  %-9s %s\n", m.Role, cli.Cut(*m.Content, 160))
+				a.Out.Print("    %-9s %s\n", m.Role, cli.Cut(*m.Content, 160))
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/pack"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -251,7 +252,7 @@ var unknownField = regexp.MustCompile(`unknown field "(.+)"`)
 func unknownKey(err error) error {
 	m := unknownField.FindStringSubmatch(err.Error())
 	if m == nil {
-		return wrong("%s", strings.TrimPrefix(err.Error(), "json: "))
+		return wrong("%s", pack.Mismatch(err))
 	}
 	e := wrong("%s: is not a key of a lab file", m[1])
 	others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == m[1] }) // one of another place

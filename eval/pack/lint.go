@@ -128,6 +128,10 @@ func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) er
 			l.add("no_gold", false, where, "it is answerable, but has neither answers nor evidence: no metric can "+
 				"use it")
 		}
+		if !probe.Gold.Answerable && len(probe.Gold.Answers) > 0 {
+			l.add("answers_unanswerable", false, where, "it has gold.answers, and gold.answerable is not true: it counts as a "+
+				"question whose answer was never said, so no metric uses them")
+		}
 		ids := slices.Concat(probe.Gold.Evidence...)
 		for _, stale := range probe.Gold.Stale {
 			ids = append(ids, stale.EventID)

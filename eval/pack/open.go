@@ -268,7 +268,7 @@ func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return err
+		return errors.New(Mismatch(err))
 	}
 	if d.More() {
 		return errors.New("has something behind its end")

@@ -139,6 +139,11 @@ func TestLintFindsWhatWouldMakeAComparisonWrong(t *testing.T) {
 				p.Gold.Evidence, p.Gold.Answers = nil, [][]string{{"x"}}
 			}
 		}},
+		{"answers_unanswerable", func(_ string, _ *Event, p *Probe) {
+			if p != nil {
+				p.Gold.Answerable, p.Gold.Answers = false, [][]string{{"x"}}
+			}
+		}},
 		{"dangling_evidence", func(_ string, _ *Event, p *Probe) {
 			if p != nil && p.ProbeID == "ann1" {
 				p.Gold.Evidence = [][]string{{"e1-1", "nowhere"}}

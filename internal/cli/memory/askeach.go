@@ -18,11 +18,12 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/text/convert"
+	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const askHelp = `Asks several providers one question about one conversation, and shows what an agent would get from each, side by side. Each provider gets a slot of its own in a
 throw-away folder with a namespace of its own, records the conversation, is asked, and erases what it recorded; a slot that runs is not touched. A provider's block,
-secrets and backend are those of the configuration. FILE is what memhost record reads. With --html the whole contexts are also written as one page.`
+secrets and backend are those of the configuration. FILE is what memhost record reads, exports and logs that it recognises included. With --html the whole contexts are also written as one page.`
 
 type askFlags struct {
 	cli.ScopeFlags
@@ -44,7 +45,7 @@ func (a *commands) askCommand() *cobra.Command {
 	f.Add(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.providers, "providers", nil, "who is asked, with commas between")
-	fs.StringVar(&f.conversation, "conversation", "", "the file that each records first")
+	fs.StringVar(&f.conversation, "conversation", "", "the file that each records first; or an export, an archive or a folder of logs")
 	fs.StringVar(&f.start, "start", "", "when the conversation began (RFC 3339), for messages without a time")
 	fs.StringVar(&f.html, "html", "", "a file for the whole contexts as a page")
 	fs.Int64Var(&f.maxTokens, "max-tokens", 1500, "the most tokens of a context")
@@ -165,20 +166,15 @@ func (a *commands) conversationScopes(f *askFlags, o convert.Options) ([]abi.Mem
 	if err != nil {
 		return nil, err
 	}
-	inputs, events, err := a.openInputs([]string{f.conversation}, o, false)
+	in, err := a.openConversation(f, o)
 	if err != nil {
-		e := *abi.AsError(err)
-		e.Hint = strings.Replace(e.Hint, skipBadLines, "", 1) // which this command cannot
-		return nil, &e
+		return nil, err
 	}
-	defer closeInputs(inputs)
-	if inputs[0].file == nil {
-		return nil, cli.UsageError("--conversation: want a file, which every provider reads anew", "")
-	}
-	if events == 0 {
+	defer func() { in.close() }()
+	if in.events == 0 {
 		return nil, cli.UsageError(f.conversation+": has no events", "")
 	}
-	r, err := convert.NewReader(inputs[0].file, o)
+	r, err := in.read(o)
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +205,58 @@ func (a *commands) conversationScopes(f *askFlags, o convert.Options) ([]abi.Mem
 	return nil, cli.UsageError(fmt.Sprintf("%s: no event is of run %q, user %q; there are those of run %q, user %q%s",
 		f.conversation, f.Run, f.User, first.RunID, first.PersonaID, more),
 		"say whose memory is asked, with --run and --user")
+}
+
+// conversation is what every provider records: a file as record reads it, or an export or logs.
+type conversation struct {
+	events int
+	// read gives its events, once.
+	read  func(o convert.Options) (itemReader, error)
+	close func()
+}
+
+// openConversation opens what --conversation names and reads it through.
+//
+// Errors: invalid_argument for what cannot be read whole.
+func (a *commands) openConversation(f *askFlags, o convert.Options) (*conversation, error) {
+	paths := []string{f.conversation}
+	source, err := talks.Detect(paths)
+	if err != nil {
+		return nil, err
+	}
+	if source != "" {
+		counts, _, err := checkTalks(source, paths, talks.Options{Options: o}, false)
+		if err != nil {
+			return nil, withoutSkipping(err)
+		}
+		c := &conversation{events: counts.Events, close: func() {}}
+		c.read = func(o convert.Options) (itemReader, error) {
+			r, err := talks.Open(source, paths, talks.Options{Options: o})
+			if err == nil {
+				c.close = func() { _ = r.Close() }
+			}
+			return r, err
+		}
+		return c, nil
+	}
+	inputs, events, err := a.openInputs(paths, o, false)
+	if err != nil {
+		return nil, withoutSkipping(err)
+	}
+	c := &conversation{events: events, close: func() { closeInputs(inputs) }}
+	if inputs[0].file == nil {
+		c.close()
+		return nil, cli.UsageError("--conversation: want a file, which every provider reads anew", "")
+	}
+	c.read = func(o convert.Options) (itemReader, error) { return convert.NewReader(convert.UTF8(inputs[0].file), o) }
+	return c, nil
+}
+
+// withoutSkipping is an error without the advice to leave bad lines out, which this command cannot.
+func withoutSkipping(err error) error {
+	e := *abi.AsError(err)
+	e.Hint = strings.Replace(e.Hint, skipBadLines, "", 1)
+	return &e
 }
 
 // askOne fills in what one provider gives, in a folder that is removed again. scopes are those of the conversation.
@@ -262,17 +310,19 @@ func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, s
 			}
 		}
 	}()
-	inputs, _, err := a.openInputs([]string{f.conversation}, o, false)
+	in, err := a.openConversation(f, o)
 	if err != nil {
 		return err
 	}
-	defer closeInputs(inputs)
+	defer func() { in.close() }()
+	events, err := in.read(o)
+	if err != nil {
+		return err
+	}
 	r := &Recorder{Slot: d, Batch: BatchSize(ctx, d), Retries: 1, Sleep: a.Sleep, Out: &quiet,
 		Progress: quiet.Progress(-1, ""), Sum: NewSummary()}
-	for _, in := range inputs {
-		if err := r.file(ctx, ctx, in, o, false); err != nil {
-			return err
-		}
+	if err := r.Run(ctx, ctx, events); err != nil {
+		return err
 	}
 	if len(r.Sum.Failures) > 0 { // an answer about a part of the conversation would compare badly
 		return r.Sum.Failures[0].Error

@@ -29,7 +29,8 @@ JSON over many lines is read, too: a list of events, of conversations, or of the
 
 All files are read through before anything is sent; a bad line stops the command, unless --keep-going leaves it out. Standard input is sent as it comes.
 
---from reads the talks that a service exported or a program logged, from files, folders and zip archives:
+Conversations that a service exported or a program logged are recognised, in files, folders and zip archives. --from says which they are, where that is
+necessary; openai-jsonl is never guessed:
 
   chatgpt       conversations.json of ChatGPT's data export, or the archive
   claude        conversations.json of claude.ai's data export, or the archive
@@ -57,12 +58,15 @@ func (a *commands) recordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "record [FILE...|-]", SuggestFor: []string{"add"}, Short: "Record events or conversations",
 		Long: recordHelp, Args: cobra.ArbitraryArgs,
-		Example: "  memhost record --from chatgpt chatgpt-export.zip --user ann --dry-run\n" +
+		Example: "  memhost record chatgpt-export.zip --user ann --dry-run\n" +
 			"  memhost record turns.jsonl\n  memhost record chat.jsonl --run r1 --user ann --session monday " +
 			"--start 2026-03-02T09:00:00+01:00\n" +
 			`  echo '[{"role":"user","content":"I moved to Lyon."}]' | memhost record - --session s1 --start 2026-03-02T09:00:00Z`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.Begins = true
+			if err := f.detect(a, args); err != nil {
+				return err
+			}
 			if f.from != "" {
 				return a.recordTalks(cmd.Context(), &f, args)
 			}
@@ -83,6 +87,20 @@ func (a *commands) recordCommand() *cobra.Command {
 	fs.BoolVar(&f.dryRun, "dry-run", false, "with --from: count what would be recorded and left out, and send nothing")
 	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
 	return cmd
+}
+
+// detect fills in --from for exports and logs that are recognised.
+func (f *recordFlags) detect(a *commands, args []string) error {
+	if f.from != "" || f.format != string(convert.FormatAuto) {
+		return nil
+	}
+	source, err := talks.Detect(args)
+	if err != nil || source == "" {
+		return err
+	}
+	a.Out.Note("these are %s: read with --from %s", source.Title(), source)
+	f.from = string(source)
+	return nil
 }
 
 // options are how the input is read.
@@ -268,7 +286,8 @@ func (a *commands) openInput(name string) (*input, error) {
 	case err != nil:
 		return nil, cli.FileError(name, err)
 	case info.IsDir():
-		return nil, cli.UsageError(name+": is a folder, want a file of JSON Lines", "")
+		return nil, cli.UsageError(name+": is a folder in which no conversations were recognised",
+			"name the files of JSON Lines in it; or say with --from whose export or logs it has: "+talks.Names())
 	case info.Mode().IsRegular():
 		in.file = f
 	}

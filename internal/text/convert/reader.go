@@ -190,7 +190,7 @@ func toMetadata(err error) error {
 	switch {
 	case !found || strings.Contains(field, ".") || e.Hint != "":
 	case field == "events":
-		e.Hint = "these are several events: jq -c '.events[]' FILE > events.jsonl"
+		e.Hint = "these are several events: write the list alone, without the object around it, or each event on a line"
 	default:
 		e.Hint = "anything else goes into metadata"
 	}
@@ -227,7 +227,7 @@ func explain(err error, line []byte) error {
 	e := *abi.AsError(err)
 	e.Code, e.Retryable = abi.CodeInvalidArgument, false
 	if e.Hint == "" && !json.Valid(line) {
-		e.Hint = "every line holds one whole JSON value; `jq -c .` writes a file that way"
+		e.Hint = "every line holds one whole JSON value; a value over several lines must be the only one"
 	}
 	return &e
 }

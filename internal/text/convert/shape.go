@@ -108,9 +108,12 @@ func foreign(start []byte) error {
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	var what string
 	switch {
-	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")),
-		bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
-		what = "is compressed: unpack it first"
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		what = "is a zip archive without conversations that are recognised"
+	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
+		what = "is compressed by gzip (`gunzip -k FILE` writes the file that is in it)"
+	case bytes.HasPrefix(start, []byte("\x28\xb5\x2f\xfd")):
+		what = "is compressed by zstd (`zstd -d FILE` writes the file that is in it)"
 	case bytes.HasPrefix(start, []byte("\xFF\xFE")), bytes.HasPrefix(start, []byte("\xFE\xFF")):
 		what = "is UTF-16 (`iconv -f UTF-16 -t UTF-8` makes UTF-8 of it)"
 	case bytes.IndexByte(first, 0) >= 0:
@@ -194,7 +197,7 @@ func foreignObject(start []byte) error {
 	}
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("is JSON of another kind, with %s: nothing of "+
 		"it can be recorded as it is", what+strings.Join(keys, ", "))).
-		WithHint(wantedShape + "; `jq -c` makes them of others")
+		WithHint(wantedShape)
 }
 
 // firstItem begins at the first item where an export is an object with a list.
@@ -309,7 +312,7 @@ func (v *values) broken(err error) error {
 			v.at = v.in.lineAt(syntax.Offset)
 		}
 		return &LineError{v.at, invalid("", "the JSON over many lines breaks off here: %s",
-			err).WithHint("`jq . FILE` shows the place; " + wantedShape)}
+			err).WithHint("was the file cut off, or edited there? " + wantedShape)}
 	}
 	return err
 }
@@ -386,8 +389,8 @@ func (r *Reader) gather(first []byte) ([]byte, int, error) {
 			}
 			e := invalid(key, "a message on a line of its own says which conversation it belongs to, so these are "+
 				"several")
-			return nil, line, &LineError{at, e.WithHint(fmt.Sprintf("jq -s -c 'group_by(.%[1]s)[] | {session_id: "+
-				"(.[0].%[1]s | tostring), messages: map(del(.%[1]s))}' FILE > chats.jsonl", key))}
+			return nil, line, &LineError{at, e.WithHint(fmt.Sprintf(`write each conversation on a line of its own, `+
+				`without %s in its messages: {"session_id": ..., "messages": [...]}`, key))}
 		}
 		value, err := r.lines.next()
 		switch {
@@ -401,7 +404,7 @@ func (r *Reader) gather(first []byte) ([]byte, int, error) {
 		if !isMessage(value) {
 			e := invalid("", "is no message, and the lines before are messages of one conversation")
 			return nil, line, &LineError{r.lines.line(),
-				e.WithHint("one message a line is one conversation; jq -s -c . FILE > chat.jsonl makes a line of it")}
+				e.WithHint("messages on a line each are one conversation; several are a list of messages each, on a line of its own")}
 		}
 		message = bytes.Clone(value)
 		at = r.lines.line()

@@ -550,6 +550,9 @@ func unreadable(name string, err error) *abi.Error {
 	return abi.WrapError(abi.CodeInvalidArgument, name+": "+reason, err)
 }
 
+// reasonNothing is the error reason where a folder or an archive has nothing of a source.
+const reasonNothing = "no_talks"
+
 // nothingIn says that a folder or an archive has no file of the source.
 func nothingIn(source Source, name string) *abi.Error {
 	want := "*.jsonl"
@@ -559,5 +562,5 @@ func nothingIn(source Source, name string) *abi.Error {
 	case Gemini:
 		want = "MyActivity.json, or one that AI Studio saved,"
 	}
-	return invalid("%s: has no talks of %s: want a file %s in it", name, source, want)
+	return invalid("%s: has no talks of %s: want a file %s in it", name, source, want).WithReason(reasonNothing)
 }

@@ -1,0 +1,149 @@
+package talks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+)
+
+const (
+	// detectBytes of a file are looked at, of at most detectFiles in a folder or an archive.
+	detectBytes = 256 << 10
+	detectFiles = 20
+	// detectLines of a log are looked at: notes of a program may precede what is said.
+	detectLines = 50
+)
+
+// Detect finds out by their content of which source files, folders and archives are. It is "" where they are of none that
+// can be told from other JSON: requests of OpenAI's chat API are conversations as they are. Paths that cannot be opened, and
+// pipes, are passed over.
+//
+// Errors: invalid_argument for paths of several sources, and for archives that cannot be read.
+func Detect(paths []string) (Source, error) {
+	found, at := Source(""), ""
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+			continue // a pipe is read once
+		}
+		sources, err := detect(path)
+		if err != nil {
+			return "", err
+		}
+		for _, source := range sources {
+			if found != "" && source != found {
+				where := path + " are of both"
+				if at != path {
+					where = path + " is not of the same one as " + at
+				}
+				return "", invalid("these are conversations of %s and of %s: %s", found, source, where).
+					WithHint(fmt.Sprintf("--from %s or --from %s says which; record the others after it", found, source))
+			}
+			found, at = source, path
+		}
+	}
+	return found, nil
+}
+
+// detect lists the sources of which one path has talks.
+func detect(path string) (sources []Source, err error) {
+	for _, source := range []Source{ChatGPT, Claude, ClaudeCode, Codex, Gemini} {
+		files, _, err := find(source, path)
+		if err != nil {
+			if abi.AsError(err).Reason == reasonNothing {
+				continue
+			}
+			return nil, err
+		}
+		if slices.ContainsFunc(files[:min(len(files), detectFiles)], func(f file) bool { return looksLike(source, f) }) {
+			sources = append(sources, source)
+		}
+	}
+	return sources, nil
+}
+
+// looksLike reports whether a file begins as those of a source do.
+func looksLike(source Source, f file) bool {
+	in, err := f.open()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = in.Close() }()
+	start, _ := io.ReadAll(io.LimitReader(in, detectBytes))
+	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xEF\xBB\xBF")), " \t\r\n")
+	list := bytes.HasPrefix(start, []byte("["))
+	switch source {
+	case ChatGPT:
+		keys := firstKeys(start)
+		return list && slices.Contains(keys, "mapping") && slices.ContainsFunc([]string{"id", "conversation_id",
+			"create_time", "current_node"}, func(key string) bool { return slices.Contains(keys, key) })
+	case Claude:
+		return list && slices.Contains(firstKeys(start), "chat_messages")
+	case Gemini:
+		keys := firstKeys(start)
+		activity := list && slices.Contains(keys, "title") && slices.Contains(keys, "time") &&
+			bytes.Contains(start, []byte(`"Gemini Apps"`))
+		return activity || !list && slices.Contains(keys, "chunkedPrompt")
+	}
+	n := 0
+	for line := range bytes.Lines(start) {
+		if n++; n > detectLines {
+			break
+		}
+		keys := firstKeys(line)
+		has := func(names ...string) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(keys, name) })
+		}
+		if source == ClaudeCode && has("type", "sessionId") || source == Codex && has("type", "timestamp", "payload") {
+			return true
+		}
+	}
+	return false
+}
+
+// firstKeys are the keys of an object, or of the first object of a list, as far as the text has them.
+func firstKeys(start []byte) (keys []string) {
+	d := json.NewDecoder(bytes.NewReader(start))
+	token, err := d.Token()
+	if token == json.Delim('[') && err == nil {
+		token, err = d.Token()
+	}
+	if err != nil || token != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			break
+		}
+		keys = append(keys, name)
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			break
+		}
+	}
+	return keys
+}
+
+// Title is the source's name for people.
+func (s Source) Title() string {
+	switch s {
+	case ChatGPT:
+		return "an export of ChatGPT"
+	case Claude:
+		return "an export of claude.ai"
+	case ClaudeCode:
+		return "logs of Claude Code"
+	case Codex:
+		return "logs of Codex"
+	case Gemini:
+		return "conversations with Gemini"
+	}
+	return strings.TrimSpace(string(s))
+}
