@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -23,14 +24,10 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// behindNginx starts nginx with the location of examples/operate/nginx.conf, or with another one, before a slot. The
-// test is skipped where nginx is not installed.
-func behindNginx(t *testing.T, location string, change ...func(*server.Options)) (address string) {
+// behind starts a proxy before a slot. begin makes the command of a proxy that listens at address, passes on to the
+// slot, and keeps its files in dir.
+func behind(t *testing.T, begin func(dir, address, slot string) *exec.Cmd, change ...func(*server.Options)) (address string) {
 	t.Helper()
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Skip("no nginx (Debian's package nginx): ", err)
-	}
 	s, _ := newServer(t, new(servertest.Slot), change...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -41,14 +38,7 @@ func behindNginx(t *testing.T, location string, change ...func(*server.Options))
 	require.NoError(t, err)
 	address = free.Addr().String()
 	require.NoError(t, free.Close())
-	dir := t.TempDir()
-	text := fmt.Sprintf("daemon off;\nmaster_process off;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\n"+
-		"access_log off;\nclient_body_temp_path %[1]s/b;\nproxy_temp_path %[1]s/p;\nfastcgi_temp_path %[1]s/f;\n"+
-		"uwsgi_temp_path %[1]s/u;\nscgi_temp_path %[1]s/s;\nserver {\nlisten %[2]s;\n%[3]s\n}\n}\n", dir, address,
-		strings.ReplaceAll(location, "127.0.0.1:7077", l.Addr().String()))
-	conf := filepath.Join(dir, "nginx.conf")
-	require.NoError(t, os.WriteFile(conf, []byte(text), 0o600))
-	cmd := exec.Command(program, "-c", conf, "-p", dir, "-e", filepath.Join(dir, "error.log"))
+	cmd := begin(t.TempDir(), address, l.Addr().String())
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -64,6 +54,49 @@ func behindNginx(t *testing.T, location string, change ...func(*server.Options))
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond)
 	return address
+}
+
+// installed is the path of a program. The test is skipped where it is not installed.
+func installed(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("no %s (Debian has a package of that name): %s", program, err)
+	}
+	return path
+}
+
+// behindNginx is behind nginx with the location of examples/operate/nginx.conf, or with another one.
+func behindNginx(t *testing.T, location string, change ...func(*server.Options)) (address string) {
+	t.Helper()
+	program := installed(t, "nginx")
+	return behind(t, func(dir, address, slot string) *exec.Cmd {
+		text := fmt.Sprintf("daemon off;\nmaster_process off;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\n"+
+			"http {\naccess_log off;\nclient_body_temp_path %[1]s/b;\nproxy_temp_path %[1]s/p;\n"+
+			"fastcgi_temp_path %[1]s/f;\nuwsgi_temp_path %[1]s/u;\nscgi_temp_path %[1]s/s;\n"+
+			"server {\nlisten %[2]s;\n%[3]s\n}\n}\n", dir, address, strings.ReplaceAll(location, "127.0.0.1:7077", slot))
+		conf := filepath.Join(dir, "nginx.conf")
+		require.NoError(t, os.WriteFile(conf, []byte(text), 0o600))
+		return exec.Command(program, "-c", conf, "-p", dir, "-e", filepath.Join(dir, "error.log"))
+	}, change...)
+}
+
+// behindCaddy is behind Caddy with examples/operate/Caddyfile, without TLS.
+func behindCaddy(t *testing.T, change ...func(*server.Options)) (address string) {
+	t.Helper()
+	program := installed(t, "caddy")
+	example, err := os.ReadFile("../../../examples/operate/Caddyfile")
+	require.NoError(t, err)
+	return behind(t, func(dir, address, slot string) *exec.Cmd {
+		text := strings.NewReplacer("\nmem.example.com {", "\nhttp://"+address+", http://mem.example.com:"+
+			address[strings.LastIndex(address, ":")+1:]+" {", "127.0.0.1:7077", slot).Replace(string(example))
+		require.NotContains(t, text, "\nmem.example.com", "no certificate is asked for")
+		conf := filepath.Join(dir, "Caddyfile")
+		require.NoError(t, os.WriteFile(conf, []byte("{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n"+text), 0o600))
+		cmd := exec.Command(program, "run", "--config", conf, "--adapter", "caddyfile")
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+		return cmd
+	}, change...)
 }
 
 // reply is an answer without its body.
@@ -133,6 +166,44 @@ func TestBehindNginxWithTheExample(t *testing.T) {
 	_, script := through(t, "GET", at+wire.PathPage+"api.js", "")
 	require.Contains(t, script, `new URL("..", location.href)`)
 	require.True(t, strings.HasPrefix(p.Link(public), public+wire.PathPage))
+}
+
+// TestBehindCaddyWithTheExample: the file of examples/operate works, and keeps no live line back.
+func TestBehindCaddyWithTheExample(t *testing.T) {
+	const public = "https://mem.example.com"
+	address := behindCaddy(t, withToken("secret"), func(o *server.Options) {
+		o.PublicURL, o.Page, o.Operations = public, page.New(page.On, true), server.NewOperations()
+	})
+	at := "http://" + address
+	headers := []string{"Authorization", "Bearer secret", "Content-Type", wire.MediaJSON}
+	for origin, status := range map[string]int{public: 200, "https://evil.example.com": 403} {
+		answer, text := through(t, "POST", at+wire.PathEvents, anEvent, append(headers[:4:4], "Origin", origin)...)
+		require.Equal(t, status, answer.StatusCode, text)
+	}
+	large := strings.Replace(anEvent, `"hi"`, `"`+strings.Repeat("x", 8<<20)+`"`, 1)
+	answer, text := through(t, "POST", at+wire.PathEvents, large, headers...)
+	require.Equal(t, 200, answer.StatusCode, text)
+	answer, _ = through(t, "GET", at+wire.PathPage, "")
+	require.Equal(t, 200, answer.StatusCode)
+
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // the next line comes after 15
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, "GET", at+wire.PathOperations, nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer secret")
+	live, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = live.Body.Close() }()
+	line, err := bufio.NewReader(live.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, wire.LineAlive)
+}
+
+func TestBehindCaddyWithoutATokenNobodyIsServed(t *testing.T) {
+	answer, text := through(t, "PUT", "http://"+behindCaddy(t)+wire.PathMode, `{"read_only": true}`, "Content-Type",
+		wire.MediaJSON)
+	require.Equal(t, 403, answer.StatusCode, text)
+	require.Contains(t, text, "MEMHOST_TOKEN")
 }
 
 func TestAPublicURLThatCannotBe(t *testing.T) {
