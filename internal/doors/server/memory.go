@@ -10,10 +10,11 @@ import (
 )
 
 // What a call takes of the process's memory while it runs, as measured with full_history (docs/operate.md): a body
-// exists as bytes, decoded, in the guest and as what is committed; an answer in as many forms.
+// exists as bytes, decoded, in the guest and as what is committed; an answer in as many forms. For a context the guest's
+// own memory counts most: it grows while the guest collects what it may show.
 const (
 	bytesPerBodyByte = 13
-	bytesPerToken    = 130
+	bytesPerToken    = 700
 )
 
 // memory bounds what all calls take together. The zero value bounds nothing.
@@ -76,13 +77,13 @@ func (s *Server) takeBody(r *http.Request) (release func(), err error) {
 const tokensUnbounded = 32 << 10
 
 // takeBudget reserves memory for the context that a retrieval asks for. A budget is a bound and not a wish: one that is
-// larger than half of the memory for calls counts for that half.
+// larger than all memory for calls counts for seven eighths of it, so that one such call runs at a time.
 func (s *Server) takeBudget(b abi.ContextBudget) (release func(), err error) {
 	tokens := int64(tokensUnbounded)
 	if b.MaxTokens != nil {
 		tokens = max(*b.MaxTokens, 0)
 	}
-	bytes := s.memory.most / 2
+	bytes := s.memory.most / 8 * 7
 	if tokens < bytes/bytesPerToken {
 		bytes = tokens * bytesPerToken
 	}

@@ -32,7 +32,7 @@ func TestCallsBeyondTheMemoryWait(t *testing.T) {
 	}{
 		"bodies":              {wire.PathEvents, event(mib), 2},
 		"small bodies":        {wire.PathEvents, anEvent, 8},
-		"contexts":            {wire.PathRetrieve, retrieve(100_000), 2},
+		"contexts":            {wire.PathRetrieve, retrieve(18_000), 2},
 		"a budget beyond all": {wire.PathRetrieve, retrieve(1 << 40), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
