@@ -18,6 +18,7 @@ import (
 )
 
 const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers": ["full_history", "ledger_memory"], "stability": 0.1,
+  "subject": {"seat": "stub"},
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
 // TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 where

@@ -30,6 +30,7 @@ func (a *commands) evalDemoCommand() *cobra.Command {
 // wrote for them.
 const demoLab = `{"lab": 1, "name": "demo", "pack": "demo.pack", "budgets": [300, 1000], "stability": 0.05,
   "providers": ["no_memory", "full_history", "static_profile", "oracle_ipas", "ledger_memory", "bm25", "recall"],
+  "subject": {"seat": "stub", "budgets": [300]},
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
 func (a *commands) evalDemo(ctx context.Context, out string) error {
@@ -45,7 +46,7 @@ func (a *commands) evalDemo(ctx context.Context, out string) error {
 		return err
 	}
 	path := filepath.Join(out, "demo.pack")
-	m, err := b.Build(build.Request{Name: "demo", Options: map[string]string{"personas": "8", "sessions": "12",
+	m, err := b.Build(build.Request{Name: "demo", Options: map[string]string{"personas": "8", "sessions": "6",
 		"turns": "5"}}, path)
 	if err != nil {
 		return err

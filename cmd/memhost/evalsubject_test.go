@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/eval/journal"
+)
+
+// TestEverySeatIsRunFromPackToReport runs a small pack with a subject in each seat: the two programs of examples/subject,
+// the built-in loop over an endpoint, and the stub.
+func TestEverySeatIsRunFromPackToReport(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing")
+	}
+	var asked int
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Messages []struct{ Content string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		asked++
+		if asked == 1 {
+			assert.Contains(t, q.Messages[0].Content, "<memory-context", "the context stands in the prompt")
+		}
+		fmt.Fprint(w, `{"model":"m","choices":[{"message":{"role":"assistant","content":"I do not know that."}}]}`)
+	}))
+	defer endpoint.Close()
+	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
+	must := func(args ...string) string {
+		out, code := m.run(args...)
+		require.Zero(t, code, out)
+		return out
+	}
+	must("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas=1", "--option", "sessions=2",
+		"--option", "turns=2")
+	examples, err := filepath.Abs(filepath.Join(repository, "examples", "subject"))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		seat, subject string
+		notSent       bool // it sends no labels
+	}{
+		{"command", `{seat: command, command: [python3, "` + examples + `/subject.py"]}`, false},
+		{"chat", `{seat: chat, command: [python3, "` + examples + `/chat.py", "{port}"]}`, true},
+		{"builtin", `{seat: builtin, url: "` + endpoint.URL + `/v1", model: m}`, false},
+		{"stub", `{seat: stub}`, false},
+	} {
+		t.Run(c.seat, func(t *testing.T) {
+			lab := "lab: 1\npack: small.pack\nbudgets: [200]\nfreshness: 0\nproviders: [bm25]\nsubject: " + c.subject + "\n"
+			require.NoError(t, os.WriteFile(filepath.Join(m.dir, c.seat+".yaml"), []byte(lab), 0o600))
+			must("eval", "run", c.seat+".yaml", "--out", c.seat, "--yes", "--no-references")
+			must("eval", "verify", c.seat)
+			report := must("eval", "report", c.seat)
+			assert.Equal(t, c.seat == "stub", strings.Contains(report, "A STUB TOOK THE PLACE"), report)
+			page, err := os.ReadFile(filepath.Join(m.dir, c.seat, "report.html"))
+			require.NoError(t, err)
+			assert.Contains(t, string(page), `id="behaviour"`)
+			talks, nonces := 0, 0
+			for e, err := range journal.Read(filepath.Join(m.dir, c.seat, "cells", "bm25", "1", journal.Name)) {
+				require.NoError(t, err)
+				if check := e.Line.NonceCheck; check != nil {
+					nonces += check.Nonces
+					assert.Empty(t, check.Breaches)
+					assert.Nil(t, check.Error)
+				}
+				talk := e.Line.Transcript
+				if talk == nil {
+					continue
+				}
+				talks++
+				nonces -= len(talk.Exchanges)
+				assert.Equal(t, c.seat, talk.Seat)
+				assert.Empty(t, talk.Breaches)
+				assert.Nil(t, talk.Error)
+				assert.Len(t, talk.Retrievals, len(talk.Exchanges))
+				assert.Equal(t, c.notSent && talk.Attribute != "", len(talk.NotSent) > 0, talk.NotSent)
+			}
+			assert.Positive(t, talks)
+			assert.Zero(t, nonces, "every exchange's nonce was searched for")
+			left, err := filepath.Glob(filepath.Join(m.dir, c.seat, "cells", "bm25", "1", "subjects", "*"))
+			require.NoError(t, err)
+			assert.Empty(t, left, "workspaces are removed")
+		})
+	}
+}
+
+// The example is short enough to read before one's own agent is seated.
+func TestTheSubjectIsThirtyLines(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "examples", "subject", "subject.py"))
+	require.NoError(t, err)
+	lines := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.TrimSpace(line) != "" {
+			lines++
+		}
+	}
+	assert.LessOrEqual(t, lines, 30)
+}
