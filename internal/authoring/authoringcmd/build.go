@@ -18,8 +18,8 @@ import (
 const buildHelp = `Builds the plugin in FOLDER (this one by default) and attaches its manifest.json. What comes out is looked at as a slot would look at it, and is written, to -o
 or FOLDER/NAME.wasm, only if it passes; NAME is the manifest's.
 
-A Go plugin is compiled with the TinyGo that memhost's own modules are built with. The first build makes it, in a folder of your cache: on Debian 12,
-linux/amd64, where it also installs the packages that are missing if it runs as root. Elsewhere TINYGO=PATH names a TinyGo of yours.
+A Go plugin is compiled with the TinyGo that memhost's own modules are built with. "memhost toolchain" makes it, once, on Debian 12, linux/amd64.
+Elsewhere TINYGO=PATH names a TinyGo of yours.
 
 --compiler go compiles with the Go on the PATH instead: nothing has to be made, and the module is some ten times as large. That is for trying out.
 
@@ -143,12 +143,16 @@ func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, com
 		}
 		return found, nil
 	}
-	made, err := toolchain.Bootstrap(ctx, plugin.Dir, a.Out.Stderr)
+	const others = toolchain.EnvTinyGo + "=PATH names a TinyGo of yours; --compiler go builds with Go alone, to try the plugin out"
+	need, err := toolchain.Look(ctx, plugin.Dir)
 	if err != nil {
-		return nil, missingTool(err.Error(), toolchain.EnvTinyGo+"=PATH names a TinyGo of yours; --compiler go "+
-			"builds with Go alone, to try the plugin out", err)
+		return nil, missingTool(err.Error(), others, err)
 	}
-	return made, nil
+	if need.Made == nil {
+		return nil, missingTool("memhost's TinyGo is not on this computer", "`memhost toolchain` makes it, and says first what "+
+			"that takes; "+others, nil)
+	}
+	return need.Made, nil
 }
 
 // missingTool is the error for a missing compiler. Trying again does not help.

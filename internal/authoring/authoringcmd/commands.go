@@ -10,7 +10,7 @@ import (
 // Commands are those for authors of plugins.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupModules, a.newCommand(), a.buildCommand(), a.conformanceCommand(), a.backendCommand())
+	return cli.InGroup(cli.GroupModules, a.newCommand(), a.buildCommand(), a.toolchainCommand(), a.conformanceCommand(), a.backendCommand())
 }
 
 // commands makes and runs the commands of this package.

@@ -68,7 +68,8 @@ const setupNode = `
 // values fills in «.Name» and the others.
 func values(o Options) *strings.Replacer {
 	v := map[string]string{"Name": o.Name, "ScopeID": scopeID(o.Name), "ABI": abi.ABIMemhost, "GoVersion": goVersion,
-		"Version": o.Version, "Replace": "", "Installed": "latest", "SetupNode": "", "UnitTests": "make unit"}
+		"Version": o.Version, "Replace": "", "Installed": "latest", "SetupNode": "",
+		"UnitTests": "make unit", "Build": "memhost toolchain --yes && memhost build"}
 	switch {
 	case o.Checkout != "":
 		v["Version"] = "v0.0.0"
@@ -80,7 +81,7 @@ func values(o Options) *strings.Replacer {
 		v["ABI"] = abi.ABIExtism
 	}
 	if o.Language == AssemblyScript {
-		v["SetupNode"], v["UnitTests"] = setupNode, "npm run unit"
+		v["SetupNode"], v["UnitTests"], v["Build"] = setupNode, "npm run unit", "memhost build"
 	}
 	var pairs []string
 	for name, value := range v {

@@ -38,6 +38,42 @@ const (
 // accept; packages that are missing and may not be installed here, with the command
 // that installs them; a step that failed, with the end of its output.
 func Bootstrap(ctx context.Context, dir string, log io.Writer) (*TinyGo, error) {
+	n, err := Look(ctx, dir)
+	if err == nil && len(n.Packages) > 0 {
+		if err = installPackages(ctx, n.Packages, log); err == nil {
+			n, err = Look(ctx, dir)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(n.Packages) > 0 {
+		return nil, fmt.Errorf("toolchain: Debian packages still missing after apt-get: %s", strings.Join(n.Packages, " "))
+	}
+	n.maker.log = log
+	if err := n.maker.ensure(ctx); err != nil {
+		return nil, err
+	}
+	return n.maker.tinygo(), nil
+}
+
+// Need is what Bootstrap would have to do.
+type Need struct {
+	// Version is that of the pinned TinyGo, Folder where it is or would be.
+	Version, Folder string
+	// Packages are Debian packages that are missing; Install is the command, for root, that installs them.
+	Packages []string
+	Install  string
+	// Made is the TinyGo where it is there already, nil where it has to be made.
+	Made *TinyGo
+
+	maker maker
+}
+
+// Look finds out what Bootstrap would do, and does nothing.
+//
+// Errors: those of Bootstrap for a machine without a recipe and for another Go.
+func Look(ctx context.Context, dir string) (*Need, error) {
 	golang, err := findGo(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -56,27 +92,30 @@ func Bootstrap(ctx context.Context, dir string, log io.Writer) (*TinyGo, error) 
 	if err := checkGo(golang.Version, pinned); err != nil {
 		return nil, err
 	}
-	packages, err := ensurePackages(ctx, log)
+	n := &Need{Version: pinned}
+	if n.Folder, err = cacheFolder(os.Getenv(EnvFolder), os.UserCacheDir); err != nil {
+		return nil, err
+	}
+	have, err := installedPackages(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if n.Packages = missingPackages(have); len(n.Packages) > 0 {
+		n.Install = "apt-get update && apt-get " + strings.Join(installArguments(n.Packages), " ")
+		return n, nil // their versions are part of the folder's name
 	}
 	recipe, err := Recipe()
 	if err != nil {
 		return nil, err
 	}
-	base, err := cacheFolder(os.Getenv(EnvFolder), os.UserCacheDir)
-	if err != nil {
-		return nil, err
+	n.maker = maker{golang: golang, log: io.Discard, pinned: pinned,
+		stamp: stamp{ID: toolchainID(pinned, golang.Version, have), Recipe: recipe}}
+	n.Folder = filepath.Join(n.Folder, fmt.Sprintf("%s+recipe-%.8s", n.maker.stamp.ID, recipe))
+	n.maker.dir = n.Folder
+	if n.maker.whole() {
+		n.Made = n.maker.tinygo()
 	}
-	m := maker{
-		golang: golang, log: log, pinned: pinned,
-		stamp: stamp{ID: toolchainID(pinned, golang.Version, packages), Recipe: recipe},
-	}
-	m.dir = filepath.Join(base, fmt.Sprintf("%s+recipe-%.8s", m.stamp.ID, recipe))
-	if err := m.ensure(ctx); err != nil {
-		return nil, err
-	}
-	return m.tinygo(), nil
+	return n, nil
 }
 
 // toolchainID names everything outside the repository whose version shapes a module.

@@ -66,37 +66,29 @@ func parseOSRelease(text string) (id, release string) {
 	return id, release
 }
 
-// ensurePackages installs what is missing where it may and gives the versions of all
-// packages.
-func ensurePackages(ctx context.Context, log io.Writer) (map[string]string, error) {
-	have, err := installedPackages(ctx)
-	if err != nil {
-		return nil, err
+// CanInstall reports whether Bootstrap may install Debian packages here.
+func CanInstall() bool {
+	_, err := exec.LookPath("apt-get")
+	return err == nil && os.Geteuid() == 0
+}
+
+func installArguments(packages []string) []string {
+	return append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+}
+
+// installPackages installs Debian packages where it may.
+func installPackages(ctx context.Context, packages []string, log io.Writer) error {
+	if !CanInstall() {
+		return fmt.Errorf("toolchain: Debian packages missing: %s; as root: apt-get update && apt-get %s",
+			strings.Join(packages, " "), strings.Join(installArguments(packages), " "))
 	}
-	missing := missingPackages(have)
-	if len(missing) == 0 {
-		return have, nil
-	}
-	install := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return nil, fmt.Errorf("toolchain: Debian packages missing: %s; as root: apt-get update && apt-get %s",
-			strings.Join(missing, " "), strings.Join(install, " "))
-	}
-	say(log, "installing Debian packages: %s", strings.Join(missing, " "))
+	say(log, "installing Debian packages: %s", strings.Join(packages, " "))
 	env := append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if _, err := run(ctx, "", env, "apt-get", "update"); err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := run(ctx, "", env, "apt-get", install...); err != nil {
-		return nil, err
-	}
-	if have, err = installedPackages(ctx); err != nil {
-		return nil, err
-	}
-	if missing = missingPackages(have); len(missing) > 0 {
-		return nil, fmt.Errorf("toolchain: Debian packages still missing after apt-get: %s", strings.Join(missing, " "))
-	}
-	return have, nil
+	_, err := run(ctx, "", env, "apt-get", installArguments(packages)...)
+	return err
 }
 
 func installedPackages(ctx context.Context) (map[string]string, error) {
