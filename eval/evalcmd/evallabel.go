@@ -26,6 +26,7 @@ or more, of right and wrong answers, the judge's rates are corrected on them ins
 func (a *commands) evalLabelCommand() *cobra.Command {
 	var packPath, out, in, by string
 	var most int
+	var grades bool
 	cmd := &cobra.Command{Use: "label RUN --out SHEET.csv | --in SHEET.csv",
 		Short: "Have people label answers, to correct the judge on real ones", Long: evalLabelHelp,
 		Args: cobra.ExactArgs(1),
@@ -39,27 +40,36 @@ func (a *commands) evalLabelCommand() *cobra.Command {
 			}
 			defer e.pack.Close()
 			if out != "" {
-				return a.writeLabelSheet(e, out, most)
+				return a.writeLabelSheet(e, out, most, grades)
 			}
-			return a.takeLabelSheet(e, in, by)
+			return a.takeLabelSheet(e, in, by, grades)
 		}}
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "write a sheet, which must be new")
 	f.StringVar(&in, "in", "", "take in a filled sheet")
 	f.StringVar(&by, "by", "person", "who filled it in")
+	f.BoolVar(&grades, "grades", false, "conversations, to grade from 0 to 4, instead of answers")
 	f.IntVar(&most, "most", 200, "how many answers the sheet has at most")
 	f.StringVar(&packPath, "pack", "", "where the pack is now")
 	return cmd
 }
 
-func (a *commands) writeLabelSheet(e *evaluated, path string, most int) error {
+func (a *commands) writeLabelSheet(e *evaluated, path string, most int, grades bool) error {
 	n := 0
 	err := newFile(path, func(w io.Writer) (err error) {
+		if grades {
+			n, err = model.GradeSheet(w, e.folder, e.run, e.pack, most)
+			return err
+		}
 		n, err = model.Sheet(w, e.folder, e.run, e.pack, most)
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if grades {
+		a.Out.Print("%s: %s to grade\n", path, cli.Count(n, "conversation"))
+		return nil
 	}
 	a.Out.Print("%s: %s to label\n", path, cli.Count(n, "answer"))
 	if n < 100 {
@@ -68,7 +78,7 @@ func (a *commands) writeLabelSheet(e *evaluated, path string, most int) error {
 	return nil
 }
 
-func (a *commands) takeLabelSheet(e *evaluated, path, by string) error {
+func (a *commands) takeLabelSheet(e *evaluated, path, by string, grades bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return cli.FileError(path, err)
@@ -76,6 +86,9 @@ func (a *commands) takeLabelSheet(e *evaluated, path, by string) error {
 	defer f.Close()
 	if by == "judge" || by == "" {
 		return cli.UsageError("--by: want a person's name", "")
+	}
+	if grades {
+		return a.takeGrades(e, f, by)
 	}
 	labelled, empty, err := model.TakeLabels(f, e.folder, e.run, e.pack, by)
 	if err != nil {
@@ -91,6 +104,21 @@ func (a *commands) takeLabelSheet(e *evaluated, path, by string) error {
 		return nil
 	}
 	return a.showJudged(v)
+}
+
+// takeGrades takes in a filled sheet of conversations.
+func (a *commands) takeGrades(e *evaluated, sheet io.Reader, by string) error {
+	taken, empty, err := model.TakeGradeLabels(sheet, e.folder, e.run, e.pack, by)
+	if err != nil {
+		return err
+	}
+	a.Out.Print("%s graded by %s, %d left open\n", cli.Count(taken, "conversation"), by, empty)
+	g, err := e.grades()
+	if err != nil {
+		return err
+	}
+	a.showGrades(g)
+	return nil
 }
 
 // newFile writes a file that does not exist yet; after a failure there is none.

@@ -251,6 +251,15 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 		if o.Seat, err = seat.New(r.Lab, r.Dir, a.Getenv); err != nil {
 			return err
 		}
+		if r.Lab.Simulator != nil {
+			if len(r.Lab.Simulator.Command) > 0 {
+				return cli.UsageError("simulator.command: a subject talks with a scripted person, or with a model",
+					"leave out simulator, or name a url and a model")
+			}
+			if o.Simulator, err = model.NewUserModel(r.Lab, folder, a.Getenv); err != nil {
+				return err
+			}
+		}
 	}
 	spans, err := a.evalSpans(&o.Host)
 	if err != nil {

@@ -78,6 +78,9 @@ func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
 	if in.Judge, err = e.judged(); err != nil {
 		return nil, err
 	}
+	if in.Grades, err = e.grades(); err != nil {
+		return nil, err
+	}
 	for name, write := range map[string]func(io.Writer, report.Input) error{report.HTMLFile: report.HTML,
 		reportMarkdown: report.Markdown} {
 		if err := writeReport(filepath.Join(e.folder, name), in, write); err != nil {
@@ -125,6 +128,24 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 	}
 	list = slices.DeleteFunc(list, func(j model.Judgement) bool { return out[j.ProbeID] })
 	return model.Conclude(list, labels, e.run.Lab), nil
+}
+
+// grades are the judge's of the run's conversations; nil if none were graded.
+func (e *evaluated) grades() (*model.Grades, error) {
+	list, err := model.ReadGrades(filepath.Join(e.folder, model.GradesFile))
+	if err != nil {
+		return nil, err
+	}
+	labels, err := model.ReadGradeLabels(e.folder)
+	if err != nil {
+		return nil, err
+	}
+	out, err := score.Excluded(e.folder, e.pack)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(g model.Grade) bool { return out[g.ProbeID] })
+	return model.ConcludeGrades(list, labels, e.run.Lab), nil
 }
 
 func (a *commands) evalScoreCommand() *cobra.Command {
@@ -289,11 +310,44 @@ func (a *commands) evalJudgeCommand() *cobra.Command {
 func (a *commands) evalJudge(ctx context.Context, e *evaluated) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
+	talked, err := model.HasConversations(e.folder, e.run)
+	if err != nil {
+		return err
+	}
+	if talked {
+		if err := a.judging(ctx, e, "grading", model.RunGrades); err != nil {
+			return err
+		}
+		g, err := e.grades()
+		if err != nil {
+			return err
+		}
+		if a.Out.JSON && e.run.Lab.Agent == nil {
+			return a.Out.Object(g)
+		}
+		a.showGrades(g)
+	}
+	if talked && e.run.Lab.Agent == nil {
+		return nil
+	}
+	if err := a.judging(ctx, e, "judging", model.RunJudge); err != nil {
+		return err
+	}
+	v, err := e.judged()
+	if err != nil {
+		return err
+	}
+	return a.showJudged(v)
+}
+
+// judging has a judge work through a run, with progress.
+func (a *commands) judging(ctx context.Context, e *evaluated, what string, work func(context.Context, string, *rundir.Run,
+	*pack.Pack, func(string) string, func(done, total int)) error) error {
 	var bar *cli.Progress
 	last := 0
-	err := model.RunJudge(ctx, e.folder, e.run, e.pack, a.Getenv, func(done, total int) {
+	err := work(ctx, e.folder, e.run, e.pack, a.Getenv, func(done, total int) {
 		if bar == nil {
-			bar = a.Out.Progress(total, "judging")
+			bar = a.Out.Progress(total, what)
 		}
 		bar.Add(done - last)
 		last = done
@@ -302,14 +356,32 @@ func (a *commands) evalJudge(ctx context.Context, e *evaluated) error {
 	if a.Interrupted {
 		return cli.ErrInterrupted
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// showGrades prints the judge's grades of conversations, and how far people agree with them.
+func (a *commands) showGrades(g *model.Grades) {
+	if g == nil || a.Out.JSON {
+		return
 	}
-	v, err := e.judged()
-	if err != nil {
-		return err
+	if g.Stub {
+		a.Out.Print("A STUB JUDGED INSTEAD OF A MODEL\n")
 	}
-	return a.showJudged(v)
+	for _, p := range g.Providers {
+		if p.Mean == nil {
+			a.Out.Print("%-24s %6d  no grade for any of %d conversations\n", p.Label, p.Budget, p.Missing)
+			continue
+		}
+		a.Out.Print("%-24s %6d  iqi_judge %.2f [%.2f, %.2f] of %d, %d conversations missing\n", p.Label, p.Budget, p.Mean.Mean,
+			p.Mean.Low, p.Mean.High, model.MaxGrade, p.Missing)
+	}
+	for _, x := range g.Agreement {
+		kappa := "not known"
+		if x.Kappa != nil {
+			kappa = fmt.Sprintf("%.2f", *x.Kappa)
+		}
+		a.Out.Print("%s and %s graded the same %d conversations, weighted kappa %s\n", x.A, x.B, x.Items, kappa)
+	}
 }
 
 // showJudged prints the judge's result, and how far people agree with it.

@@ -170,6 +170,9 @@ type Judge struct {
 	Model `yaml:",inline"`
 	// Rubric is the judge's instruction. Default: DefaultRubric, with what a right answer to questions of a kind may differ in.
 	Rubric string `json:"rubric" yaml:"rubric"`
+	// Grades is the judge's instruction for the conversations of a subject, which it grades from 0 to 4. Default:
+	// model.DefaultGradeRubric.
+	Grades string `json:"grades,omitempty" yaml:"grades"`
 }
 
 // DefaultTemplate is the agent's prompt.
@@ -268,7 +271,7 @@ var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secr
 	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric",
 	"budget", "reference", "cassettes", "agent",
 	"simulator", "judge", "url", "model", "key_env", "temperature", "max_tokens", "template", "command", "turns",
-	"rubric", "subject", "seat", "retrieve", "prices", "prompt", "completion"}
+	"rubric", "grades", "subject", "seat", "retrieve", "prices", "prompt", "completion"}
 
 func (l *Lab) complete() {
 	if l.Name == "" {

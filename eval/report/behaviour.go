@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/memhost/memhost/eval/model"
 	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/eval/stats"
 )
@@ -197,6 +198,57 @@ func explainedTable(m *score.Metrics) table {
 		}
 	}
 	return t
+}
+
+// gradeTable is iqi_judge: the grades of conversations, and the comparison with the reference.
+func gradeTable(m *score.Metrics, g *model.Grades) table {
+	t := table{Title: "iqi_judge", Head: []string{"memory", "budget", "grade of 4", "against", "difference", "p after Holm", "verdict"}}
+	if g == nil {
+		return t
+	}
+	t.Note = reading + "Graded from 0 to 4 by " + g.Model + ", who read the conversation, the preferences in force and the rubric. " +
+		"No correction is applied."
+	if g.Leaked > 0 {
+		t.Note += fmt.Sprintf(" %d conversations leaked and count for no memory.", g.Leaked)
+	}
+	if len(g.Agreement) == 0 {
+		t.Note += " Nobody checked the grades: `memhost eval label RUN --grades`."
+	}
+	for _, x := range g.Agreement {
+		t.Note += fmt.Sprintf(" %s and %s graded the same %d conversations", x.A, x.B, x.Items)
+		if x.Kappa != nil {
+			t.Note += fmt.Sprintf(" (weighted kappa %.2f)", *x.Kappa)
+		}
+		t.Note += "."
+	}
+	for _, p := range g.Providers {
+		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)}, {"–", missing(p.Missing)}, {Text: "–"},
+			{Text: "–"}, {Text: "–"}, {Text: "–"}}}
+		if p.Mean != nil {
+			r.Cells[1] = cell{fmt.Sprintf("%.2f", p.Mean.Mean), strings.TrimSuffix(fmt.Sprintf("%.2f to %.2f, %s", p.Mean.Low,
+				p.Mean.High, missing(p.Missing)), ", ")}
+		}
+		for _, f := range g.Compared {
+			for _, c := range f.Comparisons {
+				if f.Budget == p.Budget && c.Label == p.Label {
+					verdict := string(c.Verdict)
+					if breached(m, c.Label) || breached(m, f.Reference) {
+						verdict = string(score.Withheld)
+					}
+					r.Cells = append(r.Cells[:2], cell{Text: f.Reference},
+						cell{signed(c.Difference.Mean), signed(c.Difference.Low) + " to " + signed(c.Difference.High)},
+						cell{Text: number(c.Adjusted)}, cell{Text: verdict})
+				}
+			}
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+// breached reports whether the figures of a column are not of the memory that the pack describes.
+func breached(m *score.Metrics, label string) bool {
+	return slices.ContainsFunc(m.Columns, func(c score.Column) bool { return c.Label == label && c.Breached() })
 }
 
 // conversations counts how the conversations went.

@@ -36,6 +36,8 @@ type Input struct {
 	Pack    *pack.Pack
 	// Judge is what a judge found; nil where none was asked.
 	Judge *model.Verdicts
+	// Grades are a judge's of conversations; nil where none were graded.
+	Grades *model.Grades
 	// WithoutText leaves out everything that people or memories said: for a report that may go where the data may not.
 	WithoutText bool
 }

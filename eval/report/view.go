@@ -75,6 +75,12 @@ func viewOf(in Input) *view {
 	if in.Run != nil && in.Run.Lab != nil {
 		v.Facts = append(v.Facts, models(in.Run.Lab)...)
 	}
+	if t := gradeTable(m, in.Grades); len(t.Rows) > 0 {
+		v.Behaved = append(v.Behaved, t)
+	}
+	if in.Grades != nil && in.Grades.Stub {
+		v.Alarms = append([]string{"A stub graded instead of a model: iqi_judge says nothing about behaviour."}, v.Alarms...)
+	}
 	v.Plots = plots(m, in.Timings)
 	v.Cost, v.Latency, v.Fresh, v.Modules = cost(in.Timings), latency(in.Timings), fresh(in.Timings), modules(m)
 	v.Judged, v.ByJudge = judgedTable(in.Judge), judgedByLabel(in.Judge)

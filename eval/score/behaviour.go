@@ -8,15 +8,11 @@ import (
 
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/simulate"
-	"github.com/memhost/memhost/eval/stats"
 )
 
 // minReplicates is the fewest replicates with which a verdict on behaviour is given: an agent does not answer the same
 // twice.
 const minReplicates = 3
-
-// TooFewReplicates is the verdict on behaviour with fewer than three replicates.
-const TooFewReplicates stats.Verdict = "needs three replicates"
 
 const noAgent = "behaviour was not measured: no agent talked with people here"
 
@@ -182,12 +178,13 @@ type behaved struct {
 	Behaviour
 	seats, simulators, notSent, breaches map[string]int
 	explained                            map[Explained]int // without their counts
+	broken                               map[string]bool   // conversations of one cell
 }
 
 func newBehaved() *behaved {
 	return &behaved{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
 		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{},
-		explained: map[Explained]int{}}
+		explained: map[Explained]int{}, broken: map[string]bool{}}
 }
 
 func (b *behaved) add(c *conversation) {
@@ -208,11 +205,18 @@ func (b *behaved) add(c *conversation) {
 	for _, label := range c.NotSent {
 		b.notSent[label]++
 	}
-	b.Breached += int(yes(len(c.Breaches) > 0))
 	for _, x := range c.Breaches {
-		b.breaches[x.Kind]++
-		b.Details = append(b.Details, strings.TrimSuffix(c.ProbeID+": "+x.Kind+": "+x.Detail, ": "))
+		b.late(&journal.LateBreach{ProbeID: c.ProbeID, Budget: c.Budget, Breach: x})
 	}
+}
+
+// late counts a breach, which may be found after its conversation.
+func (b *behaved) late(x *journal.LateBreach) {
+	of := fmt.Sprint(x.ProbeID, " ", x.Budget)
+	b.Breached += int(yes(!b.broken[of]))
+	b.broken[of] = true
+	b.breaches[x.Kind]++
+	b.Details = append(b.Details, strings.TrimSuffix(x.ProbeID+": "+x.Kind+": "+x.Detail, ": "))
 }
 
 // merge adds what another cell counted.
@@ -331,15 +335,6 @@ func (c *column) talking(at int) int {
 		}
 	}
 	return n
-}
-
-// scale turns a comparison of shares of something into one of the thing itself.
-func scale(c *stats.Comparison, most float64) {
-	for _, v := range []*float64{&c.Difference.Mean, &c.Difference.Low, &c.Difference.High, &c.Worst, &c.Best, c.Detectable} {
-		if v != nil {
-			*v *= most
-		}
-	}
 }
 
 // Sessions counts a pack's conversations by what they can show. Neither headline counts the other's.

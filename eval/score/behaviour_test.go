@@ -105,7 +105,7 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 
 func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
-	for replicates, want := range map[int]stats.Verdict{2: TooFewReplicates, 3: stats.Better} {
+	for replicates, want := range map[int]stats.Verdict{2: stats.TooFewReplicates, 3: stats.Better} {
 		folder := simulatetest.Run(t, simulatetest.Lab(replicates, "silent", "knowing"), p,
 			func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 				if label == "silent" {
@@ -200,11 +200,14 @@ func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
 	broken := ""
 	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two"), p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 		a := simulatetest.Knowing(s)
+		if label == "two" && broken == "" {
+			a.Late = []journal.Breach{{Kind: "nonce_found", Detail: "in session 3"}}
+		}
 		a.Change = func(x *journal.Transcript) {
 			x.NotSent = []string{"context"}
 			if x.Retrievals = nil; label == "two" && broken == "" {
 				broken = s.ProbeID
-				x.Breaches = []journal.Breach{{Kind: "nonce_found", Detail: "in session 3"}}
+				x.Breaches = []journal.Breach{{Kind: "mode"}}
 			}
 			if s.ProbeID == "synth-02-1-q1" {
 				x.Ended = journal.EndedSimulator
@@ -217,8 +220,8 @@ func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
 	require.NoError(t, err)
 	b := m.column("two").Behaviour
 	assert.Equal(t, 1, b.Breached)
-	assert.Equal(t, []Count{{"nonce_found", 1}}, b.Breaches)
-	assert.Equal(t, []string{broken + ": nonce_found: in session 3"}, b.Details)
+	assert.Equal(t, []Count{{"mode", 1}, {"nonce_found", 1}}, b.Breaches)
+	assert.Equal(t, []string{broken + ": mode", broken + ": nonce_found: in session 3"}, b.Details)
 	assert.Equal(t, Withheld, m.Primary.Comparisons[0].Verdict)
 	total := b.Conversations
 	assert.Equal(t, 3*(m.Run.Probes-6*2), total, "all but the canaries")

@@ -173,6 +173,10 @@ func (w *walk) line(l *journal.Line) error {
 		w.turns[turn{l.Answer.ProbeID, l.Answer.Budget, l.Answer.Turn}] = l.Answer
 	case journal.KindTranscript:
 		return w.talked(l)
+	case journal.KindNonceCheck:
+		for i := range l.NonceCheck.Breaches {
+			w.behaviour.late(&l.NonceCheck.Breaches[i])
+		}
 	case journal.KindCanary:
 		w.wall.CanariesTried++
 		w.wall.CanariesSkipped += int(yes(l.Canary.Status == abi.StatusSkippedReadOnly))

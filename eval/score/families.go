@@ -48,7 +48,7 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 	for i, compared := range stats.Compare(pairs, stats.Random(c.seed,
 		fmt.Sprintf("compare/%s/%d", metricName, budget))) {
 		if m.scaled {
-			scale(&compared, c.most())
+			compared.Scale(c.most())
 		}
 		f.Comparisons = append(f.Comparisons, Comparison{Label: labels[i], Comparison: compared})
 	}
@@ -65,7 +65,7 @@ func (c *comparing) needReplicates(f *Family, at int) {
 		x := &f.Comparisons[i]
 		other := c.columns[slices.IndexFunc(c.columns, func(o *column) bool { return o.Label == x.Label })]
 		if min(other.talking(at), c.reference.talking(at)) < minReplicates {
-			x.Verdict = TooFewReplicates
+			x.Verdict = stats.TooFewReplicates
 		}
 	}
 }
@@ -102,13 +102,18 @@ func (c *comparing) agree(f *Family, m *metric, at int) {
 	}
 }
 
+// Breached reports whether the column's memory changed behind the read-only wall or showed text of another cluster.
+func (c *Column) Breached() bool {
+	return c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0 ||
+		c.Behaviour != nil && c.Behaviour.Breached > 0
+}
+
 // withhold takes back the verdicts on columns that were breached, and all verdicts against a reference that was.
 func (m *Metrics) withhold() {
 	breached := map[string]bool{}
 	for i := range m.Columns {
 		c := &m.Columns[i]
-		breached[c.Label] = c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0 ||
-			c.Behaviour != nil && c.Behaviour.Breached > 0
+		breached[c.Label] = c.Breached()
 	}
 	families := m.Exploratory
 	if m.Primary != nil {

@@ -67,12 +67,23 @@ const (
 	NoDifference Verdict = "no detectable difference"
 	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
 	CannotDecide Verdict = "cannot decide"
+	// TooFewReplicates: an agent does not answer the same twice, and a verdict on behaviour needs three replicates.
+	TooFewReplicates Verdict = "needs three replicates"
 	// MissingDecides: the verdict depends on what the missing and failed probes would have been.
 	MissingDecides Verdict = "depends on missing probes"
 )
 
 // verdictOf is the sign and p of one way to fill what is missing.
 type verdictOf struct{ difference, p float64 }
+
+// Scale turns a comparison of shares of something, whose most is given, into one of the thing itself.
+func (c *Comparison) Scale(most float64) {
+	for _, v := range []*float64{&c.Difference.Mean, &c.Difference.Low, &c.Difference.High, &c.Worst, &c.Best, c.Detectable} {
+		if v != nil {
+			*v *= most
+		}
+	}
+}
 
 // Compare compares every pair list of one sealed family against its reference. The order of the results is that of the
 // pairs.

@@ -159,3 +159,22 @@ func Kappa(a, b []string) (float64, bool) {
 	}
 	return (agreed/n - chance) / (1 - chance), true
 }
+
+// WeightedKappa is Cohen's kappa of two raters' grades of the same items, where a disagreement counts by the square of its
+// distance. It is not known (false) where chance alone would agree always.
+func WeightedKappa(a, b []int) (float64, bool) {
+	if len(a) != len(b) || len(a) == 0 {
+		return 0, false
+	}
+	observed, expected := 0.0, 0.0
+	for i := range a {
+		observed += float64((a[i] - b[i]) * (a[i] - b[i]))
+		for j := range b {
+			expected += float64((a[i] - b[j]) * (a[i] - b[j]))
+		}
+	}
+	if expected == 0 {
+		return 0, false
+	}
+	return 1 - observed*float64(len(a))/expected, true
+}

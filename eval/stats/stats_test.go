@@ -284,6 +284,20 @@ func TestJudgedRateIsCorrectedByTheJudgesOwnErrors(t *testing.T) {
 func TestWhatCannotBeKnownIsNotNamed(t *testing.T) {
 	_, known := AUROC(nil, []float64{1})
 	assert.False(t, known)
+	for _, c := range []struct { // by the definition over the table of both raters' grades, with weights by the squared distance
+		a, b  []int
+		kappa float64
+	}{
+		{[]int{0, 1, 2, 3, 4, 4, 2, 1, 0, 3}, []int{0, 2, 2, 3, 3, 4, 1, 1, 1, 4}, 0.8648648648648649},
+		{[]int{4, 4, 4, 0, 2}, []int{4, 3, 4, 1, 0}, 0.7761194029850746},
+		{[]int{0, 4, 0, 4}, []int{4, 0, 4, 0}, -1},
+	} {
+		kappa, known := WeightedKappa(c.a, c.b)
+		require.True(t, known)
+		assert.InDelta(t, c.kappa, kappa, 1e-12)
+	}
+	_, known = WeightedKappa([]int{3, 3}, []int{3, 3})
+	assert.False(t, known)
 	_, known = Kappa([]string{"a", "a"}, []string{"a", "a"})
 	assert.False(t, known)
 	assert.True(t, math.IsInf(Detectable([]Sample{{"one", 0.2}}, Level), 1))

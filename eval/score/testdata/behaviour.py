@@ -124,4 +124,17 @@ for label, by_name in values.items():
     for name, by_probe in by_name.items():
         means = [sum(v) / len(v) for v in by_probe.values()]
         result[label][name] = {"mean": sum(means) / len(means), "n": len(means)}
+if len(sys.argv) > 3:  # a judge's grades
+    last = {}
+    for row in lines(sys.argv[3]):
+        if "header" not in row and row.get("budget") == budget:
+            last[(row["label"], row["replicate"], row["probe_id"])] = row
+    out = {(replicate, probe) for (_, replicate, probe), row in last.items() if row.get("leaked")}
+    grades = collections.defaultdict(lambda: collections.defaultdict(list))
+    for (label, replicate, probe), row in last.items():
+        if (replicate, probe) not in out and row.get("grade") is not None:
+            grades[label][probe].append(row["grade"])
+    for label, by_probe in grades.items():
+        means = [sum(v) / len(v) for v in by_probe.values()]
+        result[label]["iqi_judge"] = {"mean": sum(means) / len(means), "n": len(means)}
 json.dump(result, sys.stdout, indent=1, sort_keys=True)

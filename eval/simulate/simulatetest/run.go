@@ -24,6 +24,8 @@ type Agent struct {
 	Say func(n int) (text string, ok bool)
 	// Context is what it retrieves before its first answer.
 	Context string
+	// Late are breaches that are found after the conversation.
+	Late []journal.Breach
 	// Change alters the transcript before it is written.
 	Change func(*journal.Transcript)
 }
@@ -58,8 +60,16 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 						continue
 					}
 					for _, budget := range l.Budgets {
-						require.NoError(t, w.Write(&journal.Line{Kind: journal.KindTranscript, PersonaID: probe.PersonaID,
-							Session: probe.AfterSession, Transcript: talk(t, folder, s, budget, agent(c.Label, replicate, s))}))
+						a := agent(c.Label, replicate, s)
+						line := &journal.Line{Kind: journal.KindTranscript, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+							Transcript: talk(t, folder, s, budget, a)}
+						require.NoError(t, w.Write(line))
+						check := &journal.NonceCheck{Nonces: len(line.Transcript.Exchanges)}
+						for _, b := range a.Late {
+							check.Breaches = append(check.Breaches, journal.LateBreach{ProbeID: probe.ProbeID, Budget: budget, Breach: b})
+						}
+						require.NoError(t, w.Write(&journal.Line{Kind: journal.KindNonceCheck, PersonaID: probe.PersonaID,
+							Session: probe.AfterSession, NonceCheck: check}))
 					}
 				}
 			}

@@ -1,0 +1,318 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate"
+	"github.com/memhost/memhost/sdk/chat"
+)
+
+// GradesFile keeps a judge's grades of conversations in a run's folder.
+const GradesFile = "grades.jsonl"
+
+// MaxGrade is the best grade; 0 is the worst.
+const MaxGrade = 4
+
+// Grade is one line of a judge's grades. The first line is the Header.
+type Grade struct {
+	Header *Header `json:"header,omitempty"`
+	// Label, Replicate, Budget and ProbeID name the conversation. The judge never learns the label.
+	Label     string `json:"label,omitempty"`
+	Replicate int    `json:"replicate,omitempty"`
+	Budget    int64  `json:"budget,omitempty"`
+	ProbeID   string `json:"probe_id,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
+	// Leaked: the simulated user named the preference before the agent had acted. No judge is asked, and the same
+	// conversation counts for no provider.
+	Leaked bool `json:"leaked,omitempty"`
+	// Grade is 0 to MaxGrade; nil where the judge gave none. A conversation in which the agent said nothing has 0, and no
+	// judge is asked.
+	Grade *int `json:"grade,omitempty"`
+	// Text is the hash of what the judge read: people grade the same text.
+	Text          string         `json:"text,omitempty"`
+	Stub          bool           `json:"stub,omitempty"`
+	RequestSHA256 string         `json:"request_sha256,omitempty"`
+	AnswerSHA256  string         `json:"answer_sha256,omitempty"`
+	Params        string         `json:"params,omitempty"`
+	FinishReason  string         `json:"finish_reason,omitempty"`
+	Usage         *journal.Usage `json:"usage,omitempty"`
+	Error         *abi.Error     `json:"error,omitempty"`
+}
+
+// key names the conversation.
+func (g *Grade) key() string {
+	return fmt.Sprintf("%s/%d %s %d", g.Label, g.Replicate, g.ProbeID, g.Budget)
+}
+
+// DefaultGradeRubric is the judge's instruction for conversations, if the lab has none of its own.
+const DefaultGradeRubric = `You grade how well an assistant served a person who expects it to know what they want. Answer with one digit.
+4: it used what the person wants at once.
+3: it used it without being told, after the person had asked again.
+2: it used it after being told once.
+1: it used it only in part, or after being told several times.
+0: it never used it, or made something up.
+Where nothing is known, 4 is an assistant that says so at once, and 0 one that makes something up.`
+
+// graded is one conversation for the judge.
+type graded struct {
+	Grade
+	text   string
+	silent bool // the agent said nothing
+}
+
+// RunGrades has the lab's judge grade every conversation of a run. The judge reads the transcript, the preferences in force
+// and the rubric: no provider's name, and nothing that was retrieved. It continues where an earlier call stopped. tell
+// receives the progress.
+//
+// Errors: those of RunJudge.
+func RunGrades(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
+	tell func(done, total int)) error {
+	if r.Lab.Judge == nil {
+		return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
+	}
+	items, err := conversationsOf(folder, r, p)
+	if err != nil {
+		return err
+	}
+	client, err := NewClient(r.Lab.Judge.Model, getenv)
+	if err != nil {
+		return prefixed("judge.", err)
+	}
+	path, header := filepath.Join(folder, GradesFile), &Header{RunHead: r.Head(), Judge: *r.Lab.Judge}
+	if err := dropCutOff(path); err != nil {
+		return err
+	}
+	before, err := ReadGrades(path)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for i := range before {
+		g := &before[i]
+		if i == 0 && (g.Header == nil || *g.Header != *header) {
+			return abi.NewError(abi.CodeConflict, path+" is of another run or judge").WithHint("move it away, and judge again")
+		}
+		if g.Error == nil {
+			known[g.key()] = true
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+	}
+	defer f.Close()
+	w := json.NewEncoder(f)
+	if len(before) == 0 {
+		if err := w.Encode(&Grade{Header: header}); err != nil {
+			return err
+		}
+	}
+	for n := range items {
+		if g := &items[n]; !known[g.key()] {
+			if err := gradeOne(ctx, client, r.Lab, g, rundir.Blobs(folder).Put); err != nil {
+				return err
+			}
+			if err := w.Encode(&g.Grade); err != nil {
+				return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+			}
+		}
+		tell(n+1, len(items))
+	}
+	return nil
+}
+
+// gradeOne asks about one conversation.
+func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *graded, put Put) error {
+	switch {
+	case g.Leaked:
+		return nil
+	case g.silent:
+		g.Grade.Grade = new(int)
+		return nil
+	}
+	rubric := cmp.Or(l.Judge.Grades, DefaultGradeRubric)
+	reply, err := client.Chat(ctx, []Message{{"system", rubric}, {"user", g.text}}, l.Seed, put)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		g.Error = abi.AsError(err)
+		switch g.Error.Code {
+		case abi.CodeUnavailable, abi.CodeRateLimited, abi.CodeUnauthenticated:
+			return prefixed("judge: ", err)
+		}
+		return nil
+	}
+	g.Stub, g.RequestSHA256, g.AnswerSHA256, g.Params = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256, reply.Params
+	g.FinishReason, g.Usage = reply.FinishReason, reply.Usage
+	if missing := reply.missing(); missing != nil {
+		missing.Message = "judge: " + missing.Message
+		g.Error = missing
+		return nil
+	}
+	grade, ok := gradeIn(reply.Text)
+	if !ok {
+		g.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge gave no grade from 0 to 4, but %.80q", reply.Text))
+		return nil
+	}
+	g.Grade.Grade = &grade
+	return nil
+}
+
+// gradeForm is a number that stands alone.
+var gradeForm = regexp.MustCompile(`\d+`)
+
+// gradeIn is the grade that a judge's answer gives: its first word, or the only number in it, but for what it is out of.
+func gradeIn(text string) (grade int, ok bool) {
+	if word := chat.Word(text, "0", "1", "2", "3", "4"); word != "" {
+		grade, err := strconv.Atoi(word)
+		return grade, err == nil
+	}
+	text, _ = chat.StripThoughts(text)
+	numbers := gradeForm.FindAllString(strings.NewReplacer("/4", "", "/ 4", "", "out of 4", "").Replace(text), -1)
+	if len(numbers) != 1 {
+		return 0, false
+	}
+	grade, err := strconv.Atoi(numbers[0])
+	return grade, err == nil && grade <= MaxGrade
+}
+
+// HasConversations reports whether a subject talked with users in a run.
+//
+// Errors: those of reading.
+func HasConversations(folder string, r *rundir.Run) (bool, error) {
+	for l, err := range transcripts(folder, r) {
+		if err != nil || l != nil {
+			return l != nil, err
+		}
+	}
+	return false, nil
+}
+
+// told is one conversation of a run.
+type told struct {
+	*rundir.Cell
+	*journal.Transcript
+}
+
+// transcripts are the conversations of all cells.
+func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) bool) {
+	return func(yield func(*told, error) bool) {
+		for _, c := range r.Cells {
+			path := filepath.Join(c.Folder(folder), journal.Name)
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			for l, err := range journal.Read(path) {
+				var cut *journal.CutOff
+				switch {
+				case errors.As(err, &cut):
+				case err != nil:
+					yield(nil, err)
+					return
+				case l.Kind == journal.KindTranscript:
+					if !yield(&told{c, l.Transcript}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// conversationsOf are the conversations that can be graded: the person knows what they want, and the simulator did not
+// fail.
+func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, error) {
+	settings, wishes, clusters := map[string]*simulate.Setting{}, map[string]pack.Preferences{}, map[string]string{}
+	for _, persona := range p.Manifest.Personas {
+		list, err := p.Preferences(persona.PersonaID)
+		if err != nil {
+			return nil, err
+		}
+		wishes[persona.PersonaID] = list
+		for probe, err := range p.Probes(persona.PersonaID) {
+			if err != nil {
+				return nil, err
+			}
+			settings[probe.ProbeID], clusters[probe.ProbeID] = simulate.NewSetting(probe, list), persona.Cluster
+		}
+	}
+	var items []graded
+	for t, err := range transcripts(folder, r) {
+		if err != nil {
+			return nil, err
+		}
+		s := settings[t.ProbeID]
+		if s == nil || s.Value == "" || t.Ended == journal.EndedSimulator {
+			continue
+		}
+		g := graded{Grade: Grade{Label: t.Label, Replicate: t.Replicate, Budget: t.Budget, ProbeID: t.ProbeID,
+			Cluster: clusters[t.ProbeID]}, text: forJudge(s, wishes[s.PersonaID], t.Transcript), silent: true}
+		for _, x := range t.Exchanges {
+			g.silent = g.silent && strings.TrimSpace(x.Agent) == ""
+		}
+		g.Leaked = len(t.Exchanges) > 0 && simulate.Names(t.Exchanges[0].User, s.Value)
+		g.Text = textID(g.ProbeID, g.text)
+		items = append(items, g)
+	}
+	return items, nil
+}
+
+// forJudge is what a judge and people read: the preferences in force for what the conversation is about, and what was said.
+func forJudge(s *simulate.Setting, list pack.Preferences, t *journal.Transcript) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The person's preferences at this time:\n- %s: %s\n", about(s.Attribute, s.Preference.Context), s.Value)
+	if now, err := abi.ParseTime(s.Now); err == nil {
+		for _, o := range list.Elsewhere(s.Preference, now) {
+			if o.Holds(now) {
+				fmt.Fprintf(&b, "- %s: %s\n", about(o.Attribute, o.Context), o.Value)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "This conversation is about: %s\n\nThe conversation:\n", about(s.Attribute, s.Context))
+	for _, x := range t.Exchanges {
+		fmt.Fprintf(&b, "Person: %s\nAssistant: %s\n", x.User, cmp.Or(x.Agent, "(no answer)"))
+	}
+	switch t.Ended {
+	case journal.EndedAccepted:
+		b.WriteString("The person was content.\n")
+	case journal.EndedGivenUp:
+		b.WriteString("The person gave up.\n")
+	}
+	return b.String()
+}
+
+// ReadGrades reads a judge's grades; none where there is no such file.
+func ReadGrades(path string) ([]Grade, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
+	}
+	var list []Grade
+	for line := range bytes.Lines(text) {
+		var g Grade
+		if err := json.Unmarshal(line, &g); err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
