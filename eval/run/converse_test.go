@@ -345,7 +345,7 @@ func TestASubjectThatFailsLosesNothing(t *testing.T) {
 		require.Equal(t, talk.Ended == journal.EndedSubject, talk.Error != nil)
 	}
 	assert.Equal(t, len(talks)/2, ended[journal.EndedSubject])
-	assert.Equal(t, len(talks), ended[journal.EndedSubject]+ended[journal.EndedAccepted])
+	assert.Equal(t, len(talks), ended[journal.EndedSubject]+ended[journal.EndedAccepted]+ended[journal.EndedGivenUp])
 }
 
 func TestTheBudgetHoldsWhateverASubjectAsksFor(t *testing.T) {
