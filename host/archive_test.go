@@ -172,6 +172,26 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
 }
 
+// A data folder that was moved without its archive serves, and says what it lacks.
+func TestAMissingArchiveIsToldAtTheStartAndInHealth(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
+	require.NoError(t, err)
+	fill(t, h, 0, 200)
+	require.NoError(t, h.archive.Tend(ctx))
+	require.NoError(t, h.Close(ctx))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "archive")))
+	var log logs.Buffer
+	h = open(t, Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	const want = "archive_missing: "
+	require.Contains(t, log.String(), want)
+	health, err := openSlot(t, h, probeConfig(`{}`)).Health(ctx)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(health.Warnings, "\n"), want)
+	require.Contains(t, strings.Join(health.Warnings, "\n"), "files in "+filepath.Join(dir, "archive")+" are missing, with ")
+}
+
 func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{DataDir: t.TempDir(), Archive: true})

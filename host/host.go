@@ -35,6 +35,8 @@ type Host struct {
 	send    sender
 	// storeWarning is what the store warns of, in each manifest and health answer; empty: nothing.
 	storeWarning string
+	// archiveWarning is what the archive lacked when the host was made, in each health answer; empty: nothing.
+	archiveWarning string
 	// stateWrites is what operations under way have written and not committed, in bytes.
 	stateWrites atomic.Int64
 	recording
@@ -157,6 +159,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 			opened.archive.Close()
 		}
 	}()
+	if missing, err := h.archive.Missing(ctx); err == nil && missing != "" {
+		h.archiveWarning = "archive_missing: " + missing + "; put back the folder, or what a backup has of it"
+		h.logger.Warn(h.archiveWarning)
+	}
 	h.given, err = archive.Open(ctx, archive.Options{On: true, Given: true, Dir: filepath.Join(o.DataDir, givenFolder),
 		Store: h.store, Now: o.Now, Warn: h.logger.Warn, Forgotten: h.wasForgotten})
 	if err != nil {

@@ -225,6 +225,9 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 	if s.host.storeWarning != "" {
 		health.Warnings = append(health.Warnings, s.host.storeWarning)
 	}
+	if s.host.archiveWarning != "" {
+		health.Warnings = append(health.Warnings, s.host.archiveWarning)
+	}
 	if failing := stateError(s.host.fleet.Failing()); failing != nil {
 		if health.Status == abi.HealthOK {
 			health.Status = abi.HealthDegraded

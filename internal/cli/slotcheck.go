@@ -56,7 +56,8 @@ func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	if !sameFolder(info.Folder, c.Data.Dir) {
 		return otherSlot("the slot.json in "+c.Data.Dir+" is of the slot that serves "+info.Folder+": the folder was "+
 			"probably copied while that slot ran",
-			"remove "+filepath.Join(c.Data.Dir, state.SlotFile)+", or name the slot's own folder with --data")
+			"such a copy may hold half of a commit: use `memhost backup`, or copy again when the slot has ended. To use this one "+
+				"as it is, remove "+filepath.Join(c.Data.Dir, state.SlotFile))
 	}
 	ours := a.Flags.Config == "" && c.File != "" && SameFile(c.File, info.Config)
 	name, word, block := c.Block()

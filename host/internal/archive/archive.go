@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -259,6 +260,24 @@ func (a *Archive) Settled() int64 {
 // Segments lists the catalogue in order.
 func (a *Archive) Segments(ctx context.Context) ([]segments.Info, error) {
 	return catalogue(ctx, a.Store, a.catalogue)
+}
+
+// Missing says which of the archive's files are not there; empty: none.
+func (a *Archive) Missing(ctx context.Context) (string, error) {
+	list, err := a.Segments(ctx)
+	if err != nil {
+		return "", err
+	}
+	missing := segments.Missing(a.Dir, list)
+	if len(missing) == 0 {
+		return "", nil
+	}
+	var events int64
+	for _, info := range missing {
+		events += info.Entries
+	}
+	return fmt.Sprintf("%d of the %d files in %s are missing, with %d events, the first of them %s", len(missing), len(list),
+		a.Dir, events, missing[0].Name()), nil
 }
 
 // SegmentsOf lists the catalogue that a store has of an archive that is not open: the archive, or with given the events

@@ -98,6 +98,16 @@ func Read(dir string, info Info) ([]byte, error) {
 	return text, nil
 }
 
+// Missing are the segments whose files are not in the folder.
+func Missing(dir string, list []Info) (missing []Info) {
+	for _, info := range list {
+		if _, err := os.Stat(filepath.Join(dir, info.Name())); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, info)
+		}
+	}
+	return missing
+}
+
 // Remove deletes a segment's file; that it is already gone is not an error.
 func Remove(dir string, info Info) error { return remove(filepath.Join(dir, info.Name())) }
 
