@@ -82,7 +82,7 @@ func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
 		return nil, err
 	}
 	for name, write := range map[string]func(io.Writer, report.Input) error{report.HTMLFile: report.HTML,
-		reportMarkdown: report.Markdown} {
+		reportMarkdown: report.Markdown, report.LaTeXFile: report.LaTeX} {
 		if err := writeReport(filepath.Join(e.folder, name), in, write); err != nil {
 			return nil, err
 		}
@@ -207,7 +207,7 @@ func (a *commands) evalReportCommand() *cobra.Command {
 	var packPath string
 	var open, withoutText bool
 	cmd := &cobra.Command{Use: "report RUN", Short: "Write the report of a run", Args: cobra.ExactArgs(1),
-		Long: "Scores the run, and writes report.html (one file, no outside assets), report.md, metrics.json, " +
+		Long: "Scores the run, and writes report.html (one file, no outside assets), report.md, report.tex (every table, for a paper), metrics.json, " +
 			"timings.json and metrics.csv into its folder.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			e, err := openRun(args[0], packPath)

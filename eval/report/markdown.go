@@ -15,6 +15,9 @@ func Markdown(w io.Writer, in Input) error {
 	for _, a := range v.Alarms {
 		fmt.Fprintf(&b, "**%s**\n\n", strings.ToUpper(plain(a)))
 	}
+	for _, s := range v.Summary {
+		fmt.Fprintf(&b, "%s\n\n", plain(s))
+	}
 	for _, f := range v.Facts {
 		fmt.Fprintf(&b, "- %s: %s\n", plain(f.Name), plain(f.Value))
 	}
@@ -30,6 +33,12 @@ func Markdown(w io.Writer, in Input) error {
 	}
 	b.WriteString("\n## Figures\n")
 	for _, t := range v.Tables {
+		writeTable(&b, t)
+	}
+	if len(v.Labels) > 0 {
+		b.WriteString("\n## By label\n")
+	}
+	for _, t := range v.Labels {
 		writeTable(&b, t)
 	}
 	for _, t := range v.More {

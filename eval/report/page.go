@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -23,7 +24,9 @@ func page(v *view) g.Node {
 			h.Header(
 				h.H1(g.Text(v.Name)),
 				g.Map(v.Alarms, func(a string) g.Node { return h.P(h.Class("alarm"), g.Text(a)) }),
-				factList(v.Facts),
+				g.Map(v.Summary, func(s string) g.Node { return h.P(g.Text(s)) }),
+				g.Map(v.Lead, plotNode),
+				details("What exactly was run", factList(v.Facts)),
 			),
 			h.Main(sections(v)),
 			h.Script(h.Type("application/json"), h.ID("index"), g.Raw(v.Index)),
@@ -83,6 +86,7 @@ func factList(facts []fact) g.Node {
 }
 
 func verdictLists(v *view) g.Node {
+	passed := !slices.ContainsFunc(v.Verdicts, func(s Verdict) bool { return s.Outcome != good })
 	list := func(all []sentence) g.Node {
 		return h.Ul(h.Class("verdicts"), g.Map(all, func(s sentence) g.Node {
 			return verdict(s.Outcome, s.Label+": "+s.Verdict, s.Detail)
@@ -94,7 +98,8 @@ func verdictLists(v *view) g.Node {
 		g.If(len(v.Primary) > 0, list(v.Primary)),
 		g.If(len(v.Primary) == 0,
 			h.P(g.Text("No comparison was sealed before the run. Every figure below is exploratory."))),
-		h.Ul(h.Class("verdicts"), checks),
+		g.If(!passed, h.Ul(h.Class("verdicts"), checks)),
+		g.If(passed, details(fmt.Sprintf("All %d checks passed", len(v.Verdicts)), h.Ul(h.Class("verdicts"), checks))),
 	}
 }
 

@@ -17,6 +17,8 @@ type view struct {
 	LeftOut int
 
 	Name     string
+	Summary  []string
+	Lead     []plot // at most one, under the summary
 	Facts    []fact
 	Alarms   []string
 	Verdicts []Verdict
@@ -52,6 +54,10 @@ type plot struct {
 func viewOf(in Input) *view {
 	m := in.Metrics
 	v := &view{Name: m.Run.Name, Text: !in.WithoutText, Alarms: m.Notes}
+	v.Summary = summary(m)
+	if p, ok := firstPlot(m); ok {
+		v.Lead = []plot{p}
+	}
 	counts := m.Run.Pack.Counts
 	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)",
 		m.Run.Pack.Name, counts.Personas, counts.Clusters, counts.Events,

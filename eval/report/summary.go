@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memhost/memhost/eval/score"
+)
+
+// summary is the first screen: what was compared and on what, and what came of it in a sentence.
+func summary(m *score.Metrics) []string {
+	var memories, besides []string
+	for _, c := range m.Columns {
+		switch c.Kind {
+		case "reference":
+			besides = append(besides, c.Label)
+		default:
+			memories = append(memories, c.Label)
+		}
+	}
+	var budgets []string
+	for _, b := range m.Keys.Budgets {
+		budgets = append(budgets, budgetName(b))
+	}
+	counts := m.Run.Pack.Counts
+	compared := fmt.Sprintf("Compared: %s, on %s (%d people, %d sessions, %d questions), with %s.", listed(memories),
+		m.Run.Pack.Name, counts.Personas, counts.Sessions, m.Run.Probes, listed(budgets))
+	if len(besides) > 0 {
+		compared += " To read them by: " + listed(besides) + "."
+	}
+	list := []string{compared}
+	if s := behaviourSentences(m); len(s) > 0 {
+		list = append(list, "Behaviour, exploratory: "+joined(s)+".")
+	}
+	switch {
+	case m.Primary == nil:
+		list = append(list, "No comparison was sealed before the run: every figure is exploratory.")
+	case len(m.Primary.Comparisons) == 0:
+		list = append(list, fmt.Sprintf("The sealed comparison, on %s, has no verdict: %s.", m.Primary.Metric, m.Primary.Reason))
+	default:
+		list = append(list, fmt.Sprintf("On %s, with %s, the sealed comparison says: %s.", m.Primary.Metric,
+			budgetName(m.Primary.Budget), joined(sentences(m))))
+	}
+	return list
+}
+
+// joined puts verdicts in a row.
+func joined(list []sentence) string {
+	var parts []string
+	for _, s := range list {
+		parts = append(parts, s.Label+": "+s.Verdict)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// listed is a list in words.
+func listed(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// firstPlot is the sealed metric over budgets with intervals; without a sealed one, the first headline metric. A single
+// budget makes a single place.
+func firstPlot(m *score.Metrics) (plot, bool) {
+	entries := headline(m)
+	at := 0
+	if m.Primary != nil {
+		at = max(0, slices.IndexFunc(entries, func(e score.Entry) bool { return e.Name == m.Primary.Metric }))
+	}
+	if len(entries) == 0 {
+		return plot{}, false
+	}
+	e := entries[at]
+	var lines []line
+	budgets := limited(m)
+	for _, c := range m.Columns {
+		l := line{name: c.Label, low: []float64{}}
+		for _, budget := range budgets {
+			var f score.Figure
+			if b := atBudget(&c, budget); b != nil {
+				f = b.Overall[e.Name]
+			}
+			l.add(f)
+		}
+		if l.any() {
+			lines = append(lines, l)
+		}
+	}
+	var places []string
+	for _, b := range budgets {
+		places = append(places, strconv.FormatInt(b, 10))
+	}
+	if len(lines) == 0 {
+		return plot{}, false
+	}
+	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, true
+}
