@@ -243,7 +243,6 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 		if err != nil {
 			return err
 		}
-		defer agent.Close()
 		o.Agent = agent
 	}
 	if r.Lab.Subject != nil {
@@ -252,10 +251,6 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 			return err
 		}
 		if r.Lab.Simulator != nil {
-			if len(r.Lab.Simulator.Command) > 0 {
-				return cli.UsageError("simulator.command: a subject talks with a scripted person, or with a model",
-					"leave out simulator, or name a url and a model")
-			}
 			if o.Simulator, err = model.NewUserModel(r.Lab, folder, a.Getenv); err != nil {
 				return err
 			}

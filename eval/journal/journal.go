@@ -167,7 +167,7 @@ type CanaryCheck struct {
 type Answer struct {
 	ProbeID       string `json:"probe_id"`
 	Budget        int64  `json:"budget"`
-	Turn          int    `json:"turn"` // from 1; more than one where a simulator plays the user
+	Turn          int    `json:"turn"` // 1; runs of earlier versions had more with a simulator
 	Text          string `json:"text"`
 	RequestSHA256 string `json:"request_sha256"`
 	AnswerSHA256  string `json:"answer_sha256"`
@@ -182,8 +182,6 @@ type Answer struct {
 	FinishReason string `json:"finish_reason,omitempty"`
 	// Usage is what the endpoint counted; nil if it reported nothing.
 	Usage *Usage `json:"usage,omitempty"`
-	// SimulatorUsage is the same for what the simulator said to this answer.
-	SimulatorUsage *Usage `json:"simulator_usage,omitempty"`
 }
 
 // Usage is the number of tokens of one request to a model, as its endpoint counts them.

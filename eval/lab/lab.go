@@ -157,12 +157,10 @@ The present date and time: {{now}}. You are the user's assistant. Do what the us
 
 User: {{query}}`
 
-// Simulator plays the user over several turns.
+// Simulator is a model that plays the users with whom a subject talks, in place of the scripted one.
 type Simulator struct {
 	Model `yaml:",inline"`
-	// Command is an external process that speaks JSON lines, instead of a model.
-	Command []string `json:"command,omitempty" yaml:"command"`
-	Turns   int      `json:"turns" yaml:"turns"` // default 3
+	Turns int `json:"turns" yaml:"turns"` // after how many answers the user gives up; default 3
 }
 
 // Judge decides whether an answer is right. It never learns which provider gave it.
@@ -436,12 +434,15 @@ func (l *Lab) Validate() error {
 		}
 	}
 	for name, m := range l.models() {
-		if m.URL == "" && name != "subject" && (name != "simulator" || len(l.Simulator.Command) == 0) {
+		if m.URL == "" && name != "subject" {
 			return wrong("%s.url: required", name)
 		}
 	}
 	if l.Judge != nil && l.Agent == nil && l.Subject == nil {
 		return wrong("judge: judges answers, and there is no agent and no subject")
+	}
+	if l.Simulator != nil && l.Subject == nil {
+		return wrong("simulator: plays the user with whom a subject talks, and there is no subject")
 	}
 	if l.Subject != nil {
 		if err := l.Subject.validate(l); err != nil {

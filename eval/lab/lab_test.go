@@ -73,3 +73,33 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 		})
 	}
 }
+
+func TestASubjectHasWhatItsSeatNeeds(t *testing.T) {
+	for subject, want := range map[string]string{
+		"{seat: stub}": "",
+		"{seat: builtin, url: 'http://127.0.0.1:1/v1', model: m}":                    "",
+		"{seat: builtin, url: 'http://127.0.0.1:1/v1', model: m, retrieve: session}": "",
+		"{seat: command, command: [agent]}":                                          "",
+		"{seat: chat, command: [agent, '{port}'], model: m}":                         "",
+		"{}":                              "subject.seat: \"\" is not one of builtin, command, chat, stub",
+		"{seat: sofa}":                    "subject.seat: \"sofa\" is not one of",
+		"{seat: builtin}":                 "subject.url: required",
+		"{seat: command}":                 "subject.command: required for the seat command",
+		"{seat: chat}":                    "subject.command: required for the seat chat",
+		"{seat: stub, command: [agent]}":  "subject.command: the seat stub starts no program",
+		"{seat: stub, url: 'http://x'}":   "subject.url: only the seat builtin has one",
+		"{seat: stub, retrieve: session}": "subject.template, subject.retrieve: only the seat builtin",
+		"{seat: builtin, url: 'http://x', retrieve: often}": "subject.retrieve: \"often\" is not one of turn, session",
+		"{seat: stub, budgets: [17]}":                       "subject.budgets[0]: 17 is not one of budgets",
+		"{seat: stub}\ncassettes: true":                     "a subject retrieves for itself",
+	} {
+		_, err := Parse([]byte("lab: 1\npack: p\nproviders: [bm25]\nsubject: " + subject + "\n"))
+		if want == "" {
+			assert.NoError(t, err, subject)
+			continue
+		}
+		assert.ErrorContains(t, err, want, subject)
+	}
+	_, err := Parse([]byte("lab: 1\npack: p\nproviders: [bm25]\nsimulator: {url: 'http://x', model: m}\n"))
+	assert.ErrorContains(t, err, "simulator: plays the user with whom a subject talks")
+}

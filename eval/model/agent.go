@@ -17,10 +17,9 @@ type Agent struct {
 	client   *Client
 	template string
 	seed     uint64
-	user     *Simulator // nil: one question, one answer
 }
 
-// NewAgent makes the agent of a lab, with its simulator where there is one.
+// NewAgent makes the agent of a lab.
 func NewAgent(l *lab.Lab, getenv func(string) string) (*Agent, error) {
 	client, err := NewClient(l.Agent.Model, getenv)
 	if err != nil {
@@ -29,13 +28,7 @@ func NewAgent(l *lab.Lab, getenv func(string) string) (*Agent, error) {
 	if err := CheckTemplate("agent.template", l.Agent.Template); err != nil {
 		return nil, err
 	}
-	a := &Agent{client: client, template: l.Agent.Template, seed: l.Seed}
-	if l.Simulator != nil {
-		if a.user, err = newSimulator(l, getenv); err != nil {
-			return nil, prefixed("simulator.", err)
-		}
-	}
-	return a, nil
+	return &Agent{client: client, template: l.Agent.Template, seed: l.Seed}, nil
 }
 
 func prefixed(path string, err error) error {
@@ -44,40 +37,16 @@ func prefixed(path string, err error) error {
 	return &e
 }
 
-// Answer implements run.Agent. With a simulator the conversation goes on for its turns; each answer of the agent is one
-// journal.Answer.
+// Answer implements run.Agent.
 func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText string,
-	put func([]byte) (string, error)) ([]journal.Answer, error) {
-	talk := []Message{{"user", a.prompt(probe, contextText)}}
-	var answers []journal.Answer
-	for turn := 1; ; turn++ {
-		reply, err := a.client.Chat(ctx, talk, a.seed, put)
-		if err != nil {
-			return answers, err
-		}
-		answers = append(answers, journal.Answer{Turn: turn, Text: reply.Text, Model: reply.Model, Stub: reply.Stub,
-			Params: reply.Params, FinishReason: reply.FinishReason, Usage: reply.Usage, Error: reply.missing(),
-			RequestSHA256: reply.RequestSHA256,
-			AnswerSHA256:  reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000})
-		if a.user == nil || turn == a.user.turns || reply.missing() != nil {
-			return answers, nil
-		}
-		talk = append(talk, Message{"assistant", reply.Text})
-		said, usage, err := a.user.Say(ctx, probe, talk, put)
-		if err != nil {
-			return answers, err
-		}
-		answers[len(answers)-1].SimulatorUsage = usage
-		talk = append(talk, Message{"user", said})
+	put func([]byte) (string, error)) (*journal.Answer, error) {
+	reply, err := a.client.Chat(ctx, []Message{{"user", a.prompt(probe, contextText)}}, a.seed, put)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// Turns implements run.Agent.
-func (a *Agent) Turns() int {
-	if a.user == nil {
-		return 1
-	}
-	return a.user.turns
+	return &journal.Answer{Turn: 1, Text: reply.Text, Model: reply.Model, Stub: reply.Stub, Params: reply.Params,
+		FinishReason: reply.FinishReason, Usage: reply.Usage, Error: reply.missing(), RequestSHA256: reply.RequestSHA256,
+		AnswerSHA256: reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000}, nil
 }
 
 // prompt is what the agent is asked about a probe.

@@ -112,7 +112,6 @@ func runOptions(t *testing.T, l *lab.Lab) run.Options {
 	agent, err := NewAgent(l, func(string) string { return "" })
 	require.NoError(t, err)
 	agent.client.wait = func(context.Context, time.Duration) error { return nil }
-	t.Cleanup(agent.Close)
 	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(), Agent: agent,
 		Host: host.Options{CacheDir: testcache.Dir()},
 		Provider: func(entry *lab.Provider) (host.ProviderConfig, error) {
@@ -358,29 +357,6 @@ func TestAnEndpointsRefusalOfAParameterIsFoundOutOnce(t *testing.T) {
 	_, err = c.Chat(t.Context(), nil, 1, put)
 	require.ErrorContains(t, err, "answered 400: This model's context is 8192 tokens.")
 	require.Equal(t, 1, refused)
-}
-
-func TestASimulatorsProcessPlaysTheUser(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "user.sh")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do echo '{\"content\": \"And "+
-		"why?\"}'; done\n"), 0o700))
-	said := map[string]int{}
-	url := endpoint(t, func(messages []Message) string {
-		said[messages[len(messages)-1].Content]++
-		return "Because."
-	})
-	folder, r, _ := ran(t, fmt.Sprintf("agent: {url: %q, model: a}\nsimulator: {command: [/bin/sh, %q], turns: 3}", url,
-		script))
-	turns := map[int]int{}
-	for l, err := range journal.Read(filepath.Join(r.Cells[0].Folder(folder), journal.Name)) {
-		require.NoError(t, err)
-		if l.Kind == journal.KindAnswer {
-			require.Nil(t, l.Answer.Error)
-			turns[l.Answer.Turn]++
-		}
-	}
-	assert.Equal(t, turns[1], turns[3])
-	assert.Equal(t, 2*2*turns[1], said["And why?"], "two more turns, two providers")
 }
 
 func TestATemplateHasItsPlaces(t *testing.T) {

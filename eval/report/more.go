@@ -158,11 +158,7 @@ func models(l *lab.Lab) []fact {
 		add("agent", &l.Agent.Model, l.Agent.Template)
 	}
 	if s := l.Simulator; s != nil {
-		name := s.Model.Model
-		if len(s.Command) > 0 {
-			name = "the process " + s.Command[0]
-		}
-		list = append(list, fact{"simulator", fmt.Sprintf("%s, %d turns", name, s.Turns)})
+		list = append(list, fact{"simulator", fmt.Sprintf("%s, %d turns", s.Model.Model, s.Turns)})
 	}
 	if l.Judge != nil {
 		add("judge", &l.Judge.Model, l.Judge.Rubric)

@@ -66,7 +66,7 @@ func fresh(t *score.Timings) table {
 	return list
 }
 
-// modelCosts are the tokens that the agent's and the simulator's endpoints counted for each memory, and the judge's for
+// modelCosts are the tokens that the agent's endpoint counted for each memory, and the judge's for
 // all, with what they cost by the lab's prices. What a memory's own backend asks of models is its manifest's estimate: no
 // endpoint reports it here. Without a count it has no rows.
 func modelCosts(l *lab.Lab, m *score.Metrics, judge *model.Verdicts) table {
@@ -93,9 +93,6 @@ func modelCosts(l *lab.Lab, m *score.Metrics, judge *model.Verdicts) table {
 		}
 		add(m.Columns[i].Label, "agent", l.Agent.Model.Model, a.Counted,
 			journal.Usage{PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens})
-		if a.Simulator != nil && l.Simulator != nil {
-			add(m.Columns[i].Label, "simulator", l.Simulator.Model.Model, a.Counted, *a.Simulator)
-		}
 	}
 	if judge != nil && judge.Counted > 0 && l.Judge != nil {
 		add("all", "judge", l.Judge.Model.Model, judge.Counted, judge.Usage)

@@ -21,7 +21,7 @@ type Cost struct {
 	Conversations int `json:"conversations,omitempty"`
 	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
 	NativeCalls int `json:"native_calls"`
-	// ModelCalls are the agent's, the subject's, the simulator's and the judge's. A conversation counts as one.
+	// ModelCalls are the agent's, the subject's, the simulator's and the judge's. A conversation counts once.
 	ModelCalls int `json:"model_calls"`
 	// BackendModelCalls describes the model calls that the backend makes itself, as the manifest declares them, a line for
 	// each kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
@@ -66,15 +66,15 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 			if l.Subject.Seat == lab.SeatBuiltin {
 				c.ModelCalls += c.Conversations // one at least
 			}
+			if l.Simulator != nil {
+				c.ModelCalls += 2 * c.Conversations // an opening and a reaction at least
+			}
 		}
 		if remote(entry) {
 			c.NativeCalls = c.Events + c.Retrievals + 2*c.TestSessions
 		}
 		if l.Agent != nil {
 			c.ModelCalls += n * probes
-		}
-		if l.Simulator != nil {
-			c.ModelCalls = n * probes * 2 * l.Simulator.Turns
 		}
 		if l.Judge != nil {
 			c.ModelCalls += n * probes

@@ -1,8 +1,6 @@
 package run
 
 import (
-	"math"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/journal"
 )
@@ -37,8 +35,8 @@ type sessionDone struct {
 	wallUp    bool
 	// probes are the retrievals that were made, with the context that each gave: empty where it failed.
 	probes map[asked]string
-	// answers are the turns that the agent answered; all of them once it gave up.
-	answers map[asked]int
+	// answers are what the agent answered, or failed to.
+	answers map[asked]bool
 	// transcripts are the conversations that were held; searched: memory was searched for them afterwards.
 	transcripts map[asked]*conversation
 	searched    bool
@@ -70,7 +68,7 @@ func (d *done) persona(id string) *personaDone {
 func (p *personaDone) session(n int) *sessionDone {
 	s := p.sessions[n]
 	if s == nil {
-		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]int{},
+		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]bool{},
 			transcripts: map[asked]*conversation{}}
 		p.sessions[n] = s
 	}
@@ -131,11 +129,7 @@ func (d *done) add(l *journal.Line) {
 		s.probes[asked{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = l.Probe.ContextSHA256
 		d.lines++
 	case journal.KindAnswer:
-		turns := l.Answer.Turn
-		if l.Answer.Error != nil {
-			turns = math.MaxInt
-		}
-		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = turns
+		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
 	case journal.KindTranscript:
 		s.transcripts[asked{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = held(l.Transcript, nil)
 	case journal.KindNonceCheck:

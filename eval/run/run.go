@@ -60,11 +60,9 @@ type Progress struct {
 
 // Agent answers a probe with a context, after the retrieval, while the slot is read-only.
 type Agent interface {
-	// Turns is how many answers a whole conversation has.
-	Turns() int
-	// Answer says something to a probe. put keeps a text in the run's blobs and returns its hash.
+	// Answer answers a probe. put keeps a text in the run's blobs and returns its hash.
 	Answer(ctx context.Context, probe *pack.Probe, contextText string,
-		put func([]byte) (string, error)) ([]journal.Answer, error)
+		put func([]byte) (string, error)) (*journal.Answer, error)
 }
 
 // Begin makes a run's folder for a lab. The folder must not exist, or be empty.

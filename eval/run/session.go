@@ -218,7 +218,7 @@ func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Prob
 		}
 		stored = p.ContextSHA256
 	}
-	if t.options.Agent == nil || stored == "" || a.read > 1 || t.done.answers[a] >= t.options.Agent.Turns() {
+	if t.options.Agent == nil || stored == "" || a.read > 1 || t.done.answers[a] {
 		return nil
 	}
 	text, err := rundir.Contexts(t.folder).Text(stored)
@@ -273,11 +273,11 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 }
 
 // answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption
-// asks again, from the first turn.
+// asks again.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
-	var answers []journal.Answer
+	var answer *journal.Answer
 	err := t.spanned(ctx, spanAnswer, nil, func(ctx context.Context) (err error) {
-		answers, err = t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
+		answer, err = t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)
 		return err
 	})
 	if ctx.Err() != nil {
@@ -290,17 +290,12 @@ func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, te
 			failed.Message = "agent: " + e.Message
 			return &failed
 		}
-		answers = append(answers, journal.Answer{Turn: len(answers) + 1, Error: e})
+		answer = &journal.Answer{Turn: 1, Error: e}
 	}
-	for i := range answers {
-		answers[i].ProbeID, answers[i].Budget = a.probe, a.budget
-		line := t.line(journal.KindAnswer)
-		line.Answer = &answers[i]
-		if err := t.journal.Write(line); err != nil {
-			return err
-		}
-	}
-	return nil
+	answer.ProbeID, answer.Budget = a.probe, a.budget
+	line := t.line(journal.KindAnswer)
+	line.Answer = answer
+	return t.journal.Write(line)
 }
 
 // canary is a write that was tried while the slot was read-only.

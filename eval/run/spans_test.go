@@ -102,9 +102,7 @@ func TestARunIsOneTrace(t *testing.T) {
 // mute is an agent that says nothing.
 type mute struct{}
 
-func (mute) Turns() int { return 1 }
-
-func (mute) Answer(context.Context, *pack.Probe, string, func([]byte) (string, error)) ([]journal.Answer, error) {
+func (mute) Answer(context.Context, *pack.Probe, string, func([]byte) (string, error)) (*journal.Answer, error) {
 	return nil, abi.NewError(abi.CodeInvalidArgument, "no word")
 }
 

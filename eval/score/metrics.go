@@ -1,7 +1,6 @@
 package score
 
 import (
-	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/stats"
 )
@@ -181,8 +180,6 @@ type Answers struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 	Counted          int   `json:"counted"`
-	// Simulator is what the simulator's endpoint counted for all of these turns; nil if it reported nothing.
-	Simulator *journal.Usage `json:"simulator,omitempty"`
 }
 
 // Module is what served a column.

@@ -240,13 +240,6 @@ func (c *column) sum() {
 				answers.CompletionTokens += u.CompletionTokens
 				answers.Counted++
 			}
-			if u := a.SimulatorUsage; u != nil {
-				if answers.Simulator == nil {
-					answers.Simulator = new(journal.Usage)
-				}
-				answers.Simulator.PromptTokens += u.PromptTokens
-				answers.Simulator.CompletionTokens += u.CompletionTokens
-			}
 			if a.Error == nil && strings.TrimSpace(a.Text) == "" { // a run of an earlier version
 				noAnswer["backend"]++
 				continue
