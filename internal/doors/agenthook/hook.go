@@ -117,10 +117,11 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 		o.Logger.Warn("no memory for this event", "error", err, "hint", e.Hint)
 		if p == nil { // the event is not known, and the person should be
 			p = new(payload)
-		} else if p.Event != eventPrompt && p.Event != eventSessionStart {
-			return
 		}
 		message := "memhost: no memory: " + e.Message
+		if p.Event == eventStop || p.Event == eventSessionEnd {
+			message = "memhost: this turn is not recorded: " + e.Message
+		}
 		if e.Hint != "" {
 			message += "; " + e.Hint
 		}
@@ -328,6 +329,9 @@ func (h *hook) stopped() answer {
 	}
 	a := h.record(h.session, stop)
 	h.deliver()
+	if a.Message == "" && !h.NoRecord && h.payload.oddAnswer {
+		a.Message = "memhost: this turn is recorded without its answer: " + h.payload.odd.Error()
+	}
 	return a
 }
 

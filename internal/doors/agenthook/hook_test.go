@@ -305,8 +305,12 @@ func TestAnInputOfAnotherVersionIsSaidAndChangesNothing(t *testing.T) {
 			require.Contains(t, shown, `; this version`)
 		} else if strings.Contains(want, "not the JSON") {
 			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input is not the JSON object`)
+		} else if strings.Contains(payload, `"Stop"`) {
+			require.Contains(t, shown, `{"systemMessage":"memhost: this turn is not recorded: the hook's input lacks session_id`)
+		} else if strings.Contains(want, "lacks") {
+			require.Contains(t, shown, `{"systemMessage":"memhost: no memory: the hook's input lacks hook_event_name`)
 		} else {
-			require.Empty(t, shown, "a message at each event would be too many")
+			require.Empty(t, shown, "an event that memhost does not need")
 		}
 		require.Contains(t, a.log.String(), want, payload)
 		require.Empty(t, a.words())
@@ -322,9 +326,13 @@ func TestAFieldOfAnotherTypeLosesNothingElse(t *testing.T) {
 	require.Contains(t, a.log.String(), "cwd is a JSON number")
 	a.tell(`{"session_id":"s1","hook_event_name":"Stop","last_assistant_message":"Noted.","session_crons":{"a":1}}`)
 	require.Equal(t, []string{"user: I like oolong.\nassistant: Noted."}, a.words())
+	a.tell(prompt("s1", "And rooibos."))
+	require.Equal(t, "memhost: this turn is recorded without its answer: last_assistant_message is a JSON array",
+		a.tell(`{"session_id":"s1","hook_event_name":"Stop","last_assistant_message":["Noted."]}`).Message)
+	require.Len(t, a.words(), 2)
 	a.tell(`{"session_id":"s1","agent_id":9,"hook_event_name":"UserPromptSubmit","prompt":"Look up teas."}`)
 	a.tell(stop("s1", "Found."))
-	require.Len(t, a.words(), 1, "a sub-agent")
+	require.Len(t, a.words(), 2, "a sub-agent")
 }
 
 func TestAConfigurationThatCannotBeUsedIsSaidAtTheStartOfASession(t *testing.T) {

@@ -43,6 +43,8 @@ type payload struct {
 	} `json:"session_crons"`
 
 	odd error // of the first field with a value of another type: it counts as missing
+	// oddAnswer: that field is Answer.
+	oddAnswer bool
 }
 
 // readPayload reads one object and names the field that an event cannot do without.
@@ -56,6 +58,7 @@ func readPayload(text []byte) (*payload, error) {
 	var odd *json.UnmarshalTypeError
 	if errors.As(err, &odd) && odd.Field != "" { // the others have been read
 		p.odd, err = fmt.Errorf("%s is a JSON %s", odd.Field, odd.Value), nil
+		p.oddAnswer = odd.Field == "last_assistant_message"
 	}
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument,
