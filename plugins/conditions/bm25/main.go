@@ -40,3 +40,6 @@ func exportForget(n uint32) uint64 { return sdk.Serve(n, forget) }
 
 //go:wasmexport inventory
 func exportInventory(n uint32) uint64 { return sdk.Serve(n, inventory) }
+
+//go:wasmexport provenance
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, provenance) }

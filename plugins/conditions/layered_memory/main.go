@@ -57,3 +57,6 @@ func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, plugin.NativeQuery
 
 //go:wasmexport native_mutation
 func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, plugin.NativeMutation) }
+
+//go:wasmexport provenance
+func exportProvenance(n uint32) uint64 { return sdk.Serve(n, plugin.Provenance) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -19,17 +20,7 @@ const (
 // Items are the files, the history that Dream has not read, the session's last summary, and where it is configured what
 // else of the history shares words with the query.
 func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []string) {
-	files := m.folder()
-	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"},
-		{memoryFile, "Long-term Memory (MEMORY.md)"}, {soulFile, "Agent (SOUL.md)"}} {
-		text := files.at(part.path).text
-		digest := sdk.Digest256(text)
-		if strings.TrimSpace(text) != "" && (part.path != soulFile || m.settings.soul) &&
-			!slices.Contains(templates, digest) {
-			items = append(items, nanobot.Item{ID: part.path + "@" + digest[:8], Kind: "long_term", Title: part.title,
-				Text: text})
-		}
-	}
+	items = m.files()
 	recent, bad := m.recent(r.SessionID)
 	items = append(items, recent...)
 	if bad > 0 {
@@ -50,6 +41,38 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 		items = append(items, search.Best()...)
 	}
 	return items, notes
+}
+
+// files are those that say something of a person, or of the agent where it is configured.
+func (m *memory) files() (items []nanobot.Item) {
+	files := m.folder()
+	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"},
+		{memoryFile, "Long-term Memory (MEMORY.md)"}, {soulFile, "Agent (SOUL.md)"}} {
+		text := files.at(part.path).text
+		digest := sdk.Digest256(text)
+		if strings.TrimSpace(text) != "" && (part.path != soulFile || m.settings.soul) &&
+			!slices.Contains(templates, digest) {
+			items = append(items, nanobot.Item{ID: part.path + "@" + digest[:8], Kind: "long_term", Title: part.title,
+				Text: text})
+		}
+	}
+	return items
+}
+
+// All is the files and the entries of the history.
+func (m *memory) All() iter.Seq[nanobot.Item] {
+	return func(yield func(nanobot.Item) bool) {
+		for _, x := range m.files() {
+			if !yield(x) {
+				return
+			}
+		}
+		for x := range m.history(nil) {
+			if x.content != "" && !yield(x.item("")) {
+				return
+			}
+		}
+	}
 }
 
 // TailFrom keeps a short raw suffix after an archive: the last 8 messages.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"iter"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot"
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
@@ -25,6 +27,27 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 		items = append(items, found...)
 	}
 	return items, notes
+}
+
+// All is MEMORY.md and the entries of HISTORY.md.
+func (m *memory) All() iter.Seq[nanobot.Item] {
+	return func(yield func(nanobot.Item) bool) {
+		if file := m.longTerm(); file.text != "" && !yield(nanobot.Item{ID: file.id(), Kind: "long_term", Text: file.text,
+			Updated: file.updated, Events: file.events}) {
+			return
+		}
+		last, _ := m.Last(historyLog)
+		for stored := range m.Entries(historyLog, 1, last) {
+			var x entry
+			if object.Decode(stored.Data, x.members()...) != nil || x.text == "" { // unreadable, or forgotten
+				continue
+			}
+			if !yield(nanobot.Item{ID: "history#" + sdk.Itoa(stored.Seq), Kind: "history", Text: x.text, Created: x.at,
+				Events: x.events}) {
+				return
+			}
+		}
+	}
 }
 
 // searchHistory finds the entries that share words with the query: most words first, then the newest. bad counts those

@@ -1,6 +1,8 @@
 package nanobot
 
 import (
+	"iter"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
@@ -123,6 +125,8 @@ type Memory interface {
 	Forget(f *Forgetting)
 	// Items are those that a retrieval shows, without the tail, and warnings.
 	Items(r *abi.RetrieveRequest) (items []Item, notes []string)
+	// All is all that was made of messages, the files first.
+	All() iter.Seq[Item]
 	// TailFrom is the first message of a session that a retrieval shows as it was said.
 	TailFrom(s *Session) int64
 	// WriteFiles adds the memory's own files, and those of Base where they belong.

@@ -44,6 +44,7 @@ func Checks(t *testing.T, m Module) {
 	t.Run("S13: texts of every kind", m.s13)
 	t.Run("S14: what is forgotten before a model has read it is nowhere", m.s14)
 	t.Run("S15: what is forgotten after a model has read it is named", m.s15)
+	t.Run("S16: what was made of a turn is found by it, and the other way round", m.s16)
 }
 
 func (m Module) s1s2(t *testing.T) {
