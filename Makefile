@@ -10,7 +10,7 @@ RACE       ?=
 # Each operating system and each processor once; a release compiles all six.
 TARGETS    := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help run cluster fill test-cluster load many soak check-deploy test test-all test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
+.PHONY: help run page check-page cluster fill test-cluster load many soak check-deploy test test-all test-long test-hostile tools test-live test-lab test-page test-eval-kill walk backend build plugins check-plugins bootstrap generate check licences lint vulncheck fuzz bench cross release-snapshot test-release image clean test-nanobot test-python test-typescript test-mcp test-agents test-registry test-gateway bench-short bench-docs bench-go
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -111,10 +111,22 @@ test-gateway: ## a gateway's own tests, types and lint, against the real databas
 	@test -f "gateways/$(GATEWAY)/pyproject.toml" || { echo "make test-gateway GATEWAY=name, where gateways/name is a folder"; exit 2; }
 	$(GO) test -tags live -count=1 -v -timeout 30m -run '^TestGateway_$(GATEWAY)$$' ./internal/test/testenv/
 
-test-page: ## the slot's page and the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium and, from npm, axe-core for tests)
+test-page: web/node_modules ## the slot's page and the evaluation's report in a real Chromium, by keyboard and screen reader rules, with hostile text (installs Debian's Chromium, and axe-core from npm; writes pictures of the views into bin/page)
 	@command -v chromium >/dev/null || { echo "installing Debian's Chromium"; apt-get update -q && apt-get install -yq --no-install-recommends chromium; }
-	@test -f bin/axe/package/axe.min.js || { mkdir -p bin/axe && cd bin/axe && npm pack -s axe-core@4.11.0 >/dev/null && tar xzf axe-core-4.11.0.tgz; }
-	cd tools && AXE=$(CURDIR)/bin/axe/package/axe.min.js $(GO) test -tags page -count=1 -timeout 20m ./pagetest
+	cd tools && AXE=$(CURDIR)/web/node_modules/axe-core/axe.min.js $(GO) test -tags page -count=1 -timeout 20m ./pagetest
+
+# The page's sources are in web, and what is built of them is committed: make run and make test need Go alone. The same
+# lockfile and any Node give the same bytes.
+web/node_modules: web/package.json web/package-lock.json
+	@command -v npm >/dev/null || { echo "building the page wants Node 20 or later, with npm"; exit 1; }
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules
+
+page: web/node_modules ## the slot's page, from web into internal/doors/page/assets, with its types checked (wants Node 20 with npm)
+	cd web && npm run --silent types && npm run --silent check && npm run --silent build
+
+check-page: page ## build the page anew and compare byte for byte
+	@test -z "$$(git status --porcelain -- internal/doors/page/assets)" || { git status --short -- internal/doors/page/assets; \
+		echo "internal/doors/page/assets is not what web gives: run make page, and commit it"; exit 1; }
 
 test-eval-kill: ## an evaluation killed with -9 at random moments and resumed (KILLS=50): the same metrics.json
 	KILLS=$(or $(KILLS),50) $(GO) test -count=1 -v -timeout 30m -run '^TestAKilledEvaluation' ./cmd/memhost

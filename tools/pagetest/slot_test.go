@@ -101,16 +101,42 @@ func shown() chromedp.Action {
 		!document.getElementById("main").hasAttribute("aria-busy")`)
 }
 
+// unbusy waits until nothing is being loaded.
+func unbusy() chromedp.Action {
+	return until(`!document.getElementById("main").hasAttribute("aria-busy")`)
+}
+
+// person chooses somebody in the list of people.
+func person(id string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll(".person")].find(b => b.querySelector("b").textContent ===
+		%q).click()`, id), nil)
+}
+
 // inside opens what a view shows on demand.
 func inside(view string) []chromedp.Action {
 	switch view {
 	case "ask":
 		return []chromedp.Action{chromedp.Click("main form button"), until(answered)}
+	case "people":
+		return []chromedp.Action{person("mara"), says("What was said"), says("mara-2026"), unbusy()}
+	case "live": // a busier hour
+		return []chromedp.Action{chromedp.Evaluate(`Promise.all([...Array(30)].map(() => fetch("/v1/retrieve",
+			{ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ query: "tea?",
+			session_id: "s", scope: { run_id: "demo", persona_id: "mara" } }) }))).then(() => true)`, nil, await),
+			says("retrieve"), chromedp.Click(".operations button"), says("Where the")}
 	case "runs":
 		return []chromedp.Action{press("Show run"), says("leak detector"),
 			until(`document.querySelector("iframe") !== null`)}
 	}
 	return nil
+}
+
+// keep writes a picture of the page into bin/page, where a person looks at it.
+func keep(t *testing.T, name string, shot []byte) {
+	t.Helper()
+	dir := filepath.Join("..", "..", "bin", "page")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644))
 }
 
 const answered = `document.querySelector("main pre") !== null`
@@ -120,11 +146,11 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
 		dark          bool
-	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}} {
+	}{{1600, 1000, false}, {1600, 1000, true}, {400, 800, false}, {400, 800, true}} {
 		t.Run(fmt.Sprintf("%d-%v", c.width, c.dark), func(t *testing.T) {
 			b := open(t, c.width, c.height, c.dark)
-			for view, want := range map[string]string{"now": "Serving", "ask": "Question", "turns": "Generation",
-				"runs": "leak detector", "modules": "Configure it"} {
+			for view, want := range map[string]string{"people": "What was said", "live": "Serving", "ask": "Question",
+				"turns": "Generation", "change": "runs here", "runs": "leak detector", "modules": "Configure it"} {
 				name := fmt.Sprintf("%s-%d-%v", view, c.width, c.dark)
 				var text string
 				var overflow, fetched int
@@ -136,9 +162,7 @@ func TestEachViewOfTheSlotShowsTheDemo(t *testing.T) {
 				t.Logf("%s: %d bytes of JSON", name, fetched)
 				assert.Contains(t, text, want, name)
 				assert.LessOrEqual(t, overflow, 0, "%s: nothing stands beyond the window's width", name)
-				if dir := os.Getenv("SHOTS"); dir != "" {
-					require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600))
-				}
+				keep(t, name, shot)
 			}
 			b.clean(t)
 		})
@@ -157,9 +181,9 @@ const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.i
 func TestTheFirstViewIsThereAtOnce(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
-	b.run(t, b.at(s, "now")...)
+	b.run(t, b.at(s, "live")...)
 	assert.LessOrEqual(t, quickest(t, 100, 200, func() (ms float64) {
-		b.run(t, append(b.at(s, "now"), chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))...)
+		b.run(t, append(b.at(s, "live"), chromedp.Evaluate(`performance.getEntriesByName("shown")[0].startTime`, &ms))...)
 		return ms
 	}), 200.0, "ms from the navigation to the first view")
 }
@@ -168,7 +192,7 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
 	live := until(`document.getElementById("link").textContent === "live"`)
-	b.run(t, append(b.at(s, "now"), live)...)
+	b.run(t, append(b.at(s, "live"), live)...)
 	// A step that comes by the stream is added alone; the steps of a view come with the whole view.
 	b.run(t, chromedp.Evaluate(`window.seen = []; new MutationObserver((changes) => {
 		for (const added of changes.flatMap((c) => [...c.addedNodes])) {
@@ -184,8 +208,8 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
 
 	// and by the page itself, which asks first
-	b.run(t, chromedp.SetValue("main form input", "full_history"), press("Exchange"),
-		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("providerfull_history"))
+	b.run(t, append(b.at(s, "change"), chromedp.Click(`input[value="full_history"]`), press("Exchange"),
+		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("full_history serves."))...)
 	b.clean(t)
 }
 
@@ -193,10 +217,10 @@ func TestAScopeIsErasedAfterAQuestion(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
 	var text string
-	b.run(t, append(b.at(s, "turns"), chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-no"),
+	b.run(t, append(b.at(s, "turns"), press("Erase this scope's memory"), chromedp.WaitVisible("#confirm-no"),
 		chromedp.Click("#confirm-no"), chromedp.Text("main", &text))...)
 	assert.Contains(t, text, "Generation 1, 44 events")
-	b.run(t, chromedp.Click("main form button"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
+	b.run(t, press("Erase this scope's memory"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
 		says("Erased: "), says("Generation 2, 0 events"))
 	b.clean(t)
 }
@@ -207,13 +231,15 @@ func TestAReadingPageOffersNoChange(t *testing.T) {
 	record(t, s, event("e1", "s", "I drink tea."))
 	b := open(t, 1300, 900, false)
 	var text string
-	b.run(t, append(b.at(s, "now"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "live"), chromedp.Text("main", &text))...)
+	assert.NotContains(t, text, "Make read-only")
+	b.run(t, append(b.at(s, "change"), says("offers no changes"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Exchange")
 	assert.NotContains(t, text, "Make read-only")
 	b.run(t, append(b.at(s, "turns"), says("e1"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Erase")
 	assert.NotContains(t, text, "Forget")
-	b.run(t, append(b.at(s, "turns?session=s"), says("e1"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "turns"), follow("s"), says("Session"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Forget")
 	b.clean(t)
 }
@@ -242,18 +268,38 @@ func TestALinkWorksOnce(t *testing.T) {
 		until(`document.querySelector("main input[type=password]") !== null`))
 }
 
+// smaller is a picture with three quarters of its width and height, each field the mean of what it covers.
+func smaller(from image.Image) image.Image {
+	size := from.Bounds().Size()
+	to := image.NewRGBA(image.Rect(0, 0, size.X*3/4, size.Y*3/4))
+	for y := range to.Rect.Dy() {
+		for x := range to.Rect.Dx() {
+			var sum [3]uint32
+			var n uint32
+			for row := y * 4 / 3; row < (y*4+6)/3; row++ {
+				for column := x * 4 / 3; column < (x*4+6)/3; column++ {
+					r, g, b, _ := from.At(min(column, size.X-1), min(row, size.Y-1)).RGBA()
+					sum[0], sum[1], sum[2], n = sum[0]+r>>8, sum[1]+g>>8, sum[2]+b>>8, n+1
+				}
+			}
+			to.SetRGBA(x, y, color.RGBA{uint8(sum[0] / n), uint8(sum[1] / n), uint8(sum[2] / n), 255})
+		}
+	}
+	return to
+}
+
 // TestTheViewsLookAsInTheDocumentation compares each view, roughly, with its picture in docs/page, which UPDATE=1 makes
 // anew: both as 30 by 20 grey fields, so that fonts, times and digests do not count.
 func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1200, 800, false)
-	for _, view := range []string{"now", "ask", "turns", "runs", "modules"} {
+	for _, view := range []string{"people", "ask", "change", "turns", "runs", "modules"} { // Live is never the same
 		b.run(t, append(b.at(s, view), inside(view)...)...)
 		file := filepath.Join("..", "..", "docs", "page", view+".png")
 		if os.Getenv("UPDATE") != "" {
 			time.Sleep(5 * time.Second) // what comes late is in the picture, too
 			var small bytes.Buffer
-			require.NoError(t, png.Encode(&small, scaled(b.screen(t), 600, 400)))
+			require.NoError(t, png.Encode(&small, smaller(b.screen(t))))
 			require.NoError(t, os.WriteFile(file, small.Bytes(), 0o644))
 		}
 		kept, err := os.ReadFile(file)
@@ -334,7 +380,7 @@ func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	ask() // warm
 	var ratios []float64
 	for range rounds {
-		b.run(t, append(b.at(s, "now"), live)...)
+		b.run(t, append(b.at(s, "live"), live)...)
 		with := ask()
 		b.run(t, chromedp.Navigate("about:blank"))
 		ratios = append(ratios, with/ask())
@@ -422,7 +468,8 @@ func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
 	var yaml string
 	b.run(t, append(b.at(s, "modules"), chromedp.Evaluate(`{ const s = document.querySelector("main select");
 		s.selectedIndex = [...s.options].findIndex(o => o.textContent.startsWith("mem0 "));
-		s.dispatchEvent(new Event("change"));
+		s.dispatchEvent(new Event("change")); }`, nil),
+		until(`document.querySelector("pre[aria-label=YAML]").textContent.includes("backend: mem0")`), chromedp.Evaluate(`{
 		for (const l of document.querySelectorAll("label.key")) {
 			if (!/^(url|api_key)/.test(l.textContent)) continue;
 			l.querySelector("input").value = l.textContent.startsWith("url") ? "http://127.0.0.1:8000" : "mem0";
@@ -477,15 +524,16 @@ func TestTheSlotsPageIsAccessible(t *testing.T) {
 	record(t, remote, event("e1", "s", "I drink tea."))
 	script := axe(t)
 	for _, dark := range []bool{false, true} {
-		for _, view := range []string{"now", "ask", "turns", "runs", "modules", "turns?scope=r+%2F+u&session=s&event=e1"} {
+		for _, view := range []string{"people", "ask", "live", "change", "turns", "runs", "modules", "mem0"} {
 			t.Run(fmt.Sprint(view, ", dark: ", dark), func(t *testing.T) {
 				b, s := open(t, 1300, 900, dark), local
-				if strings.Contains(view, "?") {
-					s = remote
+				more := inside(view)
+				if view == "mem0" {
+					s, view, more = remote, "turns", []chromedp.Action{press("Show e1"), says("From turns: e1")}
 				}
 				var found string
 				actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
-				b.run(t, append(append(actions, inside(view)...),
+				b.run(t, append(append(actions, more...),
 					chromedp.Evaluate(script, nil), chromedp.Evaluate(serious, &found, await))...)
 				var violations []string
 				require.NoError(t, json.Unmarshal([]byte(found), &violations))
@@ -499,8 +547,8 @@ func TestTheSlotsPageWorksByKeyboard(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
 	var title string
-	// the skip link, Now, Ask
-	b.run(t, append(b.at(s, "now"), chromedp.KeyEvent(kb.Tab+kb.Tab+kb.Tab+kb.Enter),
+	// the skip link, People, Ask
+	b.run(t, append(b.at(s, "live"), chromedp.KeyEvent(kb.Tab+kb.Tab+kb.Tab+kb.Enter),
 		until(`document.title.startsWith("Ask")`), shown(), chromedp.Title(&title),
 		chromedp.Evaluate(`document.querySelector("main form input").focus()`, nil), chromedp.KeyEvent(kb.Enter),
 		until(answered))...)
@@ -514,7 +562,7 @@ func TestThePageSurvivesAKillOfTheSlot(t *testing.T) {
 	link := func(word string) chromedp.Action {
 		return until(fmt.Sprintf(`document.getElementById("link").textContent.includes(%q)`, word))
 	}
-	b.run(t, append(b.at(s, "now"), link("live"))...)
+	b.run(t, append(b.at(s, "live"), link("live"))...)
 	s.kill()
 	b.run(t, link("away"))
 	serve(t, s.dir, strings.TrimPrefix(s.url, "http://"))
@@ -556,10 +604,14 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 		b.unhurt(t)
 		// the list's table is another one once the events of the chosen scope are there
 		b.run(t, append(b.at(s, "turns"), chromedp.Evaluate(`window.before = document.querySelector("main table")`, nil),
-			choose, until(`document.querySelector("main table") !== window.before`))...)
+			choose, until(fmt.Sprintf(`%d === 0 || document.querySelector("main table") !== window.before`, i)))...)
+		b.unhurt(t)
+		b.run(t, append(b.at(s, "people"), chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll(".person")[%d].click()`, i), nil),
+			says("What was said"), unbusy(), chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`,
+				nil))...)
 		b.unhurt(t)
 	}
-	b.run(t, b.at(s, "now")...)
+	b.run(t, b.at(s, "live")...)
 	b.unhurt(t)
 	b.clean(t)
 }

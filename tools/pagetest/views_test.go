@@ -42,6 +42,18 @@ func has(label string, found *bool) chromedp.Action {
 		(b.ariaLabel ?? b.textContent) === %q)`, label), found)
 }
 
+// follow clicks the link of this text in a table of the view.
+func follow(text string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main td a")].find(a => a.textContent === %q).click()`,
+		text), nil)
+}
+
+// session has the view Turns show one session.
+func session(name string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`{ const field = document.querySelector("main input[placeholder=all]");
+		field.value = %q; field.dispatchEvent(new Event("change")); }`, name), nil)
+}
+
 // event is an event of run r and user u with one message.
 func event(id, session, text string) map[string]any {
 	return map[string]any{"event_id": id, "run_id": "r", "user_id": "u", "session_id": session, "turn_id": id,
@@ -81,8 +93,7 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 		return until(fmt.Sprintf(`document.querySelector("main tbody")?.rows.length === %d`, n))
 	}
 	b.run(t, append(b.at(s, "turns"), count(3), says("in memory"),
-		chromedp.Evaluate(`[...document.querySelectorAll("main td a")].find(a => a.textContent === "tuesday").click()`,
-			nil), count(2))...)
+		follow("tuesday"), count(2))...)
 	// from a turn to what was said, to memory, and from there to its turns
 	b.run(t, press("Show e2"), says("What was said in e2"), says("I live in Kyoto."), says("From turns: e2"),
 		chromedp.Evaluate(`[...document.querySelectorAll("main button")]
@@ -117,7 +128,7 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 		}
 	}
 	var forgets bool
-	b.run(t, append(b.at(s, "turns?session=rare"), count(3), says("e03999"), says("e11999"), has("Forget e03999",
+	b.run(t, append(b.at(s, "turns"), count(100), session("rare"), count(3), says("e03999"), says("e11999"), has("Forget e03999",
 		&forgets))...)
 	assert.False(t, forgets, "no archive, and the provider cannot: there is nothing to forget")
 	b.clean(t)
@@ -146,7 +157,7 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	require.NoError(t, err)
 	_ = answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	b.run(t, append(b.at(s, "now"), says("moderead-only"))...)
+	b.run(t, append(b.at(s, "live"), says("moderead-only"))...)
 	b.run(t, append(b.at(s, "ask"), chromedp.SendKeys("main form input", " green tea"),
 		chromedp.Click("main form button"), until(answered), says("I drink green tea."))...)
 	b.clean(t)
@@ -208,9 +219,7 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 		assert.NotContains(t, marked, "green tea", "both have it")
 		assert.Equal(t, 3, columns, "who serves, and two shadows")
 		assert.LessOrEqual(t, overflow, 0)
-		if dir := os.Getenv("SHOTS"); dir != "" {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("side-%d.png", width)), shot, 0o600))
-		}
+		keep(t, fmt.Sprintf("side-%d", width), shot)
 		b.unhurt(t)
 		b.run(t, press("Older"), says("Which tea? "+injections()[5]))
 		b.unhurt(t)
@@ -224,8 +233,8 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	}
 	b := open(t, 1300, 900, false)
 	var views string
-	// the view Now reads the manifest, and then the page does, to see whether there are shadows
-	b.run(t, append(b.at(s, "side"), says("Serving"), until(`performance.getEntriesByType("resource")
+	// the view Live reads the manifest, and then the page does, to see whether there are shadows
+	b.run(t, append(b.at(s, "side"), says("What was said"), until(`performance.getEntriesByType("resource")
 		.filter(r => r.name.endsWith("/v1/manifest")).length >= 2`), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
 	b.clean(t)
@@ -334,7 +343,7 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	b.run(t, reportLoaded(), until(`document.title === "Runs - memhost"`), chromedp.Evaluate(`window.heard === null`, &silent))
 	b.unhurt(t)
 	assert.True(t, silent, "a script of the report ran")
-	b.run(t, append(b.at(s, "now"), says("Serving"))...) // whatever the frame still asked for has been refused by now
+	b.run(t, append(b.at(s, "live"), says("Serving"))...) // whatever the frame still asked for has been refused by now
 	assert.Zero(t, leaks.Load(), "a request left the report")
 }
 

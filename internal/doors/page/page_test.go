@@ -96,11 +96,19 @@ func TestTheFilesAskNothingOfAnybodyElse(t *testing.T) {
 		text, err := fs.ReadFile(files, name)
 		require.NoError(t, err)
 		_, _ = packed.Write(text)
-		for _, word := range []string{"http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write",
+		words := []string{"http://", "https://", "innerHTML", "InnerHTML", "outerHTML", "insertAdjacentHTML", "document.write",
 			"eval(", "new Function", "localStorage", "sessionStorage", "document.cookie", "@import", "url(", "style=",
-			"javascript:"} {
-			text := bytes.ReplaceAll(text, []byte(`xmlns="http://www.w3.org/2000/svg"`), nil) // a name, not an address
-			assert.NotContains(t, string(text), word, name)
+			"javascript:"}
+		switch name {
+		case "preact.js": // names of kinds of elements, and what only dangerouslySetInnerHTML reaches, which no other file has
+			text = regexp.MustCompile(`"http://www\.w3\.org/[\w/]+"|"dangerouslySetInnerHTML"|\bu4\.innerHTML\b`).ReplaceAll(text, nil)
+		case "preact.LICENSE.txt":
+			words = nil
+		default:
+			text = bytes.ReplaceAll(text, []byte(`xmlns="http://www.w3.org/2000/svg"`), nil) // a name, not an address
+		}
+		for _, word := range words {
+			assert.False(t, bytes.Contains(text, []byte(word)), "%s has %s", name, word)
 		}
 		if strings.HasSuffix(name, ".html") {
 			assert.NotRegexp(t, regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son\w+=`), string(text))
@@ -108,7 +116,8 @@ func TestTheFilesAskNothingOfAnybodyElse(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, packed.Close())
-	assert.Less(t, all.Len(), 150<<10, "compressed")
+	assert.Less(t, all.Len(), 120<<10, "compressed")
+	t.Logf("%d bytes compressed", all.Len())
 }
 
 func TestALinkWorksOnceAndItsKeyOpensTheSlot(t *testing.T) {

@@ -163,7 +163,7 @@ func TestBehindNginxWithTheExample(t *testing.T) {
 	require.Equal(t, 200, answer.StatusCode)
 	require.NotContains(t, html, `href="/`)
 	require.NotContains(t, html, `src="/`)
-	_, script := through(t, "GET", at+wire.PathPage+"api.js", "")
+	_, script := through(t, "GET", at+wire.PathPage+"page.js", "")
 	require.Contains(t, script, `new URL("..", location.href)`)
 	require.True(t, strings.HasPrefix(p.Link(public), public+wire.PathPage))
 }

@@ -1,126 +1,2413 @@
-// The page's frame: who may see it, which view is open, whether the slot is there.
-import { el, problem } from "./dom.js";
-import { enter, follow, get, useToken } from "./api.js";
-import { now } from "./now.js";
-import { ask } from "./ask.js";
-import { turns } from "./turns.js";
-import { modules } from "./modules.js";
-import { runs } from "./runs.js";
-import { side } from "./side.js";
-import { declares, native } from "./native.js";
+// Built from web/src by web/build.mjs: change that, and run make page.
 
-// A view with a fourth part is there only where the settings name it.
-const views = [["now", "Now", now], ["ask", "Ask", ask], ["turns", "Turns", turns],
-  ["side", "Side by side", side, "shadows"], ["runs", "Runs", runs, "runs"],
-  ["provider", "Provider", native, "provider"], ["modules", "Modules", modules]];
-const offered = () => views.filter(([, , , needs]) => !needs || slot.settings.views.includes(needs));
-const main = document.getElementById("main");
-const link = document.getElementById("link");
+// src/main.tsx
+import { render } from "./preact.js";
 
-// slot is what the views share: settings, where each line of the stream of operations goes, and how a view is
-// shown again.
-const slot = { settings: { mode: "read", views: [] }, onLine: null, away: false, again: () =>
-  open(main.contains(document.activeElement)) };
-let opened = 0;
-let moves = false; // whether the focus goes to the view that is being opened
-let current = "";
+// src/Page.tsx
+import { useEffect as useEffect10, useMemo as useMemo2, useRef as useRef10, useState as useState17 } from "./preact.js";
 
-async function open(focus) {
-  const [name, query] = location.hash.slice(1).split("?");
-  const [id, title, view] = offered().find(([id]) => id === name) ?? views[0];
-  current = id;
-  nameViews(id);
-  document.title = `${title} - memhost`;
-  slot.onLine = null;
-  const turn = ++opened;
-  moves ||= focus;
-  const place = el("div");
-  main.replaceChildren(place);
-  main.setAttribute("aria-busy", "true");
+// src/api.ts
+var key = "";
+var base = new URL("..", location.href).pathname.replace(/\/$/, "");
+var at = (path) => path.startsWith("/") ? base + path : path;
+var Problem = class extends Error {
+  constructor(body, status) {
+    super(body.detail || body.message || `the slot answered ${status}`);
+    this.status = status;
+    Object.assign(this, { code: body.code, hint: body.hint, reason: body.reason });
+  }
+  status;
+  code;
+  hint;
+  reason;
+};
+var headers = (more = {}) => ({
+  "Memhost-Origin": "page",
+  ...key ? { Authorization: `Bearer ${key}` } : {},
+  ...more
+});
+async function call(method, path, body) {
+  const response = await fetch(at(path), {
+    method,
+    credentials: "omit",
+    cache: "no-store",
+    redirect: "error",
+    headers: headers(body === void 0 ? {} : { "Content-Type": "application/json" }),
+    body: body === void 0 ? void 0 : JSON.stringify(body)
+  });
+  let answer = {};
   try {
-    const onLine = await view(place, slot, new URLSearchParams(query ?? ""));
-    if (turn === opened) slot.onLine = onLine ?? null;
+    answer = await response.json();
   } catch (e) {
-    place.append(problem(e));
+    if (response.ok) throw new Problem({ message: "the slot's answer is not JSON" }, response.status);
   }
-  if (turn !== opened) return; // another view was opened in the meantime
-  main.removeAttribute("aria-busy");
-  performance.mark("shown"); // for whoever measures
-  if (moves) main.focus();
-  moves = false;
+  if (!response.ok) throw new Problem(answer, response.status);
+  return answer;
 }
-
-function connected(there, e) {
-  const was = slot.away;
-  slot.away = !there;
-  link.textContent = there ? "live" : e?.status === 501 ? "this slot has no live stream" :
-    e?.status === 401 ? "the session ended: open the page with a new link of memhost run" :
-      "the slot is away, trying again";
-  link.className = there ? "good" : "bad";
-  if (there && was) open(false); // what was shown may be old
-}
-
-// nameViews lists the views that there are, in place where the list is the same.
-function nameViews(current) {
-  const list = document.getElementById("views");
-  if (list.children.length !== offered().length) {
-    list.replaceChildren(...offered().map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, title))));
+var get = (path) => call("GET", path);
+var post = (path, body) => call("POST", path, body);
+async function enter() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) {
+    history.replaceState(null, "", location.pathname);
+    key = (await post("session", { code })).key;
   }
-  for (const a of list.querySelectorAll("a")) {
-    if (a.hash === `#${current}`) a.setAttribute("aria-current", "page");
-    else a.removeAttribute("aria-current");
-  }
+  return get("settings");
 }
-
-// begin opens the page once the slot lets it in.
-function begin() {
-  addEventListener("hashchange", () => { if (location.hash !== "#main") open(true); }); // #main is the skip link
-  open(false).then(offerMore);
-  follow((line) => slot.onLine?.(line), connected);
-}
-
-// offerMore offers the views that depend on what serves, which the slot's manifest tells: of its shadows, and of what the
-// provider's module declares.
-async function offerMore() {
-  const { followers, capabilities } = await get("/v1/manifest").catch(() => ({}));
-  const more = [];
-  if (followers?.some((f) => f.role === "shadow")) more.push(["shadows", "side"]);
-  if (capabilities && declares(capabilities, slot.settings.mode)) more.push(["provider", "provider"]);
-  if (more.length === 0) return;
-  slot.settings.views.push(...more.map(([needs]) => needs));
-  if (more.some(([, view]) => location.hash.slice(1).split("?")[0] === view)) open(false);
-  else nameViews(current);
-}
-
-// askToken lets a person in who has the slot's token and no link.
-function askToken(e) {
-  const input = el("input", { type: "password", autocomplete: "off", required: true });
-  const said = el("div", { role: "alert" }, e ? problem(e) : null);
-  main.replaceChildren(el("h2", {}, "This slot wants a token"),
-    el("p", {},
-      "Open the page with the link that memhost run printed, which works once; or give the slot's token " +
-      "(MEMHOST_TOKEN). It is kept in this page only."),
-    el("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      useToken(input.value);
-      try {
-        await get("/v1/mode");
-        begin();
-      } catch (wrong) {
-        said.replaceChildren(problem(wrong));
+var useToken = (token) => {
+  key = token;
+};
+async function follow(each, up) {
+  for (let pause = 1e3; ; pause = Math.min(2 * pause, 1e4)) {
+    try {
+      const response = await fetch(at("/v1/operations"), { headers: headers(), credentials: "omit", cache: "no-store" });
+      if (!response.ok || !response.body) {
+        throw new Problem(await response.json().catch(() => ({})), response.status);
       }
-    } }, el("label", {}, "Token", input), el("button", {}, "Open")), said);
+      pause = 1e3;
+      up(true);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (; ; ) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const lines3 = (rest + value).split("\n");
+        rest = lines3.pop() ?? "";
+        for (const line of lines3) if (line) each(JSON.parse(line));
+      }
+      up(false);
+    } catch (e) {
+      up(false, e);
+      if (e instanceof Problem && (e.status === 401 || e.status === 501)) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
 }
 
-try {
-  slot.settings = await enter();
-  if (slot.settings.token) await get("/v1/mode");
-  begin();
-} catch (e) {
-  if (e.status === 401) {
-    slot.settings = await get("settings").catch(() => slot.settings);
-    askToken(e);
-  } else {
-    main.replaceChildren(problem(e));
+// src/parts/Confirm.tsx
+import { useEffect, useRef, useState } from "./preact.js";
+import { jsx, jsxs } from "./preact.js";
+var open = () => void 0;
+var confirm = (title, text, yes) => new Promise((answer) => {
+  open({ title, text, yes, answer });
+});
+function Confirm() {
+  const [question, ask] = useState(null);
+  const dialog = useRef(null);
+  const no = useRef(null);
+  useEffect(() => {
+    open = ask;
+  }, []);
+  useEffect(() => {
+    if (!question) return;
+    dialog.current?.showModal();
+    no.current?.focus();
+  }, [question]);
+  const close = (agreed) => {
+    dialog.current?.close();
+    question?.answer(agreed);
+    ask(null);
+  };
+  return /* @__PURE__ */ jsxs("dialog", { id: "confirm", ref: dialog, "aria-labelledby": "confirm-title", onCancel: () => close(false), children: [
+    /* @__PURE__ */ jsx("h2", { id: "confirm-title", children: question?.title }),
+    /* @__PURE__ */ jsx("p", { children: /* @__PURE__ */ jsx("bdi", { dir: "auto", children: question?.text }) }),
+    /* @__PURE__ */ jsxs("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsx("button", { id: "confirm-no", type: "button", ref: no, onClick: () => close(false), children: "Leave it" }),
+      /* @__PURE__ */ jsx("button", { id: "confirm-yes", type: "button", class: "act", onClick: () => close(true), children: question?.yes })
+    ] })
+  ] });
+}
+
+// src/parts/Words.tsx
+import { jsx as jsx2 } from "./preact.js";
+var Words = ({ children }) => /* @__PURE__ */ jsx2("bdi", { dir: "auto", class: "words", children: String(children ?? "") });
+
+// src/parts/Failure.tsx
+import { jsx as jsx3, jsxs as jsxs2 } from "./preact.js";
+function Failure({ of }) {
+  const e = of;
+  return /* @__PURE__ */ jsxs2("div", { role: "alert", class: "failure", children: [
+    /* @__PURE__ */ jsx3("p", { children: /* @__PURE__ */ jsx3(Words, { children: e.message ?? of }) }),
+    e.hint ? /* @__PURE__ */ jsx3("p", { children: /* @__PURE__ */ jsx3(Words, { children: e.hint }) }) : null,
+    e.code ? /* @__PURE__ */ jsxs2("small", { children: [
+      "code ",
+      /* @__PURE__ */ jsx3(Words, { children: e.code })
+    ] }) : null
+  ] });
+}
+
+// src/parts/Time.tsx
+import { jsx as jsx4 } from "./preact.js";
+var format = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+var zone = format.resolvedOptions().timeZone;
+function Time({ at: at3 }) {
+  if (!at3) return null;
+  const when = new Date(at3);
+  return /* @__PURE__ */ jsx4("time", { dateTime: at3, title: at3, class: "time", children: Number.isNaN(when.getTime()) ? at3 : format.format(when) });
+}
+
+// src/kept.ts
+var most = 5e3;
+var lines = [];
+function keep(line) {
+  if (line.kind !== "operation") return;
+  lines.push(line);
+  if (lines.length > most + 500) lines = lines.slice(-most);
+}
+var kept = (since) => lines.filter((l) => Date.parse(l.at) >= since);
+
+// src/route.ts
+var about = [{}];
+var listeners = /* @__PURE__ */ new Set();
+function here() {
+  const n = history.state?.about ?? 0;
+  return { view: location.hash.slice(1), about: about[n] ?? {} };
+}
+function go(view, query = {}) {
+  about.push(query);
+  history.pushState({ about: about.length - 1 }, "", `#${view}`);
+  for (const l of listeners) l();
+}
+function onRoute(listen) {
+  const changed = () => {
+    if (location.hash !== "#main") listen();
+  };
+  listeners.add(listen);
+  addEventListener("popstate", changed);
+  return () => {
+    listeners.delete(listen);
+    removeEventListener("popstate", changed);
+  };
+}
+
+// src/slot.ts
+import { createContext } from "./preact.js";
+import { useContext, useEffect as useEffect2 } from "./preact.js";
+var SlotContext = createContext({
+  settings: { mode: "read", token: false, views: [] },
+  again: () => void 0,
+  onLine: () => () => void 0
+});
+var useSlot = () => useContext(SlotContext);
+function useLines(listen) {
+  const slot = useSlot();
+  useEffect2(() => slot.onLine(listen));
+}
+
+// src/views/Ask.tsx
+import { useRef as useRef4, useState as useState4 } from "./preact.js";
+
+// src/ask.ts
+var nameOf = (s) => [s.run_id, s.persona_id, s.agent_id].filter(Boolean).join(" / ");
+var asked = (s) => ({
+  run_id: s.run_id,
+  persona_id: s.persona_id,
+  ...s.agent_id ? { agent_id: s.agent_id } : {}
+});
+async function scopes(most3) {
+  const list = [];
+  let next = "";
+  do {
+    const page = await get(`/v1/scopes?limit=500${next ? `&after=${encodeURIComponent(next)}` : ""}`);
+    list.push(...page.scopes);
+    next = page.next ?? "";
+  } while (next && list.length < most3);
+  list.sort((a, b) => nameOf(a.scope).localeCompare(nameOf(b.scope)));
+  return { list, more: next !== "" };
+}
+var choices = () => scopes(500);
+async function events(q, limit) {
+  const page = await post("/v1/events/list", { ...q, limit });
+  for (let calls = 1; page.next && page.events.length < limit && calls < 50; calls++) {
+    const more = await post("/v1/events/list", { ...q, after: page.next, limit: limit - page.events.length });
+    page.events.push(...more.events);
+    page.next = more.next;
   }
+  return page;
+}
+
+// src/parts/Facts.tsx
+import { jsx as jsx5 } from "./preact.js";
+var empty = (v) => v === void 0 || v === null || v === "" || Array.isArray(v) && v.length === 0;
+var Facts = ({ of }) => /* @__PURE__ */ jsx5("dl", { children: of.filter(([, value]) => !empty(value)).map(([name, value]) => [
+  /* @__PURE__ */ jsx5("dt", { children: name }),
+  /* @__PURE__ */ jsx5("dd", { children: value !== null && typeof value === "object" && !Array.isArray(value) ? value : /* @__PURE__ */ jsx5(Words, { children: Array.isArray(value) ? value.join(", ") : value }) })
+]) });
+
+// src/parts/Json.tsx
+import { jsx as jsx6 } from "./preact.js";
+var Json = ({ of }) => /* @__PURE__ */ jsx6("pre", { dir: "ltr", tabIndex: 0, class: "words", children: JSON.stringify(of, null, 2) });
+
+// src/parts/Loaded.tsx
+import { useLayoutEffect, useRef as useRef2, useState as useState2 } from "./preact.js";
+import { Fragment, jsx as jsx7, jsxs as jsxs3 } from "./preact.js";
+var open2 = 0;
+function begin() {
+  open2++;
+  document.getElementById("main")?.setAttribute("aria-busy", "true");
+}
+function end() {
+  open2--;
+  setTimeout(() => {
+    if (open2 > 0) return;
+    document.getElementById("main")?.removeAttribute("aria-busy");
+    performance.mark("shown");
+  });
+}
+function useLoad(load, keys) {
+  const [got, set] = useState2(void 0);
+  const turn = useRef2(0);
+  const ask = async () => {
+    const mine = ++turn.current;
+    begin();
+    try {
+      const data = await load();
+      if (mine === turn.current) set({ data });
+    } catch (error) {
+      if (mine === turn.current) set({ error });
+    } finally {
+      end();
+    }
+  };
+  useLayoutEffect(() => {
+    void ask();
+    return () => {
+      turn.current++;
+    };
+  }, keys);
+  return [got, ask];
+}
+function Loaded({ got, children }) {
+  if (got === void 0) return /* @__PURE__ */ jsxs3("div", { class: "skeleton", "aria-hidden": "true", children: [
+    /* @__PURE__ */ jsx7("i", {}),
+    /* @__PURE__ */ jsx7("i", {}),
+    /* @__PURE__ */ jsx7("i", {})
+  ] });
+  return /* @__PURE__ */ jsx7(Fragment, { children: "error" in got ? /* @__PURE__ */ jsx7(Failure, { of: got.error }) : children(got.data) });
+}
+
+// src/parts/Empty.tsx
+import { jsx as jsx8 } from "./preact.js";
+var Empty = ({ children }) => /* @__PURE__ */ jsx8("div", { class: "empty", children });
+
+// src/parts/Nothing.tsx
+import { jsx as jsx9, jsxs as jsxs4 } from "./preact.js";
+var Nothing = () => /* @__PURE__ */ jsxs4(Empty, { children: [
+  /* @__PURE__ */ jsx9("p", { children: /* @__PURE__ */ jsx9("strong", { children: "This slot has no scope yet: nothing was recorded." }) }),
+  /* @__PURE__ */ jsxs4("p", { children: [
+    "Record a turn with ",
+    /* @__PURE__ */ jsx9("code", { children: "POST /v1/events" }),
+    ", or bring a conversation:"
+  ] }),
+  /* @__PURE__ */ jsx9("pre", { tabIndex: 0, children: "memhost record chat.jsonl" }),
+  /* @__PURE__ */ jsxs4("p", { children: [
+    "To look around first, ",
+    /* @__PURE__ */ jsx9("code", { children: "memhost demo" }),
+    " serves an example conversation. The page shows what comes without a reload."
+  ] })
+] });
+
+// src/parts/ScopeChoice.tsx
+import { jsx as jsx10, jsxs as jsxs5 } from "./preact.js";
+function ScopeChoice({ found, value, onChange }) {
+  return /* @__PURE__ */ jsxs5("label", { class: "wide", children: [
+    `Person (run / id${found.more ? ", the first 500" : ""})`,
+    /* @__PURE__ */ jsx10("select", { class: "words", value, onChange: (e) => onChange(e.currentTarget.value), children: found.list.map((s) => /* @__PURE__ */ jsx10("option", { value: nameOf(s.scope), selected: nameOf(s.scope) === value, children: nameOf(s.scope) })) })
+  ] });
+}
+var scopeOf = (found, name) => asked((found.list.find((s) => nameOf(s.scope) === name) ?? found.list[0]).scope);
+
+// src/parts/State.tsx
+import { jsx as jsx11 } from "./preact.js";
+var classes = {
+  ok: "good",
+  ready: "good",
+  committed: "good",
+  pass: "good",
+  applied: "good",
+  good: "good",
+  done: "good",
+  serves: "good",
+  lost: "bad",
+  failed: "bad",
+  fail: "bad",
+  down: "bad",
+  error: "bad",
+  bad: "bad"
+};
+var State = ({ of, children }) => /* @__PURE__ */ jsx11("strong", { class: `state ${classes[of] ?? "wait"}`, children: children ?? of });
+
+// src/parts/Doing.tsx
+import { useRef as useRef3, useState as useState3 } from "./preact.js";
+import { jsx as jsx12 } from "./preact.js";
+function useDoing() {
+  const [shown, show] = useState3(null);
+  const place = useRef3(null);
+  const turn = useRef3(0);
+  const start = async (meanwhile, make) => {
+    const mine = ++turn.current;
+    show(/* @__PURE__ */ jsx12("p", { class: "quiet", children: meanwhile }));
+    let came;
+    try {
+      came = await make();
+    } catch (e) {
+      came = /* @__PURE__ */ jsx12(Failure, { of: e });
+    }
+    if (mine !== turn.current) return;
+    show(came);
+    setTimeout(() => {
+      if ((place.current?.getBoundingClientRect().top ?? 0) > 0.8 * innerHeight) place.current?.scrollIntoView();
+    });
+  };
+  return [/* @__PURE__ */ jsx12("div", { role: "status", ref: place, children: shown }), start, () => {
+    turn.current++;
+    show(null);
+  }];
+}
+
+// src/wire.ts
+var declaredBy = (m) => m.manifest;
+
+// src/views/Context.tsx
+import { jsx as jsx13 } from "./preact.js";
+function Context({ text, evidence }) {
+  const bytes = new TextEncoder().encode(text);
+  const part = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  const ranges = evidence.map((e, i) => ({ start: e.shown?.start ?? 0, end: e.shown?.end ?? 0, i, rank: e.rank })).filter((s) => s.end > s.start).sort((a, b) => a.start - b.start);
+  const parts = [];
+  let at3 = 0;
+  for (const s of ranges) {
+    if (s.start < at3 || s.end > bytes.length) continue;
+    parts.push(part(at3, s.start), /* @__PURE__ */ jsx13("mark", { class: `e${s.i % 6}`, title: `evidence ${s.rank}`, children: part(s.start, s.end) }));
+    at3 = s.end;
+  }
+  parts.push(part(at3, bytes.length));
+  return /* @__PURE__ */ jsx13("pre", { dir: "auto", tabIndex: 0, class: "words", children: parts });
+}
+var shownText = (context, e) => e.shown ? new TextDecoder().decode(new TextEncoder().encode(context).subarray(e.shown.start, e.shown.end)) : "";
+
+// src/parts/Link.tsx
+import { jsx as jsx14 } from "./preact.js";
+var Link = ({ to, about: about2, children }) => /* @__PURE__ */ jsx14("a", { href: `#${to}`, onClick: (e) => {
+  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  go(to, about2);
+}, children });
+
+// src/views/Found.tsx
+import { Fragment as Fragment2, jsx as jsx15, jsxs as jsxs6 } from "./preact.js";
+var bytesOf = (e) => e.shown ? e.shown.end - e.shown.start : 0;
+function Found({ result, scope }) {
+  const { evidence, formatted_context: context, trace } = result;
+  const all = new TextEncoder().encode(context).length || 1;
+  const tokens = (e) => Math.round((trace?.token_count ?? 0) * bytesOf(e) / all);
+  const most3 = Math.max(1, ...evidence.map(tokens));
+  const [fits, left2] = [evidence.filter((e) => bytesOf(e) > 0), evidence.filter((e) => bytesOf(e) === 0)];
+  const item = (e) => {
+    const i = evidence.indexOf(e);
+    return /* @__PURE__ */ jsxs6("li", { class: "item", children: [
+      /* @__PURE__ */ jsxs6("div", { class: "row", children: [
+        /* @__PURE__ */ jsx15("mark", { class: `e${i % 6} rank`, children: String(e.rank) }),
+        /* @__PURE__ */ jsx15("span", { class: "grow", children: /* @__PURE__ */ jsx15(Words, { children: e.text || shownText(context, e) || e.native_id }) })
+      ] }),
+      bytesOf(e) > 0 ? /* @__PURE__ */ jsx15("div", { class: "bar", role: "img", "aria-label": `about ${tokens(e)} tokens`, children: /* @__PURE__ */ jsx15("span", { class: `e${i % 6}`, style: { inlineSize: `${100 * tokens(e) / most3}%` } }) }) : null,
+      /* @__PURE__ */ jsxs6("p", { class: "quiet", children: [
+        bytesOf(e) > 0 ? `about ${tokens(e)} tokens` : "not in the context",
+        e.score === void 0 ? "" : ` · score ${Number(e.score.toPrecision(4))}`,
+        e.native_type ? /* @__PURE__ */ jsxs6(Fragment2, { children: [
+          " · ",
+          /* @__PURE__ */ jsx15(Words, { children: e.native_type })
+        ] }) : null,
+        e.valid_at || e.created_at ? /* @__PURE__ */ jsxs6(Fragment2, { children: [
+          " · ",
+          /* @__PURE__ */ jsx15(Time, { at: e.valid_at || e.created_at })
+        ] }) : null,
+        (e.source_event_ids ?? []).length > 0 ? " · from " : "",
+        (e.source_event_ids ?? []).map((id) => [/* @__PURE__ */ jsx15(Link, { to: "people", about: { scope: nameOf(scope), event: id }, children: /* @__PURE__ */ jsx15(Words, { children: id }) }), " "])
+      ] })
+    ] });
+  };
+  return /* @__PURE__ */ jsxs6(Fragment2, { children: [
+    /* @__PURE__ */ jsx15("ol", { class: "items", "aria-label": "Evidence", children: fits.map(item) }),
+    left2.length === 0 ? null : /* @__PURE__ */ jsxs6("details", { children: [
+      /* @__PURE__ */ jsx15("summary", { children: `${left2.length} more were found and did not fit` }),
+      /* @__PURE__ */ jsx15("ol", { class: "items", "aria-label": "What did not fit", children: left2.map(item) })
+    ] })
+  ] });
+}
+
+// src/parts/Table.tsx
+import { jsx as jsx16, jsxs as jsxs7 } from "./preact.js";
+function Table({ caption, heads: heads2, rows }) {
+  return /* @__PURE__ */ jsx16("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption, children: /* @__PURE__ */ jsxs7("table", { children: [
+    /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsx16("tr", { children: heads2.map((h) => h === "" ? /* @__PURE__ */ jsx16("td", {}) : /* @__PURE__ */ jsx16("th", { scope: "col", children: h })) }) }),
+    /* @__PURE__ */ jsx16("tbody", { children: rows.map((row2) => /* @__PURE__ */ jsx16("tr", { children: row2.map((v) => /* @__PURE__ */ jsx16("td", { children: v !== null && typeof v === "object" ? v : /* @__PURE__ */ jsx16(Words, { children: v }) })) })) })
+  ] }) });
+}
+
+// src/views/Waterfall.tsx
+import { jsx as jsx17, jsxs as jsxs8 } from "./preact.js";
+function Waterfall({ of }) {
+  const total = of.latency_ms || 1;
+  const ms = (n) => n === void 0 ? "" : `${n} ms`;
+  const io = of.io ?? [];
+  return /* @__PURE__ */ jsxs8("div", { children: [
+    io.length === 0 ? /* @__PURE__ */ jsx17("p", { children: "The backend was not asked." }) : /* @__PURE__ */ jsx17(
+      Table,
+      {
+        caption: "Native calls",
+        heads: ["route", "class", "status", "bytes out / in", "from ms", "ms", `0 to ${total} ms`],
+        rows: io.map((c) => [
+          c.route,
+          c.class,
+          c.status,
+          `${c.bytes_out} / ${c.bytes_in}`,
+          c.start_ms ?? "",
+          c.ms,
+          /* @__PURE__ */ jsx17(Lane, { call: c, total })
+        ])
+      }
+    ),
+    /* @__PURE__ */ jsx17(Facts, { of: [
+      ["whole operation", ms(of.latency_ms)],
+      ["in the backend", ms(of.backend_ms)],
+      ["in the plugin", ms(of.plugin_ms)],
+      ["in the host", ms(of.host_ms)]
+    ] })
+  ] });
+}
+function Lane({ call: call2, total }) {
+  const percent = (ms) => `${Math.min(100, 100 * ms / total)}%`;
+  return /* @__PURE__ */ jsx17(
+    "div",
+    {
+      class: "lane",
+      role: "img",
+      "aria-label": `${call2.route}: ${call2.ms} ms from ${call2.start_ms ?? "an unknown time"} of ${total} ms`,
+      children: /* @__PURE__ */ jsx17("span", { class: call2.class, style: { insetInlineStart: percent(call2.start_ms ?? 0), inlineSize: percent(call2.ms) } })
+    }
+  );
+}
+
+// src/views/Ask.tsx
+import { Fragment as Fragment3, jsx as jsx18, jsxs as jsxs9 } from "./preact.js";
+function Ask({ about: about2 }) {
+  const [got] = useLoad(() => Promise.all([
+    choices(),
+    get("/v1/manifest"),
+    get("/v1/modules").catch(() => ({ modules: [] }))
+  ]), []);
+  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
+    /* @__PURE__ */ jsx18("h2", { children: "Ask" }),
+    /* @__PURE__ */ jsx18(Loaded, { got, children: ([found, manifest, { modules }]) => found.list.length === 0 ? /* @__PURE__ */ jsx18(Nothing, {}) : /* @__PURE__ */ jsx18(Form, { found, manifest, modules: modules ?? [], about: about2 }) })
+  ] });
+}
+function Form({ found, manifest, modules, about: about2 }) {
+  const [chosen, choose] = useState4(about2.scope ?? nameOf(found.list[0].scope));
+  const query = useRef4(null);
+  const tokens = useRef4(null);
+  const [answer, start] = useDoing();
+  const submit = (e) => {
+    e.preventDefault();
+    const scope = scopeOf(found, chosen);
+    void start("asking", async () => {
+      const result = await post("/v1/retrieve", {
+        query: query.current?.value,
+        scope,
+        session_id: "page",
+        budget: { max_tokens: Number(tokens.current?.value) }
+      });
+      return /* @__PURE__ */ jsx18(Answer, { result, scope });
+    });
+  };
+  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
+    /* @__PURE__ */ jsxs9("p", { class: "lead", children: [
+      "What would an agent get? A question from here is a real retrieval, which logs and metrics tell apart by origin: page. ",
+      /* @__PURE__ */ jsx18(Costs, { manifest, modules })
+    ] }),
+    /* @__PURE__ */ jsxs9("form", { onSubmit: submit, class: "card", children: [
+      /* @__PURE__ */ jsx18(ScopeChoice, { found, value: chosen, onChange: choose }),
+      /* @__PURE__ */ jsxs9("label", { class: "wide", children: [
+        "Question",
+        /* @__PURE__ */ jsx18("input", { ref: query, required: true, dir: "auto", class: "words", defaultValue: "What is known about the user?" })
+      ] }),
+      /* @__PURE__ */ jsxs9("label", { children: [
+        "Tokens",
+        /* @__PURE__ */ jsx18("input", { ref: tokens, type: "number", min: 1, defaultValue: "1500" })
+      ] }),
+      /* @__PURE__ */ jsx18("button", { class: "act", children: "Ask" })
+    ] }),
+    answer
+  ] });
+}
+function Answer({ result, scope }) {
+  const t = result.trace;
+  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
+    /* @__PURE__ */ jsxs9("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs9("section", { class: "card", children: [
+        /* @__PURE__ */ jsx18("h3", { children: "Context" }),
+        result.formatted_context === "" ? /* @__PURE__ */ jsx18("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx18(Context, { text: result.formatted_context, evidence: result.evidence }),
+        /* @__PURE__ */ jsx18(Facts, { of: [
+          ["tokens", t?.token_count],
+          ["cut", t?.truncated ? "yes" : ""],
+          ["complete", t?.consistency ? /* @__PURE__ */ jsx18(State, { of: t.consistency }) : null],
+          ["warnings", t?.warnings ?? []]
+        ] }),
+        result.formatted_context === "" ? null : /* @__PURE__ */ jsx18(Copy, { text: result.formatted_context })
+      ] }),
+      /* @__PURE__ */ jsxs9("section", { class: "card", children: [
+        /* @__PURE__ */ jsx18("h3", { children: "Why" }),
+        /* @__PURE__ */ jsx18(Found, { result, scope })
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs9("section", { class: "card", children: [
+      /* @__PURE__ */ jsx18("h3", { children: "Native calls" }),
+      /* @__PURE__ */ jsx18(Waterfall, { of: t ?? {} })
+    ] }),
+    /* @__PURE__ */ jsxs9("details", { children: [
+      /* @__PURE__ */ jsx18("summary", { children: "Raw: the backend's answers as they came" }),
+      /* @__PURE__ */ jsx18(Json, { of: result.raw })
+    ] }),
+    /* @__PURE__ */ jsxs9("details", { children: [
+      /* @__PURE__ */ jsx18("summary", { children: "Trace" }),
+      /* @__PURE__ */ jsx18(Json, { of: t })
+    ] })
+  ] });
+}
+function Copy({ text }) {
+  const [said, say] = useState4("Copy the context");
+  return /* @__PURE__ */ jsx18("p", { children: /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => navigator.clipboard.writeText(text).then(
+    () => say("Copied"),
+    () => say("The browser does not let this page copy")
+  ), children: said }) });
+}
+function Costs({ manifest, modules }) {
+  const module = modules.find((m) => m.sha256 === manifest.module.sha256);
+  const declared = module && declaredBy(module);
+  const calls = declared?.model_calls?.filter((c) => c.operation === "retrieve" && meets(manifest.config, c));
+  if (calls?.length === 0 || declared && !calls && (declared.origins ?? []).length === 0) {
+    return /* @__PURE__ */ jsx18(Fragment3, { children: "A question costs no model call with this provider." });
+  }
+  if (!calls) {
+    return /* @__PURE__ */ jsx18("strong", { class: "wait", children: `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.` });
+  }
+  const each = calls.map((c) => `a call of ${c.model === "language" ? "a language" : "an embedding"} model (${c.about})`);
+  return /* @__PURE__ */ jsxs9("strong", { class: "wait", children: [
+    "A question costs what an agent's question costs: ",
+    /* @__PURE__ */ jsx18(Words, { children: each.join("; ") }),
+    "."
+  ] });
+}
+function meets(config, { pointer, equals }) {
+  if (!pointer) return true;
+  const at3 = pointer.slice(1).split("/").reduce((v, k) => v?.[k.replaceAll("~1", "/").replaceAll("~0", "~")], config);
+  return at3 !== void 0 && at3 !== null && (equals === void 0 || JSON.stringify(at3) === JSON.stringify(equals));
+}
+
+// src/views/Filling.tsx
+import { useEffect as useEffect3 } from "./preact.js";
+import { jsx as jsx19, jsxs as jsxs10 } from "./preact.js";
+var every = 2e3;
+function Filling() {
+  const [got, again] = useLoad(() => get("/v1/backfill").catch(() => null), []);
+  const [said, start] = useDoing();
+  const moving = got && "data" in got && got.data && /^(filling|waiting|read_only|not_ready|ready)$/.test(got.data.state);
+  useEffect3(() => {
+    if (!moving) return void 0;
+    const timer = setInterval(() => void again(), every);
+    return () => clearInterval(timer);
+  }, [moving]);
+  const stop = async () => {
+    if (!await confirm("Stop the filling?", "What it filled is kept, and starting it again goes on.", "Stop it")) return;
+    await start("stopping", async () => {
+      await post("/v1/backfill/stop", {});
+      await again();
+      return /* @__PURE__ */ jsx19("p", { children: "Stopped." });
+    });
+  };
+  const turn = () => start("asking", async () => {
+    const b = await post("/v1/backfill/turn", {});
+    await again();
+    return /* @__PURE__ */ jsx19("p", { children: b.state });
+  });
+  return /* @__PURE__ */ jsx19(Loaded, { got, children: (b) => !b || b.state === "none" ? null : /* @__PURE__ */ jsxs10("section", { class: "card", children: [
+    /* @__PURE__ */ jsxs10("h3", { children: [
+      "Filling ",
+      /* @__PURE__ */ jsx19(Words, { children: b.provider })
+    ] }),
+    /* @__PURE__ */ jsx19("progress", { max: Math.max(1, b.progress.events), value: b.progress.done, "aria-label": "events filled" }),
+    /* @__PURE__ */ jsx19(Facts, { of: [
+      ["state", /* @__PURE__ */ jsx19(State, { of: b.state })],
+      ["events", `${b.progress.done} of ${b.progress.events}`],
+      ["open", b.progress.open || ""],
+      ["left out", b.progress.left_out || ""],
+      ["per second", Math.round(b.progress.per_second)],
+      ["still takes", b.progress.remaining_ms === void 0 ? "" : `${Math.round(b.progress.remaining_ms / 1e3)} s`],
+      ["error", b.progress.error?.message]
+    ] }),
+    /* @__PURE__ */ jsxs10("p", { class: "buttons", children: [
+      b.state === "asks" ? /* @__PURE__ */ jsx19("button", { type: "button", class: "act", onClick: turn, children: "Let it serve" }) : null,
+      b.state === "serves" || b.state === "stopped" ? null : /* @__PURE__ */ jsx19("button", { type: "button", onClick: stop, children: "Stop" })
+    ] }),
+    said
+  ] }) });
+}
+
+// src/views/Swap.tsx
+import { useRef as useRef5, useState as useState5 } from "./preact.js";
+
+// src/parts/SchemaField.tsx
+import { jsx as jsx20, jsxs as jsxs11 } from "./preact.js";
+function resolved(s, schema) {
+  if (!s.$ref?.startsWith("#/")) return s;
+  const found = s.$ref.slice(2).split("/").reduce((at3, k) => at3?.[k.replaceAll("~1", "/").replaceAll("~0", "~")], schema);
+  return { ...found, ...s };
+}
+var isSecret = (s) => s.properties?.secret !== void 0 || [...s.anyOf ?? [], ...s.oneOf ?? []].some(isSecret);
+var typesOf = (s) => [s.type].flat();
+var isNumber = (s) => typesOf(s).some((t) => t === "integer" || t === "number");
+var choicesOf = (s) => s.enum ?? (typesOf(s).includes("boolean") ? [true, false] : null);
+function valueOf(text, s) {
+  if (text.trim() === "") return void 0;
+  if (isSecret(s)) return { secret: text.trim() };
+  if (choicesOf(s)) return JSON.parse(text);
+  if (isNumber(s)) {
+    const n = Number(text);
+    if (Number.isNaN(n)) throw new Error("want a number");
+    return n;
+  }
+  if (typesOf(s).includes("string")) return text;
+  try {
+    return JSON.parse(text);
+  } catch (e) {
+    if (s.type === void 0 && !s.anyOf && !s.oneOf) return text;
+    throw new Error("want JSON");
+  }
+}
+function SchemaField({ name, schema: s, required, fault }) {
+  const text = s.default === void 0 ? "" : JSON.stringify(s.default);
+  const choices2 = isSecret(s) ? null : choicesOf(s);
+  const plain2 = isSecret(s) || isNumber(s) || typesOf(s).includes("string");
+  const said = `said-${name}`;
+  return /* @__PURE__ */ jsxs11("label", { class: "key", children: [
+    `${name}${required ? " (required)" : ""}`,
+    choices2 ? /* @__PURE__ */ jsxs11("select", { name, required, "aria-describedby": said, children: [
+      /* @__PURE__ */ jsx20("option", { value: "", children: text ? `default ${text}` : "" }),
+      choices2.map((c) => /* @__PURE__ */ jsx20("option", { value: JSON.stringify(c), children: String(c) }))
+    ] }) : /* @__PURE__ */ jsx20(
+      "input",
+      {
+        name,
+        required,
+        spellcheck: false,
+        autoComplete: "off",
+        dir: "auto",
+        type: !isSecret(s) && isNumber(s) ? "number" : "text",
+        step: typesOf(s).includes("number") ? "any" : void 0,
+        min: s.minimum,
+        max: s.maximum,
+        "aria-invalid": fault ? true : void 0,
+        "aria-describedby": said,
+        placeholder: isSecret(s) ? "name of the secret, never its value" : plain2 ? text : `JSON ${text}`
+      }
+    ),
+    /* @__PURE__ */ jsxs11("small", { id: said, children: [
+      fault ? /* @__PURE__ */ jsxs11("strong", { class: "bad", children: [
+        /* @__PURE__ */ jsx20(Words, { children: fault }),
+        " "
+      ] }) : null,
+      /* @__PURE__ */ jsx20(Words, { children: s.description ?? s.title ?? "" })
+    ] })
+  ] });
+}
+var typed = (form) => Object.fromEntries([...new FormData(form)].map(([name, v]) => [name, typeof v === "string" ? v : ""]));
+
+// src/views/Swap.tsx
+import { Fragment as Fragment4, jsx as jsx21, jsxs as jsxs12 } from "./preact.js";
+var offersOf = (modules) => modules.flatMap((m) => declaredBy(m).providers.map((p) => ({
+  name: p.name,
+  kind: p.kind === "control" ? "condition" : "backend",
+  backend: (declaredBy(m).origins ?? []).length > 0,
+  about: [declaredBy(m).description, p.note].filter(Boolean).join(" "),
+  schema: declaredBy(m).config_schema ?? {}
+}))).toSorted((a, b) => a.name.localeCompare(b.name));
+function Swap({ manifest, modules }) {
+  const slot = useSlot();
+  const offers = offersOf(modules);
+  const [name, choose] = useState5(manifest.provider);
+  const [given, setGiven] = useState5(false);
+  const [faults, setFaults] = useState5({});
+  const form = useRef5(null);
+  const [said, start] = useDoing();
+  const offer = offers.find((o) => o.name === name);
+  const required = offer?.schema.required ?? [];
+  const keys = Object.entries(offer?.schema.properties ?? {}).map(([key2, s]) => ({ key: key2, s: resolved(s, offer?.schema ?? {}) }));
+  const request = () => {
+    if (!offer || !form.current) return void 0;
+    if (!given) return { [offer.kind]: offer.name };
+    const fields = typed(form.current);
+    const wrong = {};
+    const config = {};
+    for (const { key: key2, s } of keys) {
+      try {
+        const value = valueOf(fields[key2] ?? "", s);
+        if (value !== void 0) config[key2] = value;
+        else if (required.includes(key2)) wrong[key2] = "is required";
+      } catch (e) {
+        wrong[key2] = e.message;
+      }
+    }
+    setFaults(wrong);
+    return Object.keys(wrong).length > 0 ? void 0 : { [offer.kind]: offer.name, config };
+  };
+  const told = (e) => {
+    const message = e.message;
+    const key2 = keys.find(({ key: key3 }) => new RegExp(`(^|[^a-z_])${key3}([^a-z_]|$)`).test(message))?.key;
+    if (key2 && given) setFaults({ [key2]: message });
+    throw e;
+  };
+  const attempt = () => {
+    const q = request();
+    if (q) void start("loading the module", async () => /* @__PURE__ */ jsx21(Plan, { of: await post("/v1/backfill/plan", q).catch(told) }));
+  };
+  const change = async () => {
+    const q = request();
+    if (!q || !await confirm("Exchange the provider?", `${manifest.provider} is replaced by ${name}. Calls under way end first; when a step fails, ${manifest.provider} keeps serving. What was recorded before is not carried over.`, "Exchange it")) return;
+    await start("working", async () => {
+      const m = await post("/v1/swap", q).catch(told);
+      return /* @__PURE__ */ jsxs12(Fragment4, { children: [
+        /* @__PURE__ */ jsx21("p", { children: `${m.provider} serves.` }),
+        /* @__PURE__ */ jsx21("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
+      ] });
+    });
+  };
+  const fill = async () => {
+    const q = request();
+    if (!q || !await confirm("Fill it first, then let it serve?", `${name} is filled from the archive while ${manifest.provider} serves, and serves once it has everything.`, "Fill it")) return;
+    await start("working", async () => {
+      const b = await post("/v1/backfill", q).catch(told);
+      return /* @__PURE__ */ jsxs12(Fragment4, { children: [
+        /* @__PURE__ */ jsx21("p", { children: `${b.provider}: ${b.state}` }),
+        /* @__PURE__ */ jsx21("button", { type: "button", onClick: slot.again, children: "Show how far it is" })
+      ] });
+    });
+  };
+  return /* @__PURE__ */ jsxs12("section", { class: "card", children: [
+    /* @__PURE__ */ jsx21("h3", { children: "Provider" }),
+    /* @__PURE__ */ jsxs12("fieldset", { class: "offers", children: [
+      /* @__PURE__ */ jsx21("legend", { class: "quiet", children: `${manifest.provider} serves` }),
+      offers.map((o) => /* @__PURE__ */ jsxs12("label", { class: "offer", children: [
+        /* @__PURE__ */ jsx21(
+          "input",
+          {
+            type: "radio",
+            name: "provider",
+            value: o.name,
+            checked: o.name === name,
+            onChange: () => {
+              choose(o.name);
+              setFaults({});
+            }
+          }
+        ),
+        /* @__PURE__ */ jsxs12("span", { children: [
+          /* @__PURE__ */ jsx21("b", { children: o.name }),
+          " ",
+          /* @__PURE__ */ jsx21("span", { class: "badge", children: o.backend ? "asks a backend" : "runs here" }),
+          /* @__PURE__ */ jsx21("br", {}),
+          /* @__PURE__ */ jsx21("small", { children: /* @__PURE__ */ jsx21(Words, { children: o.about }) })
+        ] })
+      ] }))
+    ] }),
+    /* @__PURE__ */ jsxs12("form", { ref: form, onSubmit: (e) => {
+      e.preventDefault();
+      void change();
+    }, children: [
+      /* @__PURE__ */ jsxs12("label", { class: "check", children: [
+        /* @__PURE__ */ jsx21("input", { type: "checkbox", checked: given, onChange: (e) => setGiven(e.currentTarget.checked) }),
+        "Give a configuration here, in place of the slot's own"
+      ] }),
+      given ? keys.map(({ key: key2, s }) => /* @__PURE__ */ jsx21(SchemaField, { name: key2, schema: s, required: required.includes(key2), fault: faults[key2] })) : null,
+      /* @__PURE__ */ jsxs12("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx21("button", { type: "button", onClick: attempt, children: "Try it" }),
+        /* @__PURE__ */ jsx21("button", { class: "act", children: "Exchange" }),
+        manifest.archive ? /* @__PURE__ */ jsx21("button", { type: "button", onClick: fill, children: "Fill it first" }) : null
+      ] })
+    ] }, name),
+    said
+  ] });
+}
+var Plan = ({ of: p }) => /* @__PURE__ */ jsx21(Facts, { of: [
+  ["loads", `${p.provider} can be loaded with this configuration`],
+  ["events", p.events],
+  ["scopes", p.scopes],
+  ["tokens", `${p.tokens} (${p.tokenizer})`],
+  ["native calls", p.native_calls],
+  ["oldest", /* @__PURE__ */ jsx21(Time, { at: p.oldest })],
+  ["newest", /* @__PURE__ */ jsx21(Time, { at: p.newest })],
+  ["notes", p.notes]
+] });
+
+// src/views/Change.tsx
+import { Fragment as Fragment5, jsx as jsx22, jsxs as jsxs13 } from "./preact.js";
+function Change() {
+  const slot = useSlot();
+  const [got] = useLoad(() => Promise.all([
+    get("/v1/manifest"),
+    get("/v1/mode"),
+    get("/v1/modules").catch(() => ({ modules: [] }))
+  ]), []);
+  return /* @__PURE__ */ jsxs13(Fragment5, { children: [
+    /* @__PURE__ */ jsx22("h2", { children: "Change" }),
+    /* @__PURE__ */ jsx22(Loaded, { got, children: ([manifest, mode, { modules }]) => slot.settings.mode !== "on" ? /* @__PURE__ */ jsxs13(Empty, { children: [
+      /* @__PURE__ */ jsx22("p", { children: "This page was started to read only: it offers no changes." }),
+      /* @__PURE__ */ jsxs13("p", { children: [
+        /* @__PURE__ */ jsx22("code", { children: "server.page: on" }),
+        " offers them."
+      ] })
+    ] }) : /* @__PURE__ */ jsxs13(Fragment5, { children: [
+      /* @__PURE__ */ jsx22(Wall, { mode }),
+      /* @__PURE__ */ jsx22(Swap, { manifest, modules: modules ?? [] }),
+      /* @__PURE__ */ jsx22(Filling, {})
+    ] }) })
+  ] });
+}
+function Wall({ mode }) {
+  const slot = useSlot();
+  const [said, start] = useDoing();
+  const raise = !mode.read_only;
+  const change = async () => {
+    if (!await confirm(raise ? "Make the slot read-only?" : "Make the slot writable?", raise ? "Events are answered with skipped_read_only and are not kept until the slot is writable again." : "Events reach the provider again.", raise ? "Make it read-only" : "Make it writable")) return;
+    await start("working", async () => {
+      const m = await call("PUT", "/v1/mode", { read_only: raise, reason: raise ? "from the page" : "" });
+      return /* @__PURE__ */ jsxs13(Fragment5, { children: [
+        /* @__PURE__ */ jsx22("p", { children: m.read_only ? "The slot is read-only." : "The slot is writable." }),
+        /* @__PURE__ */ jsx22("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
+      ] });
+    });
+  };
+  return /* @__PURE__ */ jsxs13("section", { class: "card", children: [
+    /* @__PURE__ */ jsx22("h3", { children: mode.read_only ? "The slot is read-only" : "The slot is writable" }),
+    /* @__PURE__ */ jsx22("p", { children: /* @__PURE__ */ jsx22("button", { type: "button", onClick: change, children: raise ? "Make read-only" : "Make writable" }) }),
+    said
+  ] });
+}
+
+// src/views/Live.tsx
+import { useEffect as useEffect4, useRef as useRef6, useState as useState7 } from "./preact.js";
+
+// src/views/Latency.tsx
+import { jsx as jsx23, jsxs as jsxs14 } from "./preact.js";
+var [height, left, below] = [150, 44, 18];
+var minute = 6e4;
+var quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+function Latency({ lines: lines3, now }) {
+  const width = Math.max(320, Math.min(960, innerWidth - 64));
+  const last = Math.floor(now / minute);
+  const minutes = /* @__PURE__ */ new Map();
+  for (const l of lines3) {
+    const m = Math.floor(Date.parse(l.at) / minute);
+    if (l.latency_ms !== void 0 && m > last - 60) minutes.set(m, [...minutes.get(m) ?? [], l.latency_ms]);
+  }
+  const points = [...minutes].map(([m, ms]) => {
+    const sorted = ms.toSorted((a, b) => a - b);
+    return { m, n: ms.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
+  }).toSorted((a, b) => a.m - b.m);
+  if (points.length === 0) return /* @__PURE__ */ jsx23("p", { class: "quiet", children: "Nothing ended since this page was opened." });
+  const most3 = Math.max(...points.map((p) => p.p99)) || 1;
+  const x = (m) => left + (m - last + 59) / 59 * (width - left - 4);
+  const y = (ms) => height - below - ms / most3 * (height - below - 8);
+  const path = (of) => points.map((p, i) => `${i === 0 ? "M" : "L"}${x(p.m).toFixed(1)} ${y(p[of]).toFixed(1)}`).join(" ");
+  const told = points.at(-1);
+  return /* @__PURE__ */ jsxs14("figure", { class: "plot", children: [
+    /* @__PURE__ */ jsxs14(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        role: "img",
+        "aria-label": `Latency by minute. Last: p50 ${told?.p50} ms, p99 ${told?.p99} ms of ${told?.n} operations.`,
+        children: [
+          [0, 0.5, 1].map((part) => [
+            /* @__PURE__ */ jsx23("line", { x1: left, x2: width - 4, y1: y(part * most3), y2: y(part * most3), class: "grid" }),
+            /* @__PURE__ */ jsx23("text", { x: left - 6, y: y(part * most3) + 4, "text-anchor": "end", children: Number((part * most3).toPrecision(2)) })
+          ]),
+          /* @__PURE__ */ jsx23("text", { x: left, y: height - 3, children: "an hour ago" }),
+          /* @__PURE__ */ jsx23("text", { x: width - 4, y: height - 3, "text-anchor": "end", children: "now" }),
+          /* @__PURE__ */ jsx23("path", { d: path("p99"), class: "p99" }),
+          /* @__PURE__ */ jsx23("path", { d: path("p50"), class: "p50" }),
+          points.map((p) => [
+            /* @__PURE__ */ jsx23("circle", { cx: x(p.m), cy: y(p.p99), r: 2.5, class: "p99" }),
+            /* @__PURE__ */ jsx23("circle", { cx: x(p.m), cy: y(p.p50), r: 2.5, class: "p50" })
+          ])
+        ]
+      }
+    ),
+    /* @__PURE__ */ jsxs14("figcaption", { class: "quiet", children: [
+      /* @__PURE__ */ jsx23("span", { class: "key p50", children: "p50" }),
+      " ",
+      /* @__PURE__ */ jsx23("span", { class: "key p99", children: "p99" }),
+      " in ms by minute, since this page was opened"
+    ] })
+  ] });
+}
+
+// src/views/Operations.tsx
+import { useState as useState6 } from "./preact.js";
+import { Fragment as Fragment6, jsx as jsx24, jsxs as jsxs15 } from "./preact.js";
+function Operations({ of }) {
+  const [chosen, choose] = useState6(null);
+  if (of.length === 0) return /* @__PURE__ */ jsx24("p", { class: "quiet", children: "None yet: each is shown here as it ends." });
+  const most3 = Math.max(...of.map((l) => l.latency_ms ?? 0)) || 1;
+  return /* @__PURE__ */ jsxs15(Fragment6, { children: [
+    /* @__PURE__ */ jsx24("ul", { class: "operations", children: of.map((l) => /* @__PURE__ */ jsx24("li", { children: /* @__PURE__ */ jsxs15("button", { type: "button", class: "row plain", "aria-pressed": l === chosen, onClick: () => choose(l === chosen ? null : l), children: [
+      /* @__PURE__ */ jsx24(Time, { at: l.at }),
+      /* @__PURE__ */ jsxs15("span", { class: "grow", children: [
+        l.operation,
+        l.origin ? /* @__PURE__ */ jsx24("span", { class: "badge", children: l.origin }) : null
+      ] }),
+      l.code ? /* @__PURE__ */ jsx24(State, { of: "error", children: l.code }) : null,
+      /* @__PURE__ */ jsx24("span", { class: "spark", "aria-hidden": "true", children: /* @__PURE__ */ jsx24("span", { style: { inlineSize: `${100 * (l.latency_ms ?? 0) / most3}%` } }) }),
+      /* @__PURE__ */ jsxs15("span", { class: "number", children: [
+        l.latency_ms,
+        " ms"
+      ] })
+    ] }) }, `${l.at} ${l.operation}`)) }),
+    chosen ? /* @__PURE__ */ jsxs15("section", { class: "card", children: [
+      /* @__PURE__ */ jsx24("h3", { children: `Where the ${chosen.latency_ms} ms of ${chosen.operation} went` }),
+      /* @__PURE__ */ jsx24(Layers, { of: chosen }),
+      /* @__PURE__ */ jsx24(Waterfall, { of: { ...chosen, host_ms: void 0 } })
+    ] }) : null
+  ] });
+}
+function Layers({ of }) {
+  const [all, backend, plugin] = [of.latency_ms ?? 0, of.backend_ms ?? 0, of.plugin_ms ?? 0];
+  const layers = [["host", Math.max(0, all - backend - plugin)], ["plugin", plugin], ["backend", backend]];
+  return /* @__PURE__ */ jsx24("div", { class: "layers", role: "img", "aria-label": layers.map(([name, ms]) => `${name} ${ms.toFixed(2)} ms`).join(", "), children: layers.filter(([, ms]) => ms > 0).map(([name, ms], i) => /* @__PURE__ */ jsx24(
+    "span",
+    {
+      class: `e${i}`,
+      style: { flexGrow: ms / (all || 1) },
+      title: `${name} ${ms.toFixed(2)} ms`,
+      children: name
+    }
+  )) });
+}
+
+// src/views/Steps.tsx
+import { jsx as jsx25, jsxs as jsxs16 } from "./preact.js";
+var Steps = ({ of }) => /* @__PURE__ */ jsx25("ol", { class: "steps", children: of.map((s) => /* @__PURE__ */ jsxs16("li", { children: [
+  /* @__PURE__ */ jsx25(State, { of: s.verdict }),
+  " ",
+  /* @__PURE__ */ jsx25(Words, { children: s.name }),
+  ` ${s.ms} ms `,
+  s.detail ? /* @__PURE__ */ jsx25("small", { children: /* @__PURE__ */ jsx25(Words, { children: s.detail }) }) : null
+] }, `${s.name} ${s.ms}`)) });
+
+// src/views/Live.tsx
+import { Fragment as Fragment7, jsx as jsx26, jsxs as jsxs17 } from "./preact.js";
+function Live() {
+  const [got] = useLoad(() => Promise.all([get("/v1/manifest"), get("/v1/mode"), choices()]), []);
+  return /* @__PURE__ */ jsx26(Loaded, { got, children: ([manifest, mode, found]) => /* @__PURE__ */ jsx26(Seen, { manifest, mode, found }) });
+}
+var shownOperations = 20;
+function Seen({ manifest, mode, found }) {
+  const slot = useSlot();
+  const [steps, setSteps] = useState7(manifest.steps);
+  const [health, askHealth] = useLoad(() => get("/v1/health"), []);
+  const [now, setNow] = useState7(Date.now());
+  const soon = useRef6(0);
+  const swapping = useRef6(false);
+  useEffect4(() => {
+    const every2 = setInterval(() => setNow(Date.now()), 15e3);
+    return () => {
+      clearInterval(every2);
+      clearTimeout(soon.current);
+    };
+  }, []);
+  useLines((line) => {
+    if (line.kind !== "step" || !line.step) {
+      if (line.operation) soon.current ||= window.setTimeout(() => {
+        soon.current = 0;
+        setNow(Date.now());
+      }, 500);
+      return;
+    }
+    const step = line.step;
+    const first = !swapping.current;
+    setSteps((before) => first ? [step] : [...before, step]);
+    swapping.current = step.name !== "serve" && step.verdict !== "fail";
+    if (step.name === "serve" && step.verdict === "pass") setTimeout(slot.again, 500);
+  });
+  const lines3 = kept(now - 36e5);
+  const errors = lines3.filter((l) => l.code).length;
+  const open4 = found.list.filter((s) => s.queued + s.pending + s.lost > 0);
+  const sum = (of) => open4.reduce((n, s) => n + of(s), 0);
+  return /* @__PURE__ */ jsxs17(Fragment7, { children: [
+    /* @__PURE__ */ jsxs17("ul", { class: "tiles", children: [
+      /* @__PURE__ */ jsx26(Tile, { name: "serves", value: /* @__PURE__ */ jsx26(Words, { children: manifest.provider }) }),
+      /* @__PURE__ */ jsx26(Tile, { name: "mode", value: mode.read_only ? "read-only" : "writable" }),
+      /* @__PURE__ */ jsx26(Tile, { name: "operations", value: String(lines3.length) }),
+      /* @__PURE__ */ jsx26(Tile, { name: "errors", value: String(errors), bad: errors > 0 }),
+      /* @__PURE__ */ jsx26(Tile, { name: "queued", value: String(sum((s) => s.queued)) }),
+      /* @__PURE__ */ jsx26(Tile, { name: "pending", value: String(sum((s) => s.pending)) }),
+      /* @__PURE__ */ jsx26(Tile, { name: "lost", value: String(sum((s) => s.lost)), bad: sum((s) => s.lost) > 0 })
+    ] }),
+    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
+      /* @__PURE__ */ jsx26("h2", { children: "Latency" }),
+      /* @__PURE__ */ jsx26(Latency, { lines: lines3, now })
+    ] }),
+    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
+      /* @__PURE__ */ jsx26("h2", { children: "Operations" }),
+      /* @__PURE__ */ jsx26(Operations, { of: lines3.slice(-shownOperations).toReversed() })
+    ] }),
+    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
+      /* @__PURE__ */ jsx26("h2", { children: "What is open" }),
+      /* @__PURE__ */ jsx26(Open, { list: open4 }),
+      /* @__PURE__ */ jsxs17("p", { class: "quiet", children: [
+        `${found.list.length}${found.more ? " or more" : ""} scopes. `,
+        /* @__PURE__ */ jsx26(Link, { to: "turns", children: "Their turns" })
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs17("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs17("section", { class: "card", children: [
+        /* @__PURE__ */ jsx26("h2", { children: "Serving" }),
+        /* @__PURE__ */ jsx26(Facts, { of: [
+          ["provider", manifest.provider],
+          ["kind", manifest.condition_kind],
+          ["module", `${manifest.module.name} ${manifest.module.version}`],
+          ["sha256", manifest.module.sha256],
+          ["since", /* @__PURE__ */ jsx26(Time, { at: manifest.serving_since })],
+          ["load", manifest.load_generation],
+          ["tokenizer", manifest.tokenizer],
+          ["mode", mode.read_only ? "read-only" : "writable"],
+          ["capabilities", manifest.capabilities.capabilities],
+          ["warnings", manifest.warnings ?? []]
+        ] })
+      ] }),
+      /* @__PURE__ */ jsxs17("section", { class: "card", children: [
+        /* @__PURE__ */ jsx26("h2", { children: "Backend" }),
+        /* @__PURE__ */ jsx26(Loaded, { got: health, children: (h) => /* @__PURE__ */ jsx26(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx26(State, { of: h.status })],
+          ["backend", h.backend_name],
+          ["version", h.backend_version],
+          ["isolation", h.isolation],
+          ["consistency", h.consistency_model],
+          ["answered in", `${h.latency_ms} ms`],
+          ["warnings", h.warnings]
+        ] }) }),
+        /* @__PURE__ */ jsx26("p", { children: /* @__PURE__ */ jsx26("button", { type: "button", onClick: askHealth, children: "Ask again" }) }),
+        /* @__PURE__ */ jsx26("h2", { children: "Steps" }),
+        /* @__PURE__ */ jsx26(Steps, { of: steps })
+      ] })
+    ] })
+  ] });
+}
+var Tile = ({ name, value, bad }) => /* @__PURE__ */ jsxs17("li", { class: "tile", children: [
+  /* @__PURE__ */ jsx26("span", { class: "quiet", children: name }),
+  /* @__PURE__ */ jsx26("b", { class: bad ? "bad" : "", children: value })
+] });
+function Open({ list }) {
+  const [said, start] = useDoing();
+  const settle = (scope) => start("asking the backend", async () => {
+    const r = await post("/v1/readiness", { scope: asked(scope), timeout_ms: 0 });
+    const ids = Object.entries(r.event_ids).map(([name, of]) => [name, of.slice(0, 20)]);
+    return /* @__PURE__ */ jsxs17(Fragment7, { children: [
+      /* @__PURE__ */ jsxs17("p", { children: [
+        /* @__PURE__ */ jsx26(Words, { children: nameOf(scope) }),
+        ": ",
+        /* @__PURE__ */ jsx26(State, { of: r.status }),
+        ` by ${r.method}`
+      ] }),
+      /* @__PURE__ */ jsx26(Facts, { of: ids })
+    ] });
+  });
+  if (list.length === 0) return /* @__PURE__ */ jsx26("p", { children: "Every event of every scope is settled." });
+  return /* @__PURE__ */ jsxs17(Fragment7, { children: [
+    /* @__PURE__ */ jsx26(Table, { caption: "Scopes with open events", heads: ["scope", "queued", "pending", "lost", ""], rows: list.map((s) => [nameOf(s.scope), s.queued, s.pending, s.lost, /* @__PURE__ */ jsx26("button", { type: "button", onClick: () => settle(s.scope), children: "Look now" })]) }),
+    said
+  ] });
+}
+
+// src/views/Modules.tsx
+import { useState as useState9 } from "./preact.js";
+
+// src/views/Yaml.tsx
+import { useRef as useRef7, useState as useState8 } from "./preact.js";
+import { jsx as jsx27, jsxs as jsxs18 } from "./preact.js";
+function Yaml({ of }) {
+  const [given, setGiven] = useState8({});
+  const form = useRef7(null);
+  const schema = of.config_schema ?? {};
+  const keys = Object.entries(schema.properties ?? {}).map(([name, s]) => ({
+    name,
+    schema: resolved(s, schema),
+    required: (schema.required ?? []).includes(name)
+  }));
+  return /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+    /* @__PURE__ */ jsxs18("form", { ref: form, onInput: () => form.current && setGiven(typed(form.current)), onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsxs18("label", { children: [
+        "Provider",
+        /* @__PURE__ */ jsx27("select", { name: " provider", children: of.providers.map((p) => /* @__PURE__ */ jsx27("option", { value: p.name, children: p.name })) })
+      ] }),
+      keys.map((k) => /* @__PURE__ */ jsx27(SchemaField, { name: k.name, schema: k.schema, required: k.required }))
+    ] }),
+    /* @__PURE__ */ jsx27("p", { children: "For memhost.yaml. Keys that are empty have their default:" }),
+    /* @__PURE__ */ jsx27("pre", { tabIndex: 0, "aria-label": "YAML", children: yaml(of, keys, given) })
+  ] });
+}
+function yaml(of, keys, given) {
+  const typedIn = (name) => (given[name] ?? "").trim();
+  const chosen = of.providers.find((p) => p.name === given[" provider"]) ?? of.providers[0];
+  const word = chosen.kind === "control" ? "condition" : "backend";
+  const line = ({ name, schema, required }) => {
+    const text = typedIn(name);
+    if (text === "") return required ? `${name}: # to fill in` : "";
+    if (isSecret(schema)) return `${name}: {secret: ${JSON.stringify(text)}}`;
+    try {
+      return `${name}: ${JSON.stringify(valueOf(text, schema))}`;
+    } catch (e) {
+      return `${name}: ${JSON.stringify(text)} # ${e.message}`;
+    }
+  };
+  const originOf = (key2) => {
+    const secret = (of.secrets ?? []).find((d) => d.from === `/${key2}`);
+    const origin = (of.origins ?? []).find((o) => o.name === secret?.origin);
+    const from = keys.find((k) => origin?.from === `/${k.name}`);
+    return from && (typedIn(from.name) || (typeof from.schema.default === "string" ? from.schema.default : "")) || "URL";
+  };
+  const lines3 = keys.map(line).filter(Boolean);
+  const secrets = keys.filter((k) => isSecret(k.schema) && typedIn(k.name) !== "").map((k) => `  ${JSON.stringify(typedIn(k.name))}: {env: ${typedIn(k.name).toUpperCase().replace(/[^A-Z0-9]/g, "_")}, origin: ${JSON.stringify(originOf(k.name))}}`);
+  return [
+    `memory:`,
+    `  ${word}: ${chosen.name}`,
+    `  ${word}s:`,
+    `    ${chosen.name}:${lines3.length === 0 ? " {}" : ""}`,
+    ...lines3.map((l) => `      ${l}`),
+    ...secrets.length === 0 ? [] : ["secrets:", ...secrets]
+  ].join("\n") + "\n";
+}
+
+// src/views/Modules.tsx
+import { Fragment as Fragment8, jsx as jsx28, jsxs as jsxs19 } from "./preact.js";
+function Modules() {
+  const [got] = useLoad(() => Promise.all([
+    get("/v1/manifest"),
+    get("/v1/modules").catch((e) => e)
+  ]), []);
+  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
+    /* @__PURE__ */ jsx28("h2", { children: "Modules" }),
+    /* @__PURE__ */ jsx28(Loaded, { got, children: ([manifest, listed]) => /* @__PURE__ */ jsxs19(Fragment8, { children: [
+      listed instanceof Error ? /* @__PURE__ */ jsx28(Failure, { of: listed }) : /* @__PURE__ */ jsx28(Choose, { of: listed.modules ?? [], serving: manifest.module.sha256 }),
+      /* @__PURE__ */ jsx28("h2", { children: "Configuration in effect" }),
+      /* @__PURE__ */ jsx28(Json, { of: manifest.config }),
+      /* @__PURE__ */ jsxs19("details", { children: [
+        /* @__PURE__ */ jsx28("summary", { children: "The whole run manifest" }),
+        /* @__PURE__ */ jsx28(Json, { of: { ...manifest, scopes: void 0 } })
+      ] })
+    ] }) })
+  ] });
+}
+function Choose({ of, serving }) {
+  const [chosen, choose] = useState9(0);
+  const serves = (m) => m.sha256 === serving ? 1 : 0;
+  const all = of.toSorted((a, b) => serves(b) - serves(a) || a.name.localeCompare(b.name));
+  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
+    /* @__PURE__ */ jsx28("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs19("label", { class: "wide", children: [
+      "Module",
+      /* @__PURE__ */ jsx28("select", { value: String(chosen), onChange: (e) => choose(e.currentTarget.selectedIndex), children: all.map((m, i) => /* @__PURE__ */ jsx28("option", { value: String(i), children: `${m.name} ${m.version}${serves(m) ? " (serves)" : ""}` })) })
+    ] }) }),
+    all[chosen] ? /* @__PURE__ */ jsx28(Shown, { of: all[chosen] }, chosen) : null
+  ] });
+}
+var params = (d) => {
+  const schema = d.schema;
+  return schema ? Object.keys(schema.properties ?? {}).map((n) => (schema.required ?? []).includes(n) ? n : `${n}?`).join(", ") : d.params ?? "";
+};
+var named = (list) => (list ?? []).map((d) => [d.name, params(d), d.about ?? ""]);
+function Shown({ of: m }) {
+  const f = declaredBy(m);
+  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
+    /* @__PURE__ */ jsx28("p", { class: "lead", children: /* @__PURE__ */ jsx28(Words, { children: f.description ?? "" }) }),
+    /* @__PURE__ */ jsx28("section", { class: "card", children: /* @__PURE__ */ jsx28(Facts, { of: [
+      ["module", `${m.name} ${m.version}`],
+      ["sha256", m.sha256],
+      ["bytes", m.bytes],
+      ["interface", f.abi],
+      ["engine", m.engine],
+      ["powers", m.powers],
+      ["operations", m.operations],
+      ["capabilities", m.capabilities],
+      ["warnings", m.warnings ?? []]
+    ] }) }),
+    /* @__PURE__ */ jsx28(Some, { title: "Providers", heads: ["name", "kind", "note"], rows: f.providers.map((p) => [p.name, p.kind, p.note ?? ""]) }),
+    /* @__PURE__ */ jsx28(
+      Some,
+      {
+        title: "Routes: all that the module can send",
+        heads: ["name", "class", "origin", "call"],
+        rows: (f.routes ?? []).map((r) => [r.name, r.class, r.origin, r.statement ?? `${r.method} ${r.path}`])
+      }
+    ),
+    /* @__PURE__ */ jsx28(Some, { title: "Native queries", heads: ["name", "parameters", "what it is"], rows: named(f.native_queries) }),
+    /* @__PURE__ */ jsx28(Some, { title: "Native mutations", heads: ["name", "parameters", "what it is"], rows: named(f.native_mutations) }),
+    /* @__PURE__ */ jsx28("h2", { children: "Configure it" }),
+    /* @__PURE__ */ jsx28(Yaml, { of: f }),
+    /* @__PURE__ */ jsxs19("details", { children: [
+      /* @__PURE__ */ jsx28("summary", { children: "Schema of the configuration" }),
+      /* @__PURE__ */ jsx28(Json, { of: f.config_schema })
+    ] })
+  ] });
+}
+var Some = ({ title, heads: heads2, rows }) => rows.length === 0 ? null : /* @__PURE__ */ jsxs19("section", { class: "card", children: [
+  /* @__PURE__ */ jsx28("h3", { children: title }),
+  /* @__PURE__ */ jsx28(Table, { caption: title, heads: heads2, rows })
+] });
+
+// src/views/Provider.tsx
+import { useState as useState10 } from "./preact.js";
+
+// src/views/Answered.tsx
+import { Fragment as Fragment9, jsx as jsx29, jsxs as jsxs20 } from "./preact.js";
+var at2 = (v, pointer) => (pointer ?? "").split("/").slice(1).reduce((o, k) => o !== null && typeof o === "object" ? o[k.replaceAll("~1", "/").replaceAll("~0", "~")] : void 0, v);
+var plain = (v) => v === void 0 || v === null || v === false ? "" : v === true ? "*" : typeof v === "object" ? JSON.stringify(v) : String(v);
+var cut = (text, n) => n ? [...text].slice(0, n).join("") : text;
+function Answered({ show, of }) {
+  const part = show ? at2(of, show.at) : void 0;
+  if (show?.as === "text" && typeof part === "string") return /* @__PURE__ */ jsx29("pre", { dir: "auto", tabIndex: 0, class: "words", children: part });
+  const rows = Array.isArray(part) ? part : part !== null && typeof part === "object" ? [part] : void 0;
+  if (show?.as !== "table" || !rows) return /* @__PURE__ */ jsx29(Json, { of });
+  if (rows.length === 0) return /* @__PURE__ */ jsx29("p", { children: "There is nothing." });
+  const under = show.below ?? [];
+  const below2 = (row2) => under.flatMap((p) => [at2(row2, p)].flat()).map((v) => plain(v?.text ?? v)).filter(Boolean).join("\n");
+  const next = show.next ? at2(of, show.next) : void 0;
+  return /* @__PURE__ */ jsxs20(Fragment9, { children: [
+    /* @__PURE__ */ jsx29(
+      Table,
+      {
+        caption: "Answer",
+        heads: [...(show.columns ?? []).map((c) => c.title), ...under.length > 0 ? [""] : []],
+        rows: rows.map((row2) => [
+          ...(show.columns ?? []).map((c) => cut(plain(at2(row2, c.at)), c.cut)),
+          ...under.length > 0 ? [/* @__PURE__ */ jsx29("pre", { dir: "auto", class: "words", children: below2(row2) })] : []
+        ])
+      }
+    ),
+    next ? /* @__PURE__ */ jsxs20("p", { children: [
+      "There is more: after ",
+      /* @__PURE__ */ jsx29(Words, { children: next })
+    ] }) : null
+  ] });
+}
+
+// src/views/Provider.tsx
+import { Fragment as Fragment10, jsx as jsx30, jsxs as jsxs21 } from "./preact.js";
+var declares = (c, mode) => (c.native_queries ?? []).length > 0 || mode === "on" && (c.native_mutations ?? []).length > 0;
+function Provider() {
+  const [got] = useLoad(() => Promise.all([choices(), get("/v1/capabilities")]), []);
+  return /* @__PURE__ */ jsxs21(Fragment10, { children: [
+    /* @__PURE__ */ jsx30("h2", { children: "Provider" }),
+    /* @__PURE__ */ jsx30(Loaded, { got, children: ([found, c]) => found.list.length === 0 ? /* @__PURE__ */ jsx30(Nothing, {}) : /* @__PURE__ */ jsx30(Choose2, { found, of: c }) })
+  ] });
+}
+function Choose2({ found, of }) {
+  const slot = useSlot();
+  const [name, setName] = useState10(nameOf(found.list[0].scope));
+  const [chosen, choose] = useState10(0);
+  const all = [
+    ...(of.native_queries ?? []).map((d) => ({ d, change: false })),
+    ...(slot.settings.mode === "on" ? of.native_mutations ?? [] : []).map((d) => ({ d, change: true }))
+  ];
+  return /* @__PURE__ */ jsxs21(Fragment10, { children: [
+    /* @__PURE__ */ jsxs21("p", { class: "lead", children: [
+      "What the module of ",
+      /* @__PURE__ */ jsx30(Words, { children: of.provider }),
+      " declares, in its own words."
+    ] }),
+    /* @__PURE__ */ jsxs21("form", { onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsx30(ScopeChoice, { found, value: name, onChange: setName }),
+      /* @__PURE__ */ jsxs21("label", { class: "wide", children: [
+        "Query or change",
+        /* @__PURE__ */ jsx30("select", { value: String(chosen), onChange: (e) => choose(Number(e.currentTarget.value)), children: all.map(({ d, change }, i) => /* @__PURE__ */ jsx30("option", { value: String(i), children: `${d.name}${change ? " (a change)" : ""}` })) })
+      ] })
+    ] }),
+    all[chosen] ? /* @__PURE__ */ jsx30(Form2, { of: all[chosen], scope: scopeOf(found, name) }, chosen) : null
+  ] });
+}
+function Form2({ of: { d, change }, scope }) {
+  const schema = d.schema ?? older(d.params ?? "");
+  const [faults, setFaults] = useState10({});
+  const [answer, start] = useDoing();
+  const submit = async (e) => {
+    e.preventDefault();
+    const wrong = {};
+    const params2 = {};
+    for (const [name, text] of Object.entries(typed(e.currentTarget))) {
+      try {
+        const value = valueOf(text, schema.properties?.[name] ?? {});
+        if (value !== void 0) params2[name] = value;
+      } catch (fault) {
+        wrong[name] = fault.message;
+      }
+    }
+    setFaults(wrong);
+    if (Object.keys(wrong).length > 0) return;
+    if (change && !await confirm(`Make the change ${d.name}?`, "The provider carries it out at once.", "Make it")) return;
+    await start("asking", async () => {
+      if (!change) {
+        const r2 = await post("/v1/native-query", { scope, name: d.name, params: params2 });
+        return /* @__PURE__ */ jsx30(Answered, { show: d.show, of: r2.result });
+      }
+      const r = await post("/v1/mutations", { scope, name: d.name, params: params2, reason: "asked for on the page" });
+      return /* @__PURE__ */ jsxs21(Fragment10, { children: [
+        /* @__PURE__ */ jsx30("p", { children: /* @__PURE__ */ jsx30(Words, { children: r.status }) }),
+        /* @__PURE__ */ jsx30(Answered, { show: d.show, of: r.trace?.details ?? {} })
+      ] });
+    });
+  };
+  return /* @__PURE__ */ jsxs21("section", { class: "card", children: [
+    /* @__PURE__ */ jsx30("p", { children: /* @__PURE__ */ jsx30(Words, { children: d.about ?? "" }) }),
+    /* @__PURE__ */ jsxs21("form", { onSubmit: submit, children: [
+      Object.entries(schema.properties ?? {}).map(([name, s]) => /* @__PURE__ */ jsx30(
+        SchemaField,
+        {
+          name,
+          schema: s,
+          required: (schema.required ?? []).includes(name),
+          fault: faults[name]
+        }
+      )),
+      /* @__PURE__ */ jsx30("button", { class: "act", children: change ? "Change" : "Ask" })
+    ] }),
+    answer
+  ] });
+}
+function older(params2) {
+  const names = params2.split(",").map((n) => n.trim()).filter(Boolean);
+  return {
+    properties: Object.fromEntries(names.map((n) => [n.replace("?", ""), {}])),
+    required: names.filter((n) => !n.endsWith("?"))
+  };
+}
+
+// src/views/People.tsx
+import { useEffect as useEffect8, useMemo, useState as useState13 } from "./preact.js";
+
+// src/views/Person.tsx
+import { useEffect as useEffect7, useRef as useRef8, useState as useState12 } from "./preact.js";
+
+// src/views/Conversation.tsx
+import { useEffect as useEffect5 } from "./preact.js";
+import { Fragment as Fragment11, jsx as jsx31, jsxs as jsxs22 } from "./preact.js";
+function Conversation({ turns: listed, archive, search, turn, lit, items, look }) {
+  const turns = listed.map((t) => ({ ...t, said: t.said ?? heardIn(items, t.listed) }));
+  const first = lit.size > 0 ? [...lit][0] : turn;
+  useEffect5(() => {
+    document.getElementById(`turn ${first}`)?.scrollIntoView({ block: "nearest" });
+  }, [first]);
+  const wanted = search.trim().toLowerCase();
+  const found = turns.filter((t) => wanted === "" || `${t.listed.event_id}
+${textOf(t.said)}`.toLowerCase().includes(wanted));
+  if (turns.length === 0) return /* @__PURE__ */ jsx31(Empty, { children: /* @__PURE__ */ jsx31("p", { children: "Nothing was recorded in this generation." }) });
+  if (found.length === 0) return /* @__PURE__ */ jsx31("p", { class: "quiet", children: "Nothing on this page has these words." });
+  const sessions = /* @__PURE__ */ new Map();
+  for (const t of found) {
+    const session = t.listed.session_id || t.said?.session_id || "";
+    sessions.set(session, [...sessions.get(session) ?? [], t]);
+  }
+  const made = (id) => items.filter((i) => i.evidence.source_event_ids?.includes(id)).length;
+  return /* @__PURE__ */ jsxs22(Fragment11, { children: [
+    archive ? null : /* @__PURE__ */ jsx31("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
+    [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs22("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs22("h4", { children: [
+        "Session ",
+        /* @__PURE__ */ jsx31(Words, { children: session })
+      ] }),
+      /* @__PURE__ */ jsx31("ol", { class: "turns", children: list.map((t) => {
+        const id = t.listed.event_id;
+        return /* @__PURE__ */ jsxs22("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
+          /* @__PURE__ */ jsxs22("p", { class: "quiet row", children: [
+            /* @__PURE__ */ jsx31(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
+            " ",
+            /* @__PURE__ */ jsx31(Words, { children: id }),
+            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx31(State, { of: t.listed.state }),
+            made(id) > 0 ? /* @__PURE__ */ jsx31("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made(id)} in memory` }) : null
+          ] }),
+          (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs22("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
+            /* @__PURE__ */ jsx31("b", { children: /* @__PURE__ */ jsx31(Words, { children: m.name || m.role }) }),
+            " ",
+            /* @__PURE__ */ jsx31(Words, { children: m.content ?? "" })
+          ] }))
+        ] }, id);
+      }) })
+    ] }))
+  ] });
+}
+
+// src/views/Items.tsx
+import { useEffect as useEffect6, useState as useState11 } from "./preact.js";
+import { Fragment as Fragment12, jsx as jsx32, jsxs as jsxs23 } from "./preact.js";
+function Items(p) {
+  const slot = useSlot();
+  const [asked2, setAsked] = useState11(null);
+  const [said, start] = useDoing();
+  useEffect6(() => {
+    document.querySelector(".item.lit, .item.looked")?.scrollIntoView({ block: "nearest" });
+  }, [p.item, p.turn]);
+  const all = asked2 ?? p.of;
+  const wanted = p.search.trim().toLowerCase();
+  const found = all.filter(({ evidence: e, native }) => (wanted === "" || textOf2(e.text, native).toLowerCase().includes(wanted)) && (p.turn === "" || e.source_event_ids?.includes(p.turn)));
+  const types = /* @__PURE__ */ new Map();
+  for (const i of found) types.set(i.evidence.native_type ?? "item", [...types.get(i.evidence.native_type ?? "item") ?? [], i]);
+  const forget = async (id) => {
+    if (!await confirm("Forget this item?", "At least this goes: the memory removes the item, as far as it can, and says what may remain. Nothing brings it back.", "Forget it")) return;
+    await start("forgetting", async () => {
+      const r = await post("/v1/forget", { scope: p.scope, native_ids: [id], reason: "asked on the page" });
+      p.changed();
+      return /* @__PURE__ */ jsx32(Facts, { of: [["status", /* @__PURE__ */ jsx32(State, { of: r.status })], ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]] });
+    });
+  };
+  const ask = () => start("asking about each turn of this page", async () => {
+    setAsked(await p.byTurn());
+    return null;
+  });
+  return /* @__PURE__ */ jsxs23(Fragment12, { children: [
+    p.reason ? /* @__PURE__ */ jsxs23("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx32(Words, { children: p.reason }),
+      ". ",
+      /* @__PURE__ */ jsx32("button", { type: "button", onClick: ask, children: "Ask about each turn on this page" })
+    ] }) : null,
+    said,
+    p.turn === "" ? null : /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+      "Only what came from ",
+      /* @__PURE__ */ jsx32(Words, { children: p.turn }),
+      /* @__PURE__ */ jsx32("button", { type: "button", class: "link", onClick: () => p.lookAtTurn(""), children: "Show all" })
+    ] }),
+    found.length === 0 && !p.reason ? /* @__PURE__ */ jsx32("p", { class: "quiet", children: all.length === 0 ? "The memory holds nothing of this person." : "No item fits." }) : null,
+    [...types].map(([type, list]) => /* @__PURE__ */ jsxs23("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs23("h4", { children: [
+        /* @__PURE__ */ jsx32(Words, { children: type }),
+        ` (${list.length}${p.more ? " or more" : ""})`
+      ] }),
+      /* @__PURE__ */ jsx32("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs23("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
+        /* @__PURE__ */ jsx32("p", { class: "said", children: textOf2(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx32("span", { class: "line", children: /* @__PURE__ */ jsx32(Words, { children: line }) })) }),
+        /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+          e.superseded ? /* @__PURE__ */ jsx32(State, { of: "open", children: "replaced" }) : null,
+          e.valid_at ? /* @__PURE__ */ jsxs23("span", { children: [
+            "valid from ",
+            /* @__PURE__ */ jsx32(Time, { at: e.valid_at })
+          ] }) : e.created_at ? /* @__PURE__ */ jsxs23("span", { children: [
+            e.time_basis === "event" ? "said " : "made ",
+            /* @__PURE__ */ jsx32(Time, { at: e.created_at })
+          ] }) : null,
+          e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs23("span", { children: [
+            "until ",
+            /* @__PURE__ */ jsx32(Time, { at: e.invalid_at ?? e.expired_at })
+          ] }) : null
+        ] }),
+        /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+          (e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from",
+          (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx32(
+            "button",
+            {
+              type: "button",
+              class: "link",
+              title: p.texts.get(id),
+              onClick: () => p.look(e.native_id ?? id),
+              children: /* @__PURE__ */ jsx32(Words, { children: id })
+            }
+          )),
+          (e.source_event_ids ?? []).length > 12 ? `and ${(e.source_event_ids ?? []).length - 12} more` : "",
+          p.forgets && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx32(
+            "button",
+            {
+              type: "button",
+              class: "link bad",
+              "aria-label": `Forget ${e.native_id}`,
+              onClick: () => forget(e.native_id ?? ""),
+              children: "forget"
+            }
+          ) : null
+        ] }),
+        /* @__PURE__ */ jsxs23("details", { children: [
+          /* @__PURE__ */ jsx32("summary", { children: "As it is kept" }),
+          /* @__PURE__ */ jsx32(Facts, { of: [["id", e.native_id]] }),
+          /* @__PURE__ */ jsx32(Json, { of: native })
+        ] })
+      ] })) })
+    ] }))
+  ] });
+}
+function textOf2(text, native) {
+  if (text) return text;
+  const messages = native?.messages;
+  return Array.isArray(messages) ? messages.map((m) => `${m.name || m.role}: ${m.content ?? ""}`).join("\n") : JSON.stringify(native);
+}
+
+// src/views/Person.tsx
+import { Fragment as Fragment13, jsx as jsx33, jsxs as jsxs24 } from "./preact.js";
+var pageSize = 50;
+function Person({ of, manifest, event }) {
+  const scope = asked(of.scope);
+  const name = nameOf(of.scope);
+  const can = (capability) => manifest.capabilities.capabilities.includes(capability);
+  const [before, setBefore] = useState12([]);
+  const [search, setSearch] = useState12("");
+  const [turn, lookAtTurn] = useState12(event ?? "");
+  const [item, lookAtItem] = useState12("");
+  const at3 = before.at(-1) ?? "";
+  const [turns, readTurns] = useLoad(async () => {
+    const page = await events({ scope, ...at3 ? { after: at3 } : {} }, pageSize);
+    const said = manifest.archive ? await Promise.all(page.events.map((e) => post("/v1/archive/page", { scope, event_id: e.event_id, limit: 1 }).then((p) => p.events[0], () => void 0))) : [];
+    const list = page.events.map((e, i) => ({ listed: e, said: said[i] }));
+    return { list: list.toSorted(byTime), next: page.next, generation: page.generation };
+  }, [at3]);
+  const [items, readItems] = useLoad(() => can("provenance") ? itemsOf(scope) : Promise.resolve(null), []);
+  const soon = useRef8(0);
+  useEffect7(() => () => clearTimeout(soon.current), []);
+  useLines((line) => {
+    if (!/^(record_events?|reset_scope|forget|apply_feedback)$/.test(line.operation ?? "") || soon.current) return;
+    soon.current = window.setTimeout(() => {
+      soon.current = 0;
+      void readTurns();
+      void readItems();
+    }, 1e3);
+  });
+  const data = turns && "data" in turns ? turns.data : void 0;
+  const has = items && "data" in items ? items.data?.list ?? [] : [];
+  const texts = new Map((data?.list ?? []).map((t) => [t.listed.event_id, textOf(t.said)]));
+  const count = of.queued + of.pending + of.lost;
+  return /* @__PURE__ */ jsxs24("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
+    /* @__PURE__ */ jsxs24("div", { class: "row head", children: [
+      /* @__PURE__ */ jsx33("h2", { class: "grow", children: /* @__PURE__ */ jsx33(Words, { children: of.scope.persona_id }) }),
+      /* @__PURE__ */ jsx33(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
+      /* @__PURE__ */ jsx33(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
+      /* @__PURE__ */ jsx33(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
+    ] }),
+    /* @__PURE__ */ jsx33("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs24("label", { class: "wide", children: [
+      "Search in what was said and what is known",
+      /* @__PURE__ */ jsx33(
+        "input",
+        {
+          type: "search",
+          value: search,
+          dir: "auto",
+          class: "words",
+          onInput: (e) => setSearch(e.currentTarget.value)
+        }
+      )
+    ] }) }),
+    /* @__PURE__ */ jsxs24("div", { class: "columns both", children: [
+      /* @__PURE__ */ jsxs24("section", { "aria-label": "What was said", children: [
+        /* @__PURE__ */ jsx33("h3", { children: "What was said" }),
+        /* @__PURE__ */ jsx33(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs24(Fragment13, { children: [
+          /* @__PURE__ */ jsx33(
+            Conversation,
+            {
+              turns: page.list,
+              archive: Boolean(manifest.archive),
+              search,
+              turn,
+              lit: new Set(has.filter((i) => i.evidence.native_id === item).flatMap((i) => i.evidence.source_event_ids ?? [])),
+              items: has,
+              look: (id) => {
+                lookAtTurn(id === turn ? "" : id);
+                lookAtItem("");
+              }
+            }
+          ),
+          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs24("p", { class: "buttons", children: [
+            /* @__PURE__ */ jsx33("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+            /* @__PURE__ */ jsx33("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
+          ] })
+        ] }) })
+      ] }),
+      /* @__PURE__ */ jsxs24("section", { "aria-label": "What the memory made of it", children: [
+        /* @__PURE__ */ jsx33("h3", { children: `What ${manifest.provider} made of it` }),
+        /* @__PURE__ */ jsx33(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx33("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx33(
+          Items,
+          {
+            of: found.list,
+            more: found.more,
+            reason: found.reason,
+            search,
+            item,
+            turn,
+            texts,
+            scope,
+            look: (id) => {
+              lookAtItem(id === item ? "" : id);
+              lookAtTurn("");
+            },
+            lookAtTurn: (id) => {
+              lookAtTurn(id);
+              lookAtItem("");
+            },
+            byTurn: async () => fromTurns(scope, (data?.list ?? []).map((t) => t.listed.event_id)),
+            forgets: can("forget"),
+            changed: () => {
+              void readTurns();
+              void readItems();
+            }
+          }
+        ) })
+      ] })
+    ] })
+  ] });
+}
+var byTime = (a, b) => (a.said?.timestamp ?? a.listed.sent_at ?? "").localeCompare(b.said?.timestamp ?? b.listed.sent_at ?? "") || a.listed.event_id.localeCompare(b.listed.event_id);
+var textOf = (e) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
+function heardIn(items, { event_id: id, session_id: session }) {
+  const of = items.filter((i) => i.evidence.source_event_ids?.length === 1 && i.evidence.source_event_ids[0] === id);
+  const whole = of.map((i) => i.native).find((n) => Array.isArray(n?.messages));
+  if (whole) return whole;
+  const messages = of.map((i) => i.native).filter((n) => typeof n?.speaker === "string" && typeof n.text === "string").map((n) => ({ role: n?.speaker === "user" ? "user" : "assistant", name: n?.speaker, content: n?.text }));
+  if (messages.length === 0) return void 0;
+  return {
+    event_id: id,
+    session_id: session ?? "",
+    timestamp: of[0].evidence.created_at ?? "",
+    messages,
+    run_id: "",
+    user_id: "",
+    turn_id: ""
+  };
+}
+var mostItems = 500;
+async function itemsOf(scope) {
+  const list = [];
+  let cursor = "";
+  try {
+    do {
+      const page = await post("/v1/provenance", {
+        scope,
+        from: "1970-01-01T00:00:00Z",
+        to: "9999-01-01T00:00:00Z",
+        limit: 100,
+        ...cursor ? { cursor } : {}
+      });
+      list.push(...page.items);
+      cursor = page.next_cursor ?? "";
+    } while (cursor && list.length < mostItems);
+  } catch (e) {
+    if (e.code !== "unsupported") throw e;
+    return { list: [], more: false, reason: e.message };
+  }
+  return { list, more: cursor !== "" };
+}
+async function fromTurns(scope, ids) {
+  const found = /* @__PURE__ */ new Map();
+  for (const id of ids) {
+    const page = await post("/v1/provenance", { scope, event_id: id, limit: 50 }).catch(() => ({ items: [] }));
+    for (const i of page.items) {
+      const e = { ...i.evidence, source_event_ids: [.../* @__PURE__ */ new Set([...i.evidence.source_event_ids ?? [], id])] };
+      found.set(e.native_id ?? JSON.stringify(i.native), { ...i, evidence: e });
+    }
+  }
+  return [...found.values()];
+}
+function Export({ scope, turns, items }) {
+  const save = () => {
+    const text = JSON.stringify({ scope, turns: turns.map((t) => t.said ?? t.listed), items }, null, 2);
+    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    const a = document.createElement("a");
+    Object.assign(a, { href: url, download: "memory.json" });
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1e4);
+  };
+  return /* @__PURE__ */ jsx33("button", { type: "button", onClick: save, children: "Save as a file" });
+}
+
+// src/views/People.tsx
+import { Fragment as Fragment14, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
+var shownAtOnce = 100;
+var most2 = 2e4;
+function People({ about: about2 }) {
+  const [whole, readWhole] = useState13(false);
+  const [got, again] = useLoad(() => Promise.all([whole ? scopes(most2) : choices(), get("/v1/manifest")]), [whole]);
+  const chosen = about2.scope ?? "";
+  const [asked2, ask] = useState13(0);
+  useLines((line) => {
+    if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1);
+  });
+  const empty2 = got && "data" in got && got.data[0].list.length === 0;
+  const beyond = chosen !== "" && got && "data" in got && got.data[0].more && !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
+  useEffect8(() => {
+    if (beyond) readWhole(true);
+  }, [beyond]);
+  useEffect8(() => {
+    if (asked2 > 0 && empty2) void again();
+  }, [asked2]);
+  return /* @__PURE__ */ jsx34(Loaded, { got, children: ([{ list, more }, manifest]) => {
+    const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : void 0);
+    return /* @__PURE__ */ jsxs25("div", { class: `people ${one ? "chosen" : ""}`, children: [
+      /* @__PURE__ */ jsxs25("section", { class: "list", "aria-label": "People", children: [
+        /* @__PURE__ */ jsx34("h2", { children: "People" }),
+        list.length === 0 ? /* @__PURE__ */ jsx34(Nothing, {}) : /* @__PURE__ */ jsx34(
+          List,
+          {
+            list,
+            more,
+            chosen: one,
+            searched: () => readWhole(true),
+            choose: (s) => go("people", { scope: nameOf(s.scope) })
+          }
+        )
+      ] }),
+      one ? /* @__PURE__ */ jsx34(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx34("section", { class: "hint quiet", children: /* @__PURE__ */ jsx34("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
+    ] });
+  } });
+}
+function List({ list, more, chosen, choose, searched }) {
+  const [search, setSearch] = useState13("");
+  const found = useMemo(() => {
+    const wanted = search.trim().toLowerCase();
+    return wanted === "" ? list : list.filter((s) => nameOf(s.scope).toLowerCase().includes(wanted));
+  }, [list, search]);
+  const [open4, setOpen] = useState13(false);
+  const shown = found.filter((s) => !open4 || s.queued + s.pending + s.lost > 0);
+  return /* @__PURE__ */ jsxs25(Fragment14, { children: [
+    /* @__PURE__ */ jsxs25("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsxs25("label", { class: "wide", children: [
+        "Search by id",
+        /* @__PURE__ */ jsx34(
+          "input",
+          {
+            type: "search",
+            value: search,
+            dir: "auto",
+            class: "words",
+            onInput: (e) => {
+              setSearch(e.currentTarget.value);
+              if (more) searched();
+            }
+          }
+        )
+      ] }),
+      /* @__PURE__ */ jsxs25("label", { class: "check", children: [
+        /* @__PURE__ */ jsx34("input", { type: "checkbox", checked: open4, onChange: (e) => {
+          setOpen(e.currentTarget.checked);
+          if (more) searched();
+        } }),
+        "With open matters"
+      ] })
+    ] }),
+    /* @__PURE__ */ jsx34("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
+    /* @__PURE__ */ jsx34("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx34("li", { children: /* @__PURE__ */ jsxs25("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
+      /* @__PURE__ */ jsxs25("span", { class: "grow", children: [
+        /* @__PURE__ */ jsx34("b", { children: /* @__PURE__ */ jsx34(Words, { children: s.scope.persona_id }) }),
+        /* @__PURE__ */ jsx34("small", { children: /* @__PURE__ */ jsx34(Words, { children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
+      ] }),
+      /* @__PURE__ */ jsx34("span", { class: "quiet since", children: /* @__PURE__ */ jsx34(Time, { at: s.since }) }),
+      s.queued + s.pending > 0 ? /* @__PURE__ */ jsx34("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
+      s.lost > 0 ? /* @__PURE__ */ jsx34("span", { class: "badge bad", children: `${s.lost} lost` }) : null
+    ] }) }, nameOf(s.scope))) })
+  ] });
+}
+
+// src/views/Runs.tsx
+import { Fragment as Fragment15, jsx as jsx35, jsxs as jsxs26 } from "./preact.js";
+function Runs() {
+  const [got] = useLoad(() => get("/v1/runs"), []);
+  const [shown, start] = useDoing();
+  const show = (r) => start("reading", async () => {
+    const report = r.report ? await post("/v1/runs/report", { name: r.name }).catch((e) => e) : null;
+    return /* @__PURE__ */ jsx35(Shown2, { run: r, report });
+  });
+  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
+    /* @__PURE__ */ jsx35("h2", { children: "Runs" }),
+    /* @__PURE__ */ jsx35(Loaded, { got, children: ({ runs, left_out: leftOut }) => runs.length === 0 ? /* @__PURE__ */ jsx35(Empty, { children: /* @__PURE__ */ jsxs26("p", { children: [
+      "The folder server.runs has no run. ",
+      /* @__PURE__ */ jsx35("code", { children: "memhost eval run" }),
+      " makes one."
+    ] }) }) : /* @__PURE__ */ jsxs26("section", { class: "card", children: [
+      /* @__PURE__ */ jsx35(
+        Table,
+        {
+          caption: "Evaluation runs",
+          heads: ["run", "lab", "begun", "memories", "probes", "verdicts", ""],
+          rows: runs.map((r) => [
+            r.name,
+            r.title ?? "",
+            /* @__PURE__ */ jsx35(Time, { at: r.begun_at }),
+            r.providers.join(", "),
+            r.probes,
+            /* @__PURE__ */ jsx35(Counts, { of: r }),
+            /* @__PURE__ */ jsx35("button", { type: "button", "aria-label": `Show ${r.name}`, onClick: () => show(r), children: "Show" })
+          ])
+        }
+      ),
+      leftOut ? /* @__PURE__ */ jsx35("p", { children: `${leftOut} older runs are not listed.` }) : null
+    ] }) }),
+    shown
+  ] });
+}
+function Shown2({ run: r, report }) {
+  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
+    /* @__PURE__ */ jsxs26("section", { class: "card", children: [
+      /* @__PURE__ */ jsx35("h2", { children: /* @__PURE__ */ jsx35(Words, { children: r.title ?? r.name }) }),
+      r.problem ? /* @__PURE__ */ jsx35(Failure, { of: { message: r.problem } }) : null,
+      /* @__PURE__ */ jsx35(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
+      r.verdicts.length === 0 ? null : /* @__PURE__ */ jsx35(
+        Table,
+        {
+          caption: "Verdicts",
+          heads: ["check", "outcome", "what was found"],
+          rows: r.verdicts.map((v) => [v.name, /* @__PURE__ */ jsx35(State, { of: v.outcome }), v.detail ?? ""])
+        }
+      )
+    ] }),
+    report instanceof Error ? /* @__PURE__ */ jsx35(Failure, { of: report }) : report ? /* @__PURE__ */ jsxs26(Fragment15, { children: [
+      /* @__PURE__ */ jsx35("h2", { children: "Report" }),
+      /* @__PURE__ */ jsx35("iframe", { sandbox: "", referrerPolicy: "no-referrer", title: `Report of ${r.name}`, src: report.path })
+    ] }) : null
+  ] });
+}
+function Counts({ of: r }) {
+  if (r.problem) return /* @__PURE__ */ jsx35(State, { of: "open", children: "not known" });
+  const each = ["good", "bad", "open"].map((o) => [o, r.verdicts.filter((v) => v.outcome === o).length]);
+  return /* @__PURE__ */ jsx35("span", { children: each.filter(([, n]) => n > 0).map(([o, n]) => [/* @__PURE__ */ jsx35(State, { of: o, children: `${n} ${o}` }), " "]) });
+}
+
+// src/views/Side.tsx
+import { useState as useState14 } from "./preact.js";
+import { Fragment as Fragment16, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
+var pageSize2 = 10;
+function Side() {
+  const [got] = useLoad(() => get("/v1/shadows"), []);
+  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
+    /* @__PURE__ */ jsx36("h2", { children: "Side by side" }),
+    /* @__PURE__ */ jsx36(Loaded, { got, children: (list) => /* @__PURE__ */ jsx36(Shadows, { of: list }) })
+  ] });
+}
+function Shadows({ of }) {
+  const [provider, setProvider] = useState14("");
+  const [before, setBefore] = useState14([]);
+  const at3 = before.at(-1);
+  const [got] = useLoad(() => post("/v1/shadows/answers", {
+    limit: pageSize2,
+    ...at3 ? { before: at3 } : {},
+    ...provider ? { provider } : {}
+  }), [provider, at3]);
+  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
+    /* @__PURE__ */ jsxs27("p", { class: "lead", children: [
+      /* @__PURE__ */ jsx36(Words, { children: of.serving }),
+      " serves. A shadow gets every event, too, and is asked a share of the questions after the agent has its answer. No agent sees what it says."
+    ] }),
+    /* @__PURE__ */ jsx36("div", { class: "card", children: /* @__PURE__ */ jsx36(Table, { caption: "Shadows", heads, rows: of.shadows.map(row) }) }),
+    /* @__PURE__ */ jsx36("h2", { children: "Questions, the newest first" }),
+    /* @__PURE__ */ jsx36("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs27("label", { children: [
+      "Shadow",
+      /* @__PURE__ */ jsxs27("select", { value: provider, onChange: (e) => {
+        setProvider(e.currentTarget.value);
+        setBefore([]);
+      }, children: [
+        /* @__PURE__ */ jsx36("option", { value: "", children: "all" }),
+        of.shadows.map((s) => /* @__PURE__ */ jsx36("option", { value: s.provider, children: s.provider }))
+      ] })
+    ] }) }),
+    /* @__PURE__ */ jsx36(Loaded, { got, children: (page) => /* @__PURE__ */ jsxs27(Fragment16, { children: [
+      page.answers.length === 0 ? /* @__PURE__ */ jsx36(Empty, { children: /* @__PURE__ */ jsx36("p", { children: "No question was asked of a shadow yet." }) }) : byQuestion(page.answers).map((answers) => /* @__PURE__ */ jsx36(Question, { answers })),
+      /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx36("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Newer" }),
+        /* @__PURE__ */ jsx36("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Older" })
+      ] })
+    ] }) })
+  ] });
+}
+var number = (n, digits = 3) => n === void 0 || n === null ? "not known" : String(Number(n.toPrecision(digits)));
+var heads = ["memory", "state", "events", "asked", "answers", "errors", "tokens", "ms at p50", "same turns"];
+function row({ provider, state: is, progress: p, sample_percent: share, report: r }) {
+  return [
+    provider,
+    /* @__PURE__ */ jsx36(State, { of: is }),
+    `${p.done} of ${p.events}`,
+    `${share} %`,
+    r.answers,
+    r.failed,
+    `${number(r.tokens_mean)} / ${number(r.serving_tokens_mean)}`,
+    `${number(r.latency_p50_ms)} / ${number(r.serving_p50_ms)}`,
+    r.overlap_mean === void 0 ? "not known" : `${number(100 * r.overlap_mean)} %`
+  ];
+}
+function byQuestion(answers) {
+  const groups = /* @__PURE__ */ new Map();
+  for (const a of answers) {
+    const key2 = JSON.stringify([a.at, a.query, a.scope, a.session_id]);
+    groups.set(key2, [...groups.get(key2) ?? [], a]);
+  }
+  return [...groups.values()];
+}
+function Question({ answers }) {
+  const first = answers[0];
+  const served = new Set(lines2(first.serving_context));
+  const answered = answers.filter((a) => !a.error);
+  const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines2(a.formatted_context ?? "")));
+  return /* @__PURE__ */ jsxs27("section", { class: "question card", children: [
+    /* @__PURE__ */ jsx36("h3", { children: /* @__PURE__ */ jsx36(Words, { children: first.query }) }),
+    /* @__PURE__ */ jsxs27("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx36(Time, { at: first.at }),
+      " ",
+      /* @__PURE__ */ jsx36(Words, { children: nameOf(first.scope) }),
+      ", session ",
+      /* @__PURE__ */ jsx36(Words, { children: first.session_id })
+    ] }),
+    /* @__PURE__ */ jsxs27("div", { class: "columns", children: [
+      /* @__PURE__ */ jsx36(
+        Column,
+        {
+          name: first.serving,
+          role: "serves",
+          context: first.serving_context,
+          other: others,
+          about: [["tokens", first.serving_tokens], ["took", `${first.serving_latency_ms} ms`]]
+        }
+      ),
+      answers.map((a) => a.error ? /* @__PURE__ */ jsxs27("section", { children: [
+        /* @__PURE__ */ jsx36("h4", { children: /* @__PURE__ */ jsx36(Words, { children: a.provider }) }),
+        /* @__PURE__ */ jsx36(Failure, { of: a.error })
+      ] }) : /* @__PURE__ */ jsx36(
+        Column,
+        {
+          name: a.provider,
+          role: "shadow",
+          context: a.formatted_context ?? "",
+          other: served,
+          about: [
+            ["tokens", a.tokens],
+            ["took", `${a.latency_ms} ms`],
+            ["turns", a.overlap === void 0 ? "one of the two names none" : `${a.both} of both, ${a.only_serving} only of ${a.serving}, ${a.only_shadow} only of ${a.provider}`],
+            ["had not yet", a.behind ? `${a.behind} events` : ""]
+          ]
+        }
+      ))
+    ] })
+  ] });
+}
+var lines2 = (context) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
+function Column({ name, role, context, other, about: about2 }) {
+  return /* @__PURE__ */ jsxs27("section", { children: [
+    /* @__PURE__ */ jsxs27("h4", { children: [
+      /* @__PURE__ */ jsx36(Words, { children: name }),
+      ` (${role})`
+    ] }),
+    context === "" ? /* @__PURE__ */ jsx36("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx36("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
+      lines2(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx36("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
+      "\n"
+    ]) }),
+    /* @__PURE__ */ jsx36(Facts, { of: about2 })
+  ] });
+}
+
+// src/views/Token.tsx
+import { useState as useState15 } from "./preact.js";
+import { jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
+function Token({ first, enter: enter2 }) {
+  const [token, setToken] = useState15("");
+  const [wrong, setWrong] = useState15(first);
+  const submit = async (e) => {
+    e.preventDefault();
+    useToken(token);
+    try {
+      await get("/v1/mode");
+      enter2();
+    } catch (e2) {
+      setWrong(e2);
+    }
+  };
+  return /* @__PURE__ */ jsxs28("section", { class: "card narrow", children: [
+    /* @__PURE__ */ jsx37("h2", { children: "This slot wants a token" }),
+    /* @__PURE__ */ jsx37("p", { children: "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only." }),
+    /* @__PURE__ */ jsxs28("form", { onSubmit: submit, children: [
+      /* @__PURE__ */ jsxs28("label", { children: [
+        "Token",
+        /* @__PURE__ */ jsx37(
+          "input",
+          {
+            type: "password",
+            autoComplete: "off",
+            required: true,
+            value: token,
+            onInput: (e) => setToken(e.currentTarget.value)
+          }
+        )
+      ] }),
+      /* @__PURE__ */ jsx37("button", { class: "act", children: "Open" })
+    ] }),
+    /* @__PURE__ */ jsx37(Failure, { of: wrong })
+  ] });
+}
+
+// src/views/Turns.tsx
+import { useEffect as useEffect9, useRef as useRef9, useState as useState16 } from "./preact.js";
+import { Fragment as Fragment17, jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
+var open3 = ["queued", "pending", "partial", "uncertain", "sent", "lost", "failed"];
+var filters = {
+  all: [],
+  open: open3,
+  lost: ["lost", "failed"],
+  committed: ["committed"],
+  "not retained": ["not_retained"]
+};
+var pageSize3 = 100;
+function Turns({ about: about2 }) {
+  const [got] = useLoad(() => Promise.all([choices(), get("/v1/manifest")]), []);
+  return /* @__PURE__ */ jsxs29(Fragment17, { children: [
+    /* @__PURE__ */ jsx38("h2", { children: "Turns" }),
+    /* @__PURE__ */ jsx38(Loaded, { got, children: ([found, manifest]) => found.list.length === 0 ? /* @__PURE__ */ jsx38(Nothing, {}) : /* @__PURE__ */ jsx38(List2, { found, manifest, about: about2 }) })
+  ] });
+}
+function List2({ found, manifest, about: about2 }) {
+  const slot = useSlot();
+  const can = (capability) => manifest.capabilities.capabilities.includes(capability);
+  const tells = can("provenance");
+  const texts = Boolean(manifest.archive);
+  const changes = slot.settings.mode === "on";
+  const forgets = changes && (can("forget") || texts);
+  const [name, setName] = useState16(about2.scope ?? nameOf(found.list[0].scope));
+  const [filter, setFilter] = useState16("all");
+  const [session, setSession] = useState16(about2.session ?? "");
+  const [before, setBefore] = useState16([]);
+  const native = useRef9(null);
+  const [where, start, clear] = useDoing();
+  const scope = scopeOf(found, name);
+  const at3 = before.at(-1) ?? "";
+  const [page, again] = useLoad(async () => ({ of: name, ...await events(
+    {
+      scope,
+      ...at3 ? { after: at3 } : {},
+      ...session ? { session_id: session } : {},
+      ...filters[filter].length > 0 ? { states: filters[filter] } : {}
+    },
+    pageSize3
+  ) }), [name, filter, session, at3]);
+  const soon = useRef9(0);
+  useEffect9(() => () => clearTimeout(soon.current), []);
+  useLines((line) => {
+    const changed = /^(record_event|record_events|reset_scope|forget|readiness|wait_until_ready)$/;
+    if (!changed.test(line.operation ?? "") || soon.current) return;
+    soon.current = window.setTimeout(() => {
+      soon.current = 0;
+      void again();
+    }, 1e3);
+  });
+  useEffect9(() => {
+    if (about2.event) void show(about2.event);
+  }, []);
+  const anew = (change) => {
+    change();
+    setBefore([]);
+    clear();
+  };
+  const show = (id) => start("asking", async () => {
+    const [said, has] = await Promise.all([
+      texts ? post("/v1/archive/page", { scope, event_id: id, limit: 1 }).catch((e) => e) : null,
+      tells ? post("/v1/provenance", { scope, event_id: id, limit: 50 }) : null
+    ]);
+    const event = said instanceof Error ? void 0 : said?.events?.[0];
+    return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs29("h2", { children: [
+        "What was said in ",
+        /* @__PURE__ */ jsx38(Words, { children: id })
+      ] }),
+      event ? /* @__PURE__ */ jsxs29("div", { children: [
+        /* @__PURE__ */ jsx38(Facts, { of: [["session", event.session_id], ["turn", event.turn_id], ["at", /* @__PURE__ */ jsx38(Time, { at: event.timestamp })]] }),
+        event.messages.map((m) => /* @__PURE__ */ jsxs29("p", { children: [
+          /* @__PURE__ */ jsxs29("b", { children: [
+            /* @__PURE__ */ jsx38(Words, { children: m.name || m.role }),
+            ": "
+          ] }),
+          /* @__PURE__ */ jsx38(Words, { children: m.content ?? "" })
+        ] }))
+      ] }) : /* @__PURE__ */ jsx38("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
+      /* @__PURE__ */ jsx38("h2", { children: "What memory has of it" }),
+      has ? /* @__PURE__ */ jsx38(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx38("p", { children: "This provider does not say what it has of an event." })
+    ] });
+  });
+  const origins = (id) => start("asking the provider", async () => {
+    const p = await post("/v1/provenance", { scope, native_id: id, limit: 50 });
+    return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs29("h2", { children: [
+        "Where ",
+        /* @__PURE__ */ jsx38(Words, { children: id }),
+        " came from"
+      ] }),
+      /* @__PURE__ */ jsx38(Held, { of: p, scope: name, origins })
+    ] });
+  });
+  const forget = async (what, called) => {
+    const rest = can("forget") ? `${manifest.provider} removes what it made of it, as far as it can, and says what may remain.` : `${manifest.provider} cannot forget: what it holds stays until the scope is erased.`;
+    if (!await confirm("Forget this?", `The ${called} leaves the archive and is not recorded again. ${rest} Nothing brings it back.`, "Forget it")) return;
+    await start("forgetting", async () => {
+      const r = await post("/v1/forget", { scope, ...what, reason: "asked on the page" });
+      await again();
+      return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs29("h2", { children: [
+          "Forgotten: ",
+          /* @__PURE__ */ jsx38(Words, { children: called })
+        ] }),
+        /* @__PURE__ */ jsx38(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx38(State, { of: r.status })],
+          ...Object.entries(r.removed).map(([type, ids]) => [`removed: ${type}`, `${ids?.length ?? 0}: ${(ids ?? []).slice(0, 20).join(", ")}`]),
+          ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain],
+          ["outside", r.outside ?? "nothing"]
+        ] })
+      ] });
+    });
+  };
+  const erase = async () => {
+    if (!await confirm("Erase this scope's memory?", `All that ${manifest.provider} holds of ${name} is removed, as far as the provider can. Nothing brings it back.`, "Erase it")) return;
+    await start("erasing", async () => {
+      const r = await post("/v1/scopes/reset", scope);
+      setBefore([]);
+      await again();
+      return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs29("h2", { children: [
+          "Erased: ",
+          /* @__PURE__ */ jsx38(Words, { children: name })
+        ] }),
+        /* @__PURE__ */ jsx38(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx38(State, { of: r.status })],
+          ["generation", r.new_generation],
+          ["remains", r.remains]
+        ] })
+      ] });
+    });
+  };
+  const row2 = (e) => [
+    e.event_id,
+    e.session_id ? /* @__PURE__ */ jsx38(Link, { to: "turns", about: { scope: name, session: e.session_id }, children: /* @__PURE__ */ jsx38(Words, { children: e.session_id }) }) : "",
+    /* @__PURE__ */ jsx38(State, { of: e.state }),
+    outcome(e, manifest),
+    /* @__PURE__ */ jsx38(Time, { at: e.sent_at }),
+    /* @__PURE__ */ jsxs29("div", { class: "buttons", children: [
+      tells || texts ? /* @__PURE__ */ jsx38("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
+      forgets ? /* @__PURE__ */ jsx38(
+        "button",
+        {
+          type: "button",
+          "aria-label": `Forget ${e.event_id}`,
+          onClick: () => forget({ event_ids: [e.event_id] }, `event ${e.event_id}`),
+          children: "Forget"
+        }
+      ) : null
+    ] })
+  ];
+  return /* @__PURE__ */ jsxs29(Fragment17, { children: [
+    /* @__PURE__ */ jsxs29("form", { class: "card", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsx38(ScopeChoice, { found, value: name, onChange: (n) => anew(() => setName(n)) }),
+      /* @__PURE__ */ jsxs29("label", { children: [
+        "State",
+        /* @__PURE__ */ jsx38("select", { value: filter, onChange: (e) => anew(() => setFilter(e.currentTarget.value)), children: Object.keys(filters).map((f) => /* @__PURE__ */ jsx38("option", { value: f, children: f })) })
+      ] }),
+      /* @__PURE__ */ jsxs29("label", { children: [
+        "Session",
+        /* @__PURE__ */ jsx38(
+          "input",
+          {
+            autoComplete: "off",
+            spellcheck: false,
+            placeholder: "all",
+            class: "words",
+            value: session,
+            onChange: (e) => anew(() => setSession(e.currentTarget.value))
+          }
+        )
+      ] }),
+      changes ? /* @__PURE__ */ jsx38("button", { type: "button", class: "danger", onClick: erase, children: "Erase this scope's memory" }) : null,
+      forgets && session ? /* @__PURE__ */ jsx38(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onClick: () => forget({ session_id: session }, `session ${session}`),
+          children: "Forget this session"
+        }
+      ) : null
+    ] }),
+    /* @__PURE__ */ jsx38(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs29("div", { children: [
+      /* @__PURE__ */ jsx38("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
+      /* @__PURE__ */ jsx38(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
+      /* @__PURE__ */ jsxs29("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx38("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+        /* @__PURE__ */ jsx38("button", { type: "button", disabled: !p.next, onClick: () => setBefore([...before, p.next ?? ""]), children: "Next page" })
+      ] })
+    ] }, p.of) }),
+    tells ? /* @__PURE__ */ jsxs29("form", { onSubmit: (e) => {
+      e.preventDefault();
+      void origins(native.current?.value ?? "");
+    }, children: [
+      /* @__PURE__ */ jsxs29("label", { children: [
+        "Memory, by the backend's id",
+        /* @__PURE__ */ jsx38("input", { ref: native, autoComplete: "off", spellcheck: false, required: true })
+      ] }),
+      /* @__PURE__ */ jsx38("button", { children: "Where it came from" })
+    ] }) : null,
+    where
+  ] });
+}
+function Held({ of, scope, origins }) {
+  if (of.items.length === 0) return /* @__PURE__ */ jsx38("p", { children: "Nothing." });
+  return /* @__PURE__ */ jsx38(Fragment17, { children: of.items.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs29("details", { open: of.items.length < 6, children: [
+    /* @__PURE__ */ jsxs29("summary", { children: [
+      /* @__PURE__ */ jsx38(Words, { children: e.native_type ?? "" }),
+      " ",
+      /* @__PURE__ */ jsx38(Words, { children: e.native_id ?? "" }),
+      " ",
+      /* @__PURE__ */ jsx38(Words, { children: e.text ?? "" })
+    ] }),
+    /* @__PURE__ */ jsxs29("p", { children: [
+      "From turns: ",
+      (e.source_event_ids ?? []).length === 0 ? "not known" : e.source_event_ids?.map((id) => [/* @__PURE__ */ jsx38(Link, { to: "turns", about: { scope, event: id }, children: /* @__PURE__ */ jsx38(Words, { children: id }) }), " "])
+    ] }),
+    e.native_id ? /* @__PURE__ */ jsx38("p", { children: /* @__PURE__ */ jsx38(
+      "button",
+      {
+        type: "button",
+        "aria-label": `Where ${e.native_id} came from`,
+        onClick: () => origins(e.native_id ?? ""),
+        children: "Where it came from"
+      }
+    ) }) : null,
+    /* @__PURE__ */ jsx38(Json, { of: native })
+  ] })) });
+}
+function outcome({ state: is, receipt }, manifest) {
+  const ids = receipt?.native_ids ?? [];
+  const derived = manifest.health?.consistency_model === "async_derived";
+  const kept2 = ids.length === 0 ? "" : `${ids.length} in the backend: ${ids.slice(0, 5).join(", ")}`;
+  const outcomes = {
+    committed: [derived ? "derived" : "in memory", receipt?.native_ids_kind === "transient" ? "the backend gave what it derived other ids" : kept2],
+    not_retained: ["read, and nothing was kept"],
+    queued: ["the backend has it and works on it"],
+    pending: ["may still come"],
+    partial: ["a part of it arrived", kept2],
+    uncertain: ["may have arrived or not: record it again, which sends nothing twice"],
+    sent: ["may have arrived or not: record it again, which sends nothing twice"],
+    lost: ["did not arrive: record it again"],
+    failed: ["did not arrive: record it again"]
+  };
+  return [...outcomes[is] ?? [], ...receipt?.warnings ?? []].filter(Boolean).join("; ");
+}
+
+// src/Page.tsx
+import { Fragment as Fragment18, jsx as jsx39, jsxs as jsxs30 } from "./preact.js";
+var views = [
+  { id: "people", title: "People", part: "people", Is: People, stays: true },
+  { id: "turns", title: "Turns", part: "people", Is: Turns },
+  { id: "ask", title: "Ask", part: "ask", Is: Ask },
+  { id: "side", title: "Side by side", part: "ask", Is: Side, needs: "shadows" },
+  { id: "live", title: "Live", part: "live", Is: Live },
+  { id: "change", title: "Change", part: "change", Is: Change },
+  { id: "provider", title: "Provider", part: "change", Is: Provider, needs: "provider" },
+  { id: "modules", title: "Modules", part: "change", Is: Modules },
+  { id: "runs", title: "Runs", part: "runs", Is: Runs, needs: "runs" }
+];
+function Page() {
+  const [settings, setSettings] = useState17(null);
+  const [refused, setRefused] = useState17(null);
+  const [inside, setInside] = useState17(false);
+  const begin2 = async () => {
+    try {
+      const s = await enter();
+      setSettings(s);
+      if (s.token) await get("/v1/mode");
+      setInside(true);
+    } catch (e) {
+      if (e instanceof Problem && e.status === 401) {
+        setSettings(await get("settings").catch(() => ({ mode: "read", token: true, views: [] })));
+      }
+      setRefused(e);
+    }
+  };
+  useEffect10(() => {
+    void begin2();
+  }, []);
+  if (inside && settings) return /* @__PURE__ */ jsx39(Open2, { settings });
+  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
+    /* @__PURE__ */ jsx39("header", { children: /* @__PURE__ */ jsx39("h1", { children: "memhost" }) }),
+    /* @__PURE__ */ jsx39("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx39(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx39(Failure, { of: refused }) : null })
+  ] });
+}
+function Open2({ settings }) {
+  const [route, setRoute] = useState17(here);
+  const [more, setMore] = useState17([]);
+  const [link, setLink] = useState17({ word: "", good: true });
+  const [times, setTimes] = useState17(0);
+  const [blurred, blur] = useState17(false);
+  const listeners2 = useRef10(/* @__PURE__ */ new Set());
+  const away = useRef10(false);
+  const main2 = useRef10(null);
+  const slot = useMemo2(() => ({
+    settings: { ...settings, views: [...settings.views, ...more] },
+    again: () => setTimes((n) => n + 1),
+    onLine: (listen) => {
+      listeners2.current.add(listen);
+      return () => listeners2.current.delete(listen);
+    }
+  }), [settings, more]);
+  const offered = views.filter((v) => !v.needs || slot.settings.views.includes(v.needs));
+  const view = offered.find((v) => v.id === route.view) ?? offered[0];
+  const parts = offered.filter((v) => v.id === v.part || v.part === "runs");
+  const beside = offered.filter((v) => v.part === view.part);
+  useEffect10(() => onRoute(() => {
+    setRoute(here());
+    main2.current?.focus();
+  }), []);
+  useEffect10(() => {
+    document.title = `${view.title} - memhost`;
+  }, [view]);
+  useEffect10(() => {
+    void follow((line) => {
+      keep(line);
+      for (const l of listeners2.current) l(line);
+    }, (there, e) => {
+      const status = e instanceof Problem ? e.status : 0;
+      setLink({ good: there, word: there ? "live" : status === 501 ? "this slot has no live stream" : status === 401 ? "the session ended: open the page with a new link of memhost run" : "the slot is away, trying again" });
+      if (there && away.current) slot.again();
+      away.current = !there;
+    });
+    void get("/v1/manifest").then(({ followers, capabilities }) => {
+      setMore([
+        ...followers?.some((f) => f.role === "shadow") ? ["shadows"] : [],
+        ...declares(capabilities, settings.mode) ? ["provider"] : []
+      ]);
+    }, () => void 0);
+  }, []);
+  const tab = (v, current) => /* @__PURE__ */ jsx39("li", { children: /* @__PURE__ */ jsx39("a", { href: `#${v.id}`, "aria-current": current ? "page" : void 0, children: v.title }) });
+  return /* @__PURE__ */ jsxs30(SlotContext.Provider, { value: slot, children: [
+    /* @__PURE__ */ jsx39("a", { class: "skip", href: "#main", children: "Skip to the view" }),
+    /* @__PURE__ */ jsxs30("header", { children: [
+      /* @__PURE__ */ jsx39("h1", { children: "memhost" }),
+      /* @__PURE__ */ jsx39("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx39("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
+      /* @__PURE__ */ jsxs30("div", { class: "tools", children: [
+        settings.mode === "on" ? null : /* @__PURE__ */ jsx39("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),
+        /* @__PURE__ */ jsx39("span", { class: "quiet", title: "All times are shown in this time zone.", children: zone }),
+        /* @__PURE__ */ jsx39(
+          "button",
+          {
+            type: "button",
+            class: "plain",
+            "aria-pressed": blurred,
+            title: "Hides what people said, for sharing a screen",
+            onClick: () => blur(!blurred),
+            children: "Blur"
+          }
+        ),
+        /* @__PURE__ */ jsx39("p", { id: "link", role: "status", class: link.good ? "good" : "bad", children: link.word })
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs30("main", { id: "main", ref: main2, tabIndex: -1, "aria-busy": "true", class: `${blurred ? "blurred " : ""}${link.good ? "" : "stale"}`, children: [
+      beside.length > 1 ? /* @__PURE__ */ jsx39("nav", { "aria-label": `Within ${parts.find((p) => p.part === view.part)?.title}`, class: "within", children: /* @__PURE__ */ jsx39("ul", { children: beside.map((v) => tab(v, v === view)) }) }) : null,
+      /* @__PURE__ */ jsx39(view.Is, { about: route.about }, `${view.id} ${times} ${view.stays ? "" : JSON.stringify(route.about)}`)
+    ] }),
+    /* @__PURE__ */ jsx39(Confirm, {})
+  ] });
+}
+
+// src/main.tsx
+import { jsx as jsx40 } from "./preact.js";
+var main = document.getElementById("page");
+if (main) {
+  main.replaceChildren();
+  render(/* @__PURE__ */ jsx40(Page, {}), main);
 }

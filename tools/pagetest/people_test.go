@@ -1,0 +1,94 @@
+//go:build page
+
+package pagetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPersonsTurnsAndItemsLeadToEachOther asks what a new user would: since when does Mara drink tea?
+func TestAPersonsTurnsAndItemsLeadToEachOther(t *testing.T) {
+	s := demoSlot(t)
+	for _, condition := range []string{"full_history", "bm25"} {
+		if condition != "full_history" {
+			t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+			s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", condition)
+			record(t, s, event("e1", "monday", "I drink coffee."))
+			record(t, s, event("e2", "tuesday", "Only green tea from now on."))
+			record(t, s, event("e3", "wednesday", "It rains."))
+		}
+		b := open(t, 1300, 900, false)
+		var turns, items, lit int
+		var address, text string
+		b.run(t, b.at(s, "people")...)
+		if condition == "full_history" {
+			b.run(t, person("mara"))
+		}
+		b.run(t, says("What was said"), says("What "+condition+" made of it"), says("in memory"), unbusy(),
+			chromedp.Evaluate(`{ const field = document.querySelectorAll("main input[type=search]")[1];
+				field.value = "green tea"; field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil),
+			until(`[...document.querySelectorAll(".both li")].every(l => /green tea/i.test(l.textContent))`),
+			chromedp.Evaluate(`document.querySelectorAll(".both section:first-child > .session li").length`, &turns),
+			chromedp.Evaluate(`document.querySelectorAll(".item").length`, &items))
+		assert.Positive(t, turns, "%s: turns with the words", condition)
+		assert.Positive(t, items, "%s: items with the words", condition)
+
+		// from an item to its turn, and from a turn to its items
+		b.run(t, chromedp.Evaluate(`document.querySelector(".item .link").click()`, nil),
+			until(`document.querySelectorAll(".turn.lit:not(.item)").length === 1`),
+			chromedp.Evaluate(`document.querySelector(".turn:not(.item) .link").click()`, nil),
+			says("Only what came from"), chromedp.Evaluate(`document.querySelectorAll(".item.lit").length`, &lit),
+			chromedp.Location(&address), chromedp.Text("main", &text))
+		assert.Positive(t, lit)
+		assert.Equal(t, s.url+"/page/?load=1#people", address, "no id stands in the address")
+
+		var shown string
+		b.run(t, chromedp.Evaluate(`[...document.querySelectorAll("header button")].find(b => b.textContent === "Blur").click()`, nil),
+			until(`document.querySelector("main").classList.contains("blurred")`),
+			chromedp.Evaluate(`getComputedStyle(document.querySelector(".said .words")).filter`, &shown))
+		assert.Contains(t, shown, "blur")
+		b.clean(t)
+	}
+}
+
+// TestTenThousandPeopleAreSearched records one turn of each.
+func TestTenThousandPeopleAreSearched(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	for at := 0; at < 10_000; {
+		var events []map[string]any
+		for ; len(events) < 500; at++ {
+			events = append(events, map[string]any{"event_id": fmt.Sprint("e", at), "run_id": "r", "user_id": fmt.Sprintf("person %05d", at),
+				"session_id": "s", "turn_id": "1", "timestamp": "2026-03-02T09:00:00Z",
+				"messages": []map[string]any{{"role": "user", "content": "a turn"}}})
+		}
+		body, err := json.Marshal(map[string]any{"events": events})
+		require.NoError(t, err)
+		r, err := http.Post(s.url+"/v1/events/batch", "application/json", bytes.NewReader(body))
+		require.NoError(t, err)
+		_ = r.Body.Close()
+		require.Equal(t, http.StatusOK, r.StatusCode)
+	}
+	b := open(t, 1300, 900, false)
+	var ms float64
+	var fetched, shown int
+	b.run(t, append(b.at(s, "people"), says("500 or more people"), chromedp.Evaluate(jsonBytes, &fetched),
+		chromedp.Evaluate(`performance.getEntriesByName("shown").at(-1).startTime`, &ms),
+		chromedp.Evaluate(`document.querySelectorAll(".person").length`, &shown))...)
+	t.Logf("10,000 people: listed after %.0f ms, %d bytes of JSON", ms, fetched)
+	assert.LessOrEqual(t, fetched, 1_000_000)
+	assert.Equal(t, 100, shown, "others are found by searching")
+	b.run(t, chromedp.Evaluate(`{ const field = document.querySelector("main input[type=search]");
+		field.value = "09987"; field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil), says("1 person"),
+		unbusy(),
+		person("person 09987"), says("What was said"))
+	b.clean(t)
+}
