@@ -129,7 +129,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 		if err := f.Complete(a.App); err != nil {
 			return err
 		}
-		return p.add("", f.Scope(), talks.Options{Zone: zone})
+		return a.addPart(cmd.Context(), p, "", f.Scope(), talks.Options{Zone: zone})
 	}
 	if f.Run == "" {
 		f.Run = agenthook.PlaceProject
@@ -174,7 +174,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 	slices.Sort(projects)
 	for _, project := range projects {
 		o := talks.Options{Zone: zone, InFolder: func(folder string) bool { return byProject[project][folder] }}
-		if err := p.add(project, agenthook.Expand(f.Scope(), project, cli.Person()), o); err != nil {
+		if err := a.addPart(cmd.Context(), p, project, agenthook.Expand(f.Scope(), project, cli.Person()), o); err != nil {
 			return err
 		}
 	}
@@ -207,14 +207,14 @@ func (p *adoption) findLogs(a *commands) error {
 	return nil
 }
 
-// add reads what goes into one scope. Sessions that cannot be read are left out, and named.
-func (p *adoption) add(project string, scope abi.MemoryScope, o talks.Options) error {
+// addPart reads what goes into one scope. Sessions that cannot be read are left out, and named.
+func (a *commands) addPart(ctx context.Context, p *adoption, project string, scope abi.MemoryScope, o talks.Options) error {
 	if err := scope.Validate(); err != nil {
 		return err
 	}
 	o.RunID, o.UserID, o.AgentID = scope.RunID, scope.PersonaID, scope.AgentID
 	o.Format = convert.FormatAuto
-	counts, bad, err := checkTalks(p.source, p.paths, o, true)
+	counts, bad, err := a.checkTalks(ctx, p.source, p.paths, o, true)
 	if err != nil {
 		return err
 	}

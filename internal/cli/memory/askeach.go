@@ -115,7 +115,7 @@ func (a *commands) askEach(ctx context.Context, f *askFlags, question string) er
 		}
 		o.Start = t
 	}
-	scopes, err := a.conversationScopes(f, o)
+	scopes, err := a.conversationScopes(ctx, f, o)
 	if err != nil {
 		return err
 	}
@@ -161,12 +161,12 @@ func (a *commands) askEach(ctx context.Context, f *askFlags, question string) er
 // conversationScopes are the scopes of the conversation's events, in the order of their first events.
 //
 // Errors: invalid_argument for a file that cannot be read whole, and for one without events of the scope that is asked.
-func (a *commands) conversationScopes(f *askFlags, o convert.Options) ([]abi.MemoryScope, error) {
+func (a *commands) conversationScopes(ctx context.Context, f *askFlags, o convert.Options) ([]abi.MemoryScope, error) {
 	c, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
-	in, err := a.openConversation(f, o)
+	in, err := a.openConversation(ctx, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -218,14 +218,14 @@ type conversation struct {
 // openConversation opens what --conversation names and reads it through.
 //
 // Errors: invalid_argument for what cannot be read whole.
-func (a *commands) openConversation(f *askFlags, o convert.Options) (*conversation, error) {
+func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.Options) (*conversation, error) {
 	paths := []string{f.conversation}
 	source, err := talks.Detect(paths)
 	if err != nil {
 		return nil, err
 	}
 	if source != "" {
-		counts, _, err := checkTalks(source, paths, talks.Options{Options: o}, false)
+		counts, _, err := a.checkTalks(ctx, source, paths, talks.Options{Options: o}, false)
 		if err != nil {
 			return nil, withoutSkipping(err)
 		}
@@ -310,7 +310,7 @@ func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, s
 			}
 		}
 	}()
-	in, err := a.openConversation(f, o)
+	in, err := a.openConversation(ctx, f, o)
 	if err != nil {
 		return err
 	}

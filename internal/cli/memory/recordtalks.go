@@ -35,7 +35,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	if o.Zone, err = zoneOf(f.zone); err != nil {
 		return err
 	}
-	counts, bad, err := checkTalks(talks.Source(f.from), args, o, f.keepGoing)
+	counts, bad, err := a.checkTalks(ctx, talks.Source(f.from), args, o, f.keepGoing)
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,12 @@ func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]strin
 
 // checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.
 //
-// Errors: invalid_argument with the talks that cannot be read, unless they may be skipped.
-func checkTalks(source talks.Source, args []string, o talks.Options, keepGoing bool) (_ talks.Counts, bad []string,
-	err error) {
+// Errors: invalid_argument with the talks that cannot be read, unless they may be skipped; ErrInterrupted, after a line
+// about what was read.
+func (a *commands) checkTalks(ctx context.Context, source talks.Source, args []string, o talks.Options, keepGoing bool) (
+	_ talks.Counts, bad []string, err error) {
+	ctx, stop := a.UntilInterrupted(ctx)
+	defer stop()
 	r, err := talks.Open(source, args, o)
 	if err != nil {
 		return talks.Counts{}, nil, err
@@ -137,6 +140,10 @@ func checkTalks(source talks.Source, args []string, o talks.Options, keepGoing b
 	defer func() { _ = r.Close() }()
 	hint := ""
 	for {
+		if ctx.Err() != nil {
+			a.Out.Note("read until then: %s; nothing was sent", cli.FirstLine(talksText(r.Counts())))
+			return talks.Counts{}, nil, cli.ErrInterrupted
+		}
 		_, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -1,0 +1,27 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/talks"
+)
+
+// TestAnInterruptWhileReadingSaysWhatWasRead: an export may take a minute, and nothing of it is sent before its end.
+func TestAnInterruptWhileReadingSaysWhatWasRead(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "a.jsonl")
+	require.NoError(t, os.WriteFile(log, []byte(`{"type":"user","sessionId":"s"}`), 0o600))
+	var out bytes.Buffer
+	a := &commands{cli.New(cli.System{Stdout: &out, Stderr: &out, Notify: func() <-chan os.Signal { return nil }})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := a.checkTalks(ctx, talks.ClaudeCode, []string{log}, talks.Options{}, false)
+	require.ErrorIs(t, err, cli.ErrInterrupted)
+	require.Contains(t, out.String(), "read until then: 0 talks in 0 files: 0 events, 0 messages; nothing was sent")
+}
