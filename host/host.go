@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +34,8 @@ type Host struct {
 	store   state.Store
 	fleet   *fleet.Fleet // what hosts that share the store agree on
 	send    sender
-	// storeWarning is what the store warns of, in each manifest and health answer; empty: nothing.
-	storeWarning string
+	// storeWarnings are what the store warns of, in each manifest and health answer.
+	storeWarnings []string
 	// archiveWarning is what the archive lacked when the host was made, in each health answer; empty: nothing.
 	archiveWarning string
 	// stateWrites is what operations under way have written and not committed, in bytes.
@@ -132,8 +133,14 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if d, ok := store.(interface {
 		Durability() (settings, warning string)
 	}); ok {
-		h.options.Durability, h.storeWarning = d.Durability()
+		settings, warning := d.Durability()
+		h.options.Durability = settings
+		h.storeWarnings = append(h.storeWarnings, warning)
 	}
+	if c, ok := store.(interface{ ClockWarning() string }); ok {
+		h.storeWarnings = append(h.storeWarnings, c.ClockWarning())
+	}
+	h.storeWarnings = slices.DeleteFunc(h.storeWarnings, func(w string) bool { return w == "" })
 	if h.fleet.Shared() {
 		h.name, h.receipts.dir = ThisHost(), o.DataDir
 	}

@@ -27,9 +27,7 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 		m.Archive = &abi.RunArchive{RetentionMS: h.archive.Retention.Milliseconds()}
 	}
 	m.Warnings = p.config.Warnings()
-	if h.storeWarning != "" {
-		m.Warnings = append(m.Warnings, h.storeWarning)
-	}
+	m.Warnings = append(m.Warnings, h.storeWarnings...)
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }
 

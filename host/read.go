@@ -222,9 +222,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 		health.BackendName = p.name
 	}
 	health.Warnings = append(health.Warnings, p.module.Warnings...)
-	if s.host.storeWarning != "" {
-		health.Warnings = append(health.Warnings, s.host.storeWarning)
-	}
+	health.Warnings = append(health.Warnings, s.host.storeWarnings...)
 	if s.host.archiveWarning != "" {
 		health.Warnings = append(health.Warnings, s.host.archiveWarning)
 	}

@@ -91,6 +91,9 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = time.Minute
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	if opts.ReadTimeout == 0 {
 		opts.ReadTimeout = 5 * time.Second
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	Version string
 	// Dial opens connections; nil means the network's own.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Now is this host's clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Store is a state.Store in a PostgreSQL database. Open makes it.
@@ -73,6 +75,7 @@ type Store struct {
 	shut       context.CancelFunc
 	// What the server said when the store was opened.
 	synchronousCommit, synchronousStandbys string
+	clockWarning                           string
 }
 
 var (
@@ -95,6 +98,9 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	err = s.checkVersion(w)
 	if err == nil {
 		err = s.readDurability(w)
+	}
+	if err == nil {
+		err = s.readClock(w)
 	}
 	w.end()
 	if err != nil {
@@ -203,6 +209,33 @@ func (s *Store) readDurability(ctx context.Context) error {
 	return s.fail("open", s.pool.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), "+
 		"current_setting('synchronous_standby_names')").Scan(&s.synchronousCommit, &s.synchronousStandbys))
 }
+
+// clockMost is by how much this host's clock may differ from the server's. Hosts that share a database are compared by
+// it: what each of them knows is the server's clock.
+const clockMost = time.Second
+
+// readClock compares this host's clock with the server's.
+func (s *Store) readClock(ctx context.Context) error {
+	var servers time.Time
+	before := s.opts.Now()
+	if err := s.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&servers); err != nil {
+		return s.fail("open", err)
+	}
+	after := s.opts.Now()
+	ahead, word := before.Sub(servers), "ahead of" // at least by so much, however long the answer took
+	if behind := servers.Sub(after); behind > ahead {
+		ahead, word = behind, "behind"
+	}
+	if ahead > clockMost {
+		s.clockWarning = fmt.Sprintf("clock_differs: this host's clock is %s %s that of %s: receipts, archive and logs of "+
+			"several hosts are out of order; let NTP set the clocks", ahead.Round(100*time.Millisecond), word, s.where)
+	}
+	return nil
+}
+
+// ClockWarning says by how much this host's clock differed from the server's when the store was opened; empty up to a
+// second.
+func (s *Store) ClockWarning() string { return s.clockWarning }
 
 // Durability tells the settings that decide what an acknowledged write survives, as they were when the store was opened
 // ("synchronous_commit on, synchronous_standby_names 'node2'"). The warning, "weak_commits: ...", is empty unless a

@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -195,5 +196,28 @@ func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 		last, err := s.LastSeq(t.Context(), space, "log")
 		require.NoError(t, err)
 		require.Equal(t, there, last)
+	}
+}
+
+func TestClocksThatDifferAreTold(t *testing.T) {
+	server := pgserver.Start(t)
+	for name, c := range map[string]struct {
+		off  time.Duration
+		want string
+	}{
+		"the same": {0, ""},
+		"a little": {900 * time.Millisecond, ""},
+		"ahead":    {time.Hour, "clock_differs: this host's clock is 1h0m0s ahead of that of "},
+		"behind":   {-time.Hour, "clock_differs: this host's clock is 1h0m0s behind that of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, postgres.Options{URL: server.URL, Now: func() time.Time { return time.Now().Add(c.off) }})
+			if c.want == "" {
+				require.Empty(t, s.ClockWarning())
+				return
+			}
+			warning := regexp.MustCompile(`(1h0m0|59m59)\.\ds`).ReplaceAllString(s.ClockWarning(), "1h0m0s")
+			require.Contains(t, warning, c.want)
+		})
 	}
 }
