@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +114,7 @@ func (c *Client) refusal(op string, response *http.Response, text []byte, want s
 func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 	const again = "whether it was done is not known; recording an event again is safe"
 	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case ctx.Err() != nil:
 		e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("the slot at %s had not answered when the caller's time was "+
@@ -123,6 +125,11 @@ func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 		return inOperation(op, e.WithReason(ReasonDeadline).WithHint(again))
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return c.wrongScheme(op, "speaks http, not https", "http://")
+	case errors.As(err, &certificate):
+		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
+			fmt.Sprintf("this machine does not trust the certificate at %s: %s", c.base, certificate.Err), err).
+			WithReason(ReasonNoSlot).WithHint("add its authority to the system's, or name its file in SSL_CERT_FILE; nothing "+
+			"was sent"))
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
 			fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).

@@ -60,6 +60,22 @@ func TestAddressesOfASlot(t *testing.T) {
 	require.NotContains(t, err.Error(), "a\nb")
 }
 
+func TestAnUntrustedCertificateIsToldAtOnce(t *testing.T) {
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	defer web.Close()
+	c, err := client.New(web.URL, "")
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Capabilities(t.Context())
+	e := abi.AsError(err)
+	require.Equal(t, abi.CodeUnavailable, e.Code)
+	require.Contains(t, e.Message, "does not trust the certificate")
+	require.Contains(t, e.Hint, "SSL_CERT_FILE")
+	require.Contains(t, e.Hint, "nothing was sent")
+}
+
 // at is a client of a server that answers everything by h.
 func at(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
