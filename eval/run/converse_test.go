@@ -71,7 +71,7 @@ func (p *planted) End(context.Context) []journal.Breach {
 
 // event is what the subject records of what was said.
 func (p *planted) event(text string) *abi.MemoryEvent {
-	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%d", p.start.Session, len(p.said)), RunID: p.start.Scope.RunID,
+	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%d-%d", p.start.Session, len(p.said), len(text)), RunID: p.start.Scope.RunID,
 		UserID: p.start.Scope.PersonaID, SessionID: p.start.Session, TurnID: "1", Timestamp: "2026-03-01T10:00:00Z",
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
@@ -134,6 +134,12 @@ func TestAnHonestSubjectBreachesNothing(t *testing.T) {
 				receipts.Add(1)
 			}
 			return err
+		}
+		s.end = func(s *planted) { // its queue, which it delivers before it exits: the wall still stands
+			receipt, err := s.record("from the queue")
+			if assert.NoError(t, err) {
+				assert.Equal(t, abi.StatusSkippedReadOnly, receipt.Status)
+			}
 		}
 	}))
 	now, later := breaches(talks, checks)
