@@ -70,12 +70,12 @@ func TestEverySeatIsRunFromPackToReport(t *testing.T) {
 			talks, nonces := 0, 0
 			for e, err := range journal.Read(filepath.Join(m.dir, c.seat, "cells", "bm25", "1", journal.Name)) {
 				require.NoError(t, err)
-				if check := e.Line.NonceCheck; check != nil {
+				if check := e.NonceCheck; check != nil {
 					nonces += check.Nonces
 					assert.Empty(t, check.Breaches)
 					assert.Nil(t, check.Error)
 				}
-				talk := e.Line.Transcript
+				talk := e.Transcript
 				if talk == nil {
 					continue
 				}

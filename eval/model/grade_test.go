@@ -57,10 +57,10 @@ func conversed(t *testing.T, replicates int) (path, folder string, r *rundir.Run
 	l.Judge = &lab.Judge{Model: lab.Model{URL: endpoint(t, g.answer), Model: "grader", TimeoutMS: 60_000, MaxTokens: 100}}
 	folder = simulatetest.Run(t, l, p, func(label string, replicate int, s *simulate.Setting) simulatetest.Agent {
 		a := simulatetest.Knowing(s)
-		switch {
-		case label == "provider-silent":
+		switch label {
+		case "provider-silent":
 			a = simulatetest.Always("")
-		case label == "provider-late":
+		case "provider-late":
 			a = simulatetest.Agent{Say: func(n int) (string, bool) {
 				if n < 3 {
 					return "Which one?", true

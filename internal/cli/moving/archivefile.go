@@ -48,7 +48,7 @@ func (a *commands) archiveExport() *cobra.Command {
 						return err
 					}
 				}
-				n := 0
+				var n int
 				if len(args) == 0 || args[0] == "-" {
 					if n, err = exportArchive(ctx, archive, a.Out.Stdout, keys, wanted); err != nil {
 						return err

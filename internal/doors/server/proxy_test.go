@@ -188,7 +188,7 @@ func TestBehindCaddyWithTheExample(t *testing.T) {
 
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // the next line comes after 15
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, "GET", at+wire.PathOperations, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+wire.PathOperations, nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer secret")
 	live, err := http.DefaultClient.Do(r)

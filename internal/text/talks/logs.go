@@ -1,5 +1,7 @@
 package talks
 
+import "errors"
+
 // Folders counts the logs of an agent's sessions by the folder that each session began in, "" for logs that name none.
 //
 // Errors: as Open.
@@ -37,7 +39,7 @@ func folderOf(f file) string {
 			} `json:"payload"`
 		}
 		if err := all.next(&line); err != nil {
-			if _, bad := err.(*badLine); bad {
+			if bad := (*badLine)(nil); errors.As(err, &bad) {
 				continue
 			}
 			return ""
