@@ -24,7 +24,7 @@ import (
 const (
 	stallDeadline = 150 * time.Millisecond
 	// stallMost is when a call must have ended; machines that run tests are busy.
-	stallMost = 5 * time.Second
+	stallMost = 30 * time.Second
 )
 
 // stalling is a server that does something with each connection, and counts those that are open. A handler returns when
