@@ -109,7 +109,7 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 	b.clean(t)
 
 	// each event of a session, however many others there are in between
-	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory", "--set", "memory.archive=false")
 	var events []map[string]any
 	for i := range 12000 {
 		session := "busy"
