@@ -135,7 +135,7 @@ func (m *machine) isUpgradedWithData(upgrade func()) {
 	stop := m.start()
 	m.record()
 	configuration := m.path("etc/memhost/memhost.yaml")
-	mine := []byte("memory:\n  condition: full_history\n  smoke: never\n")
+	mine := []byte("memory:\n  backend: recall\n  smoke: never\n")
 	require.NoError(m.t, os.WriteFile(configuration, mine, 0o644))
 
 	upgrade()
