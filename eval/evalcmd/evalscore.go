@@ -112,10 +112,7 @@ func writeReport(path string, in report.Input, write func(io.Writer, report.Inpu
 // judged is the judge's result, nil if no judge was asked.
 func (e *evaluated) judged() (*model.Verdicts, error) {
 	list, err := model.ReadJudgements(filepath.Join(e.folder, model.JudgementsFile))
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	labels, err := model.ReadLabels(e.folder)

@@ -1,10 +1,8 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -44,20 +42,18 @@ type Grade struct {
 	// judge is asked.
 	Grade *int `json:"grade,omitempty"`
 	// Text is the hash of what the judge read: people grade the same text.
-	Text          string         `json:"text,omitempty"`
-	Stub          bool           `json:"stub,omitempty"`
-	RequestSHA256 string         `json:"request_sha256,omitempty"`
-	AnswerSHA256  string         `json:"answer_sha256,omitempty"`
-	Params        string         `json:"params,omitempty"`
-	FinishReason  string         `json:"finish_reason,omitempty"`
-	Usage         *journal.Usage `json:"usage,omitempty"`
-	Error         *abi.Error     `json:"error,omitempty"`
+	Text string `json:"text,omitempty"`
+	Asked
+	Error *abi.Error `json:"error,omitempty"`
 }
 
 // key names the conversation.
 func (g *Grade) key() string {
 	return fmt.Sprintf("%s/%d %s %d", g.Label, g.Replicate, g.ProbeID, g.Budget)
 }
+
+func (g *Grade) header() *Header     { return g.Header }
+func (g *Grade) failure() *abi.Error { return g.Error }
 
 // DefaultGradeRubric is the judge's instruction for conversations, if the lab has none of its own.
 const DefaultGradeRubric = `You grade how well an assistant served a person who expects it to know what they want. Answer with one digit.
@@ -93,47 +89,10 @@ func RunGrades(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, 
 	if err != nil {
 		return prefixed("judge.", err)
 	}
-	path, header := filepath.Join(folder, GradesFile), &Header{RunHead: r.Head(), Judge: *r.Lab.Judge}
-	if err := dropCutOff(path); err != nil {
-		return err
-	}
-	before, err := ReadGrades(path)
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for i := range before {
-		g := &before[i]
-		if i == 0 && (g.Header == nil || *g.Header != *header) {
-			return abi.NewError(abi.CodeConflict, path+" is of another run or judge").WithHint("move it away, and judge again")
-		}
-		if g.Error == nil {
-			known[g.key()] = true
-		}
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	defer f.Close()
-	w := json.NewEncoder(f)
-	if len(before) == 0 {
-		if err := w.Encode(&Grade{Header: header}); err != nil {
-			return err
-		}
-	}
-	for n := range items {
-		if g := &items[n]; !known[g.key()] {
-			if err := gradeOne(ctx, client, r.Lab, g, rundir.Blobs(folder).Put); err != nil {
-				return err
-			}
-			if err := w.Encode(&g.Grade); err != nil {
-				return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-			}
-		}
-		tell(n+1, len(items))
-	}
-	return nil
+	header, put := &Header{RunHead: r.Head(), Judge: *r.Lab.Judge}, rundir.Blobs(folder).Put
+	return judgeItems(filepath.Join(folder, GradesFile), &Grade{Header: header}, len(items),
+		func(n int) *Grade { return &items[n].Grade },
+		func(n int) error { return gradeOne(ctx, client, r.Lab, &items[n], put) }, tell)
 }
 
 // gradeOne asks about one conversation.
@@ -146,28 +105,15 @@ func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *graded, put Pu
 		return nil
 	}
 	rubric := cmp.Or(l.Judge.Grades, DefaultGradeRubric)
-	reply, err := client.Chat(ctx, []Message{{"system", rubric}, {"user", g.text}}, l.Seed, put)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	var answer string
+	var err error
+	answer, g.Asked, g.Error, err = askJudge(ctx, client, l, rubric, g.text, put)
+	if err != nil || g.Error != nil {
+		return err
 	}
-	if err != nil {
-		g.Error = abi.AsError(err)
-		switch g.Error.Code {
-		case abi.CodeUnavailable, abi.CodeRateLimited, abi.CodeUnauthenticated:
-			return prefixed("judge: ", err)
-		}
-		return nil
-	}
-	g.Stub, g.RequestSHA256, g.AnswerSHA256, g.Params = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256, reply.Params
-	g.FinishReason, g.Usage = reply.FinishReason, reply.Usage
-	if missing := reply.missing(); missing != nil {
-		missing.Message = "judge: " + missing.Message
-		g.Error = missing
-		return nil
-	}
-	grade, ok := gradeIn(reply.Text)
+	grade, ok := gradeIn(answer)
 	if !ok {
-		g.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge gave no grade from 0 to 4, but %.80q", reply.Text))
+		g.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge gave no grade from 0 to 4, but %.80q", answer))
 		return nil
 	}
 	g.Grade.Grade = &grade
@@ -298,21 +244,4 @@ func forJudge(s *simulate.Setting, list pack.Preferences, t *journal.Transcript)
 }
 
 // ReadGrades reads a judge's grades; none where there is no such file.
-func ReadGrades(path string) ([]Grade, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	var list []Grade
-	for line := range bytes.Lines(text) {
-		var g Grade
-		if err := json.Unmarshal(line, &g); err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
-		}
-		list = append(list, g)
-	}
-	return list, nil
-}
+func ReadGrades(path string) ([]Grade, error) { return readLines[Grade](path) }

@@ -1,14 +1,9 @@
 package model
 
 import (
-	"encoding/csv"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +11,6 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
-	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // GradeLabelsFile keeps people's grades of conversations in a run's folder.
@@ -48,10 +42,7 @@ func GradeSheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most in
 		return 0, abi.NewError(abi.CodeConflict, "the run has no conversations to grade").
 			WithHint("a subject in the lab file talks; docs/eval.md")
 	}
-	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
-		return 0, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	return len(rows) - 1, nil
+	return writeSheet(w, rows)
 }
 
 // TakeGradeLabels reads a filled sheet and keeps its grades in the run's folder, instead of what the same person said
@@ -67,69 +58,17 @@ func TakeGradeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack
 	for i := range items {
 		known[items[i].Text] = true
 	}
-	rows, err := csv.NewReader(convert.UTF8(sheet)).ReadAll()
-	if err != nil {
-		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "the sheet: "+err.Error())
-	}
-	if len(rows) == 0 || !slices.Equal(rows[0], gradeHead) {
-		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "the sheet: want the columns "+strings.Join(gradeHead, ", "))
-	}
-	kept, err := ReadGradeLabels(folder)
-	if err != nil {
-		return 0, 0, err
-	}
-	kept = slices.DeleteFunc(kept, func(l GradeLabel) bool { return l.By == by })
-	for i, row := range rows[1:] {
-		if !known[row[0]] {
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("the sheet, row %d: %q is no conversation of this run", i+2, row[0]))
-		}
-		text := strings.TrimSpace(row[2])
-		if text == "" {
-			empty++
-			continue
-		}
-		grade, err := strconv.Atoi(text)
-		if err != nil || grade < 0 || grade > MaxGrade {
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("the sheet, row %d: grade: want 0 to %d or nothing, found %q", i+2, MaxGrade, row[2]))
-		}
-		kept = append(kept, GradeLabel{row[0], by, grade})
-		taken++
-	}
-	var text []byte
-	for _, l := range kept {
-		line, err := json.Marshal(l)
-		if err != nil {
-			return 0, 0, err
-		}
-		text = append(append(text, line...), '\n')
-	}
-	return taken, empty, rundir.WriteFile(filepath.Join(folder, GradeLabelsFile), text)
+	return takeSheet(sheet, filepath.Join(folder, GradeLabelsFile), gradeHead, known, "conversation",
+		func(l GradeLabel) bool { return l.By == by }, func(item, filled string) (GradeLabel, error) {
+			grade, err := strconv.Atoi(strings.TrimSpace(filled))
+			if err != nil || grade < 0 || grade > MaxGrade {
+				return GradeLabel{}, fmt.Errorf("grade: want 0 to %d or nothing, found %q", MaxGrade, filled)
+			}
+			return GradeLabel{item, by, grade}, nil
+		})
 }
 
 // ReadGradeLabels reads people's grades; none where there are none.
 func ReadGradeLabels(folder string) ([]GradeLabel, error) {
-	path := filepath.Join(folder, GradeLabelsFile)
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	defer f.Close()
-	var list []GradeLabel
-	d := json.NewDecoder(f)
-	for {
-		var l GradeLabel
-		err := d.Decode(&l)
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
-		}
-		list = append(list, l)
-	}
+	return readLines[GradeLabel](filepath.Join(folder, GradeLabelsFile))
 }

@@ -1,13 +1,8 @@
 package model
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,21 +33,18 @@ type Judgement struct {
 	// Unanswerable: the conversation does not hold the answer, and a right reply says so.
 	Unanswerable bool `json:"unanswerable,omitempty"`
 	// Exact: the answer is one of the probe's options, and no judge was asked.
-	Exact         bool   `json:"exact,omitempty"`
-	Accepted      bool   `json:"accepted"`
-	Stub          bool   `json:"stub,omitempty"`
-	RequestSHA256 string `json:"request_sha256,omitempty"`
-	AnswerSHA256  string `json:"answer_sha256,omitempty"`
-	// Params are the parameters that the request had.
-	Params string `json:"params,omitempty"`
-	// FinishReason is why the judge's model stopped; Usage what its endpoint counted.
-	FinishReason string         `json:"finish_reason,omitempty"`
-	Usage        *journal.Usage `json:"usage,omitempty"`
+	Exact    bool `json:"exact,omitempty"`
+	Accepted bool `json:"accepted"`
+	Asked
 	// Text is the hash of an answer's text: what a person is shown to label it.
 	Text string `json:"text,omitempty"`
 	// Error is the judge's, or the agent's where it gave no answer.
 	Error *abi.Error `json:"error,omitempty"`
 }
+
+func (j *Judgement) header() *Header     { return j.Header }
+func (j *Judgement) key() string         { return j.Item }
+func (j *Judgement) failure() *abi.Error { return j.Error }
 
 // Header chains a judge's file to the run: to every cell's head, and to the rubric. Judge is empty where all answers are
 // choices, which no judge is asked about.
@@ -111,64 +103,15 @@ func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, g
 			return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
 		}
 	}
-	path := filepath.Join(folder, JudgementsFile)
-	if err := dropCutOff(path); err != nil {
-		return err
-	}
-	before, err := ReadJudgements(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	known := map[string]bool{}
-	for i, j := range before {
-		if i == 0 && (j.Header == nil || j.Header.RunHead != header.RunHead || j.Header.Judge != header.Judge) {
-			return abi.NewError(abi.CodeConflict, path+" is of another run or judge").WithHint("move it away, and judge again")
-		}
-		if j.Error == nil {
-			known[j.Item] = true
-		}
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	defer f.Close()
-	w := json.NewEncoder(f)
-	if len(before) == 0 {
-		if err := w.Encode(&Judgement{Header: header}); err != nil {
-			return err
-		}
-	}
 	put := rundir.Blobs(folder).Put
-	for n := range items {
-		if j := &items[n]; !known[j.Item] {
-			if j.Error == nil {
-				if err := judgeOne(ctx, client, r.Lab, j, put); err != nil {
-					return err
-				}
+	return judgeItems(filepath.Join(folder, JudgementsFile), &Judgement{Header: header}, len(items),
+		func(n int) *Judgement { return &items[n].Judgement },
+		func(n int) error {
+			if items[n].Error != nil {
+				return nil
 			}
-			if err := w.Encode(&j.Judgement); err != nil {
-				return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-			}
-		}
-		tell(n+1, len(items))
-	}
-	return nil
-}
-
-// dropCutOff removes an unterminated last line, as a kill leaves one: it is judged again.
-func dropCutOff(path string) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil && len(text) > 0 && text[len(text)-1] != '\n' {
-		err = os.Truncate(path, int64(bytes.LastIndexByte(text, '\n')+1))
-	}
-	if err != nil {
-		return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	return nil
+			return judgeOne(ctx, client, r.Lab, &items[n], put)
+		}, tell)
 }
 
 // judgeOne asks about one text. What the endpoint refuses is a line with the error: it is missing, not wrong.
@@ -179,31 +122,18 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 	}
 	question := fmt.Sprintf("Question: %s\nExpected answer: %s\nAnswer: %s", j.question, j.expected, j.text)
 	system := rubric(l, j.ProbeLabel, j.Unanswerable)
-	reply, err := client.Chat(ctx, []Message{{"system", system}, {"user", question}}, l.Seed, put)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	var answer string
+	var err error
+	answer, j.Asked, j.Error, err = askJudge(ctx, client, l, system, question, put)
+	if err != nil || j.Error != nil {
+		return err
 	}
-	if err != nil {
-		j.Error = abi.AsError(err)
-		switch j.Error.Code {
-		case abi.CodeUnavailable, abi.CodeRateLimited, abi.CodeUnauthenticated:
-			return prefixed("judge: ", err)
-		}
-		return nil
-	}
-	j.Stub, j.RequestSHA256, j.AnswerSHA256, j.Params = reply.Stub, reply.RequestSHA256, reply.AnswerSHA256, reply.Params
-	j.FinishReason, j.Usage = reply.FinishReason, reply.Usage
-	if missing := reply.missing(); missing != nil {
-		missing.Message = "judge: " + missing.Message
-		j.Error = missing
-		return nil
-	}
-	switch chat.Word(reply.Text, "yes", "no") {
+	switch chat.Word(answer, "yes", "no") {
 	case "yes":
 		j.Accepted = true
 	case "no":
 	default:
-		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %.80q", reply.Text))
+		j.Error = abi.NewError(abi.CodeBackend, fmt.Sprintf("the judge said neither yes nor no, but %.80q", answer))
 	}
 	return nil
 }
@@ -320,22 +250,5 @@ func otherAnswer(p *pack.Probe, same []*pack.Probe) string {
 	return ""
 }
 
-// ReadJudgements reads a judge's file.
-func ReadJudgements(path string) ([]Judgement, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var list []Judgement
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var j Judgement
-		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
-		}
-		list = append(list, j)
-	}
-	return list, lines.Err()
-}
+// ReadJudgements reads a judge's file; none where there is no such file.
+func ReadJudgements(path string) ([]Judgement, error) { return readLines[Judgement](path) }

@@ -2,22 +2,16 @@ package model
 
 import (
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
-	"github.com/memhost/memhost/internal/text/convert"
 )
 
 // LabelsFile keeps people's labels in a run's folder: a line for each answer and person.
@@ -54,15 +48,11 @@ func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (i
 		return 0, abi.NewError(abi.CodeConflict, "the run has no answers to label").
 			WithHint("an agent in the lab file answers; docs/eval.md")
 	}
-	sheet := csv.NewWriter(w)
 	rows := [][]string{sheetHead}
 	for _, j := range chosen {
 		rows = append(rows, []string{j.Text, guarded(j.question), guarded(j.expected), guarded(j.text), ""})
 	}
-	if err := sheet.WriteAll(rows); err != nil {
-		return 0, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	return len(chosen), nil
+	return writeSheet(w, rows)
 }
 
 // spread draws at most so many different answers, in turn of each provider and budget, and mixes them.
@@ -126,70 +116,19 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 	for _, j := range items {
 		known[j.Text] = j.Sort == SortAnswer && j.Error == nil || known[j.Text]
 	}
-	rows, err := csv.NewReader(convert.UTF8(sheet)).ReadAll()
-	if err != nil {
-		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "the sheet: "+err.Error())
-	}
-	if len(rows) == 0 || !slices.Equal(rows[0], sheetHead) {
-		return 0, 0, abi.NewError(abi.CodeInvalidArgument, "the sheet: want the columns "+strings.Join(sheetHead, ", "))
-	}
-	kept, err := ReadLabels(folder)
-	if err != nil {
-		return 0, 0, err
-	}
-	kept = slices.DeleteFunc(kept, func(l Labelled) bool { return l.By == by })
-	for i, row := range rows[1:] {
-		if !known[row[0]] {
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("the sheet, row %d: %q is no answer of this run", i+2, row[0]))
-		}
-		switch strings.ToLower(strings.TrimSpace(row[4])) {
-		case "yes", "y", "1", "true":
-			kept = append(kept, Labelled{row[0], by, true})
-		case "no", "n", "0", "false":
-			kept = append(kept, Labelled{row[0], by, false})
-		case "":
-			empty++
-			continue
-		default:
-			return 0, 0, abi.NewError(abi.CodeInvalidArgument,
-				fmt.Sprintf("the sheet, row %d: right: want yes, no or nothing, found %q", i+2, row[4]))
-		}
-		labelled++
-	}
-	var text []byte
-	for _, l := range kept {
-		line, err := json.Marshal(l)
-		if err != nil {
-			return 0, 0, err
-		}
-		text = append(append(text, line...), '\n')
-	}
-	return labelled, empty, rundir.WriteFile(filepath.Join(folder, LabelsFile), text)
+	return takeSheet(sheet, filepath.Join(folder, LabelsFile), sheetHead, known, "answer",
+		func(l Labelled) bool { return l.By == by }, func(item, filled string) (Labelled, error) {
+			switch strings.ToLower(strings.TrimSpace(filled)) {
+			case "yes", "y", "1", "true":
+				return Labelled{item, by, true}, nil
+			case "no", "n", "0", "false":
+				return Labelled{item, by, false}, nil
+			}
+			return Labelled{}, fmt.Errorf("right: want yes, no or nothing, found %q", filled)
+		})
 }
 
 // ReadLabels reads people's verdicts on a run's answers; nothing where there are none.
 func ReadLabels(folder string) ([]Labelled, error) {
-	path := filepath.Join(folder, LabelsFile)
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, abi.WrapError(abi.CodeUnavailable, err.Error(), err)
-	}
-	defer f.Close()
-	var list []Labelled
-	d := json.NewDecoder(f)
-	for {
-		var l Labelled
-		err := d.Decode(&l)
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s, line %d: %v", path, len(list)+1, err))
-		}
-		list = append(list, l)
-	}
+	return readLines[Labelled](filepath.Join(folder, LabelsFile))
 }

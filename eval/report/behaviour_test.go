@@ -34,7 +34,7 @@ func behaving(t *testing.T, l *lab.Lab, p *pack.Pack) Input {
 }
 
 func TestAReportWithAnAgentBeginsWithBehaviour(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
 	for name, change := range map[string]func(*lab.Lab){
 		"sealed on pet":       func(*lab.Lab) {},
 		"sealed on retrieval": func(l *lab.Lab) { l.Primary.Metric = "answer_shown" },
@@ -82,7 +82,7 @@ func TestAReportWithAnAgentBeginsWithBehaviour(t *testing.T) {
 }
 
 func TestEachProbeShowsWhatWasRetrievedAndUsed(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	in := behaving(t, simulatetest.Lab(1, "old", "new"), p)
 	shown := 0
 	for probe, err := range p.Probes("synth-01") {

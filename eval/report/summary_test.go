@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheFirstScreenSaysWhatCameOut(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "6"})
 	for name, c := range map[string]struct {
 		change func(*lab.Lab)
 		says   string
@@ -44,7 +44,7 @@ func TestTheFirstScreenSaysWhatCameOut(t *testing.T) {
 }
 
 func TestEveryTableIsLaTeX(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	l := simulatetest.Lab(1, "old", "new_one")
 	l.Name = "50 % of\n\\input{x}"
 	in := behaving(t, l, p)

@@ -13,11 +13,11 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/eval/build"
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
@@ -28,14 +28,7 @@ import (
 // synthetic builds a small pack of made-up people.
 func synthetic(t *testing.T) (string, *pack.Pack) {
 	t.Helper()
-	b, err := build.Find("synth")
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "synth.pack")
-	_, err = b.Build(build.Request{Options: map[string]string{"personas": "2", "sessions": "3", "turns": "2"}}, path)
-	require.NoError(t, err)
-	p, err := pack.Open(path)
-	require.NoError(t, err)
-	return path, p
+	return simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 }
 
 func labOf(t *testing.T, text string) *lab.Lab {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,7 +114,7 @@ var tricks = []struct {
 // no comparison, whatever its metric, and an honest memory that shows all of the evidence wins those of evidence. The
 // report names the trick.
 func TestNoTrickWinsAVerdict(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "10", "sessions": "8", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "8", "turns": "2"})
 	l := labOf(t, "providers: [honest, usual]\nbudgets: [2000]")
 	trickOf := map[string]int{}
 	for i := range tricks {

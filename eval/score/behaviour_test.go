@@ -30,7 +30,7 @@ func overall(t *testing.T, m *Metrics, label, metric string) Figure {
 }
 
 func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "12"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "12"})
 	l := simulatetest.Lab(3, "stale", "knowing", "silent", "failing", "elsewhere")
 	folder := simulatetest.Run(t, l, p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 		switch {
@@ -104,7 +104,7 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 }
 
 func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "8"})
 	for replicates, want := range map[int]stats.Verdict{2: stats.TooFewReplicates, 3: stats.Better} {
 		folder := simulatetest.Run(t, simulatetest.Lab(replicates, "silent", "knowing"), p,
 			func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
@@ -122,7 +122,7 @@ func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 // TestNoAgentWinsByATrick: the reference is right in half of its sessions. An agent that always is wins every verdict; one
 // that names everything it knows, says nothing or fails wins none but that on abstaining.
 func TestNoAgentWinsByATrick(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "20"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "20"})
 	tricks := map[string]func(s *simulate.Setting) simulatetest.Agent{
 		"hedging": func(s *simulate.Setting) simulatetest.Agent {
 			return simulatetest.Always(strings.Join(slices.Concat([]string{s.Value}, s.Stale, s.Elsewhere), " or "))
@@ -167,7 +167,7 @@ func TestNoAgentWinsByATrick(t *testing.T) {
 }
 
 func TestALeakedSessionCountsForNoColumn(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	leaks := 0
 	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two"), p, func(label string, replicate int, s *simulate.Setting) simulatetest.Agent {
 		a := simulatetest.Knowing(s)
@@ -196,7 +196,7 @@ func TestALeakedSessionCountsForNoColumn(t *testing.T) {
 }
 
 func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
-	p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
 	broken := ""
 	folder := simulatetest.Run(t, simulatetest.Lab(3, "one", "two"), p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
 		a := simulatetest.Knowing(s)

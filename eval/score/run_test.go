@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
+	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
@@ -43,7 +44,7 @@ func scoredOf(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(string, *pack.
 }
 
 func TestAResumedRunHasTheSameMetrics(t *testing.T) {
-	path, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	path, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	whole, _, err := Score(ran(t, labs, path, p), p)
 	require.NoError(t, err)
 	random, times := rand.New(rand.NewPCG(3, 4)), 3
@@ -83,7 +84,7 @@ func TestAResumedRunHasTheSameMetrics(t *testing.T) {
 }
 
 func TestAPlantedLeakIsFound(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "4", "sessions": "3", "turns": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "4", "sessions": "3", "turns": "6"})
 	canaryOf := map[string]string{}
 	foreign := ""
 	for _, persona := range p.Manifest.Personas {
@@ -143,7 +144,7 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 }
 
 func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, "+
 		"budget: 500, reference: empty}")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
@@ -192,7 +193,7 @@ func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
 
 // TestFailingNeverPays: whatever a provider refuses to record or to answer, its figures are not better for it.
 func TestFailingNeverPays(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [honest, unread, unwritten, stale_unwritten]\nbudgets: [500]")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		a := perfect(label, probe, budget, events)
@@ -237,7 +238,7 @@ func TestFailingNeverPays(t *testing.T) {
 }
 
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p,
 		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 			if probe.AfterSession == 2 {
@@ -254,7 +255,7 @@ func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 }
 
 func TestAVerdictNeedsContentToAgree(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
 	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@10, budget: "+
 		"500, reference: nothing}")
 	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
@@ -277,7 +278,7 @@ func TestAVerdictNeedsContentToAgree(t *testing.T) {
 }
 
 func TestSpansAreLocatedOnlyWhereNobodyReportsThem(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [reports, silent]\nbudgets: [500]"), p,
 		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 			a := perfect(label, probe, budget, events)
@@ -291,7 +292,7 @@ func TestSpansAreLocatedOnlyWhereNobodyReportsThem(t *testing.T) {
 }
 
 func TestReferencesOfTheLabAreNotCompared(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "7", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "7", "sessions": "2", "turns": "2"})
 	l := labOf(t, "providers: [one, base]\nbudgets: [500]\n"+
 		"primary: {metric: answer_shown, budget: 500, reference: base}")
 	l.AddReferences(func(string) bool { return true })
@@ -317,7 +318,7 @@ func TestReferencesOfTheLabAreNotCompared(t *testing.T) {
 }
 
 func TestAbstentionNeedsScores(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "4", "sessions": "3", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "4", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [scores, mute]\nbudgets: [500]"), p,
 		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
 			a := answered{items: asItems(events[0])}
@@ -332,8 +333,8 @@ func TestAbstentionNeedsScores(t *testing.T) {
 }
 
 func TestWhatDoesNotBelongTogetherIsRefused(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
-	_, other := synthetic(t, map[string]string{"personas": "1", "sessions": "1", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
+	_, other := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "1", "turns": "2"})
 	l := labOf(t, "providers: [one]\nbudgets: [500]")
 	folder := fabricate(t, l, p, perfect)
 	_, _, err := Score(folder, other)
@@ -363,7 +364,7 @@ func TestWhatDoesNotBelongTogetherIsRefused(t *testing.T) {
 }
 
 func TestOrderChangesNoByte(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
 	whole := labOf(t, "providers: [one, two, three]\nbudgets: [100, 500]")
 	answer := func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 		random := stats.Random(7, label+probe.ProbeID+fmt.Sprint(budget))
@@ -404,7 +405,7 @@ func TestOrderChangesNoByte(t *testing.T) {
 }
 
 func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	heading := fmt.Sprintf("{\"pack_sha256\":%q,\"label\":\"=mine\"}\n", p.Manifest.ContentSHA256)
 	lines, n := "", 0
 	for probe, err := range p.Probes("synth-01") {
@@ -448,7 +449,7 @@ func TestASubmissionHasRankingMetricsOnly(t *testing.T) {
 }
 
 func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	a := scoredOf(t, labOf(t, "providers: [one, two]\nbudgets: [500]"), p, perfect)
 	b := scoredOf(t, labOf(t, "providers: [two, three]\nbudgets: [500]"), p,
 		func(string, *pack.Probe, int64, []*pack.Event) answered { return answered{} })
@@ -475,7 +476,7 @@ func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 }
 
 func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
 	folder := fabricate(t, labOf(t, "providers: [one, two]\nbudgets: [500, 0]"), p,
 		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
 			switch {
@@ -504,7 +505,7 @@ func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
 
 func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
 	brief.Skip(t) // its time under the race detector says nothing
-	_, p := synthetic(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
 	require.Greater(t, p.Manifest.Counts.Probes, 2000)
 	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: "+
 		"answer_shown, budget: 1000, reference: a}"), p,
@@ -533,7 +534,7 @@ func TestFormulasAreGuarded(t *testing.T) {
 }
 
 func TestAnAuditLeavesProbesOutForEverybody(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "7", "sessions": "3", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "7", "sessions": "3", "turns": "2"})
 	l := labOf(t, "providers: [whole, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, "+
 		"reference: empty}")
 	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
@@ -577,12 +578,12 @@ func TestAnAuditLeavesProbesOutForEverybody(t *testing.T) {
 	_, err = Compare(before, after)
 	assert.ErrorContains(t, err, "audit", "with and without are never compared")
 
-	_, other := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	_, other := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	assert.ErrorContains(t, TakeAudit(folder, other, path), "is an audit of a pack with the content")
 }
 
 func TestAStubsAnswersAreSaidFirst(t *testing.T) {
-	_, p := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	folder := fabricate(t, labOf(t, "providers: [a]\nbudgets: [500]"), p, perfect)
 	r, err := rundir.Open(folder)
 	require.NoError(t, err)
@@ -611,7 +612,7 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 }
 
 func TestTwoReplaysOfACassetteRunHaveTheSameMetrics(t *testing.T) {
-	path, p := synthetic(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
+	path, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	const block = "providers: [full_history, bm25]\nbudgets: [200]\ncassettes: true"
 	folder := ran(t, block, path, p)
 	want, _, err := Score(folder, p)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/eval/build"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/run"
+	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -20,19 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// synthetic builds a pack of made-up people.
-func synthetic(t *testing.T, options map[string]string) (string, *pack.Pack) {
-	t.Helper()
-	b, err := build.Find("synth")
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "synth.pack")
-	_, err = b.Build(build.Request{Options: options}, path)
-	require.NoError(t, err)
-	p, err := pack.Open(path)
-	require.NoError(t, err)
-	return path, p
-}
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
@@ -99,7 +86,7 @@ func mean(t *testing.T, m *Metrics, label string, budget int64, metric string) f
 }
 
 func TestLocalProvidersAreScored(t *testing.T) {
-	path, p := synthetic(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
+	path, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
 	m, timings, err := Score(ran(t, labs, path, p), p)
 	require.NoError(t, err)
 
@@ -157,7 +144,7 @@ func TestLocalProvidersAreScored(t *testing.T) {
 }
 
 func TestEvidenceThatDanglesIsNeverServed(t *testing.T) {
-	path, _ := synthetic(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
+	path, _ := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	p, err := pack.Open(path)
 	require.NoError(t, err)
 	where := filepath.Join(t.TempDir(), "dangling.pack")

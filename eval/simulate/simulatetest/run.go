@@ -140,16 +140,16 @@ func Lab(replicates int, labels ...string) *lab.Lab {
 	return l
 }
 
-// Synth makes a synthetic pack and opens it.
-func Synth(t *testing.T, options map[string]string) *pack.Pack {
+// Synth makes a synthetic pack and opens it. It returns its path, too.
+func Synth(t *testing.T, options map[string]string) (path string, p *pack.Pack) {
 	t.Helper()
 	b, err := build.Find("synth")
 	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "synth.pack")
+	path = filepath.Join(t.TempDir(), "synth.pack")
 	_, err = b.Build(build.Request{Options: options}, path)
 	require.NoError(t, err)
-	p, err := pack.Open(path)
+	p, err = pack.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	return p
+	return path, p
 }
