@@ -38,12 +38,14 @@ here is not recorded again by the hook.
 
 --undo takes the hooks out and forgets what was adopted. What was forgotten is not recorded again later.`
 
-// adopted are the agents and services that can be adopted.
-var adopted = []struct {
+// adoptable is an agent or service that can be adopted.
+type adoptable struct {
 	source talks.Source
 	title  string
 	hooks  bool
-}{{talks.ClaudeCode, "Claude Code", true}, {talks.Codex, "Codex", true}, {talks.ChatGPT, "ChatGPT", false}}
+}
+
+var adoptables = []adoptable{{talks.ClaudeCode, "Claude Code", true}, {talks.Codex, "Codex", true}, {talks.ChatGPT, "ChatGPT", false}}
 
 type adoptFlags struct {
 	cli.ScopeFlags
@@ -74,9 +76,7 @@ func (a *commands) adoptCommand() *cobra.Command {
 
 // adoption is what the command is about to do.
 type adoption struct {
-	source talks.Source
-	title  string
-	hooks  bool
+	adoptable
 	paths  []string
 	parts  []adoptedPart
 	change *hookcmd.Change // nil: no hooks
@@ -92,18 +92,11 @@ type adoptedPart struct {
 }
 
 func (a *commands) adopt(cmd *cobra.Command, f *adoptFlags, agent string, paths []string) error {
-	at := slices.IndexFunc(adopted, func(k struct {
-		source talks.Source
-		title  string
-		hooks  bool
-	}) bool {
-		return string(k.source) == agent
-	})
+	at := slices.IndexFunc(adoptables, func(k adoptable) bool { return string(k.source) == agent })
 	if at < 0 {
 		return cli.UsageError("adopt: no agent is called "+cli.Quote(agent), "claude-code, codex or chatgpt; `memhost record` takes others' exports")
 	}
-	known := adopted[at]
-	p := &adoption{source: known.source, title: known.title, hooks: known.hooks, paths: paths}
+	p := &adoption{adoptable: adoptables[at], paths: paths}
 	if p.hooks {
 		a.NamedFileOnly = true // as the hook itself: both must mean the same slot
 	}
