@@ -3,16 +3,12 @@
 package pagetest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // TestAPersonsTurnsAndItemsLeadToEachOther asks what a new user would: since when does Mara drink tea?
@@ -63,20 +59,11 @@ func TestAPersonsTurnsAndItemsLeadToEachOther(t *testing.T) {
 // TestTenThousandPeopleAreSearched records one turn of each.
 func TestTenThousandPeopleAreSearched(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
-	for at := 0; at < 10_000; {
-		var events []map[string]any
-		for ; len(events) < 500; at++ {
-			events = append(events, map[string]any{"event_id": fmt.Sprint("e", at), "run_id": "r", "user_id": fmt.Sprintf("person %05d", at),
-				"session_id": "s", "turn_id": "1", "timestamp": "2026-03-02T09:00:00Z",
-				"messages": []map[string]any{{"role": "user", "content": "a turn"}}})
-		}
-		body, err := json.Marshal(map[string]any{"events": events})
-		require.NoError(t, err)
-		r, err := http.Post(s.url+"/v1/events/batch", "application/json", bytes.NewReader(body))
-		require.NoError(t, err)
-		_ = r.Body.Close()
-		require.Equal(t, http.StatusOK, r.StatusCode)
-	}
+	recordMany(t, s, 10_000, func(i int) map[string]any {
+		return map[string]any{"event_id": fmt.Sprint("e", i), "run_id": "r", "user_id": fmt.Sprintf("person %05d", i),
+			"session_id": "s", "turn_id": "1", "timestamp": "2026-03-02T09:00:00Z",
+			"messages": []map[string]any{{"role": "user", "content": "a turn"}}}
+	})
 	b := open(t, 1300, 900, false)
 	var ms float64
 	var fetched, shown int

@@ -424,18 +424,13 @@ func record(t *testing.T, s *slot, event map[string]any) {
 	require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
 }
 
-// TestManyTurnsComeInPages records TURNS turns (20,000, which takes a minute) and walks the
-// first pages. What a page costs does not depend on how many there are.
-func TestManyTurnsComeInPages(t *testing.T) {
-	turns, err := strconv.Atoi(cmp.Or(os.Getenv("TURNS"), "20000"))
-	require.NoError(t, err)
-	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
-	for at := 0; at < turns; {
+// recordMany records so many events in batches.
+func recordMany(t *testing.T, s *slot, n int, nth func(i int) map[string]any) {
+	t.Helper()
+	for at := 0; at < n; {
 		var events []map[string]any
-		for ; at < turns && len(events) < 500; at++ {
-			events = append(events, map[string]any{"event_id": fmt.Sprintf("e%06d", at), "run_id": "r", "user_id": "u",
-				"session_id": "s", "turn_id": fmt.Sprint(at), "timestamp": "2026-03-02T09:00:00Z",
-				"messages": []map[string]any{{"role": "user", "content": "a turn"}}})
+		for ; at < n && len(events) < 500; at++ {
+			events = append(events, nth(at))
 		}
 		body, err := json.Marshal(map[string]any{"events": events})
 		require.NoError(t, err)
@@ -444,6 +439,19 @@ func TestManyTurnsComeInPages(t *testing.T) {
 		_ = r.Body.Close()
 		require.Equal(t, http.StatusOK, r.StatusCode)
 	}
+}
+
+// TestManyTurnsComeInPages records TURNS turns (20,000, which takes a minute) and walks the
+// first pages. What a page costs does not depend on how many there are.
+func TestManyTurnsComeInPages(t *testing.T) {
+	turns, err := strconv.Atoi(cmp.Or(os.Getenv("TURNS"), "20000"))
+	require.NoError(t, err)
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	recordMany(t, s, turns, func(i int) map[string]any {
+		return map[string]any{"event_id": fmt.Sprintf("e%06d", i), "run_id": "r", "user_id": "u",
+			"session_id": "s", "turn_id": fmt.Sprint(i), "timestamp": "2026-03-02T09:00:00Z",
+			"messages": []map[string]any{{"role": "user", "content": "a turn"}}}
+	})
 	b := open(t, 1300, 900, false)
 	var rows, fetched int
 	var ms float64

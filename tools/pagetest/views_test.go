@@ -110,23 +110,13 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 
 	// each event of a session, however many others there are in between
 	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory", "--set", "memory.archive=false")
-	var events []map[string]any
-	for i := range 12000 {
+	recordMany(t, s, 12000, func(i int) map[string]any {
 		session := "busy"
 		if i%4000 == 3999 {
 			session = "rare"
 		}
-		events = append(events, event(fmt.Sprintf("e%05d", i), session, "a turn"))
-		if len(events) == 500 {
-			body, err := json.Marshal(map[string]any{"events": events})
-			require.NoError(t, err)
-			r, err := http.Post(s.url+"/v1/events/batch", "application/json", bytes.NewReader(body))
-			require.NoError(t, err)
-			_ = r.Body.Close()
-			require.Equal(t, http.StatusOK, r.StatusCode)
-			events = nil
-		}
-	}
+		return event(fmt.Sprintf("e%05d", i), session, "a turn")
+	})
 	var forgets bool
 	b.run(t, append(b.at(s, "turns"), count(100), session("rare"), count(3), says("e03999"), says("e11999"), has("Forget e03999",
 		&forgets))...)
