@@ -15,13 +15,13 @@ import (
 	"github.com/memhost/memhost/internal/state/backup"
 )
 
-// backupTries is how often a backup begins anew because the archive packed its files meanwhile.
+// backupTries bounds how often a backup starts over because the archive merged or removed a file that its snapshot lists.
 const backupTries = 5
 
-// Backup writes the data folder as it is at one moment to w, while the slot serves: the state, the archive, what was
-// given to memories that are being filled, and the files named by also where they are there. A folder into which it is
-// unpacked is a data folder. The disk needs room for a second copy of the state meanwhile; a file of the archive is
-// linked, not copied, where the file system can.
+// Backup writes the data folder, as it is at one moment, to w while the slot serves: the state, the archive, the events
+// that were brought for memories that are being filled, and those of the files named in also that exist. Unpacked into
+// an empty folder it is a data folder. While it runs, the disk holds a second copy of the state; files of the archive are
+// hard links where the file system has them.
 //
 // Errors: unsupported where the store is not a file of this process (a database has its own way); unavailable, reason
 // backup_running, while another backup is made; unavailable for what cannot be read. What w returned is in the chain.

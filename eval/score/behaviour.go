@@ -52,8 +52,8 @@ func (p *probe) ofBoth() bool        { return p.setting.Changed() && p.setting.D
 // talkedAbout reports whether a person knows what a right answer is.
 func (p *probe) talkedAbout() bool { return p.hasPreference() || p.unanswerable() }
 
-// ofNothing reports whether nobody said what the probe is about.
-func (p *probe) ofNothing() bool { return p.setting.Value == "" && p.unanswerable() }
+// neverMentioned reports whether the history says nothing about what the probe asks.
+func (p *probe) neverMentioned() bool { return p.setting.Value == "" && p.unanswerable() }
 
 // sessionsSince is how many sessions ago the value in force was said; 0 for the session just before the test session.
 func (p *probe) sessionsSince() int {

@@ -6,7 +6,7 @@ var _ = register(metric{
 	Entry: Entry{Name: "abstained", Group: "behaviour", Unit: "share", Better: "more",
 		What: "sessions whose first answer says that the agent does not know, by a list of phrases, of those about something that " +
 			"nobody said"},
-	applies: (*probe).ofNothing, none: "every probe can be answered", absent: noAgent,
+	applies: (*probe).neverMentioned, none: "every probe can be answered", absent: noAgent,
 	behave: func(c *conversation) float64 { return yes(simulate.Abstains(c.first)) },
 	talks: []exampleTalk{
 		{"it says so", "shoe size", []string{"I do not know your shoe size."}, 1},
