@@ -58,7 +58,8 @@ func Write(w io.Writer, dir string, names []string, at time.Time) error {
 		return err
 	}
 	members := tar.NewWriter(packed)
-	contents := &Contents{Backup: Format, At: at.UTC().Format(time.RFC3339), Files: []File{}}
+	at = at.UTC().Truncate(time.Second) // tar would round up, into the future
+	contents := &Contents{Backup: Format, At: at.Format(time.RFC3339), Files: []File{}}
 	for _, name := range names {
 		file, err := addFile(members, dir, name, at)
 		if err != nil {
