@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/test/logs"
 )
 
-// Modules that try to use more than they may. `make test-hostile` runs these tests, and others of their kind.
+// Modules that try to use more than they may.
 
 // growsItsTable grows its table by a million entries at a time until it may not any more: loop (ref.null func)
 // (i32.const 1000000) table.grow 0, (i32.const -1) i32.ne, br_if 0 end.

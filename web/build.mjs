@@ -17,6 +17,6 @@ await build({ ...common, entryPoints: ["src/vendor/preact.ts"], outfile: `${to}/
   banner: { js: `// Preact ${preact}, under the MIT licence: preact.LICENSE.txt` } });
 await build({ ...common, entryPoints: ["src/main.tsx"], outfile: `${to}/page.js`, jsx: "automatic",
   jsxImportSource: "preact",
-  banner: { js: "// Built from web/src by web/build.mjs: change that, and run make page." },
+  banner: { js: "// Built from web/src by web/build.mjs: change that, and run tools/page." },
   plugins: [{ name: "preact", setup: (b) => b.onResolve({ filter: /^preact(\/|$)/ },
     () => ({ path: "./preact.js", external: true })) }] });

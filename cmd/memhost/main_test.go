@@ -103,7 +103,7 @@ func TestScripts(t *testing.T) {
 
 // plainProgram is the program that scripts run, and those tests that are about more than one process: this one. Where
 // this one has the race detector, it is one without, since most of them wait for one command after the other;
-// SCRIPTS_RACE=1 (make test-long) runs them with it.
+// SCRIPTS_RACE=1 (tools/tests -long) runs them with it.
 func plainProgram(t *testing.T) string {
 	t.Helper()
 	if !brief.Race || os.Getenv("SCRIPTS_RACE") != "" {

@@ -47,7 +47,7 @@ func main() {
 	var r recipe
 	var created string
 	flag.StringVar(&r.base, "base", "", "the base image, which may be as small as certificates and time zones")
-	flag.StringVar(&r.dist, "dist", "../bin/dist", "the folder of make release-snapshot")
+	flag.StringVar(&r.dist, "dist", "../bin/dist", "the folder of make release")
 	flag.StringVar(&r.version, "version", "", "what the image's label says")
 	flag.StringVar(&created, "created", "", "the commit's time, RFC 3339")
 	flag.Parse()
@@ -143,7 +143,7 @@ func (r recipe) assemble(base v1.Image, platform v1.Platform) (v1.Image, error) 
 func (r recipe) layer(arch string) (v1.Layer, error) {
 	found, err := filepath.Glob(filepath.Join(r.dist, "memhost_linux_"+arch+"_*", "memhost"))
 	if err != nil || len(found) != 1 {
-		return nil, fmt.Errorf("%s has %d programs for linux/%s, want one; make release-snapshot makes it", r.dist,
+		return nil, fmt.Errorf("%s has %d programs for linux/%s, want one; make release makes it", r.dist,
 			len(found), arch)
 	}
 	var b bytes.Buffer

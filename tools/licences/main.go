@@ -41,7 +41,7 @@ const head = `# Licences of what the program contains
 
 You get: every Go module in ` + "`memhost`" + `, with the licence that its files state. Go's standard library is BSD-3-Clause; Preact, in the
 slot's page, is MIT.
-` + "`make licences`" + ` writes this page. [dependencies.md](dependencies.md) says why the modules are there.
+` + "`go -C tools run ./licences -C ..`" + ` writes this page. [dependencies.md](dependencies.md) says why the modules are there.
 
 | module | version | licence |
 |---|---|---|

@@ -14,7 +14,7 @@ func TestThePageIsThatOfTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "licences.md"))
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(page), "make licences writes it anew")
+	require.Equal(t, string(want), string(page), "go -C tools run ./licences -C .. writes it anew")
 }
 
 func TestAModuleWithoutAKnownLicenceIsAnError(t *testing.T) {

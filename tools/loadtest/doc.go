@@ -2,7 +2,7 @@
 // latencies, errors and sizes, as ratios to the file's in the same run. A soak looks for what
 // grows over an hour, and a fill at what a million events cost.
 //
-//	make load
-//	make many
-//	make soak
+//	tools/stress load
+//	tools/stress many
+//	tools/stress soak
 package loadtest

@@ -94,7 +94,7 @@ type browser struct {
 func open(t *testing.T, width, height int, dark bool) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
-	require.NoError(t, err, "Chromium is missing; `make test-page` installs Debian's")
+	require.NoError(t, err, "Chromium is missing; `tools/page test` installs Debian's")
 	profile, err := os.MkdirTemp(work, "browser-")
 	require.NoError(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
@@ -249,11 +249,11 @@ func quickest(t *testing.T, tries int, limit float64, measure func() float64) fl
 	return slices.Min(all)
 }
 
-// axe is where `make test-page` puts axe-core's script.
+// axe is where `tools/page test` puts axe-core's script.
 func axe(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(os.Getenv("AXE"))
-	require.NoError(t, err, "AXE names axe.min.js; `make test-page` fetches it")
+	require.NoError(t, err, "AXE names axe.min.js; `tools/page test` fetches it")
 	return string(text)
 }
 

@@ -1,5 +1,5 @@
-// Package releasetest tests what `make release-snapshot` made, as users meet it, and `go install` from the module's
+// Package releasetest tests what `make release` made, as users meet it, and `go install` from the module's
 // zip.
 //
-//	make test-release
+//	tools/live release
 package releasetest

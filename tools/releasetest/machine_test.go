@@ -162,11 +162,11 @@ func (m *machine) isRemoved() {
 	assert.FileExists(m.t, m.path("var/lib/memhost/state.db"), "data is the operator's")
 }
 
-// built is the package that make release-snapshot made for this machine.
+// built is the package that make release made for this machine.
 func built(t *testing.T, form string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(checkout, "bin", "dist", "*_linux_"+runtime.GOARCH+"."+form))
 	require.NoError(t, err)
-	require.Len(t, found, 1, "make release-snapshot makes it")
+	require.Len(t, found, 1, "make release makes it")
 	return found[0]
 }

@@ -1,4 +1,4 @@
-"""The tests run against a real Neo4j and the stub: `make test-gateway GATEWAY=graphiti` starts both and sets these variables. test_unit.py needs neither."""
+"""The tests run against a real Neo4j and the stub: `tools/live gateway-graphiti` starts both and sets these variables. test_unit.py needs neither."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TYPES = {
 def setting(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        pytest.fail(f"{name} is not set: run `make test-gateway GATEWAY=graphiti`, which starts Neo4j and the stub", pytrace=False)
+        pytest.fail(f"{name} is not set: run `tools/live gateway-graphiti`, which starts Neo4j and the stub", pytrace=False)
     return value
 
 

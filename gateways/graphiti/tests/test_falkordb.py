@@ -1,4 +1,4 @@
-"""The gateway on FalkorDB: ``FALKORDB_URI=redis://HOST:PORT make test-gateway GATEWAY=graphiti``.
+"""The gateway on FalkorDB: ``FALKORDB_URI=redis://HOST:PORT tools/live gateway-graphiti``.
 
 Without that variable these tests are skipped: no package has the server for every system.
 """

@@ -1,4 +1,4 @@
-"""Gateways to test, each a process of its own on the real database or an embedded one. ``make test-gateway GATEWAY=mem0`` starts PostgreSQL and the stub model, and names
+"""Gateways to test, each a process of its own on the real database or an embedded one. ``tools/live gateway-mem0`` starts PostgreSQL and the stub model, and names
 a working configuration in GATEWAY_CONFIG."""
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ KEY = "live-test-admin-key"
 
 @pytest.fixture(scope="session")
 def base() -> dict[str, Any]:
-    """The configuration that `make test-gateway` names: pgvector, stub model, LLM reranker."""
+    """The configuration that `tools/live gateway-mem0` names: pgvector, stub model, LLM reranker."""
     path = os.environ.get("GATEWAY_CONFIG")
     if not path:
-        pytest.fail("GATEWAY_CONFIG is not set: run `make test-gateway GATEWAY=mem0`, which starts the database and the stub and runs these tests", pytrace=False)
+        pytest.fail("GATEWAY_CONFIG is not set: run `tools/live gateway-mem0`, which starts the database and the stub and runs these tests", pytrace=False)
     config: dict[str, Any] = json.loads(Path(path).read_text())
     return config
 

@@ -1,6 +1,6 @@
 """Figures, printed: what the gateway adds to a call of the library, and its memory over many calls. Times are not asserted: they are this machine's.
 
-``GATEWAY_CALLS=10000 make test-gateway GATEWAY=mem0`` is the long run; the usual one sees that all of it works.
+``GATEWAY_CALLS=10000 tools/live gateway-mem0`` is the long run; the usual one sees that all of it works.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // Package brief keeps tests short unless somebody asks for their long form. A contributor runs `go test ./...` after each
-// change, so that is short; `make test-long` sets TESTS=long. Under the race detector, which makes a test ten
-// times as long, tests are always short: one variant of each surface is enough to find races.
+// change, so that is short; `tools/tests -long` and TESTS=long run the long forms. Under the race detector, which makes a
+// test ten times as long, tests are always short: one variant of each surface is enough to find races.
 package brief
 
 import (
@@ -13,10 +13,10 @@ func Tests() bool {
 	return testing.Short() || Race || os.Getenv("TESTS") != "long"
 }
 
-// Skip leaves a test, or a variant of one, to make test-long.
+// Skip leaves a test, or a variant of one, to the long forms.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Tests() {
-		t.Skip("left to make test-long")
+		t.Skip("left to tools/tests -long, or TESTS=long")
 	}
 }

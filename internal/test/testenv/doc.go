@@ -1,5 +1,5 @@
 // Package testenv starts the real memory backends on this machine, from published packages and without Docker: for the
-// live tests (`make test-live BACKEND=mem0`) and for trying memhost out (`make backend BACKEND=mem0`).
+// live tests (`tools/live mem0`) and for trying memhost out (`tools/backend mem0`).
 //
 // What is started: mem0 (the mem0ai package behind gateways/mem0, on PostgreSQL with pgvector), MemOS (on Neo4j or its
 // community flavour, with Redis) and Graphiti (its REST and its MCP server, on Neo4j). Their language model and

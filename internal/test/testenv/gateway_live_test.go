@@ -50,14 +50,14 @@ func gatewayInstalled(t *testing.T, e *Env, name, python, config string) {
 	}
 }
 
-// TestGateway_mem0 is `make test-gateway GATEWAY=mem0`.
+// TestGateway_mem0 is `tools/live gateway-mem0`.
 func TestGateway_mem0(t *testing.T) {
 	m := Mem0Server(t)
 	t.Run("installed", func(t *testing.T) { gatewayInstalled(t, m.Env, "mem0", m.Python, m.Config) })
 	gatewayTests(t, "mem0", m.Python, m.Environment)
 }
 
-// TestGateway_graphiti is `make test-gateway GATEWAY=graphiti`.
+// TestGateway_graphiti is `tools/live gateway-graphiti`.
 func TestGateway_graphiti(t *testing.T) {
 	require.NoError(t, newForTest(t).TestGraphitiGateway(t.Context(), func(text string) { t.Log(text) }))
 }

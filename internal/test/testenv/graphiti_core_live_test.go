@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// TestLive_graphiti_core is the part of `make test-live BACKEND=graphiti` for the surface core: the library behind the
+// TestLive_graphiti_core is the part of `tools/live graphiti` for the surface core: the library behind the
 // gateway of this checkout.
 func TestLive_graphiti_core(t *testing.T) {
 	g, err := newForTest(t).StartGraphitiCore(t.Context())

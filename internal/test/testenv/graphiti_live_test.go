@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestLive_graphiti is `make test-live BACKEND=graphiti`: both servers, each with Bolt and without.
+// TestLive_graphiti is `tools/live graphiti`: both servers, each with Bolt and without.
 func TestLive_graphiti(t *testing.T) {
 	g, err := newForTest(t).StartGraphiti(t.Context())
 	require.NoError(t, err)

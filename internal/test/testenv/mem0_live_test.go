@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
-// TestLive_mem0 is `make test-live BACKEND=mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server
+// TestLive_mem0 is `tools/live mem0`. With MEM0_URL (and MEM0_KEY) the kit runs against that server
 // instead; the gateway's own recordings and the parity with the library need the one that is started here.
 func TestLive_mem0(t *testing.T) {
 	if url := os.Getenv("MEM0_URL"); url != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestLive_memos is `make test-live BACKEND=memos`: both graph flavours, each with the three ways to write.
+// TestLive_memos is `tools/live memos`: both graph flavours, each with the three ways to write.
 func TestLive_memos(t *testing.T) {
 	for _, graph := range []string{"neo4j", "neo4j-community"} {
 		t.Run(graph, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// requirements are pinned packages, by what they are for. kubernetes.txt is for `make check-deploy` alone.
+// requirements are pinned packages, by what they are for. kubernetes.txt is for `tools/check-deploy` alone.
 //
 //go:embed requirements/*.txt
 var requirements embed.FS

@@ -1,4 +1,4 @@
-// Built from web/src by web/build.mjs: change that, and run make page.
+// Built from web/src by web/build.mjs: change that, and run tools/page.
 
 // src/main.tsx
 import { render } from "./preact.js";

@@ -1,7 +1,7 @@
 // Package agents tests the command hooks with the real Claude Code and the real Codex, and the plugins for OpenClaw
 // and OpenCode with these programs, all as npm has them, and a stub model.
 //
-//	make test-agents
+//	tools/live agents
 //
 // It is no part of the whole check: the programs come from npm (1.9 GB, once, into the cache folder of testenv), and
 // Claude Code's licence does not let others pass it on. All processes run in a network namespace that has the loopback

@@ -2,7 +2,7 @@
 // @modelcontextprotocol/sdk for TypeScript, each over stdio and over streamable HTTP; and with the official conformance
 // test suite, @modelcontextprotocol/conformance, over HTTP.
 //
-//	make test-mcp
+//	tools/live mcp
 //
 // The clients are client.py and client.mjs, which do what a line on their standard input says; the test drives all of
 // them through the same conversation. Packages are installed once into the cache folder of testenv. Python 3.11 and

@@ -1,5 +1,5 @@
 // Command plugins builds the modules under plugins/ and checks the committed ones.
-// `make plugins` and `make check-plugins` run it; see package toolchain.
+// `make plugins` and `tools/plugins` run it; see package toolchain.
 package main
 
 import (

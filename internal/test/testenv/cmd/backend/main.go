@@ -1,6 +1,6 @@
 // Command backend starts a real memory backend on this machine and keeps it running until it is interrupted, with the
-// rule-answering stub or with an OpenAI-compatible endpoint of your own. It prints the configuration to use. `make
-// backend BACKEND=mem0` calls it.
+// rule-answering stub or with an OpenAI-compatible endpoint of your own. It prints the configuration to use. tools/backend
+// calls it.
 //
 //	go run ./internal/test/testenv/cmd/backend mem0
 //	LLM_BASE_URL=http://127.0.0.1:11434/v1 LLM_MODEL=llama3.2 EMBEDDING_MODEL=nomic-embed-text EMBEDDING_DIMENSIONS=768 go run ./internal/test/testenv/cmd/backend memos
