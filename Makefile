@@ -43,10 +43,11 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
 lint: export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/golangci-lint
-lint: ## golangci-lint, built from its module, and actionlint on the workflow of a new plugin
+lint: ## golangci-lint, actionlint on the workflow of a new plugin, and phrases to read again in changed comments
 	$(GO) run $(GOLANGCI) run ./...
 	cd tools && $(GO) run $(GOLANGCI) run ./...
 	cd integrations/picoclaw && $(GO) run $(GOLANGCI) run ./...
+	$(GO) -C tools run ./plain
 	@rm -rf bin/new && mkdir -p bin/new && $(GO) build -o bin/new/memhost ./cmd/memhost
 	@bin/new/memhost new sample --memhost . --dir bin/new/go
 	@bin/new/memhost new sample --lang assemblyscript --dir bin/new/assemblyscript
