@@ -10,25 +10,26 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// Hosts that share a store agree on facts: mode, provider, and each scope's generation. An operation learns first what
-// other hosts have changed. Where one process owns the store, Look reads nothing: what this process knows is right.
+// Hosts that share a store agree on facts: the mode, the provider, and each scope's generation. Every operation starts
+// by reading what other hosts have changed. If one process owns the store, Look reads nothing, because this process
+// already knows the facts.
 
 // tableShared holds facts about the slot: sharedForgetful -> 1 byte, sharedServing -> servedRecord.
 const tableShared state.Table = "shared"
 
-// sharedForgetful is 1 once anything was forgotten, else 0.
+// sharedForgetful is 1 after anything has been forgotten, else 0.
 const sharedForgetful = "forgetful"
 
-// The places of the facts in factsOf.
+// The indexes of the facts that factsOf returns.
 const (
 	factMode = iota
 	factForgetful
 	factServing
-	factScopeMode // from here on those of a scope
+	factScopeMode // from here on, facts about one scope
 	factScope
 )
 
-// factsOf are the records that every operation depends on, and those that every operation of a scope does.
+// factsOf returns the records that every operation depends on and, for a scope, those that its operations depend on.
 func factsOf(sc *scopeState) []fleet.Ref {
 	refs := []fleet.Ref{{Table: tableModes, Key: []byte(modeOfSlot)}, {Table: tableShared, Key: []byte(sharedForgetful)},
 		servingRef()}
@@ -38,7 +39,7 @@ func factsOf(sc *scopeState) []fleet.Ref {
 	return append(refs, fleet.Ref{Table: tableModes, Key: modeKey(sc)}, fleet.Ref{Table: tableScopes, Key: sc.key[:]})
 }
 
-// ensureFacts writes the facts that all scopes share unless they are there.
+// ensureFacts writes the facts that all scopes share, unless they exist.
 func (s *Slot) ensureFacts(ctx context.Context) error {
 	mode, err := json.Marshal(s.wall.Mode(wall.Slot))
 	if err != nil {
@@ -55,9 +56,10 @@ func (s *Slot) ensureFacts(ctx context.Context) error {
 	return stateError(s.host.fleet.Ensure(ctx, refs[factForgetful], forgetful))
 }
 
-// look learns what other hosts may have changed of a scope, or for nil of the slot, for an operation of a provider.
+// look reads what other hosts may have changed about a scope (or about the slot if sc is nil) before an operation of a
+// provider.
 //
-// Errors: unavailable (provider_changed) when another provider serves; those of the store.
+// Errors: unavailable (provider_changed) if another provider serves; those of the store.
 func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly bool, err error) {
 	values, err := s.host.fleet.Look(ctx, factsOf(sc)...)
 	if err != nil || values == nil {
@@ -66,12 +68,13 @@ func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly 
 	return s.learn(p, sc, values)
 }
 
-// learn takes over facts as they were read, and reports whether they make the scope, or for nil the slot, read-only.
+// learn takes over the facts that were read, and reports whether they make the scope (or the slot if sc is nil)
+// read-only.
 func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
 	if values == nil {
 		return false, nil
 	}
-	if p.served != nil && !bytes.Equal(p.served, values[factServing]) { // one that is being tried serves nobody
+	if p.served != nil && !bytes.Equal(p.served, values[factServing]) { // a provider on trial serves no callers
 		return false, errProviderChanged()
 	}
 	if bytes.Equal(values[factForgetful], []byte{1}) {
@@ -102,7 +105,7 @@ func (s *Slot) learn(p *Provider, sc *scopeState, values [][]byte) (readOnly boo
 	return slot.ReadOnly || modes[sc.wallKey()].ReadOnly, nil
 }
 
-// raise notes a generation that was read, unless a newer one is known. Generations only grow.
+// raise records a generation that was read, unless a newer one is known. Generations only grow.
 func (s *scopeState) raise(generation int64) {
 	for {
 		known := s.generation.Load()
@@ -112,7 +115,7 @@ func (s *scopeState) raise(generation int64) {
 	}
 }
 
-// learnUnderLock is learn for a write that has the scope's lock in this process: it learns the scope's record too.
+// learnUnderLock is learn for a write that holds the scope's lock in this process. It also learns the scope's record.
 func (s *Slot) learnUnderLock(p *Provider, sc *scopeState, values [][]byte) (readOnly bool, err error) {
 	if values == nil {
 		return false, nil

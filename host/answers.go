@@ -10,10 +10,11 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 )
 
-// This file has the answers that the host makes to writes: receipts of its own, and what it adds to those of guests.
+// This file has the answers that the host itself gives to writes: its own receipts, and what it adds to those of
+// guests.
 
-// repeated is the answer to an event that was recorded before: its first receipt at its present status. It is called a
-// duplicate only when it is known to have arrived.
+// repeated answers an event that was recorded before: it returns the first receipt with its present status. The receipt
+// is called a duplicate only if the event is known to have arrived.
 func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
 	r := *receipt
 	if r.Duplicate = !answercheck.Undecided(r.Status); r.Duplicate {
@@ -31,7 +32,7 @@ const (
 	warnTest      = "read_only: this is a test session, nothing was recorded"
 )
 
-// skipped is the receipt of an event that read-only kept out.
+// skipped is the receipt of an event that was not recorded because its scope is read-only.
 func (o *operation) skipped(e *abi.MemoryEvent, warning string) *abi.WriteReceipt {
 	o.wallSkipped++
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusSkippedReadOnly, NativeIDsKind: abi.NativeIDsNone,
@@ -65,8 +66,8 @@ const (
 		"recording it again sends nothing"
 )
 
-// doubted completes the error of a write that may have arrived in part: it can be settled, and so retried, if the
-// provider can look the event up.
+// doubted completes the error of a write that may have arrived in part. The write can be settled, and so retried, if
+// the provider can look the event up.
 func (o *operation) doubted(e *abi.Error) *abi.Error {
 	told := *e
 	told.Retryable = o.provider.has(abi.OpFindEvent)
@@ -78,13 +79,13 @@ func (o *operation) doubted(e *abi.Error) *abi.Error {
 	return &told
 }
 
-// afterMS is a time to wait in ms, at least 1.
+// afterMS returns a waiting time in milliseconds, at least 1.
 func afterMS(d time.Duration) *int64 {
 	ms := max(d.Milliseconds(), 1)
 	return &ms
 }
 
-// uncertainReceipt says that the outcome of a write is unknown, and why as far as is known.
+// uncertainReceipt says that the outcome of a write is unknown, with the reason if there is one.
 func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.Error) *abi.WriteReceipt {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusUncertain, NativeIDs: []string{},
 		NativeIDsKind: abi.NativeIDsNone, Markers: markers, Warnings: []string{}}
@@ -107,7 +108,7 @@ func (o *operation) uncertainReceipt(eventID string, markers []string, why *abi.
 	return r
 }
 
-// answerLate answers events that were sent by a late write: they are uncertain, and their receipts say why.
+// answerLate answers the events of a late write: each is uncertain, and its receipt says why.
 func (w *write) answerLate(why *abi.Error) {
 	for _, one := range w.sending {
 		r := w.uncertainReceipt(one.event.EventID, nil, why)
@@ -117,8 +118,8 @@ func (w *write) answerLate(why *abi.Error) {
 	}
 }
 
-// stillOpen is the receipt of an event whose outcome is still unknown. After so many ms recording it again can settle
-// it; nil where nothing can.
+// stillOpen is the receipt of an event whose outcome is still unknown. Recording the event again after afterMS can
+// settle it; nil means that nothing can.
 func (o *operation) stillOpen(known *delivery.Entry, eventID string, why *abi.Error, afterMS *int64) *abi.WriteReceipt {
 	var r abi.WriteReceipt
 	if known.Receipt == nil {
@@ -134,14 +135,14 @@ func (o *operation) stillOpen(known *delivery.Entry, eventID string, why *abi.Er
 	return &r
 }
 
-// later is why a look-up did not decide, and when to ask again.
+// later says why a lookup did not decide, and when to ask again.
 func later(retryAfterMS *int64, message string) *abi.Error {
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("%s; ask again in %d ms", message, *retryAfterMS))
 	e.RetryAfterMS = retryAfterMS
 	return e
 }
 
-// errOtherContent is the answer to an event whose id has other content in the ledger.
+// errOtherContent rejects an event whose id is in the ledger with other content.
 func errOtherContent(op, eventID string) *abi.Error {
 	e := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was recorded before with other content",
 		eventID)).WithReason("event_content")
@@ -149,7 +150,7 @@ func errOtherContent(op, eventID string) *abi.Error {
 	return e
 }
 
-// mayDouble is the warning of an event that may be stored twice now.
+// mayDouble is the warning for an event that may now be stored twice.
 func mayDouble(f *delivery.Facts) string {
 	if f.Lookup != nil {
 		return fmt.Sprintf(warnMayDouble, "the backend cannot tell whether it has the event")
@@ -157,7 +158,7 @@ func mayDouble(f *delivery.Facts) string {
 	return fmt.Sprintf(warnMayDouble, f.NotAsked)
 }
 
-// consistencyOf is what a write's status says of consistency.
+// consistencyOf returns the consistency that a write's status implies.
 func consistencyOf(status abi.WriteStatus) string {
 	switch status {
 	case abi.StatusQueued:
@@ -165,7 +166,7 @@ func consistencyOf(status abi.WriteStatus) string {
 	case abi.StatusCommitted:
 		return "committed"
 	case abi.StatusNotRetained:
-		return "" // nothing was kept that could be consistent
+		return "" // nothing was stored
 	default:
 		return "pending"
 	}

@@ -13,32 +13,33 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// BackfillOptions say how another provider is filled. The zero value of a field means its default.
+// BackfillOptions say how to fill another provider. The zero value of a field means its default.
 type BackfillOptions struct {
-	// Rate is the most events a second; 0, the default, means no limit.
+	// Rate is the maximum number of events per second; 0, the default, means no limit.
 	Rate float64
-	// Inline: the config block is part of the request, and kept, so that the backfill goes on after a restart.
+	// Inline means that the config block is part of the request. It is stored, so that the backfill continues after a
+	// restart.
 	Inline bool
-	// Given: it is filled from the events that BackfillEvents brought, not from the archive.
+	// Given fills the provider from the events that BackfillEvents brought instead of from the archive.
 	Given bool
-	// Resume goes on with a backfill that the end of the process interrupted: see UnfinishedBackfill. The provider is
-	// asked for its health later, until it answers.
+	// Resume continues a backfill that was interrupted when its process ended: see UnfinishedBackfill. The provider's
+	// health check runs later, and repeats until the provider answers.
 	Resume bool
 }
 
 // UnfinishedBackfill is a backfill whose provider is not loaded.
 type UnfinishedBackfill struct {
 	Provider, Word, Source string
-	// Stopped: it does not go on by itself; else the end of the process interrupted it.
+	// Stopped means that it waits for a call of Backfill; otherwise it was interrupted when its process ended.
 	Stopped bool
-	// Given: it is filled from given events.
+	// Given means that it is filled from given events.
 	Given bool
-	// Block is that of the request; nil where the configuration has it.
+	// Block is the config block of the request; nil if the configuration has it.
 	Block abi.Raw
 	Rate  float64
 }
 
-// backfillStop bounds how long stopping waits for a delivery under way.
+// backfillStop bounds how long stopping waits for a delivery in progress.
 const backfillStop = 10 * time.Second
 
 const opBackfill = "backfill"
@@ -47,12 +48,12 @@ func refuseBackfill(code abi.Code, reason, message, hint string) error {
 	return inOperation(opBackfill, abi.NewError(code, message).WithReason(reason).WithHint(hint))
 }
 
-// Backfill begins to fill another provider from the archive, or from given events, while the present one serves, or
-// goes on with it. When the new one has everything that was recorded, it serves in the other's place. Where a shadow
-// has this memory, it is the shadow that will serve.
+// Backfill starts or resumes filling another provider, from the archive or from given events, while the present one
+// serves. When the new provider has everything that was recorded, it starts to serve and replaces the present one. If a
+// shadow already has this memory, the shadow is promoted.
 //
-// Errors: unsupported with reason archive_off or recorded, conflict with reason backfill where another one is under
-// way, invalid_argument for the memory that serves or with reason nothing_given, and those of Swap.
+// Errors: unsupported with reason archive_off or recorded; conflict with reason backfill if another backfill is
+// running; invalid_argument for the memory that serves, or with reason nothing_given; those of Swap.
 func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -69,7 +70,7 @@ func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options Back
 	return f.backfill(ctx)
 }
 
-// canFollow refuses followers where nothing but what callers ask may happen.
+// canFollow rejects followers while recording, where only operations that callers ask for may run.
 func (s *Slot) canFollow() error {
 	if s.host.recorded {
 		return abi.NewError(abi.CodeUnsupported, "a cassette is recorded: there is one provider and one operation at a "+
@@ -82,7 +83,7 @@ func (s *Slot) canFollow() error {
 	return nil
 }
 
-// backfillOf makes the follower of a backfill, or finds it, and lets it work. The caller holds swapMu.
+// backfillOf creates or finds the follower of a backfill, and starts it. The caller holds swapMu.
 func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options BackfillOptions) (f *follower,
 	err error) {
 	p, health, steps, err := s.loadFollower(ctx, config, options.Resume)
@@ -103,7 +104,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		return nil, refuseBackfill(abi.CodeConflict, "shadow", p.name+" follows as a shadow: it has what the slot records",
 			"record the file (memhost record FILE), or take "+p.name+" out of memory.shadows")
 	}
-	if f != nil && f.work.Record().Role == abi.RoleBackfill { // it was stopped, or is filled
+	if f != nil && f.work.Record().Role == abi.RoleBackfill { // it was stopped, or is already filled
 		if err := f.close(ctx); err != nil {
 			return nil, inOperation(opBackfill, err)
 		}
@@ -126,7 +127,7 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 	return f, nil
 }
 
-// backfillRecord is the record with which a backfill begins, or goes on.
+// backfillRecord is the record with which a backfill starts or resumes.
 func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderConfig, options BackfillOptions) (
 	*follow.Record, error) {
 	key := p.followerKey()
@@ -175,8 +176,8 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 	return record, nil
 }
 
-// newRecord is the record of a follower that begins: at the archive's beginning, or at its end. Without an archive what
-// is recorded from now on waits for the follower.
+// newRecord is the record of a new follower, which starts at the beginning or the end of the archive. Without an
+// archive, events recorded from now on are queued for the follower.
 func (s *Slot) newRecord(ctx context.Context, p *Provider, r follow.Record, atEnd bool) (*follow.Record, error) {
 	if !s.host.archive.On {
 		s.host.queued.Store(true)
@@ -185,8 +186,8 @@ func (s *Slot) newRecord(ctx context.Context, p *Provider, r follow.Record, atEn
 	return s.host.follow.Begin(ctx, r, atEnd)
 }
 
-// loadFollower loads a provider that is to follow: by the swap flow, or without a word to its backend, which has to
-// answer later then.
+// loadFollower loads a provider that will follow. With later, its backend is not contacted yet; otherwise the provider
+// goes through the steps of a swap.
 func (s *Slot) loadFollower(ctx context.Context, config ProviderConfig, later bool) (*Provider, *abi.BackendHealth,
 	[]abi.RunStep, error) {
 	if !later {
@@ -204,7 +205,7 @@ func (s *Slot) loadFollower(ctx context.Context, config ProviderConfig, later bo
 	return p, nil, nil, err
 }
 
-// loadProvider loads and configures a provider without entering it.
+// loadProvider loads and configures a provider without registering it.
 func (h *Host) loadProvider(ctx context.Context, config ProviderConfig) (*Provider, error) {
 	if err := config.checkIdentity(); err != nil {
 		return nil, err
@@ -216,7 +217,8 @@ func (h *Host) loadProvider(ctx context.Context, config ProviderConfig) (*Provid
 	return h.configureLoaded(ctx, module, config)
 }
 
-// configureLoaded is configure for a module that was loaded for it alone, and is released where that fails.
+// configureLoaded is configure for a module that was loaded for this provider alone. It releases the module if
+// configuring fails.
 func (h *Host) configureLoaded(ctx context.Context, module *Module, config ProviderConfig) (*Provider, error) {
 	p, err := h.configure(module, config)
 	if err != nil {
@@ -226,8 +228,8 @@ func (h *Host) configureLoaded(ctx context.Context, module *Module, config Provi
 	return p, nil
 }
 
-// UnfinishedBackfill returns the backfill that the end of the process interrupted, or that was stopped; nil if there
-// is none. Call Backfill with Resume to go on, or BackfillDiscard.
+// UnfinishedBackfill returns the backfill that was stopped, or interrupted when its process ended; nil if there is
+// none. Call Backfill with Resume to continue it, or BackfillDiscard to drop it.
 func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, error) {
 	_, r, err := s.unfinished(ctx)
 	if err != nil || r == nil {
@@ -237,8 +239,8 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 		Block: abi.Raw(r.Block), Rate: r.Rate, Given: r.Given}, nil
 }
 
-// unfinished is the record of a backfill whose provider is not loaded: one that was not stopped, else the one that was
-// stopped last; nil if there is none.
+// unfinished returns the record of a backfill whose provider is not loaded: preferably an interrupted one, else the one
+// that was stopped last; nil if there is none.
 func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Record, err error) {
 	records, err := s.host.follow.Records(ctx)
 	for key, r := range records {
@@ -252,7 +254,7 @@ func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Reco
 	return of, last, err
 }
 
-// theBackfill is the follower that is to serve; nil if there is none.
+// theBackfill returns the follower that will replace the serving provider; nil if there is none.
 func (s *Slot) theBackfill() *follower {
 	for _, f := range s.followers.list() {
 		if f.work.WantsTurn() {
@@ -262,7 +264,8 @@ func (s *Slot) theBackfill() *follower {
 	return nil
 }
 
-// BackfillStatus says how far the backfill has come. After its turn, and without one, its state is none or stopped.
+// BackfillStatus reports the progress of the backfill. Once the new provider serves, or without a backfill, its state
+// is none or stopped.
 func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
@@ -302,8 +305,9 @@ func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
 	return b, nil
 }
 
-// BackfillTurn asks for the turn again: refused events are tried once more, and with AcceptOpen the provider serves
-// although events are open, or held back by read-only scopes. The run manifest's step backfill names these scopes.
+// BackfillTurn asks again for the switch to the new provider. Refused events are tried once more. With AcceptOpen the
+// provider serves even if events are unresolved, or held back by read-only scopes. The run manifest's step backfill
+// names these scopes.
 func (s *Slot) BackfillTurn(ctx context.Context, r *abi.BackfillTurn) (*abi.Backfill, error) {
 	f := s.theBackfill()
 	if f == nil {
@@ -317,10 +321,10 @@ func errNoBackfill() error {
 	return refuseBackfill(abi.CodeNotFound, "no_backfill", "no backfill is under way", "memhost swap PROVIDER --backfill")
 }
 
-// BackfillPlan says what Backfill would deliver, without sending anything: the module is loaded, and its backend is not
-// asked.
+// BackfillPlan reports what Backfill would deliver, without sending anything. It loads the module but does not contact
+// its backend.
 //
-// Errors: those of loading a module, unsupported with reason archive_off, invalid_argument with reason nothing_given.
+// Errors: those of loading a module; unsupported with reason archive_off; invalid_argument with reason nothing_given.
 func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.BackfillPlan,
 	error) {
 	h := s.host
@@ -386,7 +390,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options 
 	return plan, nil
 }
 
-// modelNotes say how often a language model is asked for so many events, as the manifest declares it.
+// modelNotes estimate the backend's calls to a language model for a number of events, from what the manifest declares.
 func (p *Provider) modelNotes(events int64) (notes []string, err error) {
 	const calls = "calls of the backend to a language model: "
 	if p.module.Manifest.ModelCalls == nil || !p.writesNatively() {
@@ -409,7 +413,7 @@ func (p *Provider) writesNatively() bool {
 	return slices.ContainsFunc(p.module.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class == abi.ClassWrite })
 }
 
-// costNotes say what the module's manifest leaves open of the cost of an event.
+// costNotes list what the module's manifest does not say about the cost of an event.
 func (p *Provider) costNotes() []string {
 	switch {
 	case len(p.module.Manifest.Origins) == 0:
@@ -426,8 +430,8 @@ func (p *Provider) costNotes() []string {
 		strings.Join(names, ", ") + ": how often depends on its configuration"}
 }
 
-// noteTime keeps the earliest and the latest time of the events: they come in the order in which they were recorded,
-// and an import of the past is recorded last.
+// noteTime updates the earliest and the latest time of the events. They are not sorted by time: they come in the order
+// of recording, and imports of old events are recorded last.
 func noteTime(plan *abi.BackfillPlan, at string) {
 	earlier := func(a, b string) bool {
 		t, err := abi.ParseTime(a)

@@ -8,9 +8,9 @@ import (
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
-// BackfillStop stops a backfill: what it filled is kept, and Backfill goes on. With Discard the scopes that it filled
-// are reset, and it is forgotten; what could not be reset is in the answer. For one whose provider is not loaded that
-// is a conflict with reason stopped: see BackfillDiscard.
+// BackfillStop stops a backfill and keeps what it filled; Backfill resumes it. With Discard it also resets the scopes
+// that were filled and drops the backfill; the answer lists what could not be reset. Discard needs the provider to be
+// loaded, and otherwise fails with conflict, reason stopped: see BackfillDiscard.
 func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -18,7 +18,7 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 	if f == nil {
 		return s.stopUnloaded(ctx, r)
 	}
-	if f.work.Record().Role == abi.RoleShadow { // it stays a shadow
+	if f.work.Record().Role == abi.RoleShadow { // it remains a shadow
 		f.work.GiveUpTurn()
 		return f.backfill(ctx)
 	}
@@ -29,7 +29,7 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 	if r.Discard {
 		var err error
 		if remains, err = f.discard(ctx); err != nil {
-			f.work.Start() // it goes on; the caller may try again
+			f.work.Start() // continue the backfill; the caller may try again
 			return nil, inOperation(opBackfill, err)
 		}
 	} else if err := f.work.KeepStopped(ctx); err != nil {
@@ -61,8 +61,8 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 	return status, nil
 }
 
-// BackfillDiscard is BackfillStop with Discard for UnfinishedBackfill. A backend that does not answer keeps what it
-// has: then Remains says so.
+// BackfillDiscard is BackfillStop with Discard for an UnfinishedBackfill. If the backend does not answer, it keeps its
+// data, and Remains says so.
 func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -97,7 +97,8 @@ func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi
 	return answer, nil
 }
 
-// discard resets the scopes that the follower's provider has, and drops the follower. remains lists what is left.
+// discard resets the scopes that the follower's provider has, and drops the follower. remains lists what could not be
+// reset.
 func (f *follower) discard(ctx context.Context) (remains []string, err error) {
 	var scopes []abi.MemoryScope
 	err = f.slot.host.eachScope(ctx, f.provider(), func(r *scopeRecord) { scopes = append(scopes, r.memoryScope()) })

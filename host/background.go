@@ -11,13 +11,14 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// backgroundWork is the work that the host starts by itself while a provider serves. The zero value does nothing.
+// backgroundWork is the work that the host starts on its own schedule while a provider serves. The zero value does
+// nothing.
 type backgroundWork struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// end stops the work and waits until a run under way has stopped.
+// end stops the work and waits until a run in progress has stopped.
 func (b *backgroundWork) end() {
 	if b.stop != nil {
 		b.stop()
@@ -31,10 +32,10 @@ func (p *Provider) endBackground() {
 	p.polling.end()
 }
 
-// backgroundTick is the longest time between two looks at what is due.
+// backgroundTick is the longest time between two checks for work that is due.
 const backgroundTick = 10 * time.Second
 
-// every runs work again and again until the end.
+// every runs work repeatedly, with a pause after each run, until end is called.
 func every(pause time.Duration, work func(context.Context)) backgroundWork {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -54,10 +55,11 @@ func every(pause time.Duration, work func(context.Context)) backgroundWork {
 	return backgroundWork{stop: stop, done: done}
 }
 
-// startBackground begins the work that a provider's manifest asks for, and the looks at outstanding events.
+// startBackground starts the background work that a provider's manifest declares, and the checks for outstanding
+// events.
 func (s *Slot) startBackground(p *Provider) {
 	decls := p.module.Manifest.Background
-	if s.host.recorded { // one operation at a time, and none that nobody asked for
+	if s.host.recorded { // while recording, only operations that callers asked for run
 		if len(decls) > 0 {
 			p.logger.Warn("no background work is done while a cassette is recorded", "exports", len(decls))
 		}
@@ -77,8 +79,8 @@ func (s *Slot) startBackground(p *Provider) {
 	p.background = every(max(pause, 10*time.Millisecond), func(ctx context.Context) { s.runDue(ctx, p) })
 }
 
-// runDue runs, one after another, what is due by the host's clock. A run that fails is logged and observed like any
-// operation, and is due again after its interval.
+// runDue runs everything that is due by the host's clock, one export at a time. A failed run is logged and observed
+// like any operation, and is due again after its interval.
 func (s *Slot) runDue(ctx context.Context, p *Provider) {
 	h := s.host
 	var scopes []scopeRecord
@@ -106,7 +108,7 @@ func (s *Slot) runDue(ctx context.Context, p *Provider) {
 	}
 }
 
-// runIfDue runs one export for one scope. While the scope is read-only what writes stays due.
+// runIfDue runs one export for one scope. Work that writes stays due while the scope is read-only.
 func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, scope abi.MemoryScope) error {
 	sc, err := p.scopeOf(scope)
 	if err != nil {
@@ -132,7 +134,7 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 	b.PutRecord(tableBackground, key, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())))
 	err = s.host.commit(ctx, &b)
 	if errors.Is(err, state.ErrConflict) {
-		return nil // another host has begun it
+		return nil // another host has started it
 	}
 	if err != nil {
 		return err
@@ -144,7 +146,7 @@ func (s *Slot) runIfDue(ctx context.Context, p *Provider, d abi.BackgroundDecl, 
 	return s.work(ctx, p, scope)
 }
 
-// work lets the guest do its outstanding work for a scope.
+// work has the guest do its outstanding work for a scope.
 func (s *Slot) work(ctx context.Context, p *Provider, scope abi.MemoryScope) (err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpWaitUntilReady)
 	defer o.end(&err)

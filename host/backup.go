@@ -15,16 +15,18 @@ import (
 	"github.com/memhost/memhost/internal/state/backup"
 )
 
-// backupTries bounds how often a backup starts over because the archive merged or removed a file that its snapshot lists.
+// backupTries limits how often a backup starts over because the archive merged or removed a file that its snapshot
+// lists.
 const backupTries = 5
 
-// Backup writes the data folder, as it is at one moment, to w while the slot serves: the state, the archive, the events
-// that were brought for memories that are being filled, and those of the files named in also that exist. Unpacked into
-// an empty folder it is a data folder. While it runs, the disk holds a second copy of the state; files of the archive are
-// hard links where the file system has them.
+// Backup writes a consistent snapshot of the data folder to w while the slot serves: the state, the archive, the events
+// that were brought for memories being filled, and those files named in also that exist. Unpacked into an empty folder,
+// it is a data folder. While Backup runs, the disk holds a second copy of the state; archive files are hard links if
+// the file system supports them.
 //
-// Errors: unsupported where the store is not a file of this process (a database has its own way); unavailable, reason
-// backup_running, while another backup is made; unavailable for what cannot be read. What w returned is in the chain.
+// Errors: unsupported if the store is not a file of this process (a database has its own backups); unavailable, reason
+// backup_running, while another backup is being made; unavailable for what cannot be read. An error of w is in the
+// chain.
 func (h *Host) Backup(ctx context.Context, w io.Writer, also ...string) error {
 	store, ok := h.store.(state.Snapshotter)
 	if !ok {
@@ -48,7 +50,7 @@ func (h *Host) Backup(ctx context.Context, w io.Writer, also ...string) error {
 	return nil
 }
 
-// snapshot makes a folder with the files of a backup, and names them.
+// snapshot creates a folder with the files of a backup, and returns their names.
 func (h *Host) snapshot(ctx context.Context, store state.Snapshotter, also []string) (dir string, names []string,
 	err error) {
 	for range backupTries {
@@ -67,7 +69,7 @@ func (h *Host) snapshot(ctx context.Context, store state.Snapshotter, also []str
 	return "", nil, backupError(err)
 }
 
-// addFiles adds to the folder of a snapshot the files that belong to it, and names all that is in it.
+// addFiles adds the files that belong to a snapshot to its folder, and returns the names of all files in it.
 func (h *Host) addFiles(ctx context.Context, dir string, also []string) (names []string, err error) {
 	segments, err := archiveFiles(ctx, dir)
 	if err != nil {
@@ -91,7 +93,7 @@ func (h *Host) addFiles(ctx context.Context, dir string, also []string) (names [
 	return names, nil
 }
 
-// archiveFiles names the files of archives that a snapshot lists. It checks the snapshot's structure.
+// archiveFiles returns the names of the archive files that a snapshot lists. It checks the snapshot's structure.
 func archiveFiles(ctx context.Context, dir string) (names []string, err error) {
 	snapshot, err := state.Open(dir, state.Options{Durability: state.DurabilityProcess})
 	if err != nil {
@@ -110,8 +112,8 @@ func archiveFiles(ctx context.Context, dir string) (names []string, err error) {
 	return names, nil
 }
 
-// addFile links a file of one folder into another, or copies it where that cannot be done. It is written once, and
-// replaced or removed as a whole.
+// addFile links a file of one folder into another, or copies it if linking fails. Such files are never changed in
+// place, so a link is as good as a copy.
 func addFile(from, to, name string) error {
 	source, target := filepath.Join(from, name), filepath.Join(to, name)
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
@@ -145,7 +147,7 @@ func backupError(err error) error {
 	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("the backup failed: %s", err), err).WithReason("backup")
 }
 
-// contextWriter ends a long writing with its context.
+// contextWriter fails writes once its context is done.
 type contextWriter struct {
 	ctx context.Context
 	w   io.Writer

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// batchEvents is how many events one call of record_events carries at most.
+	// batchEvents is the maximum number of events in one call of record_events.
 	batchEvents = 64
-	// batchPeople is how many people's events of one batch are recorded at once. Most of the time they wait for a
-	// commit, and commits that wait together share one sync of the disk.
+	// batchPeople is how many people's events of one batch are recorded at once. Most of that time is spent waiting for
+	// a commit, and concurrent commits share one sync of the disk.
 	batchPeople = 32
 )
 
 // RecordEvents implements Contract. An invalid event gets its own error and does not stop the others. The events of a
-// scope are recorded in the batch's order, different people's side by side.
+// scope are recorded in the batch's order; events of different people are recorded concurrently.
 func (s *Slot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return perform(ctx, s, abi.OpRecordEvents, batch, func(ctx context.Context) (*abi.BatchReceipts, error) {
 		return s.recordEvents(ctx, batch)
@@ -48,18 +48,18 @@ func (s *Slot) recordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.Ba
 	return out, nil
 }
 
-// seatsKey is the context's key of the seats that a batch has in the guest.
+// seatsKey is the context key of the number of guest calls that a batch may make at once.
 type seatsKey struct{}
 
-// withSeats lets at most n calls of a batch be in the guest, or wait for an instance, at once. One instance is left for
-// other callers, and the deadline of a call begins when it has its seat.
+// withSeats limits a batch to n calls at once that are in the guest or wait for an instance. This leaves one instance
+// for other callers. A call's deadline starts when it has its seat.
 func withSeats(ctx context.Context, n int) context.Context {
 	return context.WithValue(ctx, seatsKey{}, make(chan struct{}, n))
 }
 
-// takeSeat waits for a seat. A call that is no part of a batch needs none.
+// takeSeat waits for a seat. A call that is not part of a batch needs none.
 //
-// Errors: timeout (busy) when ctx ends first.
+// Errors: timeout (busy) if ctx ends first.
 func takeSeat(ctx context.Context) (leave func(), err error) {
 	seats, _ := ctx.Value(seatsKey{}).(chan struct{})
 	if seats == nil {
@@ -74,13 +74,14 @@ func takeSeat(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// batchCall is what one call of the guest gets of a batch: events of one scope, none twice. at are their places.
+// batchCall is the part of a batch that goes into one call of the guest: events of one scope, without duplicates. at
+// has their places in the batch.
 type batchCall struct {
 	events []*abi.MemoryEvent
 	at     []int
 }
 
-// full reports whether an event cannot be added: the call after this one gets it.
+// full reports whether an event cannot be added, and so has to go into the next call.
 func (c *batchCall) full(e *abi.MemoryEvent) bool {
 	return len(c.events) == batchEvents || !sameScope(c.events[0], e) ||
 		slices.ContainsFunc(c.events, func(other *abi.MemoryEvent) bool { return other.EventID == e.EventID })
@@ -90,10 +91,10 @@ func sameScope(a, b *abi.MemoryEvent) bool {
 	return a.RunID == b.RunID && a.UserID == b.UserID && a.AgentID == b.AgentID
 }
 
-// batchQueue are calls that are made one after another.
+// batchQueue lists calls that are made one after another.
 type batchQueue []batchCall
 
-// add puts an event into the last call, or into a new one.
+// add appends an event to the last call, or to a new one.
 func (q *batchQueue) add(e *abi.MemoryEvent, at int) {
 	if len(*q) == 0 || (*q)[len(*q)-1].full(e) {
 		*q = append(*q, batchCall{})
@@ -102,9 +103,9 @@ func (q *batchQueue) add(e *abi.MemoryEvent, at int) {
 	last.events, last.at = append(last.events, e), append(last.at, at)
 }
 
-// queuesOf sorts a batch into a queue for each person of a run, whose scopes may be one: whether an agent has a scope of
-// its own is for the provider that is found later. While a cassette is recorded there is one queue, in the batch's order.
-// Invalid events are answered at their places.
+// queuesOf sorts a batch into one queue per run and person. Two agents of a person share a queue, because they may
+// share a scope: the provider decides that later. While a cassette is recorded there is one queue, in the batch's
+// order. Invalid events are answered at their places.
 //
 //	ann 1, bob 2, ann 3, bob 4     [ann 1 3] and [bob 2 4]; recorded: [ann 1][bob 2][ann 3][bob 4]
 func (s *Slot) queuesOf(batch *abi.EventBatch, receipts []abi.ReceiptOrError) []*batchQueue {
@@ -132,7 +133,7 @@ func (s *Slot) queuesOf(batch *abi.EventBatch, receipts []abi.ReceiptOrError) []
 	return queues
 }
 
-// deliverQueue makes the calls of a queue, and puts the answers at their places.
+// deliverQueue makes the calls of a queue, and writes the answers to their places in receipts.
 func (s *Slot) deliverQueue(ctx context.Context, q batchQueue, receipts []abi.ReceiptOrError) {
 	for _, call := range q {
 		op := abi.OpRecordEvents

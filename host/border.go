@@ -8,31 +8,31 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// This file is the slot's outer border: what stands around every operation of the contract, and needs to know only what
-// was asked and answered. What needs the provider, its native calls or the guest's time is inside: begin and end in
-// operation.go, once for each use of a provider.
+// This file is the slot's outer border: the steps around every operation of the contract that need only its request and
+// answer. Steps that need the provider, its native calls or the guest's time are inside: begin and end in operation.go,
+// once for each use of a provider.
 
-// asked is an operation of the contract as its caller asked for it.
+// asked is an operation of the contract, as its caller requested it.
 type asked struct {
 	name    string
 	request abi.Encodable
 }
 
-// A concern stands around an operation. It may refuse it, or change its context; leave gets what the caller gets.
+// A concern wraps an operation. It may refuse the operation or change its context; leave gets what the caller gets.
 type concern func(ctx context.Context, a asked) (inside context.Context, leave func(answer abi.Encodable, err error),
 	err error)
 
-// concerns are those of every operation, the outermost first:
+// concerns returns the concerns of every operation, outermost first:
 //
-//   - The recorder comes first: what it notes is exactly what passed between slot and caller.
+//   - The recorder comes first: it records exactly what passed between slot and caller.
 //   - The exchange log is inside a recording, which counts how often the clock is read.
-//   - The log of decisions needs the clock of no recording.
-//   - The gate is the last one before a provider is chosen: what has waited at it finds the new provider.
+//   - The log of decisions needs a clock that no recording counts.
+//   - The gate comes last, before a provider is chosen: operations that waited at it get the new provider.
 func (s *Slot) concerns() []concern {
 	return []concern{s.recordExchange, s.logExchange, s.logDecision, s.passGate}
 }
 
-// perform runs an operation of the contract: through the concerns, and then by route.
+// perform runs an operation of the contract: through the concerns, and then through route.
 func perform[A abi.Encodable](ctx context.Context, s *Slot, name string, request abi.Encodable,
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	for _, enter := range s.concerns() {
@@ -46,9 +46,9 @@ func perform[A abi.Encodable](ctx context.Context, s *Slot, name string, request
 	return route(ctx, s, do)
 }
 
-// route runs an operation at the provider that serves, and again if that turns out to be another one by now, which this
-// host then loads first. The operation itself holds the provider (begin), one use at a time, so that a swap waits for
-// no more than a use.
+// route runs an operation at the serving provider. If the provider was replaced in between, route loads the new one and
+// runs the operation again. The operation holds the provider itself (begin), one use at a time, so that a swap waits
+// for one use at most.
 func route[A any](ctx context.Context, s *Slot, do func(context.Context) (A, error)) (A, error) {
 	for {
 		answer, err := do(ctx)
@@ -61,10 +61,10 @@ func route[A any](ctx context.Context, s *Slot, do func(context.Context) (A, err
 	}
 }
 
-// ignore is the leave of a concern that does nothing about an operation.
+// ignore is the leave function of a concern that has nothing to do at the end.
 func ignore(abi.Encodable, error) {}
 
-// recordExchange notes in the cassette what is asked and answered. What a follower does is left out.
+// recordExchange writes request and answer to the cassette. Operations of followers are left out.
 func (s *Slot) recordExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
 	if s.host.begin == nil || s.following != nil {
 		return ctx, ignore, nil
@@ -72,13 +72,13 @@ func (s *Slot) recordExchange(ctx context.Context, a asked) (context.Context, fu
 	return s.host.begin(ctx, a.name, a.request)
 }
 
-// logExchange calls Options.OnExchange, unless the operation is a part of another one.
+// logExchange calls Options.OnExchange, unless the operation is part of another one.
 func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
 	h := s.host
 	if h.options.OnExchange == nil && h.begin == nil || s.following != nil {
 		return ctx, ignore, nil
 	}
-	began, at, costs := time.Now(), h.now(), new(account) // read while recording, too: a cassette counts the reads
+	began, at, costs := time.Now(), h.now(), new(account) // also read while recording: a cassette counts the reads
 	if h.options.OnExchange == nil || accountOf(ctx) != nil {
 		return ctx, ignore, nil
 	}
@@ -94,8 +94,8 @@ func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(
 	}, nil
 }
 
-// logDecision leaves a line in the log for what somebody decided about memory: the mode, a reset, what to forget, a
-// mutation. It has no texts, and no names but those of the scope. What a follower or a smoke test does is no decision.
+// logDecision logs each decision about memory: a mode, a reset, a request to forget, a mutation. The line has no memory
+// texts, and no names except those of the scope. Operations of followers and smoke tests are not decisions.
 func (s *Slot) logDecision(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
 	if s.following != nil || s.followers == nil {
 		return ctx, ignore, nil
@@ -108,7 +108,7 @@ func (s *Slot) logDecision(ctx context.Context, a asked) (context.Context, func(
 	return ctx, func(_ abi.Encodable, err error) { s.host.decided(ctx, a, err) }, nil
 }
 
-// decided writes the line of a decision.
+// decided writes the log line of a decision.
 func (h *Host) decided(ctx context.Context, a asked, err error) {
 	result := "done"
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *Host) decided(ctx context.Context, a asked, err error) {
 	h.logger.Info("decision", line...)
 }
 
-// passGate makes writes wait while another provider takes the serving one's place (follower.go).
+// passGate makes writes wait while another provider replaces the serving one (follower.go).
 //
 // Errors: timeout (busy) if ctx ends first.
 func (s *Slot) passGate(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
@@ -155,17 +155,17 @@ func (s *Slot) passGate(ctx context.Context, a asked) (context.Context, func(abi
 // Exchange is one operation of the contract as its caller saw it, for a log of the run.
 type Exchange struct {
 	Operation string
-	// Origin is what WithOrigin said; empty without it.
+	// Origin is what the caller set with WithOrigin; empty without it.
 	Origin string
-	// At is when it began, by the host's clock; Latency is how long it took.
+	// At is the start by the host's clock; Latency is the duration.
 	At      time.Time
 	Latency time.Duration
 	Request abi.Encodable
 	// Answer is nil if Error is set.
 	Answer abi.Encodable
 	Error  *abi.Error
-	// Trace is what the host knows of an operation that failed: scope, native calls, times. Nil if the guest was not
-	// entered. An answer carries its own trace.
+	// Trace is what the host knows about an operation that failed: scope, native calls, times. It is nil if the guest
+	// was not entered. An answer carries its own trace.
 	Trace *abi.Trace
 
 	clean func([]byte) []byte
@@ -182,14 +182,14 @@ func (s *Slot) redact(text []byte) []byte {
 	return text
 }
 
-// account collects what the calls of an operation cost, for an operation that fails and so has no trace of its own.
+// account collects the cost of an operation's calls, because an operation that fails has no trace of its own.
 type account struct {
 	mu      sync.Mutex
 	last    *operation
 	io      []abi.IO
 	backend time.Duration
 	inGuest time.Duration
-	counted map[*operation]int // how many native calls of each were counted
+	counted map[*operation]int // how many native calls of each operation were counted
 }
 
 type accountKey struct{}
@@ -199,8 +199,8 @@ func accountOf(ctx context.Context) *account {
 	return a
 }
 
-// add counts one entry into a guest. An operation that enters several times, as a reset does, counts its native calls
-// once each.
+// add counts one entry into a guest. If an operation enters several times, as a reset does, its native calls are
+// counted once.
 func (a *account) add(o *operation) {
 	if a == nil {
 		return
@@ -219,7 +219,7 @@ func (a *account) add(o *operation) {
 	a.last, a.inGuest = o, a.inGuest+o.Guest
 }
 
-// trace is what the host knows of an operation that failed.
+// trace describes an operation that failed.
 func (a *account) trace(name string, took time.Duration) *abi.Trace {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -234,19 +234,19 @@ func (a *account) trace(name string, took time.Duration) *abi.Trace {
 		HostMS:   ms(max(0, took-a.inGuest))}
 }
 
-// OriginPage is the origin of what a person asked from the slot's page in the browser.
+// OriginPage is the origin of requests from the slot's page in the browser.
 const OriginPage = "page"
 
 type originKey struct{}
 
 type doorKey struct{}
 
-// WithDoor says through which door the operations of ctx come, for the log: one short word of the caller's, as "http".
+// WithDoor sets the door of the operations of ctx for the log: one short word of the caller's choice, such as "http".
 func WithDoor(ctx context.Context, door string) context.Context {
 	return context.WithValue(ctx, doorKey{}, door)
 }
 
-// doorOf is what WithDoor said; "program" without it.
+// doorOf returns the door that WithDoor set; "program" without it.
 func doorOf(ctx context.Context) string {
 	if door, ok := ctx.Value(doorKey{}).(string); ok {
 		return door
@@ -254,13 +254,13 @@ func doorOf(ctx context.Context) string {
 	return "program"
 }
 
-// WithOrigin says where the operations of ctx come from, for Observation and Exchange: one short word of the caller's,
-// as OriginPage. The slot treats all operations alike.
+// WithOrigin sets the origin of the operations of ctx for Observation and Exchange: one short word of the caller's
+// choice, such as OriginPage. The slot treats all origins alike.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	return context.WithValue(ctx, originKey{}, origin)
 }
 
-// OriginOf is what WithOrigin said; "" without it.
+// OriginOf returns the origin that WithOrigin set; "" without it.
 func OriginOf(ctx context.Context) string {
 	origin, _ := ctx.Value(originKey{}).(string)
 	return origin

@@ -51,15 +51,15 @@ func (s *Slot) ApplyFeedback(ctx context.Context, r *abi.MemoryFeedback) (*abi.F
 		})
 }
 
-// change enters an operation that may change a scope, under its lock, and commits the state that the guest wrote. admitted
-// is false for one that read-only keeps out.
+// change runs an operation that may change a scope: it enters the guest under the scope's lock, and commits the state
+// that the guest wrote. admitted is false if the scope is read-only.
 func (o *operation) change(ctx context.Context, scope abi.MemoryScope, in abi.Encodable,
 	out abi.Decodable) (admitted bool, err error) {
 	return o.changeChecked(ctx, scope, in, out, func() error { return nil })
 }
 
-// changeChecked is change for an operation that is checked once it is admitted: one that read-only keeps out is kept out
-// whatever it asks for.
+// changeChecked is change for an operation that is validated after admission: a read-only scope refuses it whatever it
+// asks for.
 func (o *operation) changeChecked(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable,
 	check func() error) (admitted bool, err error) {
 	sc, err := o.provider.scopeOf(scope)
@@ -92,7 +92,7 @@ func (o *operation) changeChecked(ctx context.Context, scope abi.MemoryScope, in
 	return true, err
 }
 
-// changeLocked makes the scope ready, enters the operation and commits, while no other write of the scope runs.
+// changeLocked makes the scope ready, enters the operation and commits, with the scope's write lock held.
 func (o *operation) changeLocked(ctx context.Context, sc *scopeState, in abi.Encodable, out abi.Decodable) error {
 	if err := o.lockReady(ctx, sc); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (o *operation) withLock(ctx context.Context, sc *scopeState, refusal string
 	return write()
 }
 
-// lockReady takes the scope's write lock and makes the scope ready. unlock follows if it did.
+// lockReady takes the scope's write lock and makes the scope ready. After success the caller must call unlock.
 func (o *operation) lockReady(ctx context.Context, sc *scopeState) (err error) {
 	if err = o.lockScope(ctx, sc, writelock.AtOnce); err != nil {
 		return err
@@ -141,9 +141,9 @@ func (o *operation) lockReady(ctx context.Context, sc *scopeState) (err error) {
 	return o.at(ctx, sc)
 }
 
-// changeYielding makes the scope ready under its lock and enters the operation outside of it: other writes of the scope
-// pass while it runs. What it wrote counts if no other write of the same key came first and the generation is still the
-// same. Of the operations that let writes pass one runs at a time: what one works off the next need not.
+// changeYielding makes the scope ready under its lock and then enters the operation without the lock, so that other
+// writes of the scope can run. Its own writes count only if no other write changed the same key and the generation is
+// still the same. Only one such operation runs per scope at a time, so that two do not do the same work.
 func (o *operation) changeYielding(ctx context.Context, sc *scopeState, in abi.Encodable, out abi.Decodable) error {
 	work, err := o.slot.lockWork(ctx, o.provider, sc, o.Op)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// Cluster tells what the hosts of the slot agree on. The backend is not asked.
+// Cluster reports what the hosts of the slot agree on. It does not contact the backend.
 func (s *Slot) Cluster(ctx context.Context) (*abi.Cluster, error) {
 	h := s.host
 	if h.fleet.Shared() {
@@ -100,10 +100,10 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.C
 	return c, stateError(err)
 }
 
-// hostName is how answers name a host: the machine's name and the process's id, "a/12".
+// hostName names a host in answers: the machine's name and the process id, "a/12".
 func hostName(machine string, pid int) string { return fmt.Sprintf("%s/%d", machine, pid) }
 
-// ThisHost is the name of this process: in traces, in the answers about a cluster, and for spans.
+// ThisHost is the name of this process in traces, spans, and answers about a cluster.
 func ThisHost() string {
 	machine, _ := os.Hostname()
 	return hostName(cmp.Or(machine, "a machine without a name"), os.Getpid())
@@ -111,8 +111,9 @@ func ThisHost() string {
 
 func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// StaysBehind reports whether a table stays where it is when a slot moves from a data folder to a database or back:
-// what hosts of one database agree on, and what belongs to the folder (the archive, and memories that follow).
+// StaysBehind reports whether a table is not copied when a slot moves from a data folder to a database or back. Such
+// tables hold what the hosts of one database agree on, or what belongs to the folder (the archive, and memories that
+// follow).
 func StaysBehind(t state.Table) bool {
 	own := []state.Table{fleet.TableLocks, tableShared, tableModules, tableLate}
 	return slices.Contains(slices.Concat(own, archive.Tables(), follow.Tables()), t)
@@ -126,27 +127,28 @@ func (h *Host) Counts() report.Counts {
 		LateWrites: h.lateWrites.Load(), UncertainEvents: h.uncertainEvents.Load()}
 }
 
-// A late write is a native call that changes a backend and leaves this host after its session has ended. The host looks
-// at its session before each such call (willSend), but it may be paused between the look and the sending, and no store
-// can hold back what has been sent. So it looks again when the request has been written, counts, and tells: the event's
-// receipt, the slot's mode, and the cluster's state name the call.
+// A late write is a native call that changes a backend and leaves this host after its session has ended. The host
+// checks its session before each such call (willSend), but it may be paused between the check and the sending, and no
+// store can take back a request that has been sent. So the host checks again once the request is written, and counts
+// and reports a late write: it appears in the event's receipt, the slot's mode, and the cluster's state.
 
-// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes), a drawn number (8 bytes), since not
-// every clock has another time for each, and the scope's key -> abi.LateWrite, as JSON.
+// tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes), a random number (8 bytes, because
+// clocks may give two writes the same time), and the scope's key -> abi.LateWrite, as JSON.
 const tableLate state.Table = "late"
 
-// maxLateWrites bounds what an answer lists of the table, keptLateWrites the table.
+// maxLateWrites limits how many an answer lists, keptLateWrites how many the table keeps.
 const maxLateWrites, keptLateWrites = 100, 1000
 
 const warnLateWrite = "late_write: "
 
-// watchSending makes a context that notices a late write of the operation: the request was written, and the session had
-// ended. sent must be called after the call; it notices one of a protocol without such a moment.
+// watchSending returns a context that detects a late write of the operation: the request was written after the session
+// had ended. The caller must call sent after the native call, which covers protocols that don't report when a request
+// is written.
 func (o *operation) watchSending(ctx context.Context, class abi.Class, route string) (_ context.Context, sent func()) {
 	if o.lock == nil || class == abi.ClassRead {
 		return ctx, func() {}
 	}
-	var once sync.Once // the request's writer and its caller may come at the same time
+	var once sync.Once // the request's writer and its caller may both get here
 	look := func() {
 		once.Do(func() {
 			if o.lock.Alive() != nil {
@@ -158,8 +160,8 @@ func (o *operation) watchSending(ctx context.Context, class abi.Class, route str
 		WroteRequest: func(httptrace.WroteRequestInfo) { look() }}), look
 }
 
-// noteLate counts a late write and lets the other hosts know. The host has no session for the moment, and its store is
-// perhaps out of reach: so it goes on trying.
+// noteLate counts a late write and tells the other hosts. The host has no session at this moment and may not reach the
+// store, so it keeps trying.
 func (o *operation) noteLate(route string) {
 	h := o.slot.host
 	h.lateWrites.Add(1)
@@ -183,8 +185,8 @@ func (o *operation) noteLate(route string) {
 	})
 }
 
-// trimLateWrites adds to a batch that the oldest late writes are removed, so that keptLateWrites are left with one
-// more.
+// trimLateWrites adds to a batch the removal of the oldest late writes, so that keptLateWrites remain after one more is
+// added.
 func trimLateWrites(ctx context.Context, store state.Store, b *state.Batch) error {
 	var keys [][]byte
 	err := state.EachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {
@@ -212,15 +214,15 @@ func readLateWrites(ctx context.Context, store state.Store) ([]abi.LateWrite, er
 	return list[:min(len(list), maxLateWrites)], err
 }
 
-// lateWarning is the warning of a mode that is read-only since a time, about late writes after it; "" when there were
-// none. A scope of nil means all.
+// lateWarning is the warning about late writes that happened after a mode became read-only; "" if there were none. A
+// nil scope means all scopes.
 func (h *Host) lateWarning(ctx context.Context, sc *scopeState, since string) (string, error) {
 	if !h.fleet.Shared() {
 		return "", nil
 	}
 	from, err := time.Parse(time.RFC3339Nano, since)
 	if err != nil {
-		return "", nil // a mode of before times were kept
+		return "", nil // stored by a version that recorded no times
 	}
 	after := binary.BigEndian.AppendUint64(nil, uint64(from.Add(-time.Second).UnixNano())) // clocks differ a little
 	records, err := h.store.Records(ctx, tableLate, nil, after, maxLateWrites)

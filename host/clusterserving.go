@@ -15,24 +15,25 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// Which provider serves is a fact among hosts that share a store (agreed.go). A swap at one host writes it, and turns the
-// provider for all at that moment: an operation that finds another fact than the one its provider was loaded for begins
-// anew, after its host has loaded what the fact names. Secrets do not travel: each host has its own.
+// Hosts that share a store agree on which provider serves (agreed.go). A swap at one host writes this fact, which takes
+// effect for all hosts at that moment: an operation whose provider was loaded for another fact starts over after its
+// host has loaded the new provider. Secrets are not stored: each host has its own.
 
 // sharedServing is the key of the fact in tableShared: servedRecord as JSON.
 const sharedServing = "serving"
 
-// tableModules holds the modules that the fact may name: SHA-256 -> bytes. Old ones stay for a host that loads late.
+// tableModules holds the modules that the fact may name: SHA-256 -> bytes. Old modules are kept for hosts that load
+// late.
 const tableModules state.Table = "modules"
 
-// servedRecord is what the hosts need to know to load the same provider.
+// servedRecord is what a host needs in order to load the same provider.
 type servedRecord struct {
 	Generation int64  `json:"generation"` // counts the loads of all hosts, from 1
 	Since      string `json:"since"`
 	servedConfig
 }
 
-// servedConfig is ProviderConfig without its secrets and without what concerns one load alone.
+// servedConfig is ProviderConfig without its secrets and without the fields that concern a single load.
 type servedConfig struct {
 	Name                 string      `json:"name"`
 	Word                 string      `json:"word,omitempty"`
@@ -69,7 +70,7 @@ func (c *servedConfig) providerConfig(module []byte, secrets map[string]Secret) 
 
 func servingRef() fleet.Ref { return fleet.Ref{Table: tableShared, Key: []byte(sharedServing)} }
 
-// served reads the fact; nil where one process owns the store, or nothing has served yet.
+// served reads the fact; nil if one process owns the store, or nothing has served yet.
 func (s *Slot) served(ctx context.Context) ([]byte, error) {
 	values, err := s.host.fleet.Look(ctx, servingRef())
 	if err != nil || values == nil {
@@ -78,9 +79,9 @@ func (s *Slot) served(ctx context.Context) ([]byte, error) {
 	return values[0], nil
 }
 
-// agree writes that a provider serves, for all hosts. before is the fact as it was when the load began.
+// agree stores, for all hosts, that a provider serves. before is the fact as it was when the load started.
 //
-// Errors: conflict when another host has loaded a provider meanwhile.
+// Errors: conflict if another host has loaded a provider since then.
 func (s *Slot) agree(ctx context.Context, p *Provider, before []byte) error {
 	if !s.host.fleet.Shared() {
 		return nil
@@ -122,7 +123,7 @@ func parseServed(stored []byte) (*servedRecord, error) {
 	return r, nil
 }
 
-// configOf is the configuration that a fact names, with this host's secrets.
+// configOf is the configuration that a stored fact names, with this host's secrets.
 func (s *Slot) configOf(ctx context.Context, stored []byte) (ProviderConfig, error) {
 	r, err := parseServed(stored)
 	if err != nil {
@@ -139,13 +140,13 @@ func (s *Slot) configOf(ctx context.Context, stored []byte) (ProviderConfig, err
 	return r.providerConfig(module, s.secrets), nil
 }
 
-// swapConflict is the reason of the error of a swap that came second.
+// swapConflict is the error reason of a swap that lost against another one.
 const swapConflict = "swap"
 
 // providerChanged is the reason of errProviderChanged.
 const providerChanged = "provider_changed"
 
-// errProviderChanged: another provider serves than the one that the operation has.
+// errProviderChanged is the error of an operation whose provider no longer serves.
 func errProviderChanged() *abi.Error {
 	e := abi.NewError(abi.CodeUnavailable, "another provider serves by now").WithReason(providerChanged)
 	e.Retryable = true
@@ -156,16 +157,16 @@ func isProviderChanged(err error) bool {
 	return err != nil && abi.AsError(err).Reason == providerChanged
 }
 
-// loadServing loads the provider that serves, if this host has another one.
+// loadServing loads the provider that serves, if this host has a different one.
 //
-// Errors: unavailable (provider_not_loaded) when it cannot be loaded here. This host answers nothing until it can.
+// Errors: unavailable (provider_not_loaded) if it cannot be loaded here. This host rejects all operations until it can.
 func (s *Slot) loadServing(ctx context.Context) error {
 	if !s.host.fleet.Shared() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), servingLoadMost)
 	defer cancel()
-	// Callers look side by side: while the store does not answer, none waits for those before it.
+	// Callers check concurrently, so that an unresponsive store does not queue them one behind another.
 	if _, another, err := s.lookServing(ctx); !another || err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func (s *Slot) loadServing(ctx context.Context) error {
 	return e
 }
 
-// lookServing reads what serves, and reports whether that is another provider than this host has.
+// lookServing reads which provider serves, and reports whether this host has a different one.
 func (s *Slot) lookServing(ctx context.Context) (stored []byte, another bool, err error) {
 	old := s.current.Load()
 	stored, err = s.served(ctx)
@@ -197,19 +198,18 @@ func (s *Slot) lookServing(ctx context.Context) (stored []byte, another bool, er
 	return stored, another, err
 }
 
-// How long the load of a provider may take that another host has swapped in, and how often a host looks whether one
-// has.
+// How long loading a provider that another host has swapped in may take, and how often a host checks for a swap.
 const (
 	servingLoadMost  = time.Minute
 	servingLookPause = time.Second
 )
 
-// keepServing lets a host load what serves, though nobody asks it for anything.
+// keepServing loads a newly serving provider even while this host gets no requests.
 func (s *Slot) keepServing() {
 	if !s.host.fleet.Shared() {
 		return
 	}
-	said := "" // an outage may last long
+	said := "" // log an outage once, however long it lasts
 	s.keeping = every(servingLookPause, func(ctx context.Context) {
 		failure := ""
 		if err := s.loadServing(ctx); err != nil {
@@ -223,7 +223,7 @@ func (s *Slot) keepServing() {
 	})
 }
 
-// openConfig is what a new slot loads: its own configuration, or what other hosts serve that live.
+// openConfig is what a new slot loads: its own configuration, or what live hosts already serve.
 func (s *Slot) openConfig(ctx context.Context, own ProviderConfig) (config ProviderConfig, served []byte, err error) {
 	stored, err := s.served(ctx)
 	if err != nil || stored == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// What an operation commits: state, ledger, and what the followers keep, in one transaction. The guest has changed the
-// backend by then, so the caller cannot cancel it.
+// An operation commits its state, its ledger entries and what followers need, in one transaction. By then the guest has
+// changed the backend, so the caller cannot cancel the commit.
 
-// commit commits what the guest wrote so far, with what the host added to the batch; later writes begin a new one.
+// commit commits what the guest wrote so far, with what the host added to the batch; later writes start a new batch.
 func (o *operation) commit(ctx context.Context) error {
 	return o.commitState(ctx, writelock.MoreFollow)
 }
 
-// commitLast is commit for the last batch of an operation, which frees its lock among hosts. Accepted events go into the
-// archive with it.
+// commitLast is commit for the last batch of an operation, and releases its lock among hosts. The same transaction
+// archives the accepted events.
 func (o *operation) commitLast(ctx context.Context, accepted ...*abi.MemoryEvent) error {
 	return o.commitState(ctx, writelock.LastCommit, accepted...)
 }
@@ -41,7 +41,7 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 	return nil
 }
 
-// commitAccepted commits a batch together with what the followers keep of events that the operation's provider accepted.
+// commitAccepted commits a batch together with what followers need about events that the operation's provider accepted.
 func (o *operation) commitAccepted(ctx context.Context, b *state.Batch, last bool, events ...*abi.MemoryEvent) error {
 	after, err := o.slot.followers.accepted(ctx, b, o.provider, events)
 	if err != nil || after == nil && b.Len() == 0 {
@@ -54,7 +54,7 @@ func (o *operation) commitAccepted(ctx context.Context, b *state.Batch, last boo
 	return err
 }
 
-// keep commits a batch of the operation, under its lock if it has one; further ones follow.
+// keep commits a batch of the operation, under its lock if it has one. More batches may follow.
 func (o *operation) keep(ctx context.Context, b *state.Batch) error {
 	return o.keepAs(ctx, b, writelock.MoreFollow)
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Contract is what an agent can ask of a memory slot. A Slot implements it, and so does a client of a slot's HTTP door.
+// Contract is what an agent can ask of a memory slot. Slot implements it, and so does a client of a slot's HTTP door.
 // Every error is an *abi.Error.
 type Contract interface {
 	// SetupScope makes a scope ready. It is optional: the first write does it.
 	SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error)
-	// RecordEvent delivers a turn once. The same event again answers with the first receipt and duplicate set; with
-	// other content it is conflict.
+	// RecordEvent delivers a turn once. Recording the same event again returns the first receipt with duplicate set;
+	// the same id with other content is a conflict.
 	RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error)
-	// RecordEvents delivers several turns, each with its own receipt or error: in order within a scope, different
-	// people's side by side.
+	// RecordEvents delivers several turns, each with its own receipt or error. The events of a scope are delivered in
+	// order, events of different people concurrently.
 	RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error)
 	// Retrieve asks for context. An outage is an error, never an empty result.
 	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)
@@ -23,16 +23,16 @@ type Contract interface {
 	FormatContext(ctx context.Context, request *abi.FormatRequest) (*abi.FormatResult, error)
 	// ResetScope erases a scope's memory and starts its next generation. Refused while read-only.
 	ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error)
-	// Health asks the provider for its condition.
+	// Health checks the provider's health.
 	Health(ctx context.Context) (*abi.BackendHealth, error)
-	// SetMode makes slot or scope read-only or writable, Mode reports the slot's present mode.
+	// SetMode makes the slot or a scope read-only or writable; Mode reports the slot's present mode.
 	SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error)
 	Mode(ctx context.Context) (*abi.ModeReceipt, error)
-	// Capabilities tells what the provider can do, Manifest what serves and since when.
+	// Capabilities reports what the provider can do; Manifest reports what serves and since when.
 	Capabilities(ctx context.Context) (*abi.Capabilities, error)
 	Manifest(ctx context.Context) (*abi.RunManifest, error)
 
-	// The operations below are capabilities: unsupported where the provider lacks them.
+	// The operations below are capabilities: they return unsupported if the provider lacks them.
 
 	Readiness(ctx context.Context, request *abi.ReadinessRequest) (*abi.BackendReadiness, error)
 	Inventory(ctx context.Context, request *abi.InventoryRequest) (*abi.Inventory, error)
@@ -40,32 +40,33 @@ type Contract interface {
 	NativeQuery(ctx context.Context, request *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	NativeMutation(ctx context.Context, request *abi.NativeMutation) (*abi.MutationReceipt, error)
 	ApplyFeedback(ctx context.Context, request *abi.MemoryFeedback) (*abi.FeedbackReceipt, error)
-	// Forget removes some of a scope's memory, from the archive too, and keeps it from being recorded again. The
-	// receipt names what may remain. Where the provider lacks it the host does its part, and the receipt says partial
-	// or unsupported; by native_ids it is an error then. Refused while read-only. Asked again it goes on.
+	// Forget removes part of a scope's memory, including from the archive, and keeps it from being recorded again. The
+	// receipt names what may remain. If the provider cannot forget, the host still does its part and the receipt says
+	// partial or unsupported, but a request by native_ids fails. Refused while read-only. Repeating an interrupted
+	// request continues it.
 	Forget(ctx context.Context, request *abi.ForgetRequest) (*abi.ForgetReceipt, error)
 }
 
-// request is what an agent asks: a type of the contract with its own rules.
+// request is a request type of the contract, with its own validation.
 type request interface {
 	abi.Encodable
 	Validate() error
 }
 
-// answerOf is a pointer to a type of answer.
+// answerOf is a pointer to an answer type.
 type answerOf[T any] interface {
 	*T
 	abi.Encodable
 	abi.Decodable
 }
 
-// operate is an operation of the contract that uses one provider once; do fills the answer.
+// operate runs an operation of the contract that uses one provider once; do fills the answer.
 func operate[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
 	do func(ctx context.Context, o *operation, answer A) error) (A, error) {
 	return perform(ctx, s, name, r, func(ctx context.Context) (A, error) { return use(ctx, s, name, r, do) })
 }
 
-// use is one use of the serving provider: validate, begin, do, end.
+// use runs one use of the serving provider: validate, begin, do, end.
 func use[T any, A answerOf[T]](ctx context.Context, s *Slot, name string, r request,
 	do func(ctx context.Context, o *operation, answer A) error) (answer A, err error) {
 	if err := r.Validate(); err != nil {

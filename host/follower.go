@@ -13,19 +13,19 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// follower is a provider beside the serving one, which package follow fills. It has a slot of its own: so it has
-// instances, scopes and a ledger of its own, and a delivery to it goes through the same code as one to the serving
-// provider: "once" means the same for both. Slot and follower share the read-only mode, and raising the wall waits for
-// a follower's calls, too.
+// follower is an additional provider, next to the serving one, which package follow fills. It has its own slot, and so
+// its own instances, scopes and ledger. A delivery to it runs the same code as a delivery to the serving provider, so
+// "once" means the same for both. Slot and follower share the read-only mode, and raising the wall also waits for a
+// follower's calls.
 type follower struct {
 	work  *follow.Follower
-	slot  *Slot // that it follows
-	inner *Slot // its own
-	// awaited are the ledger keys that Awaited counts; nil before its first call. Its caller is one goroutine.
+	slot  *Slot // the slot that it follows
+	inner *Slot // the follower's own slot
+	// awaited has the ledger keys that Awaited counts; nil before its first call. Only one goroutine calls it.
 	awaited map[string]bool
 
 	mu sync.Mutex
-	// health is what the provider said when it was asked whether it can work, nil before; steps are those of its loading.
+	// health is the provider's first successful health answer, nil before; steps are those of its loading.
 	health *abi.BackendHealth
 	steps  []abi.RunStep
 }
@@ -37,8 +37,8 @@ func (p *Provider) followerKey() follow.Key {
 	return digestOf("follower", p.name, p.originKey, p.config.Namespace)
 }
 
-// lanesOf is how many scopes a provider is sent side by side: a backend waits for others most of the time, a module
-// that works by itself needs a processor.
+// lanesOf is how many scopes a provider receives concurrently: calls to a backend mostly wait, while a module without a
+// backend needs a processor.
 func lanesOf(p *Provider) int {
 	if len(p.module.Manifest.Origins) == 0 {
 		return 1
@@ -46,20 +46,20 @@ func lanesOf(p *Provider) int {
 	return min(4, p.limits.Pool)
 }
 
-// newFollower joins a provider with the slot that it follows. config.Memory, Key and Lanes are filled in. The caller
-// holds swapMu, and adds and starts it.
+// newFollower creates a follower of a slot from a provider. It fills in config.Memory, Key and Lanes. The caller holds
+// swapMu, and must add and start the follower.
 func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Config) (f *follower, err error) {
 	f = &follower{slot: s, inner: &Slot{host: s.host, wall: s.wall,
 		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
 	f.inner.current.Store(&serving{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
 	if f.work, err = follow.New(ctx, s.host.follow, config); err == nil {
-		err = s.host.keepProvider(ctx, p) // so that a person can be erased there when it follows no more
+		err = s.host.keepProvider(ctx, p) // so that a person can be erased there after it has stopped following
 	}
 	return f, err
 }
 
-// provider is the follower's; nil once it serves or is closed.
+// provider returns the follower's provider; nil once it serves or is closed.
 func (f *follower) provider() *Provider {
 	if v := f.inner.current.Load(); v != nil {
 		return v.provider
@@ -67,13 +67,13 @@ func (f *follower) provider() *Provider {
 	return nil
 }
 
-// close ends it and frees its provider.
+// close ends the follower and frees its provider.
 func (f *follower) close(ctx context.Context) error {
 	f.work.End(ctx)
 	return f.inner.Close(ctx)
 }
 
-// Open implements follow.Memory: it asks the provider whether it can work, until it can.
+// Open implements follow.Memory: it repeats the provider's health check until it succeeds.
 func (f *follower) Open(ctx context.Context) error {
 	f.mu.Lock()
 	opened := f.health != nil
@@ -93,7 +93,7 @@ func (f *follower) Open(ctx context.Context) error {
 	return nil
 }
 
-// begin notes that the provider can work.
+// begin records that the provider is ready.
 func (f *follower) begin(p *Provider, health *abi.BackendHealth, steps []abi.RunStep) {
 	p.consistency, p.backendName = health.ConsistencyModel, health.BackendName
 	f.inner.startBackground(p)
@@ -116,7 +116,7 @@ func (f *follower) Scope(event *abi.MemoryEvent) (abi.MemoryScope, error) {
 // TestSession implements follow.Memory.
 func (f *follower) TestSession(session string) bool { return f.provider().testSession(session) }
 
-// ReadOnly implements follow.Memory: the scope may be read-only at the serving provider too.
+// ReadOnly implements follow.Memory. The scope may be read-only at the serving provider too.
 func (f *follower) ReadOnly(event *abi.MemoryEvent) (bool, error) {
 	if event == nil {
 		return f.slot.wall.ReadOnly(wall.Slot), nil
@@ -134,7 +134,7 @@ func (f *follower) ReadOnly(event *abi.MemoryEvent) (bool, error) {
 	return false, nil
 }
 
-// servingLately is how long after a caller's last operation followers give way.
+// servingLately is how long followers give way after a caller's last operation.
 const servingLately = 250 * time.Millisecond
 
 // Busy implements follow.Memory.
@@ -173,7 +173,7 @@ func (f *follower) Reset(ctx context.Context, scope abi.MemoryScope) error {
 	return nil
 }
 
-// Outstanding implements follow.Memory, by the ledger.
+// Outstanding implements follow.Memory, from the ledger.
 func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (open []abi.OpenEvent, unseen int64,
 	err error) {
 	p := f.provider()
@@ -253,7 +253,7 @@ func (f *follower) eachUnseen(ctx context.Context, visit func(key []byte, owner 
 	})
 }
 
-// ledgerOf is the ledger's record of an open event with its key; nil if there is none.
+// ledgerOf returns the ledger's entry of an open event and its key; nil if there is none.
 func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEvent) (*delivery.Entry, string, error) {
 	sc, err := p.scopeOf(open.Scope)
 	if err != nil {
@@ -268,7 +268,7 @@ func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEven
 	return entry, string(delivery.Key(space, open.EventID)), err
 }
 
-// Retrieve implements follow.Memory. Behind the wall it only reads.
+// Retrieve implements follow.Memory. While the scope is read-only it only reads.
 func (f *follower) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if f.provider() == nil {
 		return nil, abi.NewError(abi.CodeUnavailable, "the follower has ended").WithReason("closed")
@@ -287,12 +287,12 @@ func (f *follower) runFollower() (abi.RunFollower, bool) {
 		ConfigHash: p.configHash(), SamplePercent: f.work.SamplePercent(), Since: record.Since}, true
 }
 
-// gateWait bounds how long a turn waits for writes of the serving provider under way, and the writes that come
-// meanwhile for it.
+// gateWait bounds how long a switch waits for writes in progress at the serving provider; new writes wait at the gate
+// for as long.
 const gateWait = 10 * time.Second
 
-// TakeTurn implements follow.Memory: writes wait while those under way end and the follower gets the last of them; then
-// one switch.
+// TakeTurn implements follow.Memory: it holds back new writes, waits for those in progress, delivers the last of them
+// to the follower, and switches.
 func (f *follower) TakeTurn(ctx context.Context) (served bool, err error) {
 	s := f.slot
 	if !s.swapMu.TryLock() { // a swap, or a request that stops this follower and waits for it
@@ -311,11 +311,11 @@ func (f *follower) TakeTurn(ctx context.Context) (served bool, err error) {
 	return true, f.serve(ctx)
 }
 
-// promoteBehind is how many events may be left for a plain swap to a follower's memory.
+// promoteBehind is how many undelivered events a follower may have for a plain swap to promote it.
 const promoteBehind = 256
 
-// promote is a plain swap to the memory of a follower: next is loaded anew, gets what is left, and serves. The caller
-// holds swapMu.
+// promote is a plain swap to the memory of a follower: it loads next, delivers the remaining events to it, and lets it
+// serve. The caller holds swapMu.
 func (f *follower) promote(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog) (err error) {
 	defer func() {
 		if err != nil {
@@ -363,10 +363,10 @@ func (f *follower) promote(ctx context.Context, next *Provider, health *abi.Back
 	return nil
 }
 
-// StepBackfill is the step of a run manifest that says how the provider was filled before it served.
+// StepBackfill is the step of a run manifest that reports how the provider was filled before it served.
 const StepBackfill = "backfill"
 
-// serve makes the follower's provider the slot's. The caller holds swapMu and the gate.
+// serve makes the follower's provider the slot's serving one. The caller holds swapMu and the gate.
 func (f *follower) serve(ctx context.Context) error {
 	s, p := f.slot, f.provider()
 	detail, err := f.work.Finish(ctx)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// FollowerCounts reads the counts of all memories that follow. Two of one provider, in two namespaces, are one entry.
+// FollowerCounts returns the counts of all memories that follow. Two namespaces of one provider share an entry.
 //
 // Errors: those of the store.
 func (s *Slot) FollowerCounts(ctx context.Context) (list []report.FollowerCounts, err error) {

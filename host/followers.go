@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// followers are the memories beside the serving one, backfills and shadows, with the archive that fills them. A slot
-// tells them what happened at the serving provider, by the first five methods below, and knows nothing else about them:
+// followers are the additional memories of a slot, backfills and shadows, with the archive that fills them. A slot
+// reports to them what happened at the serving provider, through these five methods only:
 //
 //	accepted     events were accepted: what the archive and the queue keep of them joins the commit
 //	retrieved    an agent has its answer: shadows are asked the same
@@ -33,8 +33,8 @@ type followers struct {
 	cutting sync.Mutex
 }
 
-// accepted adds to the batch of a commit what is kept of events that the provider accepted. after, if it is not nil, runs
-// when the commit has ended.
+// accepted adds what followers and archive keep of accepted events to the batch of a commit. after, if not nil, must be
+// called when the commit has ended.
 func (fs *followers) accepted(ctx context.Context, b *state.Batch, p *Provider, events []*abi.MemoryEvent) (
 	after func(committed bool), err error) {
 	if fs == nil || len(events) == 0 {
@@ -66,8 +66,8 @@ func (fs *followers) accepted(ctx context.Context, b *state.Batch, p *Provider, 
 // archives reports whether recorded events are kept: for the archive, or until every follower has them.
 func (h *Host) archives() bool { return h.archive.On || h.queued.Load() }
 
-// miss is called when an event is recorded that nothing keeps: shadows of an earlier process, which do not follow now,
-// would miss it, so they are dropped.
+// miss is called when an event is recorded that nothing keeps. It drops the shadows of an earlier process that are not
+// running now, because they would miss the event.
 func (fs *followers) miss(ctx context.Context) error {
 	if !fs.slot.host.away.Load() {
 		return nil
@@ -78,7 +78,7 @@ func (fs *followers) miss(ctx context.Context) error {
 	return fs.slot.host.dropQueue(ctx)
 }
 
-// retrieved passes a retrieval that an agent has the answer to on to the shadows. It never waits.
+// retrieved passes a retrieval, whose answer the agent already has, to the shadows. It never waits.
 func (fs *followers) retrieved(ctx context.Context, r *abi.RetrieveRequest, result *abi.RetrieveResult,
 	took time.Duration) {
 	if OriginOf(ctx) != "" {
@@ -101,8 +101,8 @@ func (fs *followers) retrieved(ctx context.Context, r *abi.RetrieveRequest, resu
 	}
 }
 
-// resetting notes that a scope is about to be reset, so that followers reset it when they come to that place. after runs
-// when the reset has ended.
+// resetting records that a scope is about to be reset, so that followers reset it when they reach this point in their
+// queue. after must be called when the reset has ended.
 func (fs *followers) resetting(ctx context.Context, scope abi.MemoryScope) (after func(), err error) {
 	if fs == nil || !fs.slot.host.archives() {
 		return func() {}, nil
@@ -110,8 +110,8 @@ func (fs *followers) resetting(ctx context.Context, scope abi.MemoryScope) (afte
 	return fs.wake, fs.slot.host.archive.NoteErased(ctx, scope)
 }
 
-// forgotten lets every follower forget what the serving provider has forgotten, all at the same time. It adds to the
-// receipt what remains there. Native ids are the serving provider's own.
+// forgotten has every follower forget what the serving provider has forgotten, concurrently, and adds what remains
+// there to the receipt. Native ids only mean something to the serving provider, so such requests are not passed on.
 func (fs *followers) forgotten(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) {
 	if fs == nil || len(r.NativeIDs) > 0 {
 		return
@@ -139,7 +139,7 @@ func (fs *followers) forgotten(ctx context.Context, r *abi.ForgetRequest, receip
 	all.Wait()
 }
 
-// owns reports whether a scope is one of a follower's.
+// owns reports whether a scope belongs to a follower.
 func (fs *followers) owns(r *scopeRecord) bool {
 	for _, f := range fs.list() {
 		if p := f.provider(); p != nil && p.owns(r) {
@@ -166,7 +166,7 @@ func addForgotten(receipt *abi.ForgetReceipt, name string, one *abi.ForgetReceip
 	}
 }
 
-// list lists the followers.
+// list returns the followers.
 func (fs *followers) list() []*follower {
 	if fs == nil {
 		return nil
@@ -177,7 +177,7 @@ func (fs *followers) list() []*follower {
 	return nil
 }
 
-// add adds a follower to the list, remove takes it off. The caller holds swapMu.
+// add adds a follower to the list; remove removes it. The caller holds swapMu.
 func (fs *followers) add(f *follower) {
 	list := append(slices.Clone(fs.list()), f)
 	fs.all.Store(&list)
@@ -188,7 +188,7 @@ func (fs *followers) remove(f *follower) {
 	fs.all.Store(&list)
 }
 
-// with finds the follower of a memory; nil if there is none.
+// with returns the follower of a memory; nil if there is none.
 func (fs *followers) with(key follow.Key) *follower {
 	for _, f := range fs.list() {
 		if f.work.Key() == key {
@@ -198,15 +198,15 @@ func (fs *followers) with(key follow.Key) *follower {
 	return nil
 }
 
-// wake tells the followers that there is something for them.
+// wake tells the followers to look for new work.
 func (fs *followers) wake() {
 	for _, f := range fs.list() {
 		f.work.Wake()
 	}
 }
 
-// boundQueue drops the oldest events that wait for followers if the queue is too long, without holding up the write that
-// finds it so.
+// boundQueue drops the oldest queued events if the queue for followers is too long. It does not delay the write that
+// triggers it.
 func (fs *followers) boundQueue(ctx context.Context) {
 	h := fs.slot.host
 	if !h.follow.TooLong() || !fs.cutting.TryLock() {
@@ -224,7 +224,7 @@ func (fs *followers) boundQueue(ctx context.Context) {
 	})
 }
 
-// scopes are a scope's states at the followers.
+// scopes returns a scope's state at each follower.
 func (fs *followers) scopes(scope abi.MemoryScope) (list []*scopeState, err error) {
 	for _, f := range fs.list() {
 		p := f.provider()
@@ -252,7 +252,7 @@ func (fs *followers) close(ctx context.Context) (err error) {
 	return err
 }
 
-// endAway drops what is kept of shadows that do not follow.
+// endAway drops the data of shadows that are not running.
 func (fs *followers) endAway(ctx context.Context) error {
 	records, err := fs.slot.host.follow.Records(ctx)
 	for key, r := range records {

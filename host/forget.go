@@ -11,18 +11,17 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Forgetting goes through these steps, each of which may be repeated: the host persists what is forgotten, so that it is
-// not recorded again; it removes what it holds itself, the archive first; the serving provider removes what it has, and
-// then the followers, side by side; the store erases what was deleted. Whatever interrupts this, the same request
-// continues.
+// Forgetting takes these steps, each of which may be repeated: the host stores what to forget, so that it is not
+// recorded again; it removes its own copies, the archive first; the serving provider removes what it has, and then the
+// followers do, concurrently; the store erases the deleted bytes. After any interruption the same request continues.
 
 // NativeArchived is the native type of the archive's entries in a ForgetReceipt's Removed.
 const NativeArchived = "archived_event"
 
-// forgetPause is how long the host waits before it asks a provider again that is still removing.
+// forgetPause is how long the host waits before it asks a provider that is still removing again.
 const forgetPause = 200 * time.Millisecond
 
-// eraseWithin bounds how long forgetting and erasing wait for memories other than the serving one, all of them together.
+// eraseWithin bounds how long forgetting and erasing wait in total for memories other than the serving one.
 const eraseWithin = 30 * time.Second
 
 // Forget implements Contract.
@@ -45,7 +44,7 @@ func (s *Slot) Forget(ctx context.Context, r *abi.ForgetRequest) (*abi.ForgetRec
 	})
 }
 
-// scrub lets the store remove what was deleted. left says what it could not remove; empty means nothing.
+// scrub makes the store erase deleted bytes. left says what it could not erase; empty means nothing.
 func (h *Host) scrub(ctx context.Context) (outside []string, left string) {
 	outside, err := h.archive.Scrub(ctx)
 	if err != nil {
@@ -80,7 +79,7 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 		return err
 	}
 	var own ownForgotten
-	if o.slot.following == nil { // else the slot that is followed has done it
+	if o.slot.following == nil { // otherwise the slot that is followed has done it
 		if err := own.forget(ctx, h, r); err != nil {
 			return err
 		}
@@ -103,7 +102,7 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 		}
 	}
 	if failed != nil {
-		_, _ = h.scrub(ctx) // of what the host held; the caller learns of the failure
+		_, _ = h.scrub(ctx) // erases the host's own copies; the caller learns of the failure elsewhere
 		e := *abi.AsError(failed)
 		e.Hint = joinHints(e.Hint, "the host has removed what it held itself, and records none of it again; ask again to "+
 			"remove what is left")
@@ -113,14 +112,14 @@ func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *a
 	return nil
 }
 
-// ownForgotten is what the host itself held of what is forgotten.
+// ownForgotten is what the host itself removes for a request to forget.
 type ownForgotten struct {
 	events []string
-	damage string // of the archive, which keeps something there; empty for none
+	damage string // damage in the archive, which may keep part of the events; empty if there is none
 }
 
-// forget removes the request's events from the archive and from what waits for a backfill, and the person's stored
-// answers. The ids of the events are kept first, for providers that are asked later.
+// forget removes the request's events from the archive and from the queue of a backfill, and the person's stored
+// answers. It first saves the events' ids, for providers that are asked later.
 func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest) error {
 	if err := h.follow.ForgetAnswers(ctx, r.Scope); err != nil || len(r.NativeIDs) > 0 {
 		return err
@@ -145,13 +144,13 @@ func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest
 	}
 	gone, err := h.forgetKept(ctx, matches, note)
 	f.events = idsOf(gone)
-	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		f.damage, err = abi.AsError(err).Message, nil
 	}
 	return err
 }
 
-// addTo adds to the provider's receipt what the host has removed.
+// addTo adds what the host removed to the provider's receipt.
 func (f *ownForgotten) addTo(receipt *abi.ForgetReceipt) {
 	if len(f.events) > 0 {
 		receipt.Removed[NativeArchived] = append(receipt.Removed[NativeArchived], f.events...)
@@ -165,7 +164,7 @@ func (f *ownForgotten) addTo(receipt *abi.ForgetReceipt) {
 	}
 }
 
-// inScope reports whether an event is one of a scope's.
+// inScope reports whether an event belongs to a scope.
 func inScope(e *abi.MemoryEvent, scope abi.MemoryScope) bool {
 	return e.RunID == scope.RunID && e.UserID == scope.PersonaID && (scope.AgentID == "" || e.AgentID == scope.AgentID)
 }
@@ -177,8 +176,9 @@ func idsOf(events []*abi.MemoryEvent) (ids []string) {
 	return ids
 }
 
-// forgetInProvider enters the provider's forget until it no longer answers in_progress, or the operation's time is
-// over, and commits what the guest wrote. A provider without it is unsupported in the receipt: the host does its part.
+// forgetInProvider repeats the provider's forget until it stops answering in_progress or the operation's time is over,
+// and commits what the guest wrote. If the provider lacks the operation, the receipt says unsupported, and the host
+// still does its part.
 func (o *operation) forgetInProvider(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
 	*receipt = abi.ForgetReceipt{Status: abi.ForgetUnsupported}
 	if o.provider.has(abi.OpForget) {
@@ -212,13 +212,13 @@ func (o *operation) forgetInProvider(ctx context.Context, r *abi.ForgetRequest, 
 	return nil
 }
 
-// remains adds to a receipt what is left and why.
+// remains adds what is left, and why, to a receipt.
 func remains(receipt *abi.ForgetReceipt, format string, about ...any) {
 	receipt.DerivedMayRemain = append(receipt.DerivedMayRemain, fmt.Sprintf(format, about...))
 }
 
-// forgetDeliveries removes what the ledger keeps of events: after the provider has removed them all of it, else the
-// digest of their text.
+// forgetDeliveries removes ledger data of forgotten events: the whole entries if the provider has removed the events,
+// else only the digests of their text.
 func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, ids []string, done bool,
 	receipt *abi.ForgetReceipt) error {
 	h, space := o.slot.host, o.state.Space()
@@ -238,7 +238,7 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 			return err
 		}
 	}
-	if o.slot.following == nil { // what others may hold is said once, by the slot that is followed
+	if o.slot.following == nil { // reported once, by the slot that is followed
 		if err := o.forgetAtOthers(ctx, b, r, ids, receipt); err != nil {
 			return err
 		}
@@ -249,8 +249,8 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 	return o.keep(ctx, b)
 }
 
-// forgetAtOthers takes the digests of events out of the ledgers of providers that had this person's memory and do not
-// serve, and names these providers.
+// forgetAtOthers removes the digests of events from the ledgers of providers that had this person's memory but do not
+// serve now. It returns their names.
 func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.ForgetRequest, ids []string,
 	receipt *abi.ForgetReceipt) error {
 	h := o.slot.host

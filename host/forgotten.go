@@ -11,16 +11,16 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// What was forgotten is kept as rules without text, so that it is not recorded, imported or filled in again.
+// What was forgotten is stored as rules without text, so that it is not recorded, imported or backfilled again.
 
-// tableForgotten holds what was forgotten. It keeps no text and no digest of one.
+// tableForgotten holds what was forgotten. It contains neither texts nor digests of texts.
 //
-//	person(16) 'e' event id       forgottenRule with at alone
-//	person(16) 'r' its own JSON   forgottenRule: events of a session, or of a range of time
-//	person(16) 'r' all            forgottenRule: all events until then
+//	person(16) 'e' event id       forgottenRule with only at
+//	person(16) 'r' its own JSON   forgottenRule: events of a session, or of a time range
+//	person(16) 'r' all            forgottenRule: all events up to at
 //
-// A person is the hash of run and persona, and of the agent where the request's scope has one. So what was forgotten
-// stays so with another provider, and in the scope's next generation.
+// A person is the hash of run and persona, and of the agent if the request's scope has one. It does not depend on
+// provider or generation, so forgotten events stay forgotten after a swap or a reset.
 const tableForgotten state.Table = "forgotten"
 
 const (
@@ -30,21 +30,21 @@ const (
 
 // forgottenRule says which events were forgotten.
 type forgottenRule struct {
-	// At is when; RFC 3339. An event of the session that happened later is a new one.
+	// At is the time of forgetting; RFC 3339. Later events of the session are not covered.
 	At      string `json:"at"`
 	Session string `json:"session,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
-	// All: every event that happened until then.
+	// All covers every event that happened before At.
 	All bool `json:"all,omitempty"`
-	// By is the key of the rule by which the archive had this event; empty for an event that a request named. So the rule
-	// can still be applied to a provider once the archive has lost the event.
+	// By is the key of the rule by which the archive found this event; empty for an event that a request named. It lets
+	// the rule be applied to a provider after the archive has dropped the event.
 	By string `json:"by,omitempty"`
 
 	at, from, to time.Time
 }
 
-// ruleOf is the rule of a request by session or time; nil for one by ids.
+// ruleOf returns the rule of a request by session or time; nil for a request by ids.
 func ruleOf(r *abi.ForgetRequest, now time.Time) (*forgottenRule, error) {
 	if r.SessionID == "" && r.From == "" {
 		return nil, nil
@@ -64,7 +64,7 @@ func (r *forgottenRule) parse() (err error) {
 	return err
 }
 
-// covers reports whether the rule is about an event. One whose time cannot be read is not.
+// covers reports whether the rule applies to an event. It does not apply to an event whose time cannot be parsed.
 func (r *forgottenRule) covers(e *abi.MemoryEvent) bool {
 	at, err := abi.ParseTime(e.Timestamp)
 	switch {
@@ -78,8 +78,8 @@ func (r *forgottenRule) covers(e *abi.MemoryEvent) bool {
 	return r.From != "" && !at.Before(r.from) && !at.After(r.to)
 }
 
-// person is the first part of a key of tableForgotten. Without an agent it is for all of the person's, and with the run
-// "", which no run is called, for all runs.
+// person is the first part of a key of tableForgotten. Without an agent it covers all agents of the person. The run id
+// "", which no run has, covers all runs.
 func person(runID, personaID string, agent ...string) []byte {
 	key := (&scopeName{runID: runID, personaID: personaID}).key()
 	if len(agent) > 0 {
@@ -88,7 +88,7 @@ func person(runID, personaID string, agent ...string) []byte {
 	return key[:]
 }
 
-// personOfScope is the person that a request's scope is about.
+// personOfScope returns the person of a request's scope.
 func personOfScope(scope abi.MemoryScope) []byte {
 	if scope.AgentID != "" {
 		return person(scope.RunID, scope.PersonaID, scope.AgentID)
@@ -102,7 +102,7 @@ func (r *forgottenRule) key() string {
 	return string(name)
 }
 
-// noteForgotten keeps what a request forgets, before anything is removed.
+// noteForgotten stores what a request forgets, before anything is removed.
 func (o *operation) noteForgotten(ctx context.Context, r *abi.ForgetRequest) error {
 	h := o.slot.host
 	now := h.now()
@@ -129,13 +129,13 @@ func (o *operation) noteForgotten(ctx context.Context, r *abi.ForgetRequest) err
 	return o.keep(ctx, &b)
 }
 
-// noteForgetful adds to a batch that something was forgotten.
+// noteForgetful records in a batch that something was forgotten.
 func (h *Host) noteForgetful(b *state.Batch) {
 	b.PutRecord(tableShared, []byte(sharedForgetful), []byte{1})
 	h.forgetful.Store(true)
 }
 
-// putForgotten adds to a batch that events of a scope are forgotten.
+// putForgotten records in a batch that events of a scope are forgotten.
 func putForgotten(b *state.Batch, scope abi.MemoryScope, ids []string, rule *forgottenRule) error {
 	value, err := json.Marshal(rule)
 	if err != nil {
@@ -147,8 +147,8 @@ func putForgotten(b *state.Batch, scope abi.MemoryScope, ids []string, rule *for
 	return nil
 }
 
-// forgottenIDs lists the events that a request forgets: those that it names, and those that its rule has found in the
-// archive, now or when it was asked before.
+// forgottenIDs returns the events that a request forgets: those that it names, and those that its rule finds in the
+// archive or found there earlier.
 func (h *Host) forgottenIDs(ctx context.Context, r *abi.ForgetRequest) ([]string, error) {
 	if len(r.EventIDs) > 0 {
 		return slices.Clone(r.EventIDs), nil
@@ -166,14 +166,14 @@ func (h *Host) forgottenIDs(ctx context.Context, r *abi.ForgetRequest) ([]string
 	return ids, err
 }
 
-// readForgetful finds out whether anything was ever forgotten.
+// readForgetful reads whether anything was ever forgotten.
 func (h *Host) readForgetful(ctx context.Context) error {
 	any, err := h.store.Records(ctx, tableForgotten, nil, nil, 1)
 	h.forgetful.Store(len(any) > 0)
 	return stateError(err)
 }
 
-// wasForgotten reports whether an event was forgotten. Where nothing ever was it costs nothing.
+// wasForgotten reports whether an event was forgotten. It costs nothing until something is forgotten.
 func (h *Host) wasForgotten(ctx context.Context, e *abi.MemoryEvent) (bool, error) {
 	if !h.forgetful.Load() {
 		return false, nil
@@ -202,7 +202,7 @@ func (h *Host) wasForgotten(ctx context.Context, e *abi.MemoryEvent) (bool, erro
 	return false, nil
 }
 
-// errForgotten is the answer to an event that was forgotten.
+// errForgotten rejects an event that was forgotten.
 func errForgotten(op, eventID string) *abi.Error {
 	e := abi.NewError(abi.CodeConflict, fmt.Sprintf("event_id: %.80q was forgotten: it is not recorded again", eventID)).
 		WithReason("forgotten").WithHint("leave it out; something new to remember has an event_id of its own")

@@ -7,10 +7,10 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 )
 
-// gather collects the facts about an event, in the order in which delivery.Decide needs them. It asks the backend last,
+// gather collects the facts about an event in the order in which delivery.Decide needs them. It asks the backend last,
 // and only about an event that another data folder may have recorded.
 //
-// Errors: those of the store and of find_event; nothing was sent.
+// Errors: those of the store and of find_event. In every case nothing was sent.
 func (w *write) gather(ctx context.Context, e *abi.MemoryEvent) (f *delivery.Facts, err error) {
 	h, p := w.slot.host, w.provider
 	f = &delivery.Facts{CanFind: p.has(abi.OpFindEvent)}

@@ -8,11 +8,12 @@ import (
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
-// BackfillEvents brings events that another provider is to be filled from, instead of the archive: those of a file, in
-// the order in which they are to be remembered. They wait in the data folder until Backfill with Given has delivered
-// them, or is discarded. Present counts those that were given before. What was forgotten is neither added nor present.
+// BackfillEvents brings the events from which another provider is to be filled, instead of from the archive: for
+// example those of a file, in the order in which they should be remembered. They stay in the data folder until a
+// Backfill with Given has delivered them, or is discarded. Present in the receipt counts events that were given before.
+// Forgotten events are skipped and counted neither as added nor as present.
 //
-// Errors: conflict with reason backfill while given events are being delivered, and those of an archive's ArchiveAdd.
+// Errors: conflict with reason backfill while given events are being delivered; those of ArchiveAdd.
 func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.ArchiveReceipt, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -46,7 +47,7 @@ func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.
 
 const opBackfillEvents = "backfill_events"
 
-// canBegin refuses a backfill that has nothing to begin with. One from given events goes on without an archive.
+// canBegin rejects a backfill that has no source of events. A backfill from given events needs no archive.
 func (s *Slot) canBegin(ctx context.Context, config ProviderConfig, given bool) error {
 	used, err := s.host.usesGiven(ctx)
 	if err != nil {
@@ -86,8 +87,8 @@ func anyGiven(records map[follow.Key]follow.Record) bool {
 	return false
 }
 
-// resumeFollowing prepares what an earlier process has left for followers. A backfill from given events gets what is
-// recorded from the first moment on.
+// resumeFollowing restores what an earlier process left for followers. A backfill from given events also receives
+// everything that is recorded from the first moment on.
 func (h *Host) resumeFollowing(ctx context.Context) error {
 	records, err := h.follow.Records(ctx)
 	if err != nil || h.fleet.Shared() {
@@ -106,7 +107,7 @@ func (h *Host) resumeFollowing(ctx context.Context) error {
 	return nil
 }
 
-// endFollowing removes what waited for a follower that has ended.
+// endFollowing removes what was queued for a follower that has ended.
 func (h *Host) endFollowing(ctx context.Context) error {
 	records, err := h.follow.Records(ctx)
 	if err != nil {
@@ -122,7 +123,7 @@ func (h *Host) endFollowing(ctx context.Context) error {
 	return h.dropQueue(ctx)
 }
 
-// dropQueue removes all that waits for followers.
+// dropQueue removes everything that is queued for followers.
 func (h *Host) dropQueue(ctx context.Context) error {
 	for last := int64(-1); h.archive.OpenBytes() != last; {
 		last = h.archive.OpenBytes()
@@ -133,11 +134,11 @@ func (h *Host) dropQueue(ctx context.Context) error {
 	return nil
 }
 
-// forgetKept takes the events that match out of the archive, and out of the events given for a backfill, and returns
-// them. Note, which may be nil, is called before they leave: its error keeps them.
+// forgetKept removes matching events from the archive and from the events given for a backfill, and returns them. note,
+// which may be nil, is called before they are removed; if it fails, nothing is removed.
 func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool,
 	note func([]*abi.MemoryEvent) error) ([]*abi.MemoryEvent, error) {
 	gone, err := h.archive.Forget(ctx, matches, note)
 	given, failed := h.given.Forget(ctx, matches, note)
-	return append(gone, given...), archive.Graver(err, failed) // damage of one keeps nothing in the other
+	return append(gone, given...), archive.Graver(err, failed) // damage in one does not keep the other from being cleared
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// Host owns what all providers share: the machine that runs their modules, the data folder, the clock.
+// Host owns what all providers share: the runtime of their modules, the data folder, the clock.
 type Host struct {
 	options Options
 	limits  Limits
@@ -32,39 +32,40 @@ type Host struct {
 	clock   clock
 	machine *guest.Machine
 	store   state.Store
-	fleet   *fleet.Fleet // what hosts that share the store agree on
+	fleet   *fleet.Fleet // what the hosts that share the store agree on
 	send    sender
-	// storeWarnings are what the store warns of, in each manifest and health answer.
+	// storeWarnings are the store's warnings, which appear in each manifest and health answer.
 	storeWarnings []string
-	// archiveWarning is what the archive lacked when the host was made, in each health answer; empty: nothing.
+	// archiveWarning says what was wrong with the archive when the host was created. It appears in each health answer;
+	// empty if nothing.
 	archiveWarning string
-	// stateWrites is what operations under way have written and not committed, in bytes.
+	// stateWrites is the number of bytes that running operations have written and not committed.
 	stateWrites atomic.Int64
 	recording
 
 	countersMu sync.Mutex
 	counters   map[string]tokens.Counter
 
-	// eraseWithin is eraseWithin, but in tests.
+	// eraseWithin equals the constant, except in tests.
 	eraseWithin time.Duration
 
 	ledger    *delivery.Ledger
 	archive   *archive.Archive
-	given     *archive.Archive // events to fill another memory from (given.go)
+	given     *archive.Archive // events from which to fill another memory (given.go)
 	follow    *follow.Store
 	forgetful atomic.Bool // something was forgotten (forget.go)
-	queued    atomic.Bool // a follower gets what is recorded though no archive is kept
-	away      atomic.Bool // shadows of an earlier process do not follow, and no archive is kept for them
+	queued    atomic.Bool // a follower receives recorded events although no archive is kept
+	away      atomic.Bool // shadows of an earlier process are not running, and no archive is kept for them
 
-	// name is how traces name this host where several share the store, else empty; began is when it was made.
+	// name is this host's name in traces if several share the store, else empty; began is when the host was created.
 	name                        string
 	began                       time.Time
 	lateWrites, uncertainEvents atomic.Int64
 	receipts                    receiptLog
 
-	backingUp sync.Mutex // held while a backup is made
+	backingUp sync.Mutex // held while a backup is being made
 
-	calling writelock.Local // as scopeState.calling, for operations without a scope
+	calling writelock.Local // like scopeState.calling, for operations without a scope
 
 	scopesMu sync.Mutex
 	scopes   map[scopeName]*scopeState
@@ -76,13 +77,13 @@ const (
 	givenFolder   = "given"
 )
 
-// New opens a Host on a data folder and takes it for this process. Close releases the folder.
+// New opens a Host on a data folder, which it owns until Close.
 //
-// Errors: invalid_argument for a folder that cannot be used as asked, unavailable when another process owns it or it
-// cannot be written.
+// Errors: invalid_argument for a folder that cannot be used with these options; unavailable if another process owns it
+// or it cannot be written.
 func New(ctx context.Context, o Options) (*Host, error) { return newHost(ctx, o, nil) }
 
-// newHost is New with a tape to play.
+// newHost is New, optionally with a tape to replay.
 func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err error) {
 	if o.DataDir == "" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.DataDir: required")
@@ -160,7 +161,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if err != nil {
 		return nil, err
 	}
-	opened := h // h is nil where an error is returned
+	opened := h // h is nil if an error is returned
 	defer func() {
 		if err != nil {
 			opened.archive.Close()
@@ -210,22 +211,22 @@ func (h *Host) Close(ctx context.Context) error {
 	return nil
 }
 
-// Archive is what the person who runs a slot can do with its archive. Host.Archive gives it, and a client of a slot's
-// HTTP door implements it too.
+// Archive is what an operator can do with a slot's archive. Host.Archive returns it, and a client of a slot's HTTP door
+// implements it too.
 type Archive interface {
-	// ArchiveStats says what the archive holds.
+	// ArchiveStats reports what the archive holds.
 	ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error)
-	// ArchivePage gives archived events in the order in which they were accepted.
+	// ArchivePage returns archived events in the order in which they were accepted.
 	ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error)
-	// ArchiveAdd adds events that the archive does not have. Memory is not touched. What was forgotten is left out: it
-	// is neither added nor present. If the archive, or the batch itself, has an event with other content under the same
-	// scope and id, nothing of the batch is added, and the error is conflict with reason event_content.
+	// ArchiveAdd adds events that the archive does not have. Memory is not changed. Forgotten events are skipped and
+	// counted neither as added nor as present. If the archive, or the batch itself, has an event with other content
+	// under the same scope and id, nothing of the batch is added, and the error is conflict with reason event_content.
 	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error)
-	// ArchiveCheck reads all of the archive and says what is damaged.
+	// ArchiveCheck reads the whole archive and reports damage.
 	ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error)
 }
 
-// Archive is the archive of the data folder; where none is kept it says so.
+// Archive returns the archive of the data folder. If none is kept, its methods say so.
 func (h *Host) Archive() Archive { return h.archive }
 
 // commit writes a batch. The guest has already changed the backend, so the caller cannot cancel the commit.
@@ -236,7 +237,7 @@ func (h *Host) commit(ctx context.Context, b *state.Batch) error {
 	return err
 }
 
-// stateError is a store's failure in the contract's words. Nil stays nil.
+// stateError converts a store's error to the contract's. Nil stays nil.
 func stateError(err error) error { return state.ContractError(err) }
 
 func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
@@ -244,12 +245,12 @@ func (h *Host) eachRecord(ctx context.Context, table state.Table, prefix []byte,
 	return state.EachRecord(ctx, h.store, table, prefix, visit)
 }
 
-// clock is the host's time: real, or that of a cassette.
+// clock is the host's time: real, or read from a cassette.
 type clock interface {
 	Now() time.Time
 	// Pause waits for d, or until ctx ends.
 	Pause(ctx context.Context, d time.Duration)
-	// Measured is a measured duration as it appears in traces.
+	// Measured returns a measured duration as it appears in traces.
 	Measured(d time.Duration) time.Duration
 }
 
@@ -262,13 +263,12 @@ func (realClock) Pause(ctx context.Context, d time.Duration) { _ = pause.For(ctx
 
 func (realClock) Measured(d time.Duration) time.Duration { return d }
 
-// now reads the host's clock, stamp as the contract writes it.
+// now reads the host's clock; stamp formats it as the contract does.
 func (h *Host) now() time.Time { return h.clock.Now() }
 
 func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
 
-// waiting is how long the host polls, by its own clock. The time it has waited counts even when that clock stops or
-// goes back.
+// waiting measures how long the host polls, by its own clock. The pauses count even if that clock stops or goes back.
 type waiting struct {
 	clock  clock
 	began  time.Time

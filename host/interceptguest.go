@@ -7,14 +7,14 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// GuestInterceptor stands between the host and every guest: it may change what an operation asks and answers. enter
-// calls the operation; it may be called never, once or several times. An answer is valid until the next enter.
+// GuestInterceptor wraps every operation of every guest, and may change its request and answer. enter calls the
+// operation; the interceptor may call it never, once or several times. An answer is valid until the next enter.
 type GuestInterceptor func(envelope *abi.Envelope, enter EnterGuest) (answer []byte, isError bool, err error)
 
 // EnterGuest calls the operation with an envelope.
 type EnterGuest = func(*abi.Envelope) (answer []byte, isError bool, err error)
 
-// interceptedStarter starts instances whose calls pass an interceptor.
+// interceptedStarter starts instances whose calls go through an interceptor.
 type interceptedStarter struct {
 	guest.Starter
 	intercept GuestInterceptor

@@ -14,7 +14,7 @@ import (
 
 var _ report.Listing = (*Slot)(nil)
 
-// pageScan is how many records one page looks at, so that a rare state does not hold a call up.
+// pageScan is the most records that one page reads, so that searching for a rare state does not block a call.
 const pageScan = 5000
 
 // ListScopes implements report.Listing.
@@ -35,7 +35,7 @@ func (s *Slot) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.Sco
 	last, more, err := s.host.scan(ctx, tableScopes, nil, after, func(stored state.KeyValue) (full bool, err error) {
 		var r scopeRecord
 		if json.Unmarshal(stored.Value, &r) != nil || len(stored.Key) != len(scopeKey{}) || !v.provider.owns(&r) {
-			return false, nil // another provider's, or damaged, which is reported where it is used
+			return false, nil // another provider's, or damaged, which is reported when the scope is used
 		}
 		var open delivery.Completeness
 		if err := s.host.ledger.Count(ctx, generationSpace(scopeKey(stored.Key), r.Generation), &open); err != nil {
@@ -84,7 +84,7 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *report.EventQuery
 	space := sc.space(page.Generation)
 	table := delivery.TableEntries
 	if q.OnlyOpen() {
-		table = delivery.TableUnseen // short, where the ledger may have a hundred thousand
+		table = delivery.TableUnseen // much shorter than the ledger, which may have a hundred thousand entries
 	}
 	var after []byte
 	if q.After != "" {
@@ -116,8 +116,8 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *report.EventQuery
 	return page, nil
 }
 
-// HasEvents reports whether the data folder knows an event of a run and a person, whichever provider had it. An empty id
-// stands for any.
+// HasEvents reports whether the data folder has an event of a run and a person, from any provider. An empty id matches
+// any.
 func (h *Host) HasEvents(ctx context.Context, runID, personaID string) (found bool, err error) {
 	_, _, err = h.scan(ctx, tableScopes, nil, nil, func(stored state.KeyValue) (done bool, err error) {
 		var r scopeRecord
@@ -159,9 +159,9 @@ func pageLimit(limit int64) int {
 	return int(min(limit, report.MaxPage))
 }
 
-// scan visits the records of a table whose key begins with prefix and is greater than after, until visit says that the
-// page is full or pageScan records were seen. last is the key of the last record visited, more whether there are others
-// behind it.
+// scan visits the records of a table whose key begins with prefix and is greater than after, until visit reports that
+// the page is full or pageScan records were seen. last is the key of the last record visited; more reports whether
+// others follow.
 func (h *Host) scan(ctx context.Context, table state.Table, prefix, after []byte,
 	visit func(state.KeyValue) (full bool, err error)) (last []byte, more bool, err error) {
 	const chunk = report.MaxPage + 1

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// describeRun adds to a manifest what is the run's and not the provider's.
+// describeRun adds to a manifest what depends on the run and not on the provider.
 func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Clock = "real"
 	if h.recorded {
@@ -31,10 +31,10 @@ func (h *Host) describeRun(m *abi.RunManifest, p *Provider) {
 	m.Seed, m.Replicate, m.Labels = h.options.Run.Seed, h.options.Run.Replicate, h.options.Run.Labels
 }
 
-// manifestScopes is how many scopes a manifest lists at most. ListScopes lists all.
+// manifestScopes is the most scopes that a manifest lists. ListScopes lists all.
 const manifestScopes = 100
 
-// manifestOf is the manifest of what serves, with the scopes that it has by now.
+// manifestOf is the manifest of the serving provider, with the scopes that it has now.
 func (s *Slot) manifestOf(ctx context.Context, v *serving) (*abi.RunManifest, error) {
 	m := v.manifest
 	m.Scopes = []abi.ScopeMapping{}

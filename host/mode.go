@@ -15,13 +15,13 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Keys of tableModes: the slot's own mode, and that of a scope.
+// Keys of tableModes: the slot's own mode, and a scope's.
 const (
 	modeOfSlot  = "slot"
 	modeOfScope = "scope:"
 )
 
-// loadMode builds the wall with the modes that an earlier process left.
+// loadMode builds the wall from the modes that an earlier process stored.
 func (s *Slot) loadMode(ctx context.Context) error {
 	modes := map[wall.Scope]wall.Mode{wall.Slot: {Since: s.host.stamp()}}
 	err := s.host.eachRecord(ctx, tableModes, nil, func(r state.KeyValue) error {
@@ -50,7 +50,7 @@ func (s *Slot) loadMode(ctx context.Context) error {
 	return nil
 }
 
-// parseMode reads a stored mode; an absent one is not read-only.
+// parseMode reads a stored mode. Without one, the scope is not read-only.
 func parseMode(stored []byte) (mode wall.Mode, err error) {
 	if stored == nil {
 		return mode, nil
@@ -65,9 +65,9 @@ func parseMode(stored []byte) (mode wall.Mode, err error) {
 // modeKey is the key of a scope's mode.
 func modeKey(sc *scopeState) []byte { return append([]byte(modeOfScope), sc.key[:]...) }
 
-// SetMode implements Contract. The mode is stored in the data folder before it takes effect. Going read-only then waits
-// for what was let through before, until ctx ends or Limits.ModeWait is over; the receipt counts what still runs, and
-// names the scopes whose writes are not yet known to have arrived.
+// SetMode implements Contract. The mode is stored in the data folder before it takes effect. Turning read-only on then
+// waits for operations that were admitted before, until ctx ends or Limits.ModeWait is over. The receipt counts those
+// that still run, and names the scopes whose writes are not yet known to have arrived.
 func (s *Slot) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error) {
 	return perform(ctx, s, abi.OpSetMode, mode, func(ctx context.Context) (*abi.ModeReceipt, error) {
 		receipt, err := s.setMode(ctx, mode)
@@ -123,7 +123,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	return receipt, err
 }
 
-// keepMode stores a mode and puts it into effect.
+// keepMode stores a mode and applies it.
 func (s *Slot) keepMode(ctx context.Context, sc *scopeState, mode *abi.AdapterMode) error {
 	key := []byte(modeOfSlot)
 	if sc != nil {
@@ -160,8 +160,8 @@ func wallKeys(scopes []*scopeState) []wall.Scope {
 	return keys
 }
 
-// waitForPermits waits at most Limits.ModeWait until nothing is under way, here and at other hosts, that was let through
-// in one of the scopes: in any, for nil.
+// waitForPermits waits at most Limits.ModeWait until no admitted operation of the scopes is running, here or at other
+// hosts. A nil scope means all.
 func (s *Slot) waitForPermits(ctx context.Context, p *Provider, scopes []*scopeState) error {
 	ctx, cancel := context.WithTimeout(ctx, s.host.limits.ModeWait)
 	defer cancel()
@@ -180,8 +180,8 @@ func (s *Slot) waitForPermits(ctx context.Context, p *Provider, scopes []*scopeS
 	}
 }
 
-// elsewhere counts what is under way at other hosts and was let through in a scope, in any for nil. Locks of
-// hosts that have ended are taken from them: those hosts commit nothing more.
+// elsewhere counts the admitted operations of a scope (nil means all) that run at other hosts. Locks of hosts that have
+// ended are revoked: those hosts commit nothing more.
 func (s *Slot) elsewhere(ctx context.Context, p *Provider, sc *scopeState) (n int64, err error) {
 	held, err := s.host.fleet.Held(ctx)
 	if err != nil {
@@ -217,8 +217,8 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 	})
 }
 
-// modeReceipt is the present mode of a scope, or of the slot for nil. Further scopes are those of followers: what is
-// under way there counts, too.
+// modeReceipt is the present mode of a scope, or of the slot if it is nil. Further scopes belong to followers: their
+// running operations count, too.
 func (s *Slot) modeReceipt(ctx context.Context, p *Provider, scopes []*scopeState) (*abi.ModeReceipt, error) {
 	sc := scopes[0]
 	waiting, err := s.host.notReady(ctx, p, sc)
@@ -241,7 +241,7 @@ func (s *Slot) modeReceipt(ctx context.Context, p *Provider, scopes []*scopeStat
 	return r, err
 }
 
-// presentMode is the mode of a scope, or of the slot, without what is under way.
+// presentMode is the mode of a scope or of the slot, without the count of running operations.
 func (s *Slot) presentMode(p *Provider, sc *scopeState) *abi.ModeReceipt {
 	mode := s.wall.Mode(wall.Slot)
 	r := &abi.ModeReceipt{ReadOnly: mode.ReadOnly, Since: mode.Since, EnforcedBy: "host"}
@@ -258,7 +258,7 @@ func (s *Slot) presentMode(p *Provider, sc *scopeState) *abi.ModeReceipt {
 	return r
 }
 
-// notReady lists the scopes of a provider, or the one asked for, with writes that are not known to have arrived.
+// notReady lists the scopes of a provider (or only the given one) with writes that are not known to have arrived.
 func (h *Host) notReady(ctx context.Context, p *Provider, only *scopeState) ([]abi.MemoryScope, error) {
 	keys := map[scopeKey]bool{}
 	err := h.ledger.EachOutstanding(ctx, func(_ []byte, scope delivery.Scope, _ delivery.Outstanding) error {

@@ -15,23 +15,24 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// Module is a checked plugin. What it may do was read from its bytes before any of its code ran.
+// Module is a checked plugin. Its permissions were read from its bytes before any of its code ran.
 type Module struct {
-	// Manifest is what the module says of itself.
+	// Manifest is the module's own manifest.
 	Manifest *abi.ModuleManifest
-	// SHA256 is of the bytes as given, in hex.
+	// SHA256 is the hash of the bytes as given, in hex.
 	SHA256 string
-	// Bytes is their number.
+	// Bytes is the size of the module.
 	Bytes int64
-	// Engine names how the module is run and interrupted, with Warnings about that. EngineOf returns both before the
-	// module is loaded.
+	// Engine names the engine that runs and interrupts the module; Warnings are about it. EngineOf returns both before
+	// the module is loaded.
 	Engine   string
 	Warnings []string
-	// Powers are the host functions that it imports, Exports the operations and capabilities that it offers.
+	// Powers are the host functions that the module imports; Exports are the operations and capabilities that it
+	// offers.
 	Powers, Exports []string
-	// MemoryPages is the linear memory that it starts with, in pages of 64 KiB.
+	// MemoryPages is its initial linear memory, in pages of 64 KiB.
 	MemoryPages uint32
-	// Customs are its custom sections' sizes in bytes by name.
+	// Customs has the sizes in bytes of its custom sections, by name.
 	Customs map[string]int
 
 	checked *guest.Module
@@ -40,9 +41,9 @@ type Module struct {
 
 // Load checks a module and compiles it.
 //
-// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export
-// missing or of another type, an import that is not permitted, a manifest that is absent, malformed or at odds with the
-// module, more memory than the limit allows.
+// Errors: invalid_argument with what was found and wanted: no wasm or truncated wasm; a missing or unsupported ABI
+// marker; an export that is missing or has another type; a forbidden import; a manifest that is missing, malformed or
+// inconsistent with the module; more memory than the limit allows.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 	m, err := inspect(wasm, h.limits, h.options.Engines)
 	if err != nil {
@@ -58,8 +59,8 @@ func (h *Host) compile(ctx context.Context, m *Module, wasm []byte) (err error) 
 	return err
 }
 
-// Inspect is Load without compiling: what a module's bytes show. limits' zero value means the defaults;
-// engines are as in Options.
+// Inspect is Load without compiling: it reports what a module's bytes show. The zero value of limits means the
+// defaults; engines are as in Options.
 func Inspect(wasm []byte, limits Limits, engines ...Engine) (*Module, error) {
 	return inspect(wasm, limits.withDefaults(), engines)
 }
@@ -75,8 +76,8 @@ func inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
 		MemoryPages: m.MemoryPages, Customs: m.Customs, checked: m}, nil
 }
 
-// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow
-// way.
+// EngineOf reports how a module that Inspect accepts will be run, without compiling it, and warns if it will run the
+// slow way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	return guest.EngineOf(m.checked, wasm)
 }
@@ -88,8 +89,8 @@ func ParseManifest(text []byte) (*abi.ModuleManifest, *schema.Schema, error) {
 	return guest.ParseManifest(text)
 }
 
-// Check validates a configuration against the module without loading anything, and returns the effective block: preset
-// and defaults laid under it.
+// Check validates a configuration against the module without loading anything. It returns the effective block: the
+// given one on top of preset and defaults.
 //
 // Errors: invalid_argument that names the key and what is wanted there.
 func (m *Module) Check(provider, word string, block abi.Raw) (abi.Raw, error) {
@@ -115,7 +116,7 @@ func (m *Module) choose(provider, word string, block abi.Raw) (decl *abi.Provide
 	return decl, as, effective, nil
 }
 
-// provider finds one of the names that the module serves.
+// provider finds a provider of the module by name.
 func (m *Module) provider(name string) (*abi.ProviderDecl, error) {
 	known := make([]string, len(m.Manifest.Providers))
 	for i := range m.Manifest.Providers {
@@ -133,8 +134,8 @@ func (m *Module) provider(name string) (*abi.ProviderDecl, error) {
 	return nil, e
 }
 
-// kindOf is what a provider is with an effective block: the first rule of kind_when that the block meets, else what is
-// declared.
+// kindOf is a provider's kind with an effective block: that of the first kind_when rule that the block matches, else
+// the declared one.
 func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, error) {
 	for _, rule := range decl.KindWhen {
 		met, err := meets(block, rule.Pointer, rule.Equals)
@@ -145,7 +146,8 @@ func kindOf(decl *abi.ProviderDecl, block abi.Raw) (abi.ConditionKind, string, e
 	return decl.Kind, decl.Note, nil
 }
 
-// meets reports whether a block has a value at a pointer: the given one, or any but null where none is given.
+// meets reports whether a block has a value at a pointer: the value equals, or any value but null if equals is not
+// given.
 func meets(block abi.Raw, pointer string, equals abi.Raw) (bool, error) {
 	var value, want any
 	if err := json.Unmarshal(block, &value); err != nil {
@@ -159,7 +161,7 @@ func meets(block abi.Raw, pointer string, equals abi.Raw) (bool, error) {
 	return there && reflect.DeepEqual(found, want), err
 }
 
-// chosenAs checks that a configuration chose a provider by the word of its declared kind: backend or condition.
+// chosenAs checks that a configuration chose a provider by the word for its declared kind: backend or condition.
 func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
 	byKind := "backend"
 	if decl.Kind == abi.KindControl {
@@ -180,15 +182,15 @@ func chosenAs(word string, decl *abi.ProviderDecl) (string, error) {
 	}
 }
 
-// inBlock puts the provider's name before the path of an error in its block.
+// inBlock prefixes the path of a config error with the provider's name.
 func inBlock(provider string, err error) error {
 	e := *abi.AsError(err)
 	e.Message = provider + "." + strings.ReplaceAll(e.Message, "\n", "\n"+provider+".")
 	return &e
 }
 
-// lacking lists the capabilities whose requirements the effective block does not meet, with what is required. Several
-// requirements of one capability are alternatives.
+// lacking returns the capabilities whose requirements the effective block does not meet, each with what it requires.
+// Several requirements of one capability are alternatives.
 func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, error) {
 	met, because := map[string]bool{}, map[string]string{}
 	for _, r := range requires {
@@ -203,8 +205,8 @@ func lacking(requires []abi.RequireDecl, block abi.Raw) (map[string]string, erro
 	return because, nil
 }
 
-// ModelCalls are the model calls that the manifest declares for a configuration. declared is false for a manifest that
-// says nothing of them.
+// ModelCalls returns the model calls that the manifest declares for a configuration. declared is false if the manifest
+// does not mention model calls.
 //
 // Errors: those of Check.
 func (m *Module) ModelCalls(provider, word string, block abi.Raw) (list []abi.ModelCallDecl, declared bool,
@@ -217,7 +219,7 @@ func (m *Module) ModelCalls(provider, word string, block abi.Raw) (list []abi.Mo
 	return list, true, err
 }
 
-// modelCalls are the declared model calls that count under an effective block.
+// modelCalls returns the declared model calls that apply under an effective block.
 func modelCalls(m *abi.ModuleManifest, effective abi.Raw) (list []abi.ModelCallDecl, err error) {
 	for _, c := range m.ModelCalls {
 		counts := c.Pointer == ""
@@ -233,7 +235,7 @@ func modelCalls(m *abi.ModuleManifest, effective abi.Raw) (list []abi.ModelCallD
 	return list, nil
 }
 
-// ModelCallsText says how often calls to a model are made by so many operations: "178 at least: Graphiti asks 2 for each
+// ModelCallsText describes how many model calls a number of operations makes: "178 at least: Graphiti asks 2 for each
 // event".
 func ModelCallsText(c *abi.ModelCallDecl, operations int64) string {
 	if c.Least == 0 {
@@ -249,8 +251,8 @@ func joinHints(a, b string) string {
 	return a + "; " + b
 }
 
-// itemLimit finds the limit by which max_tokens becomes a number of items: the first with tokens per item that counts
-// under an effective block. set tells that the block limits the items itself.
+// itemLimit finds the limit that turns max_tokens into a number of items: the first one with tokens per item that
+// applies under an effective block. set reports whether the block itself limits the items.
 func itemLimit(limits []abi.NativeLimit, block abi.Raw) (limit *abi.NativeLimit, set bool, err error) {
 	for i := range limits {
 		l := &limits[i]

@@ -11,18 +11,18 @@ import (
 	"github.com/memhost/memhost/internal/declared"
 )
 
-// ReasonParams is the reason of the error for parameters that are not what a native query or mutation declares. The
-// module was not asked.
+// ReasonParams is the error reason for parameters that do not match the declaration of a native query or mutation. The
+// module was not called.
 const ReasonParams = "params"
 
-// natives are the native queries, or mutations, that a provider has with its configuration.
+// natives are the native queries, or the native mutations, that a provider offers with its configuration.
 type natives struct {
 	decls []abi.NativeDecl
-	// schemas of the parameters, by name. A declaration without a schema has none.
+	// schemas has the schemas of parameters, by name. A declaration without a schema has no entry.
 	schemas map[string]*schema.Schema
 }
 
-// nativesOf are the declarations that count under an effective block, the first of each name.
+// nativesOf returns the declarations that apply under an effective block, the first of each name, with their schemas.
 func nativesOf(decls []abi.NativeDecl, block abi.Raw) (natives, error) {
 	list, err := offered(decls, block)
 	n := natives{list, map[string]*schema.Schema{}}
@@ -34,7 +34,7 @@ func nativesOf(decls []abi.NativeDecl, block abi.Raw) (natives, error) {
 	return n, err
 }
 
-// offered are the declarations that count under an effective block, the first of each name.
+// offered returns the declarations that apply under an effective block, the first of each name.
 func offered(decls []abi.NativeDecl, block abi.Raw) (list []abi.NativeDecl, err error) {
 	listed := map[string]bool{}
 	for _, d := range decls {
@@ -52,7 +52,7 @@ func offered(decls []abi.NativeDecl, block abi.Raw) (list []abi.NativeDecl, err 
 	return list, nil
 }
 
-// Natives are the native queries and mutations that the manifest declares for a configuration.
+// Natives returns the native queries and mutations that the manifest declares for a configuration.
 //
 // Errors: those of Check.
 func (m *Module) Natives(provider, word string, block abi.Raw) (queries, mutations []abi.NativeDecl, err error) {
@@ -67,7 +67,7 @@ func (m *Module) Natives(provider, word string, block abi.Raw) (queries, mutatio
 	return queries, mutations, err
 }
 
-// declared is the declaration of a name; nil if there is none.
+// declared returns the declaration with a name; nil if there is none.
 func (n *natives) declared(name string) *abi.NativeDecl {
 	at := slices.IndexFunc(n.decls, func(d abi.NativeDecl) bool { return d.Name == name })
 	if at < 0 {
@@ -76,9 +76,9 @@ func (n *natives) declared(name string) *abi.NativeDecl {
 	return &n.decls[at]
 }
 
-// check holds parameters to the declaration's schema. A name that is not declared is left to the module.
+// check validates parameters against the declaration's schema. Undeclared names are left to the module.
 //
-// Errors: invalid_argument, a line for each mistake, which begins with "params." and its place.
+// Errors: invalid_argument, one line for each mistake, which begins with "params." and its path.
 func (n *natives) check(name string, params map[string]abi.Raw) error {
 	s := n.schemas[name]
 	if s == nil {
@@ -94,8 +94,8 @@ func (n *natives) check(name string, params map[string]abi.Raw) error {
 	return nil
 }
 
-// explain adds to the error of a native query or mutation what the module declares: the parameters of the one that was
-// asked for, or which names there are.
+// explain adds what the module declares to the error of a native query or mutation: the parameters of the one that was
+// asked for, or the names that exist.
 func (n *natives) explain(err error, name string) error {
 	e := *abi.AsError(err)
 	wrong := e.Code == abi.CodeInvalidArgument || e.Code == abi.CodeUnsupported

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/host/internal/egress"
 )
 
-// HTTP implements guest.Powers. Package egress has the network policy; this adds what the operation may do, and its
-// account.
+// HTTP implements guest.Powers. Package egress enforces the network policy; HTTP adds the operation's own limits and
+// accounting.
 func (o *operation) HTTP(ctx context.Context, r *abi.HTTPRequest, body []byte) (*abi.HTTPResponse, []byte, error) {
 	route, err := o.route(r.Route, abi.ProtocolHTTP)
 	if err != nil {
@@ -46,8 +46,8 @@ func (o *operation) Bolt(ctx context.Context, r *abi.BoltRequest) (*abi.BoltResu
 	return native.BoltAnswer(ctx, answer, err)
 }
 
-// willSend is called before a native call leaves. A write does not leave once this host's session may have ended:
-// another host may act for the scope then.
+// willSend is called before a native call leaves. It stops a write if this host's session may have ended, because
+// another host may then act for the scope.
 func (o *operation) willSend(class abi.Class) error {
 	if err := o.WillSend(class); err != nil || class == abi.ClassRead {
 		return err
@@ -87,62 +87,64 @@ func (o *operation) exchange(ctx context.Context, native *egress.Call) (egress.A
 	return answer, err
 }
 
-// sender makes a native call for an operation, which policy and mode have let through.
+// sender makes a native call for an operation, after policy and mode have allowed it.
 type sender func(ctx context.Context, o *operation, native *egress.Call) (egress.Answer, error)
 
-// sendPlain is the sender that adds nothing.
+// sendPlain sends the call and does nothing else.
 func sendPlain(ctx context.Context, _ *operation, native *egress.Call) (egress.Answer, error) {
 	return native.Send(ctx)
 }
 
-// NativeCall is one call to a backend as it leaves the host: route table, mode and policy have let it through.
-// Credentials are not in it, since the host adds headers behind it.
+// NativeCall is one call to a backend as it leaves the host, after route table, mode and policy have allowed it. It has
+// no credentials: the host adds those headers later.
 type NativeCall struct {
-	// Provider and Operation say for whom and in which operation of the contract the guest makes the call.
+	// Provider and Operation identify the provider and the operation of the contract for which the guest makes the
+	// call.
 	Provider, Operation string
-	// Scope is whose memory is meant, the zero value for an operation without a scope; Generation counts its resets.
+	// Scope is the scope of the operation, or the zero value if it has none; Generation counts the scope's resets.
 	Scope      abi.MemoryScope
 	Generation int64
-	// ReadOnly is true when only reads are let through in this operation.
+	// ReadOnly is true if this operation may only read.
 	ReadOnly bool
 
-	// Route and Class are of the manifest, Origin is the origin's name there, Protocol is http or bolt.
+	// Route and Class come from the manifest. Origin is the origin's name there. Protocol is http or bolt.
 	Route, Origin, Protocol string
 	Class                   abi.Class
-	// Method and URL are of HTTP calls.
+	// Method and URL are set for HTTP calls.
 	Method, URL string
-	// Statement is of Bolt calls.
+	// Statement is set for Bolt calls.
 	Statement string
-	// Body is the body of an HTTP request, or the parameters of a Bolt call as JSON. It is not to be changed.
+	// Body is the body of an HTTP request, or the parameters of a Bolt call as JSON. It must not be changed.
 	Body []byte
 }
 
-// NativeAnswer is what came back.
+// NativeAnswer is a backend's answer to a NativeCall.
 type NativeAnswer struct {
-	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
+	// Status and Header are set for HTTP; a Bolt answer has 0 and nil.
 	Status int
 	Header http.Header
-	// Body is the body of an HTTP answer, or the rows of a Bolt answer: one JSON array each, followed by a newline.
+	// Body is the body of an HTTP answer, or the rows of a Bolt answer, each a JSON array followed by a newline.
 	Body []byte
-	// Bolt is the head of a Bolt answer. An interceptor that answers by itself may leave it out: then the rows have no
-	// columns' names.
+	// Bolt is the head of a Bolt answer. An interceptor that makes up an answer may leave it out: the rows then have no
+	// column names.
 	Bolt *abi.BoltResult
 }
 
-// NativeFailure is the error of a Bolt server that answered with a failure. Its field Code is the server's, such as
-// Neo.ClientError.Statement.SyntaxError, Message its text.
+// NativeFailure is the error for a failure that a Bolt server returned. Code is the server's, such as
+// Neo.ClientError.Statement.SyntaxError, and Message is its text.
 type NativeFailure = egress.Failure
 
-// Interceptor sees a native call and decides what the guest gets. next makes the call; it may be called not at all,
-// once, again, or later than the interceptor returns, with a context of its own. An error means that no answer came:
-// the guest gets timeout when ctx has ended, else unavailable. A NativeFailure is what a Bolt server answered.
+// Interceptor sees a native call and decides what the guest gets. next makes the call; the interceptor may call it not
+// at all, once, repeatedly, or after it has returned (with its own context). An error means that no answer came: the
+// guest gets timeout if ctx has ended, else unavailable. A NativeFailure means that a Bolt server answered with a
+// failure.
 //
-// It is how a test injects faults that a real backend does not produce on demand, and how calls are recorded. It cannot
-// widen what a guest may do: what the host refuses never gets here.
+// Tests use it to inject faults that a real backend does not produce on demand, and recordings use it to capture calls.
+// It cannot widen what a guest may do: calls that the host refuses never get here.
 type Interceptor func(ctx context.Context, call NativeCall,
 	next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error)
 
-// intercepted is a sender whose calls pass an interceptor.
+// intercepted returns a sender whose calls go through an interceptor.
 func intercepted(by Interceptor, under sender) sender {
 	return func(ctx context.Context, o *operation, native *egress.Call) (egress.Answer, error) {
 		route := native.Route

@@ -15,33 +15,34 @@ import (
 	"github.com/memhost/memhost/host/internal/writelock"
 )
 
-// operation is one operation of the contract while it runs: the guest's call with what it is about. It answers what the
-// guest asks (powers.go, network.go).
+// operation is one running operation of the contract: the guest's call and its context. It serves the guest's host
+// calls (powers.go, network.go).
 type operation struct {
 	guest.Call
 	slot     *Slot
 	provider *Provider
 	began    time.Time
-	// ioFrom is when the operation began that the native calls are a part of: their start_ms counts from there.
+	// ioFrom is the start of the operation; start_ms of its native calls counts from there.
 	ioFrom time.Time
-	// scope is nil for an operation that has none; generation counts its resets.
+	// scope is nil for an operation without one; generation counts its resets.
 	scope      *scopeState
 	generation int64
-	// state is what the guest sees and writes of the scope's state; nil without a scope.
+	// state is the scope's state as the guest sees and writes it; nil without a scope.
 	state *opstate.State
-	// reservedWrites is the operation's part of host.stateWrites.
+	// reservedWrites is this operation's share of Host.stateWrites.
 	reservedWrites int64
-	// lock is the write lock that the operation has; nil without one.
+	// lock is the write lock that the operation holds; nil without one.
 	lock *writelock.Lock
 	permission
 	logged loggedBytes
-	origin string // of the caller, for whoever observes
-	// wallSkipped is how many of its changes the wall kept out.
+	origin string // set by the caller, for observers
+	// wallSkipped is how many of the operation's changes were skipped because of read-only.
 	wallSkipped int
 	span        Span
 }
 
-// begin takes the provider and opens an operation, whose span the context carries. end must follow.
+// begin takes the serving provider and opens an operation. The returned context carries its span. The caller must call
+// end.
 func (s *Slot) begin(ctx context.Context, name string) (context.Context, *operation, error) {
 	v, err := s.take(name)
 	if err != nil {
@@ -51,8 +52,8 @@ func (s *Slot) begin(ctx context.Context, name string) (context.Context, *operat
 	return ctx, o, nil
 }
 
-// beginOn opens an operation on a provider that the caller already holds, which is therefore not closed even when it
-// has been retired, or that does not serve yet. end must follow.
+// beginOn opens an operation on a provider that the caller already holds (so it is not closed even if it has been
+// retired), or that does not serve yet. The caller must call end.
 func (s *Slot) beginOn(ctx context.Context, p *Provider, name string) (context.Context, *operation) {
 	p.inFlight.Add(1)
 	return s.operationOn(ctx, p, name)
@@ -69,7 +70,7 @@ func (s *Slot) operationOn(ctx context.Context, p *Provider, name string) (conte
 	return o.beginSpan(ctx), o
 }
 
-// end gives the provider back and reports the operation. err points to what the caller gets.
+// end releases the provider and reports the operation. err points to the error that the caller gets.
 func (o *operation) end(err *error) {
 	if *err != nil {
 		if e := abi.AsError(*err); e.Operation == "" {
@@ -86,7 +87,7 @@ func (o *operation) end(err *error) {
 	o.provider.release()
 }
 
-// inOperation names the operation in an error that was found before the operation began.
+// inOperation adds the operation's name to an error that was found before the operation started.
 func inOperation(op string, err error) error {
 	e := *abi.AsError(err)
 	e.Operation = op
@@ -95,8 +96,8 @@ func inOperation(op string, err error) error {
 
 func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend) }
 
-// at sets the scope of the operation and opens the state of its present generation. An operation without a
-// lock learns first what other hosts have changed.
+// at sets the scope of the operation and opens the state of its present generation. An operation without a lock first
+// reads what other hosts have changed.
 func (o *operation) at(ctx context.Context, sc *scopeState) error {
 	if o.lock == nil {
 		readOnly, err := o.slot.look(ctx, o.provider, sc)
@@ -113,14 +114,14 @@ func (o *operation) at(ctx context.Context, sc *scopeState) error {
 	return nil
 }
 
-// atGeneration is at for one of the scope's generations.
+// atGeneration is at for a given generation of the scope.
 func (o *operation) atGeneration(sc *scopeState, generation int64) {
 	o.releaseWrites()
 	o.scope, o.generation = sc, generation
 	o.state = opstate.New(o.slot.host.store, sc.space(generation))
 }
 
-// memoryScope is the operation's scope as guests and traces see it; the zero value without one.
+// memoryScope is the operation's scope as guests and traces see it; the zero value if there is none.
 func (o *operation) memoryScope() abi.MemoryScope {
 	if o.scope == nil {
 		return abi.MemoryScope{}
@@ -128,20 +129,20 @@ func (o *operation) memoryScope() abi.MemoryScope {
 	return o.scope.memoryScope()
 }
 
-// readRepeats is how often an operation that only reads is repeated because the scope's state was written between two
-// of its reads. After that it takes the scope's lock, under which nothing is written.
+// readRepeats is how often a read-only operation is repeated because the scope's state was written between two of its
+// reads. After that it takes the scope's lock, which excludes writes.
 const readRepeats = 2
 
-// enter runs the guest's operation with a request body. out reads the answer. An operation that only reads sees one
-// commit of the scope's state: when a commit comes between two of its reads it is repeated, within its deadline, and
-// the guest's first answer is dropped.
+// enter runs the guest's operation with a request body and decodes the answer into out. An operation that only reads
+// sees a single commit of the scope's state: if a commit happens between two of its reads, the guest's first answer is
+// dropped and the operation repeated, within its deadline.
 //
 // Errors: unsupported if the provider lacks the operation, otherwise those of Provider.enter.
 func (o *operation) enter(ctx context.Context, body abi.Encodable, out abi.Decodable) error {
 	return o.enterWith(ctx, &abi.Envelope{Body: abi.Marshal(body)}, out)
 }
 
-// enterWith is enter with an envelope that has the body, and what only some operations have.
+// enterWith is enter with an envelope, which has the body and the fields that only some operations use.
 func (o *operation) enterWith(ctx context.Context, envelope *abi.Envelope, out abi.Decodable) error {
 	if !o.provider.has(o.Op) {
 		return o.provider.unsupported(o.Op)
@@ -174,14 +175,14 @@ func (o *operation) enterWith(ctx context.Context, envelope *abi.Envelope, out a
 	return once(ctx)
 }
 
-// errStateMoved: a commit came between two state reads of an operation that only reads.
+// errStateMoved means that a commit happened between two state reads of an operation that only reads.
 var errStateMoved = errors.New("the scope's state was written between two reads")
 
 // enter runs one call of the guest: the envelope in, the answer out. One deadline covers the guest and its host calls.
 // A call of a batch waits for its seat first.
 //
-// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
-// wait, errStateMoved when the reads of an operation without a lock saw two commits, or what the guest answered.
+// Errors: timeout if the deadline ended; internal for a trap or a breach of the ABI; rate_limited if too many calls
+// wait; errStateMoved if the reads of an operation without a lock saw two commits; the guest's own errors.
 func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelope, out abi.Decodable) error {
 	leave, err := takeSeat(ctx)
 	if err != nil {
@@ -218,7 +219,7 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 		return o.contractBreach(fmt.Sprintf("the answer has the byte %#02x at %d, which is not UTF-8, after %s", answer[at],
 			at, guest.Printable(string(answer[max(0, at-40):at]), 80)))
 	}
-	missing, err := abi.MissingField(o.Op, answer) // before the answer is taken apart
+	missing, err := abi.MissingField(o.Op, answer) // before the answer is decoded
 	if err == nil && missing == "" {
 		err = abi.UnmarshalOwned(answer, out)
 	}
@@ -235,14 +236,14 @@ func (p *Provider) enter(ctx context.Context, o *operation, envelope *abi.Envelo
 	return nil
 }
 
-// contractBreach is the error of an answer that does not keep to the contract.
+// contractBreach is the error for an answer that violates the contract.
 func (o *operation) contractBreach(what string) *abi.Error {
 	e := o.provider.plugin.Breach(o.Op, what).WithReason(abi.ReasonContractBreach).
 		WithHint("this is a defect of the module, not of the request; ABI.md lists what an answer must have")
 	return o.provider.plugin.Failed(o.Op, e)
 }
 
-// badContext is the error of a formatted context that is not exactly one element, or exceeds the budget. Its reason is
+// badContext is the error for a formatted context that is not exactly one element or exceeds the budget. Its reason is
 // "abi".
 func (o *operation) badContext(what string) *abi.Error {
 	e := o.contractBreach("formatted_context " + what)
@@ -250,8 +251,7 @@ func (o *operation) badContext(what string) *abi.Error {
 	return e
 }
 
-// trace completes what a plugin said of an operation with what the host measured. Nil becomes a trace of the host's
-// own.
+// trace adds the host's measurements to a plugin's trace of an operation. Nil becomes a trace of the host alone.
 func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	if t == nil {
 		t = new(abi.Trace)
@@ -269,7 +269,7 @@ func (o *operation) trace(t *abi.Trace) *abi.Trace {
 	return t
 }
 
-// routesOf names the routes of native calls, each once, in the order of their first use:
+// routesOf lists the routes of native calls, each once, in the order of their first use:
 //
 //	episodes, delete_group, episodes      "episodes delete_group"
 //	no call                               ""
@@ -297,5 +297,5 @@ func (o *operation) sideEffects(said []string) []string {
 	return said
 }
 
-// ms is a duration in milliseconds, to the microsecond.
+// ms converts a duration to milliseconds, rounded down to a microsecond.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -8,25 +8,25 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 )
 
-// This file looks at the backend on the host's own initiative, so that memory becomes complete even if nobody asks.
+// This file polls the backend on the host's own initiative, so that memory becomes complete even if no caller asks.
 
-// Pauses between two looks at a scope with outstanding events: the first, and the longest, to which they double.
+// The pause between two polls of a scope with outstanding events: the first, and the longest, up to which it doubles.
 const (
 	pollPause    = time.Second
 	pollPauseMax = time.Minute
 )
 
-// polls are the scopes that the host looks at, with the time of the next look.
+// polls are the scopes to poll, each with the time of the next poll.
 type polls map[scopeKey]*nextLook
 
 type nextLook struct {
 	at      time.Time
 	pause   time.Duration
-	waiting int // events, at the last look
+	waiting int // number of outstanding events at the last poll
 }
 
-// pollOutstanding looks at the scopes of a provider that have outstanding events and are due, so that pending ends even
-// if nobody asks. A look that fails is repeated after its pause.
+// pollOutstanding polls those scopes of a provider that have outstanding events and are due, so that pending ends even
+// if no caller asks. A failed poll is repeated after its pause.
 func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 	h := s.host
 	waiting := map[scopeKey]int{}
@@ -52,7 +52,7 @@ func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 		case next == nil:
 			due[key] = &nextLook{at: now.Add(pollPause), pause: pollPause, waiting: n}
 			continue
-		case n > next.waiting: // there are new ones: look again soon
+		case n > next.waiting: // there are new ones: poll again soon
 			next.waiting, next.pause = n, pollPause
 			if soon := now.Add(pollPause); soon.Before(next.at) {
 				next.at = soon
@@ -72,7 +72,7 @@ func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 	}
 }
 
-// poll takes one look at a scope, if it is the provider's.
+// poll checks the events of one scope, if the scope belongs to the provider.
 func (s *Slot) poll(ctx context.Context, p *Provider, key scopeKey) error {
 	record, err := s.host.scopeRecordOf(ctx, key)
 	if err != nil || record == nil || !p.owns(record) {

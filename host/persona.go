@@ -11,11 +11,11 @@ import (
 )
 
 // tableProviders holds the last configuration of each provider that has served or followed: digestOf(name, origins,
-// namespace) -> KeptProvider. Its block has no credentials.
+// namespace) -> KeptProvider. The config block has no credentials.
 const tableProviders state.Table = "providers"
 
-// KeptProvider is the last configuration of a provider that serves or follows, or did, with the data folder. It names
-// its secrets, and holds none.
+// KeptProvider is the last configuration of a provider that serves or follows with this data folder, or once did. It
+// has the names of the secrets, not their values.
 type KeptProvider struct {
 	Name      string      `json:"name"`
 	Word      string      `json:"word"`
@@ -32,7 +32,8 @@ func providerKey(name, origin, namespace string) []byte {
 	return key[:]
 }
 
-// keepProvider notes the configuration of a provider that begins to serve, or to follow. A cassette has it already.
+// keepProvider stores the configuration of a provider that starts to serve or to follow. A replay skips this, because
+// the cassette has it.
 func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 	if h.tape != nil {
 		return nil
@@ -48,15 +49,15 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 	return h.commit(ctx, &b)
 }
 
-// ErasePersona erases all that is held of a person. The host's own part comes first: what happened until now is not
-// recorded again, with any provider; the archive and what waits for a backfill lose the person's events, and the stored
-// answers of shadows go. Then every scope that the data folder knows of the person is reset, all at the same time and
-// within half a minute: by the provider that serves, by one that follows, or by one that served before, which find
-// makes ready again from its last configuration.
+// ErasePersona erases everything that is held about a person. The host's own data comes first: events until now will
+// not be recorded again with any provider; the archive and the queue of a backfill lose the person's events; the stored
+// answers of shadows are deleted. Then every scope of the person that the data folder knows is reset, concurrently and
+// within half a minute: by the provider that serves, by a follower, or by a provider that served before, for which find
+// returns a usable configuration.
 //
-// What cannot be erased is named in the receipt, with the reason; asked again it goes on.
+// The receipt names what could not be erased, with the reason. Repeating the request continues.
 //
-// Errors: read_only behind the slot's wall, before anything is done; those of the data folder.
+// Errors: read_only if the slot is read-only, before anything is done; those of the data folder.
 func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find func(context.Context,
 	*KeptProvider) (ProviderConfig, error)) (_ *abi.PersonaReceipt, err error) {
 	defer func() { s.host.decided(ctx, asked{"erase_persona", r}, err) }()
@@ -91,7 +92,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 	return x.receipt, nil
 }
 
-// eraseOwn removes what the host itself holds of the person.
+// eraseOwn removes what the host itself holds about the person.
 func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
 	h, r := x.slot.host, x.request
 	gone, err := h.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
@@ -113,7 +114,7 @@ func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
 	}
 }
 
-// notePerson keeps that all of a person's events until now are forgotten.
+// notePerson records that all of a person's events until now are forgotten.
 func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
 	value, err := json.Marshal(&forgottenRule{At: h.stamp(), All: true})
 	if err != nil {
@@ -125,7 +126,7 @@ func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
 	return h.commit(ctx, &b)
 }
 
-// scopesOfPerson are the scopes of a person that the data folder knows.
+// scopesOfPerson returns the scopes of a person that the data folder knows.
 func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list []scopeRecord, err error) {
 	err = h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var record scopeRecord
@@ -140,7 +141,7 @@ func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list 
 	return list, err
 }
 
-// personErasure erases one person.
+// personErasure is one run of ErasePersona.
 type personErasure struct {
 	slot    *Slot
 	request *abi.PersonaRequest
@@ -148,23 +149,23 @@ type personErasure struct {
 	receipt *abi.PersonaReceipt
 
 	mu     sync.Mutex
-	opened []*Slot // with providers that do not serve
+	opened []*Slot // slots of providers that do not serve, opened for this run
 }
 
-// remains notes what is left, and why.
+// remains records what is left, and why.
 func (x *personErasure) remains(format string, about ...any) {
 	x.receipt.MayRemain = append(x.receipt.MayRemain, fmt.Sprintf(format, about...))
 	x.receipt.Status = abi.ForgetPartial
 }
 
-// scopesAtOnce is how many scopes of one provider are reset at the same time.
+// scopesAtOnce is how many scopes of one provider are reset concurrently.
 const scopesAtOnce = 4
 
-// eraseScopes resets scopes and adds the outcomes to the receipt, in order. No provider waits for another one.
+// eraseScopes resets scopes and adds the outcomes to the receipt, in order. Providers do not wait for each other.
 func (x *personErasure) eraseScopes(ctx context.Context, scopes []scopeRecord) {
 	within, cancel := context.WithTimeout(ctx, x.slot.host.eraseWithin)
 	defer cancel()
-	owned := map[string][]int{} // by provider, and whether memories are kept for each agent
+	owned := map[string][]int{} // by provider, and whether memories are separate for each agent
 	for i := range scopes {
 		r := &scopes[i]
 		key := fmt.Sprint(string(providerKey(r.Provider, r.Origin, r.Namespace)), r.AgentID != "")
@@ -194,7 +195,7 @@ func (x *personErasure) eraseScopes(ctx context.Context, scopes []scopeRecord) {
 	}
 }
 
-// eraseScope resets a scope. failed is why its provider could not be made ready.
+// eraseScope resets a scope. failed, if not nil, is why its provider could not be loaded.
 func eraseScope(ctx context.Context, slot *Slot, record *scopeRecord, failed error) abi.ErasedScope {
 	out := abi.ErasedScope{Provider: record.Provider, BackendNamespace: record.Namespace, RunID: record.RunID,
 		AgentID: record.AgentID, Status: abi.ResetFailed, Removed: map[string]*int64{}, Remains: []string{}}
@@ -231,7 +232,7 @@ func (x *personErasure) add(out *abi.ErasedScope) {
 	x.receipt.Scopes = append(x.receipt.Scopes, *out)
 }
 
-// slotOf is a slot whose provider has a scope: the one that serves, a follower's, or one opened for it.
+// slotOf returns a slot whose provider has a scope: the serving one, a follower's, or one opened for this purpose.
 func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slot, serving bool, err error) {
 	if v := x.slot.current.Load(); v != nil && v.provider.owns(record) &&
 		(record.AgentID == "" || v.provider.config.AgentScoped) {
@@ -251,7 +252,7 @@ func (x *personErasure) slotOf(ctx context.Context, record *scopeRecord) (_ *Slo
 	return slot, false, err
 }
 
-// open opens a provider that does not serve.
+// open loads a provider that does not serve.
 func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecord) (*Slot, error) {
 	h := x.slot.host
 	stored, err := h.store.Record(ctx, tableProviders, key)
@@ -271,7 +272,7 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	config.Scope, config.Smoke = nil, SmokeNever
 	slot := h.newSlot()
 	slot.wall = x.slot.wall
-	p, health, err := slot.prepare(ctx, config, new(stepLog)) // it does not serve, and does no work of its own accord
+	p, health, err := slot.prepare(ctx, config, new(stepLog)) // it does not serve, and has no background work
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +284,7 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	return slot, nil
 }
 
-// close closes what was opened.
+// close closes the slots that were opened.
 func (x *personErasure) close(ctx context.Context) {
 	for _, slot := range x.opened {
 		if err := slot.Close(context.WithoutCancel(ctx)); err != nil {

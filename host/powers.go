@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// The powers of a guest other than the network: configuration, log, tokens and state. network.go has the rest,
-// readonly.go what is refused.
+// The powers of a guest other than the network: configuration, log, tokens and state. network.go has the network,
+// readonly.go what read-only refuses.
 
 var _ guest.Powers = (*operation)(nil)
 
@@ -29,10 +29,10 @@ func (o *operation) FitTokens(text []byte, most int64) (n int, tokens int64) {
 	return o.provider.tokens.Fit(text, most)
 }
 
-// logLine is the longest single line kept of a guest's log, in bytes.
+// logLine is the maximum length in bytes of a line of a guest's log.
 const logLine = 8 << 10
 
-// loggedBytes is how much a guest has logged in one call; cut is true once that was too much.
+// loggedBytes counts what a guest has logged in one call; cut is true once it exceeded the limit.
 type loggedBytes struct {
 	bytes int64
 	cut   bool
@@ -57,7 +57,7 @@ func (o *operation) Log(level int32, text []byte) {
 	if level >= 0 && int(level) < len(logLevels) {
 		at = logLevels[level]
 	}
-	line := p.network.Redactor().Text(string(text)) // before it is cut: half a secret would not be found
+	line := p.network.Redactor().Text(string(text)) // redact before cutting: half a secret would not be found
 	p.logger.Log(at, guest.Printable(line, logLine), "operation", o.Op, "from", "guest")
 }
 
@@ -68,9 +68,10 @@ const (
 	statePageBytes = 16 << 20
 )
 
-// stateAt checks that there is a state, and the name of a key, log or prefix in it.
+// stateAt checks that the operation has state, and validates the name of a key, log or prefix.
 //
-// Errors: denied for an operation without a scope, invalid_argument for a name that is too short or long or not UTF-8.
+// Errors: denied for an operation without a scope; invalid_argument for a name that is too short, too long or not
+// UTF-8.
 func (o *operation) stateAt(what, name string, least int) error {
 	switch {
 	case o.state == nil:
@@ -84,7 +85,7 @@ func (o *operation) stateAt(what, name string, least int) error {
 	return nil
 }
 
-// ownValue is a copy of a value that the guest writes.
+// ownValue copies a value that the guest writes.
 //
 // Errors: too_large.
 func (o *operation) ownValue(value []byte) ([]byte, error) {
@@ -192,7 +193,7 @@ func (o *operation) StateRead(ctx context.Context, r *abi.StateReadRequest) (*ab
 	return head, entries, nil
 }
 
-// pageItems is the number of items in a page: what was asked for, at most statePageItems.
+// pageItems is the number of items in a page: the requested limit, at most statePageItems.
 func pageItems(limit int64) int {
 	if limit <= 0 || limit > statePageItems {
 		return statePageItems
@@ -200,14 +201,14 @@ func pageItems(limit int64) int {
 	return int(limit)
 }
 
-// stateWritesInFlight bounds the state writes of all operations of a host that wait for their commits, in bytes. One
-// operation may always hold as much as Limits.StateWriteBytes.
+// stateWritesInFlight bounds, in bytes, the uncommitted state writes of all operations of a host. A single operation
+// may always hold Limits.StateWriteBytes.
 const stateWritesInFlight = 128 << 20
 
 // roomForWrite reserves room for one more write of the operation.
 //
-// Errors: too_large when the operation would hold more than Limits.StateWriteBytes; rate_limited when all operations of
-// the host would hold more than stateWritesInFlight.
+// Errors: too_large if the operation would hold more than Limits.StateWriteBytes; rate_limited if all operations of the
+// host would hold more than stateWritesInFlight.
 func (o *operation) roomForWrite(name string, value []byte, put bool) error {
 	limit, bytes := o.provider.limits.StateWriteBytes, o.state.WriteBytesWith(name, value, put)
 	if bytes > limit {
@@ -227,14 +228,14 @@ func (o *operation) roomForWrite(name string, value []byte, put bool) error {
 	return nil
 }
 
-// releaseWrites frees that room when the writes are committed or dropped.
+// releaseWrites frees the reserved room after the writes are committed or dropped.
 func (o *operation) releaseWrites() {
 	o.slot.stateWrites().Add(-o.reservedWrites)
 	o.reservedWrites = 0
 }
 
-// stateWrites is what the slot's operations under way have written, together with those of the host's other slots; a
-// follower's alone, so that it takes no room of the serving provider's.
+// stateWrites counts what running operations have written: of all slots of the host together, but of a follower
+// separately, so that it takes no room from the serving provider.
 func (s *Slot) stateWrites() *atomic.Int64 {
 	if s.following != nil {
 		return &s.following.stateWrites

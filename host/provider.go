@@ -19,46 +19,47 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// Provider is one loaded generation of a module with its configuration: a bounded pool of instances that share nothing
-// with another provider's.
+// Provider is a module loaded with one configuration. Its bounded pool of instances shares nothing with other
+// providers.
 type Provider struct {
 	host   *Host
 	module *Module
 	name   string
 	word   string
 	decl   *abi.ProviderDecl
-	kind   abi.ConditionKind // as the configuration makes it: decl's, or that of a rule in kind_when
+	kind   abi.ConditionKind // with this configuration: the declared kind, or that of a kind_when rule
 	note   string
 	config ProviderConfig
-	block  abi.Raw // effective: preset and defaults laid under the operator's block
+	block  abi.Raw // effective: the operator's block on top of preset and defaults
 	limits Limits
 	logger hclog.Logger
 	tokens tokens.Counter
 
 	network     *egress.Network
-	originKey   string // the origins' URLs: part of every scope's key
+	originKey   string // URLs of the origins: part of every scope's key
 	guestConfig []byte
 	plugin      *guest.Plugin
 	pool        *guest.Pool
 
 	testSessions *regexp.Regexp
 
-	// background is what the manifest asks for, polling the looks at outstanding events.
+	// background is the work that the manifest declares; polling checks outstanding events.
 	background, polling backgroundWork
 
-	// items says how many items a budget of tokens asks for.
+	// items converts a token budget to a number of items.
 	items budget.Items
-	// lacks are the capabilities that are missing from this configuration, with what they require.
+	// lacks has the capabilities that are missing with this configuration, each with what it requires.
 	lacks map[string]string
-	// queries and mutations are the native ones that it declares, and has with this configuration.
+	// queries and mutations are the native ones that are declared and available with this configuration.
 	queries, mutations natives
 	setUp              sync.Map // scopeKey -> generation that this provider has set up
-	// consistency is the consistency model that its health named when it was loaded.
+	// consistency is the consistency model that its health reported when it was loaded.
 	consistency string
-	// backendName is what its health calls the backend: the element around a context may name it instead of the
+	// backendName is the backend's name in its health answer. The element around a context may name it instead of the
 	// provider.
 	backendName string
-	// served is the fact by which it serves among hosts that share the store (clusterserving.go), set before it does.
+	// served is the fact under which it serves among hosts that share the store (clusterserving.go). It is set before
+	// the provider serves.
 	served   []byte
 	inFlight atomic.Int64
 	retired  atomic.Bool
@@ -66,7 +67,7 @@ type Provider struct {
 	drain    sync.Once // closes drained
 }
 
-// configure joins a loaded module with its configuration.
+// configure combines a loaded module with a configuration.
 func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, error) {
 	decl, word, block, err := module.choose(config.Name, config.Word, config.Block)
 	if err != nil {
@@ -132,7 +133,7 @@ func (h *Host) configure(module *Module, config ProviderConfig) (*Provider, erro
 	return p, err
 }
 
-// frameOf is the frame that a configuration means: where it names none, that of its profile.
+// frameOf returns the frame of a configuration: the given one, or else that of its profile.
 //
 // Errors: invalid_argument.
 func frameOf(frame abi.Frame, profile abi.Profile) (abi.Frame, error) {
@@ -149,7 +150,7 @@ func frameOf(frame abi.Frame, profile abi.Profile) (abi.Frame, error) {
 		fmt.Sprintf("memory.frame: found %q, want full, compact or minimal", frame))
 }
 
-// starting is the call of an instance that starts: it has no scope, and may only read.
+// starting is the call during which an instance starts: it has no scope, and may only read.
 func (p *Provider) starting() *guest.Call {
 	o := &operation{provider: p}
 	o.Op = abi.InitExport
@@ -157,7 +158,7 @@ func (p *Provider) starting() *guest.Call {
 	return &o.Call
 }
 
-// secretsOf are the operator's secrets as the network policy reads them.
+// secretsOf converts the operator's secrets to the form that the network policy uses.
 func secretsOf(config ProviderConfig) map[string]egress.Secret {
 	secrets := make(map[string]egress.Secret, len(config.Secrets))
 	for name, s := range config.Secrets {
@@ -166,7 +167,7 @@ func secretsOf(config ProviderConfig) map[string]egress.Secret {
 	return secrets
 }
 
-// counter returns the token counter of a name, one for all providers, since an exact one holds a cache.
+// counter returns the token counter with a name. All providers share it, because an exact counter has a cache.
 func (h *Host) counter(name string) (tokens.Counter, error) {
 	h.countersMu.Lock()
 	defer h.countersMu.Unlock()
@@ -188,7 +189,7 @@ func (p *Provider) deadline(op string) time.Duration {
 	return p.limits.Deadline
 }
 
-// hold counts one more caller; false when the provider has been retired.
+// hold counts one more caller. It returns false if the provider has been retired.
 func (p *Provider) hold() bool {
 	p.inFlight.Add(1)
 	if p.retired.Load() {
@@ -204,14 +205,14 @@ func (p *Provider) release() {
 	}
 }
 
-// retire lets no new caller in; drained is closed once the last one has left.
+// retire rejects new callers; drained is closed once the last caller has left.
 func (p *Provider) retire() {
 	p.inFlight.Add(1)
 	p.retired.Store(true)
 	p.release()
 }
 
-// close waits until the provider has drained, or ctx ends, and frees its instances and compiled code.
+// close waits until the provider has drained or ctx ends, and then frees its instances and compiled code.
 func (p *Provider) close(ctx context.Context) error {
 	p.retire()
 	select {
@@ -238,7 +239,7 @@ func (p *Provider) unsupported(op string) *abi.Error {
 }
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health
-// named.
+// reported.
 func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind,
 		Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
@@ -259,15 +260,15 @@ func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
 	return c
 }
 
-// shownConfig is the effective block as it may be shown, configHash the run manifest's hash of it.
+// shownConfig is the effective block with secrets blanked; configHash is its hash in the run manifest.
 func (p *Provider) shownConfig() abi.Raw { return schema.BlankRaw(p.block) }
 
 func (p *Provider) configHash() string {
 	return configHash(p.shownConfig(), p.config.Profile, p.config.Frame)
 }
 
-// configHash is abi.RunManifest.ConfigHash: of the config alone under the profile best and the frame full, so that
-// hashes of releases that had nothing else stay as they are.
+// configHash is abi.RunManifest.ConfigHash. With the profile best and the frame full it covers the config alone, so
+// that hashes of releases without profiles and frames stay valid.
 func configHash(config abi.Raw, profile abi.Profile, frame abi.Frame) string {
 	more := ""
 	if frame != "" && frame != abi.FrameFull {

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/host/internal/answercheck"
 )
 
-// Retrieve implements Contract. The host counts the tokens of the formatted context itself and refuses one that exceeds
-// max_tokens or that is not a memory-context element. It escapes tags of the element inside it.
+// Retrieve implements Contract. The host counts the tokens of the formatted context itself. It rejects a context that
+// exceeds max_tokens or is not a memory-context element, and escapes tags of the element inside it.
 func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	began := time.Now()
 	result, err := s.retrieve(ctx, r)
@@ -20,7 +20,7 @@ func (s *Slot) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	return result, err
 }
 
-// retrieve holds the provider to what a retrieval promises.
+// retrieve runs a retrieval and checks the provider's answer against the contract.
 func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return operate(ctx, s, abi.OpRetrieve, r, func(ctx context.Context, o *operation, result *abi.RetrieveResult) error {
 		o.forSession(r.SessionID)
@@ -31,7 +31,7 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 		if err = o.at(ctx, sc); err != nil {
 			return err
 		}
-		// The ledger is read first: what arrives meanwhile counts as outstanding.
+		// Read the ledger first: events that arrive during the retrieval then count as outstanding.
 		complete, err := o.slot.host.ledger.Completeness(ctx, o.state.Space())
 		if err != nil {
 			return err
@@ -52,9 +52,9 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 	})
 }
 
-// fetch enters the guest for a retrieval, and once more where the budget has room for more items (package budget). It
-// returns how many items were asked for in the end; 0 if that was left to the provider. now is the operation's time: a
-// cassette counts how often the clock is read.
+// fetch enters the guest for a retrieval, and once more if the budget has room for more items (package budget). It
+// returns how many items were finally asked for; 0 if that was left to the provider. now is the operation's time,
+// passed in because a cassette counts how often the clock is read.
 func (o *operation) fetch(ctx context.Context, r *abi.RetrieveRequest, now string, result *abi.RetrieveResult) (
 	items int64, err error) {
 	envelope := &abi.Envelope{Now: now, Items: o.provider.items.First(&r.Budget), Body: abi.Marshal(r)}
@@ -129,7 +129,7 @@ func (s *Slot) NativeQuery(ctx context.Context, r *abi.NativeQuery) (*abi.Native
 	})
 }
 
-// read enters an operation that only reads a scope.
+// read runs an operation that only reads a scope.
 func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Encodable, out abi.Decodable) error {
 	sc, err := o.provider.scopeOf(scope)
 	if err != nil {
@@ -143,8 +143,8 @@ func (o *operation) read(ctx context.Context, scope abi.MemoryScope, in abi.Enco
 
 // contextChanges is what checkContext changed in a formatted context.
 type contextChanges struct {
-	tags         int // inside, each of which got a backslash
-	removedLines int // at the end
+	tags         int // tags of the element inside the text, each escaped with a backslash
+	removedLines int // removed at the end
 }
 
 func (c contextChanges) warning() string {
@@ -155,9 +155,9 @@ func (c contextChanges) warning() string {
 	return w
 }
 
-// checkContext holds a formatted context to what every plugin promises: it is empty or one element of this provider and
-// scope, and it fits the budget. It escapes the element's tags inside the text. If the text fits only without the
-// backslashes, it removes lines at the end. It returns the text's tokens and what it changed.
+// checkContext checks what every plugin guarantees about a formatted context: it is empty or one element for this
+// provider and scope, and it fits the budget. It escapes the element's tags inside the text. If the text only fits
+// without the backslashes, it removes lines at the end. It returns the text's tokens and what it changed.
 func (o *operation) checkContext(text *string, evidence []abi.Evidence, budget abi.ContextBudget) (tokens int64,
 	changed contextChanges, err error) {
 	if wrong := answercheck.NotOneElement(*text); wrong != "" {
@@ -180,7 +180,7 @@ func (o *operation) checkContext(text *string, evidence []abi.Evidence, budget a
 	*text, changed.tags = answercheck.EscapeInside(*text, evidence)
 	if changed.tags > 0 && !fits(*text) {
 		*text, changed.removedLines = answercheck.CutToFit(*text, evidence, fits)
-		fits(*text) // counts the tokens that are left
+		fits(*text) // counts the remaining tokens
 	}
 	return tokens, changed, nil
 }
@@ -205,9 +205,9 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 	return h, err
 }
 
-// health asks a provider, serving or not.
+// health runs the health check of a provider, serving or not.
 //
-// answered is the HTTP status of the last native call, 0 where nothing answered.
+// answered is the HTTP status of the last native call; 0 if there was no answer.
 func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHealth, answered int64, err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpHealth)
 	defer o.end(&err)

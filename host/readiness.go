@@ -13,16 +13,16 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Pauses between two looks: the first, and the longest, to which they grow.
+// The first pause between two looks, and the longest one, up to which pauses grow.
 const (
 	readinessPause    = 50 * time.Millisecond
 	readinessPauseMax = 2 * time.Second
 )
 
-// Readiness implements Contract. It looks until the answer is no longer pending or the request's time is over; time
-// over is reported as pending. A look that fails with a retryable error is repeated, too; when the time is over it is
-// reported as pending, with the reason. A request without time gets the error. A provider with outstanding work of its
-// own (wait_until_ready) may do it in the meantime, unless the scope is read-only.
+// Readiness implements Contract. It polls until the answer is no longer pending or the request's time is over, which is
+// reported as pending. Retryable errors are retried, too; when the time is over they are reported as pending, with the
+// reason. A request without a time limit gets the error. A provider that declares outstanding work (wait_until_ready)
+// may do it between polls, unless the scope is read-only.
 func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.BackendReadiness, error) {
 	return perform(ctx, s, abi.OpReadiness, r, func(ctx context.Context) (*abi.BackendReadiness, error) {
 		if err := r.Validate(); err != nil {
@@ -48,7 +48,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 				return nil, err
 			}
 			if worked && pause == readinessPause {
-				continue // what it did may be seen at once; a guest that always says so is not asked without a pause
+				continue // look at once to see what it did; a guest that always reports work is polled with a pause
 			}
 			wait.pause(ctx, min(pause, left))
 			if ctx.Err() != nil {
@@ -58,8 +58,8 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 	})
 }
 
-// notSeen is the answer after a look that failed for now: what the ledger knows, and why the backend could not be
-// asked.
+// notSeen is the answer after a look that failed with a retryable error: what the ledger knows, and why the backend
+// could not be asked.
 func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) (ready *abi.BackendReadiness,
 	err error) {
 	ctx, o, err := s.begin(ctx, abi.OpReadiness)
@@ -71,7 +71,7 @@ func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) 
 	if err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx) // the store answers at once, and the caller gets what is known
+	ctx = context.WithoutCancel(ctx) // the store answers quickly, and the caller gets what is known
 	if err = o.at(ctx, sc); err != nil {
 		return nil, err
 	}
@@ -88,8 +88,7 @@ func (s *Slot) notSeen(ctx context.Context, r *abi.ReadinessRequest, why error) 
 	return ready, o.listEmpty(ctx, ready)
 }
 
-// workReady lets a provider with outstanding work do it. It reports whether the work was finished before the time was
-// over.
+// workReady has a provider do its outstanding work. It reports whether the work was finished in time.
 func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time.Duration) (worked bool, err error) {
 	ctx, o, err := s.begin(ctx, abi.OpWaitUntilReady)
 	if err != nil {
@@ -104,16 +103,16 @@ func (s *Slot) workReady(ctx context.Context, r *abi.ReadinessRequest, left time
 	answer := new(abi.BackendReadiness)
 	admitted, err := o.change(ctx, r.Scope, &abi.WaitRequest{DeadlineMS: left.Milliseconds()}, answer)
 	if code := abi.CodeOf(err); err != nil && (code == abi.CodeTimeout || code == abi.CodeConflict) {
-		return false, nil // pending, as the last look says; after a conflict it runs again
+		return false, nil // pending, as the last look found; after a conflict it runs again
 	}
 	return err == nil && admitted && answer.Status != abi.ReadinessPending, err
 }
 
-// lookUps is how many events of unknown outcome one look asks the backend about.
+// lookUps is how many events with an unknown outcome one look asks the backend about.
 const lookUps = 32
 
-// lookReady takes one look: the guest judges what was delivered and not seen yet, the backend is asked about what is
-// uncertain, and the ledger learns from both.
+// lookReady takes one look: the guest judges delivered events that are not visible yet, the backend is asked about
+// uncertain events, and both results go into the ledger.
 func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *abi.BackendReadiness, err error) {
 	ctx, o, err := s.begin(ctx, abi.OpReadiness)
 	if err != nil {
@@ -144,7 +143,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	return ready, o.listEmpty(ctx, ready)
 }
 
-// complete gives every list of an answer a value.
+// complete makes every nil list of an answer an empty one.
 func complete(r *abi.BackendReadiness) {
 	for _, list := range []*[]string{&r.EventIDs.Pending, &r.EventIDs.Lost, &r.EventIDs.Failed, &r.EventIDs.Empty,
 		&r.EventIDs.Unknown, &r.Warnings} {
@@ -154,7 +153,7 @@ func complete(r *abi.BackendReadiness) {
 	}
 }
 
-// askUncertain asks the backend about events whose outcome is unknown. Absence that is certain is a loss.
+// askUncertain asks the backend about events whose outcome is unknown. If an event is certainly absent, it is lost.
 func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 	if !o.provider.has(abi.OpFindEvent) {
 		return
@@ -168,10 +167,10 @@ func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 		if asked++; asked > lookUps {
 			return
 		}
-		settled := o.untilSettled(ctx, id, known) == 0 // before the look, as in settle
+		settled := o.untilSettled(ctx, id, known) == 0 // read the clock before the lookup, as in settle
 		answer, err := o.findEvent(ctx, id, "", known)
 		if err != nil {
-			return // the backend is not there to be asked; the events stay as they are
+			return // the backend cannot be asked now; the events stay as they are
 		}
 		switch {
 		case answer.Found == answercheck.FoundPresent:
@@ -182,12 +181,12 @@ func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 	}
 }
 
-// amendMost is how many entries are changed in one commit. A commit that is synced takes as long for one; with more, a
-// writer of the scope would wait.
+// amendMost is how many entries one commit changes. A synced commit takes as long for one entry as for a hundred; with
+// more, a concurrent writer of the scope would have to wait.
 const amendMost = 100
 
-// amend changes entries of the ledger, unless a writer of the scope changed them after they were read: a look does not
-// take the scope's lock. If one of several was changed, each is tried alone.
+// amend changes ledger entries, except those that a writer of the scope changed after they were read: a look does not
+// take the scope's lock. If any of several was changed, each is retried alone.
 func (o *operation) amend(ctx context.Context, u *delivery.Events, list ...delivery.Amendment) {
 	var b state.Batch
 	u.Amend(&b, list)

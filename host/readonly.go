@@ -16,19 +16,19 @@ import (
 )
 
 // Read-only is enforced here; package wall holds the modes. A write needs a permit before it enters the guest (admit),
-// and keeps it until it has ended; without one it is answered by the host. The guest of any other operation gets powers
-// that refuse to write state, and that need a permit for each native call that is not a read (guard).
+// and keeps it until it ends; without one, the host answers the write itself. In all other operations, the guest cannot
+// write state, and needs a permit for each native call that is not a read (guard).
 
 // permission is what an operation may change.
 type permission struct {
-	// permit is a write's; nil for an operation that is not a write, or was not admitted.
+	// permit is the permit of a write; nil for an operation that is not a write, or was not admitted.
 	permit *wall.Permit
-	// readOnly is what the guest is told: only reads are sent to the backend, and no state is written.
+	// readOnly is passed to the guest: it may send only reads to the backend, and write no state.
 	readOnly bool
 	guarded  readOnlyPowers
 }
 
-// wallKey is the scope's key at the wall; that of the slot for nil.
+// wallKey is the scope's key at the wall, or the slot's key for nil.
 func (s *scopeState) wallKey() wall.Scope {
 	if s == nil {
 		return wall.Slot
@@ -36,7 +36,7 @@ func (s *scopeState) wallKey() wall.Scope {
 	return wall.Scope(s.key)
 }
 
-// admit asks for the permit of a write in a scope. It is nil when slot, scope or session are read-only.
+// admit requests the permit of a write in a scope. It returns nil if slot, scope or session is read-only.
 //
 // Errors: those of the store.
 func (o *operation) admit(ctx context.Context, sc *scopeState) (permit *wall.Permit, err error) {
@@ -46,8 +46,8 @@ func (o *operation) admit(ctx context.Context, sc *scopeState) (permit *wall.Per
 	return o.permit, err
 }
 
-// admit asks for the permit of a write. If the mode, as far as this host knows, is read-only, it looks whether another
-// host has changed it; a change to read-only is noticed when the write takes its lock.
+// admit requests the permit of a write. If this host believes that the mode is read-only, it checks whether another
+// host has changed it. A change to read-only is noticed when the write takes its lock.
 func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (*wall.Permit, error) {
 	if permit := s.wall.Admit(sc.wallKey()); permit != nil {
 		return permit, nil
@@ -58,7 +58,7 @@ func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (*wall.Pe
 	return s.wall.Admit(sc.wallKey()), nil
 }
 
-// refusal is the error of an operation that a read-only mode prevents: of the slot or of one scope.
+// refusal is the error of an operation that read-only prevents, in the slot or in one scope.
 func (s *Slot) refusal(words string) *abi.Error {
 	if s.wall.ReadOnly(wall.Slot) {
 		return abi.NewError(abi.CodeReadOnly, "the slot is read-only: "+words).
@@ -68,10 +68,10 @@ func (s *Slot) refusal(words string) *abi.Error {
 		WithHint("set its mode first: memhost mode write, with the scope's --run and --user")
 }
 
-// forSession makes the operation read-only where the configuration makes the session so.
+// forSession makes the operation read-only if the configuration makes its session read-only.
 func (o *operation) forSession(session string) { o.readOnly = o.provider.testSession(session) }
 
-// sessionPattern turns patterns with * and ? into one expression; nil when there are none.
+// sessionPattern compiles patterns with * and ? into one regular expression; nil if there are none.
 func sessionPattern(patterns []string) *regexp.Regexp {
 	if len(patterns) == 0 {
 		return nil
@@ -93,14 +93,14 @@ var writers = []string{abi.OpSetupScope, abi.OpRecordEvent, abi.OpRecordEvents, 
 	abi.OpApplyFeedback, abi.OpNativeMutation,
 	abi.OpForget}
 
-// guard gives the guest its powers for the next call: all for a write that has a permit, else those of a reader.
+// guard gives the guest its powers for the next call: all powers if the write has a permit, else those of a reader.
 func (o *operation) guard() {
 	if o.permit != nil {
 		o.Powers = o
 		return
 	}
 	if o.slot == nil || o.slot.wall.ReadOnly(o.scope.wallKey()) {
-		o.readOnly = true // no slot: an instance starts
+		o.readOnly = true // there is no slot while an instance starts
 	}
 	o.guarded = readOnlyPowers{Powers: o, operation: o}
 	if o.state != nil {
@@ -109,8 +109,8 @@ func (o *operation) guard() {
 	o.Powers = &o.guarded
 }
 
-// readOnlyPowers lets a guest write no state, and make a native call that is not a read only with a permit for that
-// call. It ensures that all state reads of the operation see one commit.
+// readOnlyPowers rejects state writes, and requires a permit for each native call that is not a read. It also ensures
+// that all state reads of the operation see one commit.
 type readOnlyPowers struct {
 	guest.Powers
 	operation *operation
@@ -142,7 +142,7 @@ func (r *readOnlyPowers) StateRead(ctx context.Context, q *abi.StateReadRequest)
 	return r.Powers.StateRead(ctx, q)
 }
 
-// willRead is called before each state read. An operation without a scope has no state: the read itself refuses.
+// willRead is called before each state read. An operation without a scope has no state, so the read itself fails.
 func (r *readOnlyPowers) willRead(ctx context.Context) error {
 	if r.operation.state == nil {
 		return nil
@@ -150,7 +150,7 @@ func (r *readOnlyPowers) willRead(ctx context.Context) error {
 	return stateError(r.moment.WillRead(ctx))
 }
 
-// oneMoment checks that all state reads so far were of one commit.
+// oneMoment checks that all state reads so far saw the same commit.
 //
 // Errors: errStateMoved, and those of the store.
 func (r *readOnlyPowers) oneMoment(ctx context.Context) error {
@@ -187,7 +187,7 @@ func (r *readOnlyPowers) HTTP(ctx context.Context, request *abi.HTTPRequest, bod
 		return nil, nil, err
 	}
 	defer release()
-	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
+	if err := r.oneMoment(ctx); err != nil { // never send a call that is based on two commits; the operation is repeated
 		return nil, nil, err
 	}
 	return r.Powers.HTTP(ctx, request, body)
@@ -200,7 +200,7 @@ func (r *readOnlyPowers) Bolt(ctx context.Context, request *abi.BoltRequest) (*a
 		return nil, nil, err
 	}
 	defer release()
-	if err := r.oneMoment(ctx); err != nil { // no call leaves that rests on two commits; the operation is repeated
+	if err := r.oneMoment(ctx); err != nil { // never send a call that is based on two commits; the operation is repeated
 		return nil, nil, err
 	}
 	return r.Powers.Bolt(ctx, request)
@@ -219,11 +219,12 @@ func (r *readOnlyPowers) refuseState() error {
 		o.Op+" only reads: state may be written in "+strings.Join(writers[:last], ", ")+" and "+writers[last])
 }
 
-// admitCall lets a native call leave. One that is not a read needs a permit of its own, which it keeps until release,
-// and among hosts that share a store the scope's lock for calls: so whoever raises the wall, at any host, waits for it.
+// admitCall allows a native call to leave. A call that is not a read needs its own permit, which it keeps until
+// release. If hosts share the store, it also needs the scope's lock for calls, so that raising the wall at any host
+// waits for the call.
 //
-// Errors: read_only; denied in operations that only ever read. The network reports anything else that is wrong with the
-// route.
+// Errors: read_only; denied in operations that only ever read. Any other problem with the route is left to the network
+// to report.
 func (r *readOnlyPowers) admitCall(ctx context.Context, name, protocol string) (release func(), err error) {
 	o := r.operation
 	route, err := o.provider.network.Route(name, protocol)

@@ -19,15 +19,15 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Where hosts share a store, each notes the events that it acknowledged in a file of its data folder. When the store
-// has lost commits (state.ErrLoss), the file says whose receipts are gone. Nothing else depends on it: it is not synced,
-// and only the latest receipts are kept.
+// Each of the hosts that share a store notes the events that it acknowledged in a file of its own data folder. If the
+// store has lost commits (state.ErrLoss), the file shows whose receipts are gone. Nothing else depends on the file: it
+// is not synced, and only the latest receipts are kept.
 
-// receiptsFile has a line for each acknowledged event, the oldest first; oldReceipts has those before.
+// receiptsFile has one line per acknowledged event, oldest first; oldReceipts has the older ones.
 const (
 	receiptsFile = "receipts.jsonl"
 	oldReceipts  = "receipts.1.jsonl"
-	// maxReceipts is the size in bytes at which one becomes the other: some 50,000 events.
+	// maxReceipts is the size in bytes at which receiptsFile is renamed to oldReceipts: some 50,000 events.
 	maxReceipts = 8 << 20
 )
 
@@ -37,16 +37,16 @@ type receiptLine struct {
 	Space string `json:"space"` // of the scope's generation, in hexadecimal
 }
 
-// receiptLog appends to receiptsFile. The zero value keeps nothing.
+// receiptLog appends to receiptsFile. The zero value discards everything.
 type receiptLog struct {
-	dir string // empty where nothing is kept
+	dir string // empty: discard
 
 	mu   sync.Mutex
 	file *os.File
 	size int64
 }
 
-// add notes acknowledged events.
+// add appends acknowledged events.
 func (l *receiptLog) add(lines []receiptLine) error {
 	if l.dir == "" || len(lines) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (l *receiptLog) add(lines []receiptLine) error {
 	return err
 }
 
-// open opens the file, or a new one when it is full.
+// open opens the file, or starts a new one if it is full.
 func (l *receiptLog) open() error {
 	path := filepath.Join(l.dir, receiptsFile)
 	if l.file != nil && l.size < maxReceipts {
@@ -104,7 +104,7 @@ func (l *receiptLog) close() error {
 	return err
 }
 
-// noteReceipts notes the events of a write that was committed.
+// noteReceipts logs the events of a committed write.
 func (w *write) noteReceipts(received []abi.ReceiptOrError) {
 	log := &w.slot.host.receipts
 	if log.dir == "" {
@@ -123,8 +123,8 @@ func (w *write) noteReceipts(received []abi.ReceiptOrError) {
 	}
 }
 
-// LostReceipts calls visit for each event that a host acknowledged, by the files in its data folder, and that the store
-// does not know, the oldest first.
+// LostReceipts calls visit for each event that a host acknowledged, according to the files in its data folder, but that
+// the store does not have; oldest first.
 func LostReceipts(ctx context.Context, store state.Store, dir string, visit func(report.LostEvent) error) error {
 	for _, name := range []string{oldReceipts, receiptsFile} {
 		if err := lostReceipts(ctx, store, filepath.Join(dir, name), visit); err != nil {
@@ -170,7 +170,7 @@ func lostReceipts(ctx context.Context, store state.Store, path string, visit fun
 }
 
 // DoubtScopes makes every write look in the backend for an event that the ledger does not know: the store has lost
-// commits, and with them receipts of events that backends have. It returns how many scopes there are.
+// commits, and with them receipts of events that backends have. It returns the number of scopes.
 func DoubtScopes(ctx context.Context, store state.Store) (scopes int, err error) {
 	const most = 500
 	var b state.Batch

@@ -12,31 +12,31 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// CassetteOptions have a host record what its slot does, for Replay. While it records there is one instance and one
-// operation at a time; the guest's clock is virtual and its randomness seeded. One host records one slot.
+// CassetteOptions make a host record what its slot does, for Replay. While it records there is one instance and one
+// operation at a time; the guest's clock is virtual and its randomness seeded. A host can record one slot.
 type CassetteOptions struct {
-	// Path is the file, which must not be there yet. Required.
+	// Path is the file to create; it must not exist. Required.
 	Path string
-	// Seed is that of all randomness. Default: a random one.
+	// Seed seeds all randomness. Default: a random seed.
 	Seed []byte
-	// Timeless records every measured duration as 0, so that equal runs make equal files: for cassettes under version
-	// control.
+	// Timeless records every measured duration as 0, so that equal runs make equal files: useful for cassettes under
+	// version control.
 	Timeless bool
 }
 
 // recording is the tape around a host. The zero value records nothing.
 type recording struct {
 	tape *tape.Tape
-	// recorded: there is one operation at a time, and none that no caller asked for.
+	// recorded is true while recording or replaying: operations run one at a time, and there is no background work.
 	recorded bool
-	// slack is added to every deadline of a replay: its computer may be slower than the one that recorded.
+	// slack is added to every deadline of a replay, because it may run on a slower machine than the recording.
 	slack time.Duration
-	// begin opens an operation at the outer border, and end closes it; nil where nothing is recorded.
+	// begin opens an operation at the outer border, and end closes it; begin is nil if nothing is recorded.
 	begin func(ctx context.Context, name string, request abi.Encodable) (_ context.Context,
 		end func(abi.Encodable, error), _ error)
 }
 
-// useTape puts a tape around the host: the one to play, or one that records where that is asked for.
+// useTape connects the host to a tape: the given one to replay, or a new one if the options ask for a recording.
 func (h *Host) useTape(playing *tape.Tape) (err error) {
 	h.tape = playing
 	if o := h.options.Cassette; o != nil && playing == nil {
@@ -70,7 +70,7 @@ func (h *Host) closeTape() error {
 	return h.tape.Close()
 }
 
-// beginLoad opens the load of a provider as an operation.
+// beginLoad records the load of a provider as an operation.
 func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, end func(abi.Encodable, error),
 	err error) {
 	if h.begin == nil {
@@ -79,10 +79,10 @@ func (h *Host) beginLoad(ctx context.Context, name string) (_ context.Context, e
 	return h.begin(ctx, name, nil)
 }
 
-// starter starts the instances of a provider, and notes what is loaded.
+// starter returns the starter of a provider's instances, and records what is loaded.
 //
-// Errors: invalid_argument for a block with what looks like a credential: the guest may send it anywhere, and so it may
-// get into a cassette anywhere.
+// Errors: invalid_argument if the block has what looks like a credential. The guest may send it anywhere, so it could
+// end up anywhere in a cassette.
 func (h *Host) starter(p *Provider) (guest.Starter, error) {
 	if h.tape == nil {
 		plain := guest.NewStarter(p.plugin, p.module.program, guest.RealSenses())

@@ -16,55 +16,55 @@ import (
 	"github.com/memhost/memhost/host/internal/tape"
 )
 
-// ReplayOptions say what is replayed.
+// ReplayOptions say what to replay, and with which module.
 type ReplayOptions struct {
 	// Path is the cassette. Required.
 	Path string
-	// Module gives the module that is to answer instead of the one that was recorded; it may be another one. Required.
+	// Module returns the module to replay against, which may differ from the recorded one. Required.
 	Module func(recorded cassette.Load) ([]byte, error)
-	// Partial replays a cassette that was cut off, as far as it goes.
+	// Partial replays a truncated cassette as far as it goes.
 	Partial bool
-	// Engines run modules of other ABIs than mh1, as in Options.
+	// Engines run modules of ABIs other than mh1, as in Options.
 	Engines []Engine
-	// CacheDir is where compiled modules are kept. Default: a folder that goes with the replay.
+	// CacheDir keeps compiled modules. Default: a temporary folder of the replay.
 	CacheDir string
-	// Logger receives the log lines of the host; what guests log is compared with the cassette. Default: none.
+	// Logger receives the log lines of the host; guests' log lines are compared with the cassette. Default: no log.
 	Logger hclog.Logger
 }
 
-// Difference is the first place where a replay left its cassette.
+// Difference is the first place where a replay deviated from its cassette.
 type Difference = cassette.Difference
 
 // ReplayReport is the outcome of a replay.
 type ReplayReport struct {
-	// Operations, Entries (into the guest) and Calls (by the guest) were the same, byte for byte where Older is not
-	// set.
+	// The numbers of Operations, Entries (into the guest) and Calls (by the guest) that were the same: byte for byte,
+	// unless Older is set.
 	Operations int64 `json:"operations"`
 	Entries    int64 `json:"entries"`
 	Calls      int64 `json:"calls"`
-	// Older is true for a cassette from before the contract's last additions, which then count as no difference.
+	// Older is true for a cassette that predates the contract's last additions; these then count as no difference.
 	Older bool `json:"older,omitempty"`
-	// Recorded and Replayed are the modules.
+	// Recorded and Replayed describe the two modules.
 	Recorded abi.RunModule `json:"recorded"`
 	Replayed abi.RunModule `json:"replayed"`
-	// Cut is where the cassette was cut off, if Partial allowed that.
+	// Cut is where the cassette was truncated, if Partial allowed that.
 	Cut string `json:"cut,omitempty"`
-	// Difference is the first one; nil where everything was the same.
+	// Difference is the first difference; nil if everything was the same.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Replay runs the operations of a cassette again, against a module and without any backend: every host call of the
-// guest is answered as it was then. Every answer must be the same, byte for byte; the first that is not ends the replay
-// and is reported. In a cassette from before the contract's last additions, these are no difference
+// Replay runs the operations of a cassette again, against a module and without a backend: every host call of the guest
+// gets the recorded answer. All answers must be the same, byte for byte; the replay stops at the first difference and
+// reports it. In a cassette that predates the contract's last additions, these are not differences
 // (cassette.Header.Same). What the host measured (latencies, sizes) comes from the cassette.
 //
-// Errors: invalid_argument for a cassette that cannot be read (see package cassette for the reasons) and for a module
-// that cannot be loaded or does not take the cassette's configuration. A difference is no error.
+// Errors: invalid_argument for a cassette that cannot be read (see package cassette for the reasons), and for a module
+// that cannot be loaded or rejects the cassette's configuration. A difference is not an error.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayReport, error) {
 	if o.Path == "" || o.Module == nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.ReplayOptions: Path and Module are required")
 	}
-	// Everything is checked before anything is run.
+	// Check everything before running anything.
 	report := new(ReplayReport)
 	whole, err := o.check(report)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *ReplayOptions) open() (*os.File, *cassette.Reader, error) {
 		}
 		return nil, nil, abi.WrapError(abi.CodeInvalidArgument, "cassette: "+err.Error(), err)
 	}
-	if !info.Mode().IsRegular() { // opening a pipe waits for its writer, and no signal ends that
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer, and no signal ends that
 		return nil, nil, abi.NewError(abi.CodeInvalidArgument, "cassette "+o.Path+" is not a regular file").
 			WithHint("a cassette is read twice: copy it to a file first")
 	}
@@ -121,7 +121,7 @@ func (o *ReplayOptions) open() (*os.File, *cassette.Reader, error) {
 	return in, r, nil
 }
 
-// check reads the whole cassette and counts the operations to be played.
+// check reads the whole cassette and counts the operations to replay.
 func (o *ReplayOptions) check(report *ReplayReport) (int64, error) {
 	in, r, err := o.open()
 	if err != nil {
@@ -200,7 +200,7 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 	p.tape.Open(o)
 	switch o.Name {
 	case cassette.OpOpen, cassette.OpSwap:
-		if len(o.Error) > 0 { // another provider that did not get through: nothing came of it
+		if len(o.Error) > 0 { // a provider that failed to load had no effect
 			return nil
 		}
 		if o.Load != nil {
@@ -225,8 +225,8 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 	return nil
 }
 
-// open loads the module that is to answer and puts it behind the slot. The swap flow is not walked: what it asked the
-// guest is played after this.
+// open loads the module to replay against and puts it behind the slot. It skips the steps of a swap: the guest calls
+// that they made are replayed after this.
 func (p *player) open(ctx context.Context) error {
 	h, s, l := p.host, p.slot, p.load
 	if s.current.Load() == nil {
@@ -247,7 +247,8 @@ func (p *player) open(ctx context.Context) error {
 		TestSessions: l.TestSessions, NoLookup: l.NoLookup, RetryEmpty: l.RetryEmpty, Tokenizer: l.Tokenizer, Scope: l.Scope,
 		Secrets: map[string]Secret{}}
 	for _, secret := range l.Secrets {
-		// Never sent: no request is. It takes the place of what the module's manifest asks for.
+		// This value is never sent, because no request is. It stands in for the secret that the module's manifest
+		// requires.
 		config.Secrets[secret.Name] = Secret{Origin: secret.Origin,
 			Value: func() (string, error) { return "\x00 a secret under replay \x00", nil }}
 	}
@@ -258,7 +259,7 @@ func (p *player) open(ctx context.Context) error {
 			module.Manifest.Name, module.Manifest.Version, l.Module.Name, l.Module.Version, e.Message)
 		return &e
 	}
-	if p.report.Replayed.SHA256 == "" { // Recorded is the first, too: a swap may have followed
+	if p.report.Replayed.SHA256 == "" { // Recorded is also the first one: a swap may have followed
 		p.report.Replayed = next.runModule()
 	}
 	if err := next.pool.Warm(ctx); err != nil {
@@ -273,7 +274,7 @@ func (p *player) open(ctx context.Context) error {
 	return nil
 }
 
-// enterAll enters the guest as it was entered then, for operations whose host's part is not played.
+// enterAll repeats the recorded entries into the guest, for operations whose host part is not replayed.
 func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 	v := p.slot.current.Load()
 	if v == nil {
@@ -290,10 +291,10 @@ func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 			p.tape.Differ(e, "the module lacks an export that was entered", []byte(e.Op), nil)
 			return nil
 		}
-		// The tape judges the entry, so its outcome does not count here.
+		// The tape checks the entry, so its outcome does not matter here.
 		if scope := v.provider.config.Scope; e.Op == abi.OpSetupScope && scope != nil &&
 			sameMemory(envelope.Scope, *scope) {
-			// The configured scope is set up for the host, too, so that no later write does it again.
+			// Mark the configured scope as set up in the host, too, so that no later write sets it up again.
 			_ = p.slot.setUpConfigured(ctx, v.provider, new(stepLog))
 		} else {
 			within, entry := p.slot.operationOn(ctx, v.provider, e.Op)
@@ -307,18 +308,18 @@ func (p *player) enterAll(ctx context.Context, o *cassette.Operation) error {
 	return nil
 }
 
-// sameMemory compares scopes but for the namespace, which a configuration need not repeat.
+// sameMemory compares scopes without the namespace, which a configuration need not repeat.
 func sameMemory(a, b abi.MemoryScope) bool {
 	return a.RunID == b.RunID && a.PersonaID == b.PersonaID && a.AgentID == b.AgentID
 }
 
-// anyAnswer reads any JSON and keeps nothing.
+// anyAnswer accepts any JSON and discards it.
 type anyAnswer struct{}
 
 // Decode implements abi.Decodable.
 func (*anyAnswer) Decode(d *wirejson.Decoder, _ abi.Mode) error { return d.Skip() }
 
-// replayed are the operations of the contract that a cassette may hold.
+// replayed has a function to replay each operation of the contract that a cassette may contain.
 func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error) {
 	return map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error){
 		abi.OpSetupScope: replay(func(s *Slot, ctx context.Context, r *abi.MemoryScope) (*abi.SetupReceipt, error) {
@@ -346,7 +347,7 @@ func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, 
 	}
 }
 
-// replay makes one method of the contract an operation from a cassette.
+// replay turns a method of the contract into an operation from a cassette.
 func replay[R, A any, Q requestOf[R], P encodableTo[A]](do func(*Slot, context.Context, Q) (P,
 	error)) func(context.Context, *Slot, []byte) (abi.Encodable, error) {
 	return func(ctx context.Context, s *Slot, text []byte) (abi.Encodable, error) {
@@ -362,7 +363,7 @@ func replay[R, A any, Q requestOf[R], P encodableTo[A]](do func(*Slot, context.C
 	}
 }
 
-// requestOf is a pointer to a request, encodableTo one to an answer.
+// requestOf is a pointer to a request, encodableTo a pointer to an answer.
 type requestOf[T any] interface {
 	*T
 	abi.Decodable

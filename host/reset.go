@@ -9,21 +9,21 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// resetPause is how long the host waits before it asks a reset in progress again.
+// resetPause is how long the host waits before it repeats a reset that is in progress.
 const resetPause = 200 * time.Millisecond
 
-// ResetScope implements Contract. The scope's next generation begins before anything is erased. So whatever happens, no
-// later event enters the old generation, and no receipt of the old one suppresses an event in the new one. What could
-// not be erased is noted. A further reset continues there, with the same new generation as long as nothing was written
-// to it.
+// ResetScope implements Contract. The scope's next generation starts before anything is erased. So whatever happens, no
+// later event enters the old generation, and no receipt of the old generation suppresses an event in the new one. The
+// host stores what could not be erased, and another reset continues there, with the same new generation as long as
+// nothing was written to it.
 //
-// The scope's archived events, those that wait for a backfill, and the stored answers of shadows are erased too, and
-// the store overwrites what was deleted.
+// It also erases the scope's archived events, those queued for a backfill, and the stored answers of shadows, and has
+// the store overwrite the deleted data.
 func (s *Slot) ResetScope(ctx context.Context, scope abi.MemoryScope) (*abi.ResetReceipt, error) {
 	return s.resetIn(ctx, scope, s.followers != nil)
 }
 
-// resetIn is ResetScope; own says whether the host also erases what it holds itself.
+// resetIn is ResetScope; own says whether to erase the host's own data too.
 func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*abi.ResetReceipt, error) {
 	return operate(ctx, s, abi.OpResetScope, &scope,
 		func(ctx context.Context, o *operation, receipt *abi.ResetReceipt) error {
@@ -46,7 +46,7 @@ func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*a
 				}
 				return o.reset(ctx, sc, receipt)
 			})
-			if erased != nil { // also when the provider failed
+			if erased != nil { // also if the provider failed
 				outside, left := s.host.scrub(ctx)
 				erased.addTo(receipt, outside, left)
 			}
@@ -54,13 +54,13 @@ func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*a
 		})
 }
 
-// ownErased is what the host itself held of a scope that is reset.
+// ownErased is what the host itself erased for a scope that is reset.
 type ownErased struct {
 	events int64
-	damage string // of the archive, which keeps something there; empty for none
+	damage string // damage in the archive, which may keep part of the events; empty if there is none
 }
 
-// erase removes the scope's events from the archive and from what waits for a backfill, and the stored answers of
+// erase removes the scope's events from the archive and from the queue of a backfill, and the stored answers of
 // shadows.
 func (e *ownErased) erase(ctx context.Context, h *Host, scope abi.MemoryScope) error {
 	if err := h.follow.ForgetAnswers(ctx, scope); err != nil {
@@ -68,13 +68,13 @@ func (e *ownErased) erase(ctx context.Context, h *Host, scope abi.MemoryScope) e
 	}
 	gone, err := h.forgetKept(ctx, func(event *abi.MemoryEvent) bool { return inScope(event, scope) }, nil)
 	e.events = int64(len(gone))
-	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: the rest goes on
+	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		e.damage, err = abi.AsError(err).Message, nil
 	}
 	return err
 }
 
-// addTo adds to the provider's receipt what the host has erased, and what the store says of it.
+// addTo adds what the host has erased, and what the store reports about it, to the provider's receipt.
 func (e *ownErased) addTo(receipt *abi.ResetReceipt, outside []string, left string) {
 	if e.events > 0 && receipt.Removed != nil {
 		receipt.Removed[NativeArchived] = &e.events
@@ -93,7 +93,7 @@ func (e *ownErased) addTo(receipt *abi.ResetReceipt, outside []string, left stri
 	}
 }
 
-// reset begins the next generation of a scope and erases those before it. The caller holds the scope's lock.
+// reset starts the next generation of a scope and erases the earlier ones. The caller holds the scope's lock.
 func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.ResetReceipt) error {
 	old, err := o.nextGeneration(ctx, sc)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *operation) reset(ctx context.Context, sc *scopeState, receipt *abi.Rese
 const warnErasing = "reset_unfinished: the old generation is not served any more, " +
 	"but a part of it is still in the backend; reset the scope again to go on"
 
-// addReset adds the outcome of one generation's erasure. The worst status is the whole's.
+// addReset adds the outcome of erasing one generation to the sum, whose status is the worst of all.
 func addReset(sum, one *abi.ResetReceipt) {
 	order := []abi.ResetStatus{abi.ResetDone, abi.ResetInProgress, abi.ResetIncomplete, abi.ResetFailed}
 	if slices.Index(order, one.Status) > slices.Index(order, sum.Status) {
@@ -153,7 +153,7 @@ func addReset(sum, one *abi.ResetReceipt) {
 		one.Trace
 }
 
-// resetGuest enters reset_scope until it no longer answers in_progress, or the operation's time is over.
+// resetGuest repeats reset_scope until the guest stops answering in_progress, or the operation's time is over.
 func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetReceipt, error) {
 	for {
 		receipt := new(abi.ResetReceipt)
@@ -168,7 +168,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 				return receipt, nil
 			}
 		}
-		// The guest's notes on its progress are for its next call.
+		// The guest saved its progress for its next call.
 		if err := o.commit(ctx); err != nil {
 			return nil, err
 		}
@@ -179,9 +179,9 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 	}
 }
 
-// nextGeneration lets a scope's next generation begin and puts the present one on the list of those to erase. A
-// generation that an unfinished reset began and into which nothing was written since is kept. It returns the newest
-// generation to erase. The caller holds the scope's lock.
+// nextGeneration starts a scope's next generation and adds the present one to the list of generations to erase. A
+// generation that an unfinished reset started is reused if nothing was written to it. It returns the newest generation
+// to erase. The caller holds the scope's lock.
 func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, error) {
 	h := o.slot.host
 	current, err := h.currentGeneration(ctx, sc)
@@ -196,7 +196,7 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, 
 	}
 	before := sc.record.Erasing
 	sc.record.Erasing = append(slices.Clone(before), current)
-	sc.record.NativeScope = nil // the old generation's
+	sc.record.NativeScope = nil // belongs to the old generation
 	var b state.Batch
 	if err := sc.save(&b, current+1); err != nil {
 		return 0, err
@@ -209,7 +209,7 @@ func (o *operation) nextGeneration(ctx context.Context, sc *scopeState) (int64, 
 	return current, nil
 }
 
-// untouched reports whether nothing was delivered into a generation, nor kept for it.
+// untouched reports whether a generation has no events and no state.
 func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 	used, err := h.ledger.HasEvents(ctx, space)
 	if err != nil {
@@ -219,7 +219,7 @@ func (h *Host) untouched(ctx context.Context, space state.Space) (bool, error) {
 	return !used && bytes == 0, stateError(err)
 }
 
-// erased drops what the host keeps of a generation that is gone from the backend, together with what the guest wrote
+// erased drops what the host keeps about a generation that the backend has erased, together with what the guest wrote
 // last.
 func (o *operation) erased(ctx context.Context, sc *scopeState, generation int64) error {
 	h, batch := o.slot.host, &o.state.Batch

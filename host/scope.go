@@ -14,11 +14,11 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// scopeName says in full whose memory is meant. The module's hash is no part of it, so that a new build goes on where
-// the old one stopped.
+// scopeName is the full name of a scope. It does not include the module's hash, so that a new build of a module keeps
+// its memory.
 type scopeName struct{ provider, origin, namespace, runID, personaID, agentID string }
 
-// scopeKey is the hash of a scopeName: the key of the scope in the store and in all maps but Host.scopes.
+// scopeKey is the hash of a scopeName: the scope's key in the store and in all maps except Host.scopes.
 type scopeKey [16]byte
 
 // Tables of host records.
@@ -27,12 +27,11 @@ const (
 	tableBackground state.Table = "background" // scopeKey, export -> time of the last run, ms since 1970
 	tableSmokes     state.Table = "smokes"     // smokeKey -> smokeRecord
 	tableModes      state.Table = "modes"      // slot, or scope and scopeKey -> modeRecord
-	// Those of the archive are in internal/archive, of the ledger in internal/delivery, tableForgotten is in forgotten.go,
-	// tableShared in agreed.go.
-	// opstate.TableCommits counts the commits of a space's state.
+	// The tables of the archive are in internal/archive, those of the ledger in internal/delivery; tableForgotten is in
+	// forgotten.go, tableShared in agreed.go. opstate.TableCommits counts the commits of a space's state.
 )
 
-// scopeRecord is what the store keeps of a scope.
+// scopeRecord is what the store holds about a scope.
 type scopeRecord struct {
 	Provider   string `json:"provider"`
 	Origin     string `json:"origin,omitempty"`
@@ -41,7 +40,7 @@ type scopeRecord struct {
 	PersonaID  string `json:"persona_id"`
 	AgentID    string `json:"agent_id,omitempty"`
 	Generation int64  `json:"generation"`
-	// Erasing are earlier generations that a reset has not yet removed from the backend.
+	// Erasing lists earlier generations that a reset has not yet removed from the backend.
 	Erasing     []int64         `json:"erasing,omitempty"`
 	NativeScope json.RawMessage `json:"native_scope,omitempty"`
 	Since       string          `json:"since"`
@@ -51,12 +50,12 @@ func (r *scopeRecord) memoryScope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID, BackendNamespace: r.Namespace, AgentID: r.AgentID}
 }
 
-// owns reports whether a scope is one of the provider's.
+// owns reports whether a scope belongs to the provider.
 func (p *Provider) owns(r *scopeRecord) bool {
 	return r.Provider == p.name && r.Origin == p.originKey && r.Namespace == p.config.Namespace
 }
 
-// scopeRecordOf reads a scope's record; nil when the scope was never written.
+// scopeRecordOf reads a scope's record; nil if the scope was never written.
 func (h *Host) scopeRecordOf(ctx context.Context, key scopeKey) (*scopeRecord, error) {
 	stored, err := h.store.Record(ctx, tableScopes, key[:])
 	if err != nil {
@@ -76,7 +75,7 @@ func parseScope(stored []byte) (*scopeRecord, error) {
 	return r, nil
 }
 
-// eachScope visits the records of a provider's scopes. A damaged one is left out: it is reported where it is used.
+// eachScope visits the records of a provider's scopes. It skips damaged records, which are reported when they are used.
 func (h *Host) eachScope(ctx context.Context, p *Provider, visit func(*scopeRecord)) error {
 	return h.eachRecord(ctx, tableScopes, nil, func(stored state.KeyValue) error {
 		var r scopeRecord
@@ -87,35 +86,35 @@ func (h *Host) eachScope(ctx context.Context, p *Provider, visit func(*scopeReco
 	})
 }
 
-// bareScope is a scope without its namespace.
+// bareScope returns a scope without its namespace.
 func bareScope(s abi.MemoryScope) abi.MemoryScope {
 	s.BackendNamespace = ""
 	return s
 }
 
-// scopeState is a scope as this process knows it. It outlives a swap, so that writes of both providers keep their
+// scopeState is what this process knows about a scope. It outlives a swap, so that the writes of both providers stay in
 // order.
 type scopeState struct {
 	name   scopeName
 	key    scopeKey
 	record scopeRecord
-	// Each of these holds an element while this process has the scope's lock (writelock.go): for writes, for operations
-	// that yield the scope, and for native calls that are not reads, of operations that are not writes.
+	// Each holds an element while this process has that lock of the scope (writelock.go): for writes, for operations
+	// that yield the scope, and for native calls that are not reads made by operations that are not writes.
 	writing, working, calling writelock.Local
 
-	generation atomic.Int64 // 0: not read from the store yet
+	generation atomic.Int64 // 0: not yet read from the store
 	reading    sync.Mutex
 	lastSpace  atomic.Pointer[spaceOfGeneration]
 }
 
-// spaceOfGeneration is a space that was asked for.
+// spaceOfGeneration caches the space of a generation.
 type spaceOfGeneration struct {
 	generation int64
 	space      state.Space
 }
 
-// space is where the scope's state of a generation lives. The last one is kept: operation after operation asks for the
-// same.
+// space returns where the state of a generation lives. It caches the last one, since consecutive operations ask for the
+// same generation.
 func (s *scopeState) space(generation int64) state.Space {
 	if last := s.lastSpace.Load(); last != nil && last.generation == generation {
 		return last.space
@@ -125,7 +124,7 @@ func (s *scopeState) space(generation int64) state.Space {
 	return space
 }
 
-// generationSpace is where the state of a scope's generation lives.
+// generationSpace computes where the state of a scope's generation lives.
 func generationSpace(key scopeKey, generation int64) state.Space {
 	var room [32]byte // on the stack
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(append(room[:0], "space\x00"...), key[:]...),
@@ -137,9 +136,9 @@ func (n *scopeName) key() scopeKey {
 	return digestOf(n.provider, n.origin, n.namespace, n.runID, n.personaID, n.agentID)
 }
 
-// digestOf hashes the parts with their lengths, so that no two lists look alike.
+// digestOf hashes the parts with their lengths, so that different lists cannot be confused.
 func digestOf(parts ...string) [16]byte {
-	var room [256]byte // on the stack, as long as it suffices
+	var room [256]byte // on the stack if large enough
 	b := room[:0]
 	for _, part := range parts {
 		b = binary.AppendUvarint(b, uint64(len(part)))
@@ -149,7 +148,7 @@ func digestOf(parts ...string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// scopeOf checks a request's scope against the configuration and finds its state.
+// scopeOf validates a request's scope against the configuration and returns its state.
 func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	if scope.BackendNamespace != "" && scope.BackendNamespace != p.config.Namespace {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -177,12 +176,12 @@ func (p *Provider) scopeOf(scope abi.MemoryScope) (*scopeState, error) {
 	return s, nil
 }
 
-// scopeOfEvent is where an event belongs.
+// scopeOfEvent returns the scope that an event belongs to.
 func (p *Provider) scopeOfEvent(e *abi.MemoryEvent) (*scopeState, error) {
 	return p.scopeOf(p.memoryScopeOf(e))
 }
 
-// memoryScopeOf is the scope of an event. An agent that is no part of it travels as a label.
+// memoryScopeOf is the scope of an event. If agents do not have separate scopes, the agent is only a label.
 func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 	scope := abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID}
 	if p.config.AgentScoped {
@@ -194,8 +193,8 @@ func (p *Provider) memoryScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 // memoryScope is the scope as guests and traces see it.
 func (s *scopeState) memoryScope() abi.MemoryScope { return s.record.memoryScope() }
 
-// currentGeneration reads the scope's generation, from the store at first use. A scope that was never set up is in
-// generation 1.
+// currentGeneration returns the scope's generation, which it reads from the store at first use. A scope that was never
+// set up is in generation 1.
 func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, error) {
 	if g := s.generation.Load(); g > 0 {
 		return g, nil
@@ -218,7 +217,7 @@ func (h *Host) currentGeneration(ctx context.Context, s *scopeState) (int64, err
 	return s.generation.Load(), nil
 }
 
-// save puts the scope's record, with a generation, into a batch.
+// save adds the scope's record, with a generation, to a batch.
 func (s *scopeState) save(b *state.Batch, generation int64) error {
 	r := s.record
 	r.Generation = generation

@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// This file finds out from the backend what became of an event.
+// This file asks the backend what became of an event.
 
-// defaultSettle is how long after sending a request can still land, for a module that does not say.
+// defaultSettle is how long after sending a request may still arrive, for a module that does not declare it.
 const defaultSettle = 30 * time.Second
 
 func (p *Provider) settle() time.Duration {
@@ -23,15 +23,16 @@ func (p *Provider) settle() time.Duration {
 	return defaultSettle
 }
 
-// settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend:
-// then nothing of the event has arrived, or w.resume says what. Only once no earlier request can still land is absence
-// believed, and partial too.
+// settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend: then
+// nothing of the event has arrived, or w.resume says which part has. An answer that the event is absent or partial only
+// counts once no earlier request can still arrive.
 func (o *operation) settle(ctx context.Context, known *delivery.Entry, w *pendingWrite) (receipt *abi.WriteReceipt,
 	resend bool, err error) {
 	if !o.provider.has(abi.OpFindEvent) {
 		return o.stillOpen(known, w.event.EventID, nil, nil), false, nil
 	}
-	// Before the look: what lands between the backend's answer and a later reading of the clock was not seen.
+	// Read the clock before the lookup: a request that arrives between the backend's answer and a later reading would
+	// be missed.
 	wait := o.untilSettled(ctx, w.event.EventID, known)
 	found, failure := o.findEvent(ctx, w.event.EventID, w.event.SessionID, known)
 	if failure != nil {
@@ -71,7 +72,7 @@ func (o *operation) settle(ctx context.Context, known *delivery.Entry, w *pendin
 	return nil, true, nil
 }
 
-// adopt notes that the backend turned out to have an event that the ledger does not know.
+// adopt records that the backend has an event that the ledger does not know.
 func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *delivery.Facts) (*abi.WriteReceipt, error) {
 	perhaps := f.PerhapsSent(e)
 	perhaps.SentAt = w.slot.host.now()
@@ -84,7 +85,7 @@ func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *delivery.Facts
 	return w.repeated(known.Receipt), nil
 }
 
-// findEvent enters the guest's find_event. Its native calls are part of the operation that needed it.
+// findEvent enters the guest's find_event. Its native calls count as part of the operation that needed it.
 func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	known *delivery.Entry) (found *abi.FindEventAnswer, err error) {
 	ctx, child := o.slot.beginOn(ctx, o.provider, abi.OpFindEvent)
@@ -105,9 +106,9 @@ func (o *operation) findEvent(ctx context.Context, eventID, sessionID string,
 	return found, nil
 }
 
-// untilSettled is how long an earlier request of the event can still land; 0 when it no longer can. Where the clock has
-// gone back behind the time of sending, that time becomes the present one, so that the wait has an end. What another
-// host had sent before it ended counts as sent up to an operation's time ahead (inherit).
+// untilSettled is how long an earlier request of the event may still arrive; 0 if it no longer can. If the clock was
+// set back to before the time of sending, that time becomes the present one, so that the wait ends. Requests of a host
+// that has ended count as sent up to one operation's time in the future (inherit).
 func (o *operation) untilSettled(ctx context.Context, eventID string, known *delivery.Entry) time.Duration {
 	now := o.slot.host.now()
 	if known.SentAt.After(now.Add(o.provider.deadline(abi.OpRecordEvent) + time.Second)) {
@@ -121,14 +122,14 @@ func (o *operation) untilSettled(ctx context.Context, eventID string, known *del
 	return max(0, o.provider.settle()-now.Sub(known.SentAt))
 }
 
-// found is the record of an event that the backend turned out to have. With an immediate backend it is then committed;
+// found is the ledger entry of an event that the backend turned out to have. With an immediate backend it is committed;
 // with others readiness has to see it first.
 func (p *Provider) found(eventID string, known *delivery.Entry, answer *abi.FindEventAnswer) *delivery.Entry {
 	r := &abi.WriteReceipt{EventID: eventID, Status: abi.StatusQueued, NativeIDs: answer.NativeIDs,
 		NativeIDsKind: abi.NativeIDsFinal,
 		Markers:       known.Markers(), Warnings: []string{warnFound}}
 	if len(r.Markers) == 0 && answer.Markers != nil {
-		r.Markers = answer.Markers // those of the receipt went down with it
+		r.Markers = answer.Markers // the receipt with the markers was lost
 	}
 	if len(r.NativeIDs) == 0 {
 		r.NativeIDs, r.NativeIDsKind = []string{}, abi.NativeIDsNone
@@ -150,9 +151,9 @@ const (
 		"was recorded before, it is stored twice now"
 )
 
-// noteExisted adds to a batch that the backend had a scope before this data folder was first used with it: the folder
-// is new or was lost, and another one may have recorded events. A control without a backend has its scopes from its
-// configuration.
+// noteExisted records in a batch that the backend had a scope before this data folder was first used with it. The
+// folder is then new or was lost, and another one may have recorded events. This does not apply to a control without a
+// backend, whose scopes come from its configuration.
 func (o *operation) noteExisted(b *state.Batch, receipt *abi.SetupReceipt) {
 	first := o.scope.record.Since == ""
 	if !first || receipt.Existed == nil || !*receipt.Existed || len(o.provider.module.Manifest.Origins) == 0 {

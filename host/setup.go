@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before a write that was admitted. The
-// caller holds the scope's write lock.
+// ensureSetUp runs setup_scope once per scope, generation and loaded provider, before an admitted write. The caller
+// holds the scope's write lock.
 func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit,
 	lock *writelock.Lock) error {
 	generation, err := s.host.currentGeneration(ctx, sc)
@@ -27,8 +27,8 @@ func (s *Slot) ensureSetUp(ctx context.Context, p *Provider, sc *scopeState, per
 	return err
 }
 
-// repeatable marks an error of set-up as retryable where the backend failed (5xx). Set-up makes nothing twice, and the
-// write that waits for it was not sent, so both may be tried again.
+// repeatable marks a set-up error as retryable if the backend failed (5xx). Set-up is idempotent, and the write that
+// waits for it was not sent, so both can be retried.
 func repeatable(err error) error {
 	e := *abi.AsError(err)
 	if e.Native != nil && e.Native.Status != nil && *e.Native.Status >= 500 {
@@ -37,14 +37,14 @@ func repeatable(err error) error {
 	return &e
 }
 
-// setUp enters setup_scope and keeps what it says. Without a permit it only checks. The caller holds the scope's write
-// lock, which is nil for one that only checks.
+// setUp enters setup_scope and stores the result. Without a permit it only checks. The caller holds the scope's write
+// lock, which may be nil if setUp only checks.
 func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *wall.Permit, lock *writelock.Lock) (
 	receipt *abi.SetupReceipt, err error) {
 	ctx, o := s.beginOn(ctx, p, abi.OpSetupScope)
 	defer o.end(&err)
 	o.permit, o.lock = permit, lock
-	if permit != nil && s.host.fleet.Shared() { // two hosts must not set one scope up at the backend at once
+	if permit != nil && s.host.fleet.Shared() { // two hosts must not set up one scope at the backend at the same time
 		o.OnWrite = func() error { return o.keep(ctx, new(state.Batch)) }
 	}
 	if err = o.at(ctx, sc); err != nil {
@@ -74,7 +74,7 @@ func (s *Slot) setUp(ctx context.Context, p *Provider, sc *scopeState, permit *w
 	return receipt, nil
 }
 
-// SetupScope implements Contract. In read-only mode it only checks.
+// SetupScope implements Contract. While read-only it only checks.
 func (s *Slot) SetupScope(ctx context.Context, scope abi.MemoryScope) (*abi.SetupReceipt, error) {
 	return perform(ctx, s, abi.OpSetupScope, &scope, func(ctx context.Context) (*abi.SetupReceipt, error) {
 		if err := scope.Validate(); err != nil {

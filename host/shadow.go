@@ -8,24 +8,24 @@ import (
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
-// ShadowOptions say how a shadow is asked. The zero value of a field means its default.
+// ShadowOptions configure a shadow. The zero value of a field means its default.
 type ShadowOptions struct {
-	// SamplePercent is the share of retrievals that it is asked, 0 to 100. None with 0, the default.
+	// SamplePercent is the share of retrievals that the shadow gets too, 0 to 100; 0 is the default.
 	SamplePercent int64
 	// Retention is how long its answers are kept; default 14 days.
 	Retention time.Duration
-	// FromNow: it gets what is recorded from now on, and not what the archive has. For a shadow that is not new to the
-	// data folder it has no meaning.
+	// FromNow skips the archive, so that the shadow only gets what is recorded from now on. It is ignored for a shadow
+	// that the data folder already knows.
 	FromNow bool
 }
 
 const opShadows = "shadows"
 
-// Shadow lets another provider follow the slot: it gets every write, and is asked a share of the retrievals after the
-// agent has its answer. Its backend is not asked before Shadow returns, and need not run yet.
+// Shadow makes another provider follow the slot: it gets every write, and a share of the retrievals after the agent has
+// its answer. Shadow does not contact the provider's backend, which need not run yet.
 //
-// Errors: invalid_argument for the memory that serves, or that has a follower already, unsupported with reason
-// recorded, and those of loading a module.
+// Errors: invalid_argument for the memory that serves or already has a follower; unsupported with reason recorded;
+// those of loading a module.
 func (s *Slot) Shadow(ctx context.Context, config ProviderConfig, options ShadowOptions) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -47,8 +47,8 @@ func (s *Slot) Shadow(ctx context.Context, config ProviderConfig, options Shadow
 	return nil
 }
 
-// EndShadows ends the shadows that do not follow now, where no archive is kept: what is recorded from now on does not
-// wait for them. One that follows again begins anew.
+// EndShadows drops the shadows that are not running, if no archive is kept: events recorded from now on are not queued
+// for them. A shadow that is started again begins from scratch.
 func (s *Slot) EndShadows(ctx context.Context) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -61,7 +61,7 @@ func (s *Slot) EndShadows(ctx context.Context) error {
 	return s.host.endFollowing(ctx)
 }
 
-// shadow makes the follower of a shadow.
+// shadow creates the follower of a shadow.
 func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (*follower, error) {
 	key := p.followerKey()
 	switch v := s.current.Load(); {
@@ -125,17 +125,17 @@ func (s *Slot) ShadowAnswers(ctx context.Context, r *abi.ShadowAnswersRequest) (
 	return page, nil
 }
 
-// Followers is what the person who runs a slot can do with providers beside the serving one. A Slot implements it, and
-// so does a client of a slot's HTTP door.
+// Followers is what an operator can do with additional providers. Slot implements it, and so does a client of a slot's
+// HTTP door.
 type Followers interface {
-	// BackfillEvents brings events to fill from, instead of the archive.
+	// BackfillEvents brings events to fill a provider from, instead of the archive.
 	BackfillEvents(ctx context.Context, request *abi.BackfillEvents) (*abi.ArchiveReceipt, error)
 	BackfillStatus(ctx context.Context) (*abi.Backfill, error)
 	BackfillTurn(ctx context.Context, request *abi.BackfillTurn) (*abi.Backfill, error)
 	BackfillStop(ctx context.Context, request *abi.BackfillStop) (*abi.Backfill, error)
-	// Shadows lists the shadows with how far they are and what a comparison of their stored answers says.
+	// Shadows lists the shadows, each with its progress and a comparison of its stored answers.
 	Shadows(ctx context.Context) (*abi.ShadowList, error)
-	// ShadowAnswers gives stored answers, newest first.
+	// ShadowAnswers returns stored answers, newest first.
 	ShadowAnswers(ctx context.Context, request *abi.ShadowAnswersRequest) (*abi.ShadowAnswers, error)
 }
 

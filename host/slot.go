@@ -18,24 +18,24 @@ type Slot struct {
 	swapMu  sync.Mutex // one swap at a time
 	loads   int64
 	wall    *wall.Wall
-	// settingMode is held by the one SetMode that runs.
+	// settingMode is held by the SetMode that is running.
 	settingMode sync.Mutex
 	drains      sync.WaitGroup
-	// secrets are those of the configuration that this host loaded last; keeping is the work of keepServing.
+	// secrets are those of the configuration that this host loaded last; keeping runs keepServing.
 	secrets map[string]Secret
 	keeping backgroundWork
-	// gate is closed while a follower takes the provider's place (follower.go).
+	// gate is closed while a follower replaces the serving provider (follower.go).
 	gate gate.Gate
-	// lastCall is when the last operation began, in ns since 1970: followers give way to callers.
+	// lastCall is the start of the last operation, in ns since 1970: followers give way to callers.
 	lastCall atomic.Int64
 
-	// followers get what is recorded; nil for the slot of a trial or a follower. following says what the slot of a follower
-	// is for; nil for any other.
+	// followers receive what is recorded; nil for the slot of a trial or a follower. following is set in the slot of a
+	// follower; nil for any other.
 	followers *followers
 	following *followerUse
 }
 
-// newSlot makes a slot without a provider and without a wall, which has followers.
+// newSlot creates a slot with followers, but without a provider and a wall.
 func (h *Host) newSlot() *Slot {
 	s := &Slot{host: h}
 	s.followers = &followers{slot: s}
@@ -44,37 +44,37 @@ func (h *Host) newSlot() *Slot {
 
 var _ Contract = (*Slot)(nil)
 
-// serving is a provider that serves, with what its loading found out.
+// serving is a provider that serves, with what was found out while loading it.
 type serving struct {
 	provider     *Provider
 	capabilities abi.Capabilities
 	manifest     abi.RunManifest
 }
 
-// followerUse makes a slot that of a follower: nothing that it does is said to be an agent's.
+// followerUse marks the slot of a follower, whose operations must not be reported as an agent's.
 type followerUse struct {
 	origin string
-	// cause is the header traceparent of the request that began it; "" for none.
+	// cause is the traceparent header of the request that started it; "" if there is none.
 	cause string
-	// stateWrites is what its operations have written and not committed, in bytes: its own room, not the host's.
+	// stateWrites counts the bytes that its operations have written and not committed, separately from the host's.
 	stateWrites atomic.Int64
 }
 
-// Observation is one operation as the host saw it: for metrics.
+// Observation describes one finished operation, for metrics.
 type Observation struct {
 	Provider, Operation string
-	// Origin is what WithOrigin said of a read or a question; empty where nobody did.
+	// Origin is what the caller set with WithOrigin; otherwise empty.
 	Origin string
-	// Code is empty for success.
+	// Code is empty on success.
 	Code                     abi.Code
 	Latency, Backend, Plugin time.Duration
 	IO                       []abi.IO
-	// Skipped is how many events or other changes it left out because it is a test session, or the slot or scope is
-	// read-only.
+	// Skipped counts the events or other changes that were skipped because the session is a test session, or the slot
+	// or scope is read-only.
 	Skipped int
 }
 
-// take takes the serving provider. The caller gives it back by release; it is not closed before.
+// take returns the serving provider, which stays open until the caller calls release.
 func (s *Slot) take(op string) (*serving, error) {
 	for {
 		v := s.current.Load()
@@ -89,7 +89,7 @@ func (s *Slot) take(op string) (*serving, error) {
 	}
 }
 
-// manifestChanged tells OnManifest.
+// manifestChanged calls OnManifest.
 func (s *Slot) manifestChanged(context.Context) {
 	if tell := s.host.options.OnManifest; tell != nil {
 		tell()

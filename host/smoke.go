@@ -32,7 +32,7 @@ const (
 	verdictSkipped      = "skipped"
 )
 
-// Names of the steps that try a provider out.
+// Names of the steps that try out a provider.
 const (
 	stepIsolation = "isolation_smoke"
 	stepWriteRead = "write_read_smoke"
@@ -63,17 +63,17 @@ func (l *stepLog) end(verdict, detail string) {
 	}
 }
 
-// smoke tries a provider that does not serve yet: one synthetic event under each of two throw-away scopes, which are
-// erased afterwards. trial is a slot of its own with the provider behind it.
+// smoke tries out a provider before it serves: it records one synthetic event in each of two throw-away scopes, and
+// erases them afterwards. trial is a separate slot with this provider.
 type smoke struct {
 	trial *Slot
 	wait  time.Duration
-	// calls are the native calls that it cost.
+	// calls counts the native calls that the smoke test made.
 	calls int
 }
 
-// smokeFact is what the smoke records under a scope, and how it asks for it. The names occur in no language, so that
-// finding one proves where it came from.
+// smokeFact is what the smoke test records in a scope, and how it asks for it. The names are made up, so that finding
+// one proves where it came from.
 type smokeFact struct{ persona, text, question, name string }
 
 var smokeFacts = [2]smokeFact{
@@ -81,7 +81,7 @@ var smokeFacts = [2]smokeFact{
 	{"b", "My dog is called Quilmorro.", "What is my dog called?", "quilmorro"},
 }
 
-// tryOut runs the smokes and the pending gate, or says why it does not. An error is a failed step.
+// tryOut runs the smoke tests and the pending gate, or logs why it skips them. An error means that a step failed.
 func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealth, steps *stepLog) error {
 	skip := func(why string) error {
 		for _, name := range smokeSteps {
@@ -118,14 +118,14 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 	return s.host.keepSmokeVerdict(ctx, key)
 }
 
-// trial is a slot with a provider behind it that does not serve yet, behind the same wall.
+// trial returns a slot for a provider that does not serve yet. It shares the wall.
 func (s *Slot) trial(p *Provider) *Slot {
 	trial := &Slot{host: s.host, wall: s.wall}
 	trial.current.Store(&serving{provider: p})
 	return trial
 }
 
-// run records, waits, asks and cleans up. Passed is false when a verdict is less than pass.
+// run records, waits, asks and cleans up. passed is false if any verdict is worse than pass.
 func (k *smoke) run(ctx context.Context, steps *stepLog) (passed bool, err error) {
 	var id [6]byte
 	_, _ = rand.Read(id[:])
@@ -187,7 +187,7 @@ func (k *smoke) run(ctx context.Context, steps *stepLog) (passed bool, err error
 	return gate == verdictPass && found[0] && found[1], nil
 }
 
-// judgeNothing is the smoke of a provider that retains nothing: it passes by returning nothing.
+// judgeNothing is the smoke test of a provider that retains nothing: it passes if nothing is returned.
 func (k *smoke) judgeNothing(ctx context.Context, run string, steps *stepLog) (bool, error) {
 	found, leaked, err := k.ask(ctx, run)
 	if err != nil {
@@ -206,7 +206,8 @@ func (k *smoke) judgeNothing(ctx context.Context, run string, steps *stepLog) (b
 	return true, nil
 }
 
-// await polls readiness of both scopes. A backend without that signal whose writes are not immediate is inconclusive.
+// await polls readiness of both scopes. For a backend without readiness whose writes are not immediate, the verdict is
+// inconclusive.
 func (k *smoke) await(ctx context.Context, run string) (verdict, how string, err error) {
 	p := k.trial.current.Load().provider
 	if !p.has(abi.OpReadiness) {
@@ -242,7 +243,7 @@ func (k *smoke) await(ctx context.Context, run string) (verdict, how string, err
 	return verdict, how, nil
 }
 
-// ask looks for each fact from a new session of its own scope, and for the other's in the same answers.
+// ask looks for each fact from a new session of its own scope, and checks the same answers for the other scope's fact.
 func (k *smoke) ask(ctx context.Context, run string) (found [2]bool, leaked string, err error) {
 	for i, fact := range smokeFacts {
 		other := smokeFacts[1-i]
@@ -267,7 +268,7 @@ func (k *smoke) ask(ctx context.Context, run string) (found [2]bool, leaked stri
 	return found, leaked, nil
 }
 
-// cleanUp erases both scopes, in the backend and in the host's own records. It returns what is left.
+// cleanUp erases both scopes, in the backend and in the host's own records. It returns what could not be erased.
 func (k *smoke) cleanUp(ctx context.Context, run string) (left string) {
 	for _, fact := range smokeFacts {
 		r, err := k.trial.ResetScope(ctx, fact.scope(run))
@@ -286,7 +287,7 @@ func (k *smoke) cleanUp(ctx context.Context, run string) (left string) {
 	return left
 }
 
-// forget drops what the host keeps of a scope that was reset.
+// forget drops the host's records of a scope that was reset.
 func (s *Slot) forget(ctx context.Context, scope abi.MemoryScope) error {
 	sc, err := s.current.Load().provider.scopeOf(scope)
 	if err != nil {
@@ -321,19 +322,19 @@ func (f *smokeFact) event(run, now string) *abi.MemoryEvent {
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &f.text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
-// smokeRecord is what the store keeps of smokes that passed.
+// smokeRecord is what the store holds about smoke tests that passed.
 type smokeRecord struct {
 	Since string `json:"since"`
 }
 
-// smokeKey names what a verdict holds for: this module, this configuration, this version of the backend.
+// smokeKey identifies what a verdict applies to: this module, configuration, and version of the backend.
 func smokeKey(p *Provider, health *abi.BackendHealth) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", p.name, p.module.SHA256, p.configHash(), p.originKey,
 		health.BackendVersion))
 	return sum[:]
 }
 
-// smokeVerdict is since when the smokes of a key count as passed; empty when they do not.
+// smokeVerdict returns since when the smoke tests of a key count as passed; empty if they do not.
 func (h *Host) smokeVerdict(ctx context.Context, key []byte) (since string, err error) {
 	stored, err := h.store.Record(ctx, tableSmokes, key)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// A span is a part of the work with its beginning and end, as distributed tracing has it. This file names the spans of
-// a host; package internal/telemetry sends them to a collector.
+// A span is a timed piece of work, as in distributed tracing. This file names the spans of a host; package
+// internal/telemetry sends them to a collector.
 //
-//	POST /v1/events                    the door's, of kind SpanRequest
+//	POST /v1/events                    SpanRequest, opened by the door
 //	  record_event                     SpanOperation: one for each use of a provider
 //	    turn                           SpanPart: the wait for the scope's write lock
 //	    plugin                         SpanPart: one entry of the guest, with its wait for an instance
@@ -22,29 +22,29 @@ import (
 
 // Tracer receives the spans of a host. It must be safe for concurrent use, and quick.
 type Tracer interface {
-	// Begin begins a span within that of ctx, and returns a context that carries it. A SpanPart or SpanCall without a
-	// span around it is nobody's: then nothing is begun, and ctx returned.
+	// Begin starts a span within that of ctx, and returns a context that carries it. A SpanPart or SpanCall without a
+	// parent span is not recorded: Begin then returns ctx unchanged.
 	Begin(ctx context.Context, start SpanStart) (context.Context, Span)
 	// Traceparent is the W3C header traceparent of the span of ctx; "" if there is none.
 	Traceparent(ctx context.Context) string
 }
 
-// SpanStart is what is known of a span when it begins.
+// SpanStart describes a span when it starts.
 type SpanStart struct {
 	Name string
 	Kind SpanKind
-	// Causes are the headers traceparent of spans that led to this one but are not around it, as an agent's question is
-	// for the same question to a shadow, and the records of some events for their delivery to a shadow.
+	// Causes are the traceparent headers of spans that led to this one but are not its parents: for example the agent's
+	// retrieval that is repeated at a shadow, or the recording of events that are delivered to a shadow.
 	Causes []string
 }
 
-// SpanKind says what a span is in its trace.
+// SpanKind is a span's role in its trace.
 type SpanKind int
 
 const (
-	// SpanRequest is what a caller asks of a door.
+	// SpanRequest is a request to a door.
 	SpanRequest SpanKind = iota
-	// SpanOperation is an operation of a provider. It may be nobody's part: then it begins a trace.
+	// SpanOperation is an operation of a provider. Without a parent it starts a new trace.
 	SpanOperation
 	// SpanPart is a part of an operation.
 	SpanPart
@@ -52,18 +52,18 @@ const (
 	SpanCall
 )
 
-// Span is a span that has begun. One goroutine uses it, until End.
+// Span is a started span. Only one goroutine may use it, until End.
 type Span interface {
 	// SetName replaces the name.
 	SetName(name string)
 	// Text and Number add an attribute.
 	Text(key, value string)
 	Number(key string, value int64)
-	// End ends it. failure is "" for success, otherwise a short word: an error's code or an HTTP status.
+	// End ends the span. failure is "" for success, otherwise a short word: an error's code or an HTTP status.
 	End(failure string)
 }
 
-// NoSpan is a span that is not recorded.
+// NoSpan is a Span that is not recorded.
 type NoSpan struct{}
 
 var _ Span = NoSpan{}
@@ -80,7 +80,7 @@ func (NoSpan) Number(string, int64) {}
 // End implements Span.
 func (NoSpan) End(string) {}
 
-// span begins a span of the host's.
+// span starts a span of the host.
 func (h *Host) span(ctx context.Context, start SpanStart) (context.Context, Span) {
 	if h.options.Tracer == nil {
 		return ctx, NoSpan{}
@@ -88,12 +88,12 @@ func (h *Host) span(ctx context.Context, start SpanStart) (context.Context, Span
 	return h.options.Tracer.Begin(ctx, start)
 }
 
-// part begins a part of the span of ctx.
+// part starts a part of the span of ctx.
 func (h *Host) part(ctx context.Context, name string) (context.Context, Span) {
 	return h.span(ctx, SpanStart{Name: name, Kind: SpanPart})
 }
 
-// traceparentOf is the header of the span of ctx, for what it causes.
+// traceparentOf is the traceparent header of the span of ctx, for work that it causes.
 func (h *Host) traceparentOf(ctx context.Context) string {
 	if h.options.Tracer == nil {
 		return ""
@@ -101,7 +101,7 @@ func (h *Host) traceparentOf(ctx context.Context) string {
 	return h.options.Tracer.Traceparent(ctx)
 }
 
-// beginSpan begins the operation's span. What a follower does has a trace of its own, with a link to what caused it.
+// beginSpan starts the operation's span. A follower's operations have their own traces, linked to what caused them.
 func (o *operation) beginSpan(ctx context.Context) context.Context {
 	start := SpanStart{Name: o.Op, Kind: SpanOperation}
 	if f := o.slot.following; f != nil && o.slot.host.traceparentOf(ctx) == "" {
@@ -113,7 +113,8 @@ func (o *operation) beginSpan(ctx context.Context) context.Context {
 	return ctx
 }
 
-// endSpan says how the operation ended. No id of a caller's and no text is in it: the scope is its key in the store.
+// endSpan records how the operation ended. Spans contain no texts and no ids chosen by callers: the scope appears as
+// its key in the store.
 func (o *operation) endSpan(err error) {
 	if o.slot.host.options.Tracer == nil {
 		return
@@ -140,7 +141,7 @@ func (o *operation) endSpan(err error) {
 	s.End(string(abi.CodeOf(err)))
 }
 
-// endEntry says how an entry of the guest ended. What its own error means is in the operation's span.
+// endEntry records how an entry of the guest ended. The guest's own error is recorded in the operation's span.
 func (o *operation) endEntry(s Span, isError bool, err error) {
 	s.Number("memhost.queued_us", o.Queued.Microseconds())
 	switch {
@@ -160,9 +161,10 @@ func outcomeOf(err error) string {
 	return string(abi.CodeOf(err))
 }
 
-// beginCall begins the span of a native call, and lets the call carry its header where Options.PropagateTrace says so.
+// beginCall starts the span of a native call, and adds its traceparent header to the call if Options.PropagateTrace is
+// set.
 func (o *operation) beginCall(ctx context.Context, native *egress.Call) (context.Context, Span) {
-	h, route := o.provider.host, native.Route // an instance that starts has no slot
+	h, route := o.provider.host, native.Route // there is no slot while an instance starts
 	if h.options.Tracer == nil {
 		return ctx, NoSpan{}
 	}
@@ -187,7 +189,7 @@ func (o *operation) beginCall(ctx context.Context, native *egress.Call) (context
 	return ctx, s
 }
 
-// endCall says what came back.
+// endCall records the answer.
 func endCall(s Span, io *abi.IO) {
 	s.Number("http.response.status_code", io.Status)
 	s.Number("memhost.bytes_out", io.BytesOut)

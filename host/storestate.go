@@ -9,10 +9,10 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// mostDated is how many open events are looked at for the oldest one: each takes a reading of the store.
+// mostDated limits how many open events are searched for the oldest one, because each one costs a read of the store.
 const mostDated = 5_000
 
-// StoreState tells what the store holds. It reads the store, and leaves out what it cannot read until ctx ends.
+// StoreState reports what the store holds. It reads the store until ctx ends, and leaves out what it could not read.
 func (h *Host) StoreState(ctx context.Context) report.Store {
 	var is report.Store
 	if open, err := h.openEvents(ctx); err == nil {
@@ -59,7 +59,7 @@ func (h *Host) openEvents(ctx context.Context) (*report.OpenEvents, error) {
 	for _, key := range dated {
 		e, err := h.ledger.Entry(ctx, state.Space(key), string(key[len(state.Space{}):]))
 		if err != nil {
-			return open, nil // without its age
+			return open, nil // without the age of the oldest
 		}
 		if e != nil {
 			oldest = max(oldest, now.Sub(e.SentAt))

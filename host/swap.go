@@ -18,7 +18,7 @@ import (
 
 // Open loads a provider and puts it behind a new slot.
 //
-// Errors: what the failing step found (load, configure, instantiate, health), as invalid_argument, unavailable or
+// Errors: those of the failing step (load, configure, instantiate, health), as invalid_argument, unavailable or
 // internal.
 func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err error) {
 	ctx, end, err := h.beginLoad(ctx, cassette.OpOpen)
@@ -40,7 +40,7 @@ func (h *Host) Open(ctx context.Context, config ProviderConfig) (_ *Slot, err er
 	return s, nil
 }
 
-// open loads the first provider of a slot. When another host loads one at the same moment, it is that one.
+// open loads the first provider of a slot. If another host loads one at the same moment, the slot gets that one.
 func (s *Slot) open(ctx context.Context, own ProviderConfig) error {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -61,7 +61,7 @@ func (s *Slot) open(ctx context.Context, own ProviderConfig) error {
 	}
 }
 
-// warnOther says that the slot serves something else than this host's configuration names.
+// warnOther warns that the slot serves another provider than this host's configuration names.
 func (s *Slot) warnOther(own ProviderConfig) {
 	p := s.current.Load().provider
 	if own.Name != p.name || sha256Of(own.Module) != p.module.SHA256 || !bytes.Equal(own.Block, p.config.Block) {
@@ -70,10 +70,10 @@ func (s *Slot) warnOther(own ProviderConfig) {
 	}
 }
 
-// Swap exchanges the provider: the swap flow (identity, configure, load, health, setup_scope, capabilities, the smokes
-// and the pending gate), then one atomic switch. Calls under way end on the old provider, which is closed once the last
-// of them has left; new calls go to the new one. When a step fails the old provider keeps serving, and the error's hint
-// says so.
+// Swap replaces the provider. It runs the steps of a swap (identity, configure, load, health, setup_scope,
+// capabilities, the smoke tests and the pending gate), and then switches atomically. Running calls end on the old
+// provider, which is closed after the last of them; new calls go to the new one. If a step fails, the old provider
+// keeps serving, and the error's hint says so.
 func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManifest, err error) {
 	ctx, end, err := s.host.beginLoad(ctx, cassette.OpSwap)
 	if err != nil {
@@ -92,7 +92,8 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 	return m, err
 }
 
-// load is Swap for the one who holds swapMu. served is the fact that other hosts have agreed on, nil to make it one.
+// load is Swap for a caller that holds swapMu. served is the fact that other hosts have agreed on, or nil to create a
+// new one.
 func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (_ *abi.RunManifest, err error) {
 	began := time.Now()
 	steps := &stepLog{tell: s.host.options.OnStep}
@@ -124,8 +125,8 @@ func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (
 	return s.manifestOf(ctx, s.serve(ctx, next, health, steps, began))
 }
 
-// serveAs agrees with the other hosts that a provider serves, or notes that they have. A provider that must not serve
-// is closed.
+// serveAs agrees with the other hosts that a provider serves, or records that they already have. If the provider must
+// not serve, it is closed.
 func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) error {
 	if served != nil {
 		p.served = served
@@ -138,7 +139,7 @@ func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) 
 	return err
 }
 
-// Try runs the swap flow without a slot: see Slot.Try.
+// Try runs the steps of a swap without a slot: see Slot.Try.
 func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s := h.newSlot()
 	if err := s.loadMode(ctx); err != nil {
@@ -147,8 +148,8 @@ func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	return s.Try(ctx, config)
 }
 
-// Try runs the swap flow with a provider without letting it serve: what a dry run does. The returned manifest is the
-// one that a swap would give.
+// Try runs the steps of a swap with a provider but does not let it serve: a dry run. It returns the manifest that a
+// swap would produce.
 func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
@@ -164,7 +165,7 @@ func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 	return &m, p.close(ctx)
 }
 
-// prepare runs the steps before the switch, in order. A provider that fails one is closed.
+// prepare runs the steps before the switch, in order. If a step fails, the provider is closed.
 func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLog) (p *Provider,
 	health *abi.BackendHealth, err error) {
 	h := s.host
@@ -217,9 +218,9 @@ func (s *Slot) prepare(ctx context.Context, config ProviderConfig, steps *stepLo
 	return p, health, err
 }
 
-// healthToServe asks a provider for its health.
+// healthToServe runs a provider's health check.
 //
-// Errors: those of the operation, and cannotServe's for a provider that calls itself unavailable.
+// Errors: those of the operation, and cannotServe's if the provider reports itself unavailable.
 func (s *Slot) healthToServe(ctx context.Context, p *Provider) (*abi.BackendHealth, error) {
 	health, answered, err := s.health(ctx, p)
 	if err == nil && health.Status == abi.HealthUnavailable {
@@ -228,12 +229,12 @@ func (s *Slot) healthToServe(ctx context.Context, p *Provider) (*abi.BackendHeal
 	return health, err
 }
 
-// cannotServe says why a provider whose health is unavailable cannot serve, and whether trying again may help. It does
-// not with refused credentials, at an address where something else answers or that is always refused, or with an
-// unknown host name. answered is the HTTP status of the last native call, 0 for none.
+// cannotServe explains why a provider whose health is unavailable cannot serve, and whether retrying may help. It does
+// not help if credentials are refused, if something else answers at the address, if the address always refuses, or if
+// the host name is unknown. answered is the HTTP status of the last native call, 0 if there was no answer.
 func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	warnings := slices.Clone(health.Warnings)
-	slices.Reverse(warnings) // what its configuration means comes first, what it found out last: that is the reason
+	slices.Reverse(warnings) // warnings about the configuration come first; the last one found is the reason
 	why := strings.Join(warnings, "; ")
 	e := abi.NewError(abi.CodeUnavailable, fmt.Sprintf("provider %s says that it is unavailable: %s", name, why)).
 		WithHint("does what it needs run, and are address and credentials in its block right?")
@@ -255,7 +256,7 @@ func cannotServe(name string, health *abi.BackendHealth, answered int64) error {
 	return e
 }
 
-// identity is what stays as it is while the provider serves.
+// identity describes what stays the same while the provider serves.
 func (c *ProviderConfig) identity() string {
 	text := "provider " + c.Name + ", namespace " + strconv.Quote(c.Namespace)
 	if c.Scope != nil {
@@ -264,7 +265,7 @@ func (c *ProviderConfig) identity() string {
 	return text
 }
 
-// checkIdentity wants exactly one provider, and a valid scope.
+// checkIdentity requires exactly one provider, and a valid scope.
 func (c *ProviderConfig) checkIdentity() error {
 	if c.Name == "" {
 		return abi.NewError(abi.CodeInvalidArgument, "no provider is named: exactly one must be active")
@@ -291,7 +292,7 @@ func healthText(h *abi.BackendHealth) string {
 	return text
 }
 
-// setUpConfigured makes the configured scope ready; while it is read-only it only checks.
+// setUpConfigured sets up the configured scope; while it is read-only it only checks.
 func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog) error {
 	if p.config.Scope == nil {
 		steps.end(verdictSkipped, "each scope is made ready at its first use")
@@ -310,7 +311,7 @@ func (s *Slot) setUpConfigured(ctx context.Context, p *Provider, steps *stepLog)
 	return nil
 }
 
-// drain closes a provider that no longer serves, once its last call has left.
+// drain closes a provider that no longer serves, after its last call has ended.
 func (s *Slot) drain(p *Provider) {
 	p.endBackground()
 	began := time.Now()
@@ -325,8 +326,8 @@ func (s *Slot) drain(p *Provider) {
 	}()
 }
 
-// Close takes the provider out of service and waits for calls under way, or until ctx ends. The slot answers
-// unavailable from then on.
+// Close takes the provider out of service and waits until running calls have ended, or ctx ends. From then on the
+// slot's operations fail with unavailable.
 func (s *Slot) Close(ctx context.Context) error {
 	if err := s.followers.close(ctx); err != nil {
 		return err
@@ -344,7 +345,7 @@ func (s *Slot) Close(ctx context.Context) error {
 	return nil
 }
 
-// runManifest records what serves from now on.
+// runManifest describes what serves from now on.
 func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64,
 	steps []abi.RunStep) abi.RunManifest {
 	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
@@ -372,7 +373,7 @@ func (p *Provider) runModule() abi.RunModule {
 		Bytes: p.module.Bytes, Source: p.config.Source, Signer: p.config.Signer}
 }
 
-// version names the program: as the options say, else as the Go toolchain does.
+// version returns the program's version: from the options, or else from the Go toolchain.
 func (h *Host) version() (version, commit string) {
 	if h.options.Version != "" {
 		return h.options.Version, h.options.Commit
@@ -380,7 +381,7 @@ func (h *Host) version() (version, commit string) {
 	return buildVersion()
 }
 
-// buildVersion is what the Go toolchain recorded of this program.
+// buildVersion returns what the Go toolchain recorded about this program.
 func buildVersion() (version, commit string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -394,14 +395,14 @@ func buildVersion() (version, commit string) {
 	return info.Main.Version, commit
 }
 
-// serve makes a provider that passed the steps of a swap the one that serves. The old one drains.
+// serve makes a provider that passed the steps of a swap the serving one. The old one drains.
 func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog,
 	began time.Time) *serving {
 	v := &serving{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
-	shared, _ := parseServed(next.served) // nil where one process owns the store
+	shared, _ := parseServed(next.served) // nil if one process owns the store
 	if shared != nil {
-		s.loads = shared.Generation // all hosts tell the same
+		s.loads = shared.Generation // all hosts report the same generation
 	}
 	steps.begin("serve")
 	old := s.current.Load()
@@ -411,7 +412,7 @@ func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHea
 		v.manifest.ServingSince = shared.Since
 	}
 	s.current.Store(v)
-	if err := s.host.keepProvider(ctx, next); err != nil { // it serves all the same: a full disk can be read
+	if err := s.host.keepProvider(ctx, next); err != nil { // serve anyway: a full disk can still be read
 		s.host.logger.Warn("the provider's configuration could not be kept for erasing", "error", err)
 	}
 	s.startBackground(next)

@@ -14,11 +14,11 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// VerifyManifest compares a run manifest with itself, a module and a configuration, and lists the differences. A nil
-// module or config is skipped; Module and Source of config are not used. A configuration is first checked against the
-// module's schema, so it needs a module.
+// VerifyManifest checks that a run manifest is consistent with itself, a module and a configuration, and lists the
+// differences. A nil module or config is skipped; Module and Source of config are ignored. A configuration is first
+// validated against the module's schema, so it needs a module.
 //
-// Errors: invalid_argument for a configuration that the module does not take.
+// Errors: invalid_argument for a configuration that the module rejects.
 func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]report.ManifestDifference, error) {
 	v := &verifier{against: "manifest"}
 	v.itself(m)
@@ -44,7 +44,7 @@ type verifier struct {
 	list    []report.ManifestDifference
 }
 
-// want notes a difference between what the manifest says and what is.
+// want records a difference between what the manifest says and what was found.
 func (v *verifier) want(field string, says, found any) {
 	if !reflect.DeepEqual(says, found) {
 		v.list = append(v.list, report.ManifestDifference{Against: v.against, Field: field, Manifest: fmt.Sprint(says),
@@ -104,7 +104,7 @@ func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig)
 	if err != nil {
 		return err
 	}
-	if m.Frame == "" && c.Frame == "" { // neither names one: the module of that time knew none
+	if m.Frame == "" && c.Frame == "" { // the module predates frames
 		frame = abi.FrameFull
 	}
 	if c.Name == m.Provider {

@@ -40,7 +40,7 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 		answers := make([]abi.ReceiptOrError, 1)
 		err := s.write(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event}, answers)
 		switch answer := answers[0]; {
-		case answer.Receipt != nil: // it has arrived, or may have: this is told even if what followed failed
+		case answer.Receipt != nil: // it arrived, or may have: report this even if a later step failed
 			return answer.Receipt, nil
 		case answer.Error != nil:
 			return nil, answer.Error
@@ -53,31 +53,31 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 type write struct {
 	*operation
 	events []*abi.MemoryEvent
-	// answers are of the events, in their order. An event without one gets the error of the write.
+	// answers has one entry for each event, in order. An event without an answer gets the error of the write.
 	answers []abi.ReceiptOrError
-	// sending are the events to send.
+	// sending lists the events to send.
 	sending []pendingWrite
-	// accepted are the events that the provider has, or may have: they go into the archive with the next commit.
+	// accepted lists the events that the provider has, or may have: the next commit archives them.
 	accepted []*abi.MemoryEvent
-	// separately is set when each event has to go alone; then nothing was sent.
+	// separately is set if each event has to be sent alone; nothing has been sent then.
 	separately bool
 }
 
-// pendingWrite is an event that is to be sent. at is its place among the write's events.
+// pendingWrite is an event to send. at is its index among the write's events.
 type pendingWrite struct {
 	event *abi.MemoryEvent
 	hash  delivery.Hash
 	at    int
-	// resume is set if a part of it has arrived already.
+	// resume is set if a part of the event has already arrived.
 	resume *abi.Resume
-	// again is the ledger's entry of an event of which the backend kept nothing, and which is sent again.
+	// again is the ledger entry of an event that is sent again because the backend kept nothing of it.
 	again *delivery.Entry
-	// warning goes into its receipt.
+	// warning is added to the event's receipt.
 	warning string
 }
 
-// deliver writes events of one scope as a part of a batch, whose events may find another provider serving one by one.
-// Every event gets a receipt or an error.
+// deliver writes events of one scope as a part of a batch. If the provider is swapped while it runs, later events may
+// go to another provider. Every event gets a receipt or an error.
 func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
 	_, err := route(ctx, s, func(ctx context.Context) (struct{}, error) {
@@ -126,13 +126,13 @@ func (s *Slot) write(ctx context.Context, op string, events []*abi.MemoryEvent, 
 	case errors.Is(err, writelock.ErrBecameReadOnly):
 		o.permit = nil
 		return w.skipAll(ctx, sc)
-	case err == nil && w.separately: // the scope's lock is free again, and each event takes it for itself
+	case err == nil && w.separately: // the scope's lock has been released, and each event takes it again
 		w.oneByOne(ctx)
 	}
 	return err
 }
 
-// endWith ends the operation. Observers get the outcome of a single event as that of the write.
+// endWith ends the operation. For a write of a single event, observers get the event's outcome.
 func (w *write) endWith(err error) error {
 	reported := err
 	if e := w.answers[0].Error; err == nil && len(w.events) == 1 && e != nil {
@@ -152,7 +152,7 @@ func (w *write) oneByOne(ctx context.Context) {
 	}
 }
 
-// skipAll answers that nothing was recorded. The guest is not entered.
+// skipAll answers that nothing was recorded, without entering the guest.
 func (w *write) skipAll(ctx context.Context, sc *scopeState) error {
 	if err := w.at(ctx, sc); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (w *write) skipAll(ctx context.Context, sc *scopeState) error {
 }
 
 // underLock takes the write lock for the steps that need it. anew reports that the lock was lost before anything was
-// written: the write starts again.
+// written, so that the write must start over.
 func (w *write) underLock(ctx context.Context, sc *scopeState) (anew bool, err error) {
 	w.accepted, w.separately = nil, false
 	if err := w.lockScope(ctx, sc, writelock.WithFirstCommit); err != nil {
@@ -190,7 +190,7 @@ func (w *write) locked(ctx context.Context, sc *scopeState) error {
 	if err := w.slot.ensureSetUp(ctx, w.provider, sc, w.permit, w.lock); err != nil {
 		return err
 	}
-	if isNew { // now it is known whether the backend had the scope before
+	if isNew { // only now is it known whether the backend had the scope before
 		if err := w.sort(ctx); err != nil || len(w.sending) == 0 {
 			return err
 		}
@@ -215,7 +215,7 @@ func (w *write) locked(ctx context.Context, sc *scopeState) error {
 	return nil
 }
 
-// sort answers the events of which nothing is to be sent, and lists the others in w.sending.
+// sort answers the events that need not be sent, and lists the others in w.sending.
 func (w *write) sort(ctx context.Context) error {
 	w.sending = nil
 	for i, e := range w.events {
@@ -267,9 +267,9 @@ func (w *write) sort(ctx context.Context) error {
 	return nil
 }
 
-// confirmKnown commits under the lock before events are answered as recorded before, if hosts share the store and the
-// write has not committed anything: what was read may be on no standby of the database yet, and this answer outlasts a
-// failover as the first one does. If it fails, these events have no answer.
+// confirmKnown commits under the lock before events are answered as already recorded, if hosts share the store and the
+// write has not committed anything. The receipts that were read may not have reached a standby of the database yet, but
+// the answer must survive a failover. If the commit fails, these events have no answer.
 func (w *write) confirmKnown(ctx context.Context) error {
 	duplicate := func(a abi.ReceiptOrError) bool { return a.Receipt != nil && a.Receipt.Duplicate }
 	if w.lock.Written() || w.lock.Anew() || !slices.ContainsFunc(w.answers, duplicate) {
@@ -285,8 +285,8 @@ func (w *write) confirmKnown(ctx context.Context) error {
 }
 
 // send enters record_event for one event and record_events for several. Before the first native call that is not a read
-// leaves, the ledger says that they are on their way: so whatever happens afterwards, even a crash, it knows that
-// something may have arrived.
+// leaves, the ledger records that the events are being sent. So whatever happens afterwards, even a crash, it knows
+// that something may have arrived.
 func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 	w.OnWrite = func() error { return w.noteSending(ctx) }
 	if len(w.sending) == 1 {
@@ -311,7 +311,7 @@ func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 	return out.Receipts, nil
 }
 
-// noteSending writes to the ledger that the events are about to be sent.
+// noteSending records in the ledger that the events are about to be sent.
 func (w *write) noteSending(ctx context.Context) error {
 	var b state.Batch
 	now := w.slot.host.now()
@@ -319,7 +319,7 @@ func (w *write) noteSending(ctx context.Context) error {
 	for _, one := range w.sending {
 		w.lock.Sending = append(w.lock.Sending, one.event.EventID)
 		entry := &delivery.Entry{Hash: one.hash, State: delivery.Sent, SentAt: now, Session: one.event.SessionID}
-		if one.resume != nil { // the markers of the first attempt stay known
+		if one.resume != nil { // keep the markers of the first attempt
 			entry.State, entry.Receipt = delivery.Received,
 				&abi.WriteReceipt{EventID: one.event.EventID, Status: abi.StatusUncertain,
 					NativeIDs: []string{}, NativeIDsKind: abi.NativeIDsNone, Markers: one.resume.Markers,
@@ -330,8 +330,9 @@ func (w *write) noteSending(ctx context.Context) error {
 	return w.keep(ctx, &b)
 }
 
-// judge goes through the guest's answers: receipts and what they mean for the ledger, errors, breaches of the contract.
-// It returns a breach that cannot be pinned to one event because nothing was sent; the answer as a whole then fails.
+// judge goes through the guest's answers: it records in the ledger what receipts mean, and handles errors and breaches
+// of the contract. It returns a breach that cannot be attributed to one event because nothing was sent; the answer as a
+// whole then fails.
 func (w *write) judge(received []abi.ReceiptOrError) error {
 	batch, now := &w.state.Batch, w.slot.host.now()
 	for i, one := range w.sending {
@@ -366,8 +367,7 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 	return nil
 }
 
-// accept records that the provider has, or may have, an event, so that it is archived. A retried event is already in the
-// archive.
+// accept lists an event that the provider has, or may have, for archiving. A retried event is already in the archive.
 func (w *write) accept(one pendingWrite) {
 	if one.again == nil {
 		w.accepted = append(w.accepted, one.event)
@@ -379,7 +379,7 @@ func (o *operation) inDoubt(e *abi.Error) bool {
 	return o.Noted && o.Effect != egress.EffectNone && !e.NothingStored
 }
 
-// notDelivered judges one event of a batch that the guest answered with an error.
+// notDelivered handles one event of a batch for which the guest returned an error.
 func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 	e := w.provider.plugin.Failed(w.Op, failure)
 	switch {
@@ -394,8 +394,8 @@ func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 }
 
 // judgeFailure answers a write that failed as a whole. If nothing can have arrived, the ledger forgets the events and
-// the error stands. Otherwise they are uncertain: after a time-out or an answer that breaks the contract they get
-// receipts that say so, after another error its own words.
+// the callers get the error. Otherwise they are uncertain: after a timeout or an answer that violates the contract they
+// get receipts that say so; after another error they get that error.
 func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	if !w.Noted {
 		return failure
@@ -421,7 +421,7 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	for _, one := range w.sending {
 		w.accept(one)
 	}
-	// perhaps the caller does not record them again
+	// the caller may never record them again
 	if err := w.commitAccepted(ctx, new(state.Batch), writelock.MoreFollow, w.accepted...); err != nil {
 		w.provider.logger.Warn("the archive lacks events whose outcome is not known", "error", err)
 	}
@@ -438,8 +438,8 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	return nil
 }
 
-// commitWrite commits what guest and judge wrote, and frees the lock. done is false if the events are not recorded as
-// received: then they are answered already, or get the error.
+// commitWrite commits what guest and judge wrote, and releases the lock. done is false if the events are not recorded
+// as received: then they are already answered, or get the error.
 func (w *write) commitWrite(ctx context.Context) (done bool, err error) {
 	if err := w.slot.host.ledger.Sweep(ctx, &w.state.Batch); err != nil {
 		return false, err
@@ -458,7 +458,7 @@ func (w *write) commitWrite(ctx context.Context) (done bool, err error) {
 	return false, err
 }
 
-// acknowledge notes what callers are told, and then builds their answers.
+// acknowledge notes which receipts callers get, and then builds their answers.
 func (w *write) acknowledge(received []abi.ReceiptOrError) {
 	w.noteReceipts(received)
 	for i, one := range w.sending {
@@ -479,8 +479,8 @@ func (w *write) acknowledge(received []abi.ReceiptOrError) {
 	}
 }
 
-// firstConflict is the first conflict in a guest's answer; nil if there is none. One of keys comes from reads before and
-// after another host's commit.
+// firstConflict returns the first conflict in a guest's answer; nil if there is none. A conflict of keys means that
+// reads happened before and after another host's commit.
 func firstConflict(received []abi.ReceiptOrError, err error) error {
 	if err != nil && abi.CodeOf(err) == abi.CodeConflict {
 		return err

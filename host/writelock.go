@@ -10,17 +10,17 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// The locks of a scope: for writes, for operations that yield the scope, and for native calls that are not reads. How a
-// lock works is in internal/writelock; what its holder learns from other hosts is in agreed.go.
+// The locks of a scope: for writes, for operations that yield the scope, and for native calls that are not reads.
+// internal/writelock explains how a lock works, agreed.go what its holder learns from other hosts.
 
-// What the key of a scope's lock for work ends with, and that of its lock for calls.
+// The suffixes of the keys of a scope's lock for work and of its lock for calls.
 const (
 	workKey = 'w'
 	callKey = 'c'
 )
 
-// lockScope waits until no other write of a scope runs, at this host or another one, and learns how the scope is now. A
-// write was admitted before. Unlock follows.
+// lockScope waits until no other write of the scope is running, at this host or another one, and then reads the scope's
+// present record. The write must have been admitted before. The caller must unlock.
 //
 // Errors: those of writelock.Acquire.
 func (s *Slot) lockScope(ctx context.Context, p *Provider, sc *scopeState, op string, when writelock.When) (
@@ -33,16 +33,16 @@ func (s *Slot) lockScope(ctx context.Context, p *Provider, sc *scopeState, op st
 	return writelock.Acquire(ctx, s.host.fleet, r)
 }
 
-// lockWork waits until no other operation that yields the scope runs, at this host or another one. It is taken before
-// the write lock. Unlock follows.
+// lockWork waits until no other operation that yields the scope is running, at this host or another one. It is taken
+// before the write lock. The caller must unlock.
 func (s *Slot) lockWork(ctx context.Context, p *Provider, sc *scopeState, op string) (*writelock.Lock, error) {
 	r := s.lockRequest(p, sc, op)
 	r.Local, r.Key = sc.working, append(bytes.Clone(sc.key[:]), workKey)
 	return writelock.Acquire(ctx, s.host.fleet, r)
 }
 
-// lockRequest asks for a lock at once, for another key than that of the scope's writes: the scope's record belongs to the
-// holder of the write lock, and is not read.
+// lockRequest is a request for one of the scope's other locks. It does not read the scope's record, which belongs to
+// the holder of the write lock.
 func (s *Slot) lockRequest(p *Provider, sc *scopeState, op string) *writelock.Request {
 	r := &writelock.Request{Op: op, When: writelock.AtOnce, Facts: factsOf(sc),
 		Learn: func(values [][]byte) (bool, error) { return s.learn(p, sc, values) }}
@@ -58,9 +58,10 @@ func (s *Slot) lockRequest(p *Provider, sc *scopeState, op string) *writelock.Re
 	return r
 }
 
-// lockCall takes the scope's lock for a native call that is not a read, of an operation that is not a write: so other
-// hosts see that the call is under way, and the call does not leave once they have raised the wall. An operation
-// without a scope takes the slot's. If one process owns the store, the wall alone counts the call.
+// lockCall takes the scope's lock for native calls, for a call that is not a read made by an operation that is not a
+// write. It shows other hosts that the call is running, and keeps the call from leaving after they have raised the
+// wall. An operation without a scope takes the slot's lock. If one process owns the store, counting the call at the
+// wall is enough.
 func (o *operation) lockCall(ctx context.Context) (unlock func(), err error) {
 	s := o.slot
 	if !s.host.fleet.Shared() {
@@ -77,14 +78,14 @@ func (o *operation) lockCall(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 	before := o.lock
-	o.lock = l // the call is a late write if this one is lost
+	o.lock = l // losing this lock makes the call a late write
 	return func() {
 		o.lock = before
 		l.Unlock(ctx)
 	}, nil
 }
 
-// lockScope takes the scope's write lock for the operation. unlock follows.
+// lockScope takes the scope's write lock for the operation. The caller must unlock.
 func (o *operation) lockScope(ctx context.Context, sc *scopeState, when writelock.When) (err error) {
 	o.lock, err = o.slot.lockScope(ctx, o.provider, sc, o.Op, when)
 	return err
@@ -95,7 +96,8 @@ func (o *operation) unlock(ctx context.Context) {
 	o.lock = nil
 }
 
-// takeOver frees the lock of a scope that a host which has ended still holds. free is false while its host lives.
+// takeOver releases the lock of a scope that is still held by a host that has ended. free is false while its host
+// lives.
 func (s *Slot) takeOver(ctx context.Context, p *Provider, key []byte) (free bool, err error) {
 	return writelock.TakeOver(ctx, s.host.fleet, key, func(ctx context.Context, b *state.Batch) error {
 		record, err := s.host.scopeRecordOf(ctx, scopeKey(key))
@@ -106,8 +108,8 @@ func (s *Slot) takeOver(ctx context.Context, p *Provider, key []byte) (free bool
 	})
 }
 
-// inherit adds to the batch that takes over the lock of a host that has ended: what that host had sent may still arrive
-// at the backend, as if it had been sent now and had all of the operation's time to get there.
+// inherit completes the batch that takes over the lock of a host that has ended. Requests of that host may still arrive
+// at the backend: they count as if sent now, with all of the operation's time left.
 func (h *Host) inherit(ctx context.Context, p *Provider, sc scopeKey, generation int64, b *state.Batch) error {
 	space := generationSpace(sc, generation)
 	from := h.now().Add(p.deadline(abi.OpRecordEvent))

@@ -1,13 +1,13 @@
-// Package cassette is the file that a recording is kept in: every operation of a slot, every entry into its guest,
-// every host call that the guest made, and the result of each. Package host writes one (host.Options.Cassette) and
-// plays one (host.Replay); this package has the format only.
+// Package cassette reads and writes recordings: every operation of a slot, every entry into its guest, every host call
+// that the guest made, and the result of each. Package host records (host.Options.Cassette) and replays (host.Replay);
+// this package only has the file format.
 //
 // A cassette is JSON Lines. The first line is the Header, the last an End; between them is one Operation a line. Each
-// line ends in a checksum over itself and all lines before it, so that a line that was cut off, changed, removed or
-// moved is found, with its number.
+// line ends in a checksum over itself and all lines before it, so that a truncated, changed, removed or moved line is
+// detected and its number reported.
 //
-// No secret is in it: the host removes the operator's secrets from every text before it is written, and guests never
-// see one.
+// It contains no secrets: the host removes the operator's secrets from every text before it is written, and guests
+// never see one.
 package cassette
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// Version is the form that this package writes and reads.
+// Version is the file format that this package writes and reads.
 const Version = 1
 
 // Names of operations that are not in the contract.
 const (
-	// OpOpen loads the first provider, OpSwap another one.
+	// OpOpen loads the first provider, OpSwap a further one.
 	OpOpen = "open"
 	OpSwap = "swap"
-	// OpBackground is an entry into the guest that no caller asked for.
+	// OpBackground is an entry into the guest that no caller requested.
 	OpBackground = "background"
 )
 
-// Header begins a cassette.
+// Header is the first line of a cassette.
 type Header struct {
 	// Cassette is Version.
 	Cassette int64 `json:"cassette"`
@@ -41,30 +41,29 @@ type Header struct {
 	Revision    int64  `json:"revision,omitempty"`
 	HostVersion string `json:"host_version"`
 	HostCommit  string `json:"host_commit,omitempty"`
-	// Created is when, RFC 3339.
+	// Created is the time of recording, RFC 3339.
 	Created string `json:"created"`
-	// Clock is virtual: an operation's clock starts with the operation and advances 1 us a reading.
+	// Clock is virtual: each operation's clock starts at the operation's time and advances 1 us per reading.
 	Clock string `json:"clock"`
-	// Seed is that of all randomness, in hex; operation n draws from SHA-256(seed, n).
+	// Seed is the seed of all randomness, in hex; operation n draws from SHA-256(seed, n).
 	Seed string `json:"seed"`
 	// Load is the provider that was opened.
 	Load Load `json:"load"`
 }
 
-// Load is a provider that took its place behind the slot: which module, in which configuration.
+// Load describes a provider that was loaded behind the slot: which module, in which configuration.
 type Load struct {
 	Module abi.RunModule `json:"module"`
 	ABI    string        `json:"abi"`
-	// Provider is the name, Word how the configuration chose it: backend or condition.
+	// Provider is the name; Word is how the configuration chose it: backend or condition.
 	Provider string `json:"provider"`
 	Word     string `json:"word"`
-	// Config is the effective block, with the names of secrets instead of their values. ConfigHash is the run
-	// manifest's.
+	// Config is the effective block, with names instead of values of secrets. ConfigHash is the run manifest's.
 	ConfigHash string  `json:"config_hash"`
 	Config     abi.Raw `json:"config"`
-	// Profile is the run manifest's. Cassettes from before there were profiles have none, which means best.
+	// Profile is the run manifest's. Cassettes that predate profiles have none, which means best.
 	Profile abi.Profile `json:"profile,omitempty"`
-	// Frame is the run manifest's. Cassettes from before there were frames have none, which means full.
+	// Frame is the run manifest's. Cassettes that predate frames have none, which means full.
 	Frame        abi.Frame `json:"frame,omitempty"`
 	Namespace    string    `json:"namespace,omitempty"`
 	AgentScoped  bool      `json:"agent_scoped,omitempty"`
@@ -79,13 +78,13 @@ type Load struct {
 	Limits  Limits   `json:"limits"`
 }
 
-// Secret is a secret's name with the origin that it is for.
+// Secret is a secret's name and the origin that it is for.
 type Secret struct {
 	Name   string `json:"name"`
 	Origin string `json:"origin"`
 }
 
-// Limits are those that an answer may depend on, in bytes.
+// Limits are the limits that an answer may depend on, in bytes.
 type Limits struct {
 	Memory    int64 `json:"memory"`
 	HighWater int64 `json:"high_water"`
@@ -93,35 +92,35 @@ type Limits struct {
 	Response  int64 `json:"response"`
 }
 
-// Operation is one operation of the slot, with all that it did to the guest.
+// Operation is one operation of the slot, with everything that it did to the guest.
 type Operation struct {
 	// N counts from 1.
 	N int64 `json:"n"`
 	// Name is an operation of the contract, or OpOpen, OpSwap, OpBackground.
 	Name string `json:"op"`
-	// At is where the virtual clock began, RFC 3339.
+	// At is the start of the virtual clock, RFC 3339.
 	At string `json:"at"`
 	// Request is the contract's JSON; empty for OpOpen, OpSwap and OpBackground.
 	Request Text `json:"request,omitzero"`
 	// Load is the new provider of OpSwap.
 	Load *Load `json:"load,omitempty"`
-	// Records are what the host read of an earlier time: a cassette may begin on a data folder that is not empty.
+	// Records are older records that the host read: a cassette may start on a data folder that is not empty.
 	Records []Record `json:"records,omitempty"`
 	Entries []Entry  `json:"entries,omitempty"`
-	// ElapsedUS are the durations that the host measured of the operation as a whole, in the order in which it asked.
+	// ElapsedUS are the durations that the host measured for the operation as a whole, in order.
 	ElapsedUS []int64 `json:"elapsed_us,omitempty"`
-	// Usage are the sizes of a space that the host asked its store for, in the order in which it asked.
+	// Usage has the results of the host's queries for the size of a space, in order.
 	Usage []int64 `json:"usage,omitempty"`
-	// Failed are commits that the store refused.
+	// Failed lists commits that the store refused.
 	Failed []FailedCommit `json:"failed_commits,omitempty"`
-	// Answer or Error is what the caller got: the contract's JSON.
+	// Answer or Error is what the caller got, as the contract's JSON.
 	Answer Text `json:"answer,omitzero"`
 	Error  Text `json:"error,omitzero"`
-	// Redacted is true when a secret was removed from this line. A replay of it may differ for that reason alone.
+	// Redacted is true if a secret was removed from this line. A replay may differ for that reason alone.
 	Redacted bool `json:"redacted,omitempty"`
 }
 
-// Record is one record that the host keeps for itself: ledger, scope or mode.
+// Record is one of the host's own records: ledger, scope or mode.
 type Record struct {
 	Table string `json:"table"`
 	Key   Text   `json:"key"`
@@ -143,55 +142,57 @@ type Entry struct {
 	// Request is the envelope.
 	Request Text   `json:"request,omitzero"`
 	Calls   []Call `json:"calls,omitempty"`
-	// Answer is the guest's, an error object where IsError is set. Failure is the host's error where it did not answer.
+	// Answer is the guest's answer, or an error object if IsError is set. Failure is the host's error if the guest did
+	// not answer.
 	Answer  Text `json:"answer,omitzero"`
 	IsError bool `json:"is_error,omitempty"`
 	Failure Text `json:"failure,omitzero"`
-	// Stopped is true when the guest was stopped at its deadline, or because the caller went away.
+	// Stopped is true if the guest was stopped at its deadline, or because the caller went away.
 	Stopped bool `json:"stopped,omitempty"`
-	// QueuedUS and GuestUS are how long it waited for an instance and was in the guest.
+	// QueuedUS is how long the entry waited for an instance, GuestUS how long it was in the guest.
 	QueuedUS int64 `json:"queued_us,omitempty"`
 	GuestUS  int64 `json:"guest_us,omitempty"`
 }
 
 // Call is one host call.
 type Call struct {
-	// Name is the import's.
+	// Name is the name of the import.
 	Name string `json:"call"`
-	// In are the texts that the guest handed over, Args its numbers, each in the order of the parameters.
+	// In has the texts that the guest passed, Args the numbers, each in the order of the parameters.
 	In   []Text  `json:"in,omitempty"`
 	Args []int64 `json:"args,omitempty"`
-	// Result is the number of an import that answers one. Head and Body are the answer of one that is pulled; IsError
-	// tells that Head is an error object.
+	// Result is the result of an import that returns a number. Head and Body are a pulled answer; if IsError is set,
+	// Head is an error object.
 	Result  *int64 `json:"result,omitempty"`
 	Head    Text   `json:"head,omitzero"`
 	Body    Text   `json:"body,omitzero"`
 	IsError bool   `json:"is_error,omitempty"`
-	// IO are the native calls that it made, as traces have them, and BackendUS their time.
+	// IO lists the native calls that it made, as traces do; BackendUS is the time that they took.
 	IO        []abi.IO `json:"io,omitempty"`
 	BackendUS int64    `json:"backend_us,omitempty"`
-	// Noted: the send was written to the ledger before the first native call of a write was made. Landed is what the
-	// host then knew of the outcome: 0 nothing can have arrived, 1 it may have, 2 it has.
+	// Noted means that the ledger recorded the send before the first native call of a write. Landed is what the host
+	// then knew about the outcome: 0 nothing can have arrived, 1 it may have, 2 it has.
 	Noted  bool  `json:"noted,omitempty"`
 	Landed int64 `json:"landed,omitempty"`
 }
 
-// Difference is the first place where a replay left its cassette.
+// Difference is the first place where a replay deviated from its cassette.
 type Difference struct {
-	// Operation is the operation's number, from 1, and Name its name.
+	// Operation is the operation's number, from 1; Name is its name.
 	Operation int64  `json:"operation"`
 	Name      string `json:"name"`
-	// Entry is the guest's export that was entered, "" where the difference is not inside one; Call is the host call,
-	// from 1, 0 for no host call.
+	// Entry is the export of the guest in which the difference is, "" if it is not in one. Call is the number of the
+	// host call, from 1; 0 if it is not in a host call.
 	Entry string `json:"entry,omitempty"`
 	Call  int    `json:"call,omitempty"`
-	// What says in words what differs.
+	// What describes the difference in words.
 	What string `json:"what"`
-	// Expected is what the cassette has, Got what the module did: excerpts around Byte, where they differ first.
+	// Expected is what the cassette has, Got what the module did: excerpts around Byte, the first byte that differs.
 	Byte     int    `json:"byte"`
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
-	// Redacted: a secret was removed from this operation when it was recorded, which may be all that differs.
+	// Redacted means that a secret was removed from this operation when it was recorded, which may be the only
+	// difference.
 	Redacted bool `json:"redacted,omitempty"`
 }
 
@@ -212,16 +213,16 @@ func (d *Difference) String() string {
 	return text
 }
 
-// End closes a cassette.
+// End is the last line of a cassette.
 type End struct {
-	// Operations is how many there are.
+	// Operations is the number of operations.
 	Operations int64 `json:"operations"`
 }
 
-// Text is bytes that are mostly text: a JSON string where they are UTF-8, {"base64": "..."} where they are not.
+// Text is bytes that are mostly text: a JSON string if they are UTF-8, otherwise {"base64": "..."}.
 type Text []byte
 
-// IsZero reports whether there is nothing, for omitzero.
+// IsZero reports whether the text is empty, for omitzero.
 func (t Text) IsZero() bool { return len(t) == 0 }
 
 type binary struct {

@@ -11,19 +11,19 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Reasons of the errors of a Reader, all of code invalid_argument. The message names file and line.
+// Reasons of a Reader's errors, all with code invalid_argument. The message names file and line.
 const (
-	// ReasonCut: the file ends too soon.
+	// ReasonCut means that the file ends too early.
 	ReasonCut = "cassette_cut"
-	// ReasonEdited: a line is not as it was recorded, or not where.
+	// ReasonEdited means that a line was changed, moved or removed after recording.
 	ReasonEdited = "cassette_edited"
-	// ReasonVersion: the cassette has another form.
+	// ReasonVersion means that the cassette has another format version.
 	ReasonVersion = "cassette_version"
-	// ReasonForm: it is not a cassette.
+	// ReasonForm means that the file is not a cassette.
 	ReasonForm = "cassette_form"
 )
 
-// MaxLine bounds one line, in bytes: an operation with all its native answers.
+// MaxLine bounds the length of a line in bytes: one operation with all its native answers.
 const MaxLine = 1 << 30
 
 // Reader reads a cassette, line by line, and checks each. It is not safe for concurrent use.
@@ -34,12 +34,12 @@ type Reader struct {
 	name       string
 	in         *bufio.Reader
 	chain      chain
-	number     int // of the line read last
+	number     int // of the last line read
 	operations int64
 	ended      bool
 }
 
-// NewReader reads the header. name is the file's, for errors.
+// NewReader reads the header. name is the file's name, for errors.
 //
 // Errors: invalid_argument with one of the reasons above.
 func NewReader(name string, in io.Reader) (*Reader, error) {
@@ -51,7 +51,7 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 		}
 		return nil, err
 	}
-	// The version comes first: everything else may look different in another version.
+	// Check the version first: other versions may differ in everything else.
 	var form struct {
 		Header struct {
 			Cassette *int64 `json:"cassette"`
@@ -111,8 +111,8 @@ func (r *Reader) Next() (*Operation, error) {
 	return nil, r.wrong(ReasonEdited, "is a second header")
 }
 
-// line reads a line and checks its checksum. It returns the object without the checksum; io.EOF where there is no
-// further line.
+// line reads a line and verifies its checksum. It returns the object without the checksum; io.EOF if there are no more
+// lines.
 func (r *Reader) line() ([]byte, error) {
 	text, err := r.readLine()
 	if err != nil {

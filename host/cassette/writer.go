@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// line is the content of a line: one of the four.
+// line is the content of a line: exactly one of the four is set.
 type line struct {
 	Header    *Header    `json:"header,omitempty"`
 	Operation *Operation `json:"operation,omitempty"`
@@ -28,10 +28,10 @@ const (
 	sumBytes = 16
 )
 
-// chain is the checksum over all lines so far.
+// chain computes the checksum over all lines so far.
 type chain struct{ sum string }
 
-// next is the checksum of a line whose text without its checksum is body.
+// next returns the checksum of a line. body is the line's text without its checksum.
 func (c *chain) next(body []byte) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, c.sum)
@@ -48,14 +48,14 @@ type Writer struct {
 	err        error
 }
 
-// NewWriter begins a cassette.
+// NewWriter starts a cassette.
 func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	w := &Writer{to: to}
 	h.Cassette = Version
 	return w, w.write(line{Header: &h})
 }
 
-// Add writes an operation and gives it its number. After an error nothing more is written, so that the file is whole up
+// Add writes an operation and assigns its number. After an error it writes nothing more, so that the file is intact up
 // to there.
 func (w *Writer) Add(o *Operation) error {
 	o.N = w.operations + 1
@@ -77,12 +77,12 @@ func (w *Writer) write(l line) error {
 	if err != nil {
 		return err
 	}
-	body := text[:len(text)-1] // the object's last brace follows the checksum
+	body := text[:len(text)-1] // the closing brace follows the checksum
 	_, w.err = w.to.Write(append(append(body, sumMark...), w.chain.next(body)+"\"}\n"...))
 	return w.err
 }
 
-// Create makes a new file for a cassette, readable by its owner only. One that is there already is not written over.
+// Create creates a new file for a cassette, readable by its owner only. It never overwrites a file.
 //
 // Errors: invalid_argument.
 func Create(path string) (*os.File, error) {
@@ -97,7 +97,7 @@ func Create(path string) (*os.File, error) {
 	return f, nil
 }
 
-// strict decodes one JSON value and refuses fields that it does not know.
+// strict decodes one JSON value and rejects unknown fields.
 func strict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -10,10 +10,10 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// blocks is the memory that an Extism module shares with its host: the input, the output, and what passes through host
-// functions. PDKs call it the kernel and know it by offsets. It lies outside of the module, which reads and writes it
-// by 1 or 8 bytes at a time, and the host keeps no bookkeeping in it: a module that writes where it should not spoils
-// only its own data.
+// blocks is the memory that an Extism module shares with its host: the input, the output, and the arguments of host
+// functions. PDKs call it the kernel and address it by offsets. It lies outside the module, which reads and writes it 1
+// or 8 bytes at a time. The host's bookkeeping is elsewhere, so a module that writes to the wrong place only damages
+// its own data.
 type blocks struct {
 	data  []byte
 	list  []block // by start
@@ -21,7 +21,7 @@ type blocks struct {
 
 	input           block
 	output, failure block
-	// asked is the first power that the guest asked for and that plugins never have.
+	// asked is the first forbidden power that the guest asked for.
 	asked string
 }
 
@@ -32,14 +32,14 @@ type block struct {
 
 var _ guest.Memory = (*blocks)(nil)
 
-// firstBlock is where blocks begin: a pointer of 0 means no block.
+// firstBlock is the offset of the first block, so that a pointer of 0 can mean no block.
 const firstBlock = 16
 
 func newBlocks(limit int64) *blocks {
 	return &blocks{limit: uint64(min(limit, math.MaxUint32))}
 }
 
-// open begins a call: all blocks of the one before are gone.
+// open starts a call: all blocks of the previous call are freed.
 func (b *blocks) open(input []byte) {
 	if cap(b.data) > guest.MaxKeptBuffer {
 		b.data = nil
@@ -56,7 +56,7 @@ func (b *blocks) open(input []byte) {
 // Size implements guest.Memory.
 func (b *blocks) Size() uint32 { return uint32(len(b.data)) }
 
-// Read implements guest.Memory: a view that is valid until the next block is made.
+// Read implements guest.Memory: it returns a view that is valid until the next block is allocated.
 func (b *blocks) Read(ptr, n uint32) ([]byte, bool) {
 	from, to := uint64(ptr), uint64(ptr)+uint64(n)
 	if to > uint64(len(b.data)) {
@@ -65,7 +65,7 @@ func (b *blocks) Read(ptr, n uint32) ([]byte, bool) {
 	return b.data[from:to:to], true
 }
 
-// alloc makes a block. The pointer of an empty one is 0.
+// alloc allocates a block. The pointer of an empty block is 0.
 func (b *blocks) alloc(n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -82,7 +82,7 @@ func (b *blocks) alloc(n uint64) uint64 {
 	return start
 }
 
-// free gives a block back. Its room is reused once the blocks after it are free, too.
+// free frees a block. Its space is reused once the blocks after it are free, too.
 func (b *blocks) free(start uint64) {
 	if i, ok := b.find(start); ok {
 		b.list[i].freed = true
@@ -114,7 +114,7 @@ func (b *blocks) length(start uint64) uint64 {
 	return 0
 }
 
-// block is the whole block that a pointer means: what a host function is given.
+// block returns the whole block of a pointer that was passed to a host function.
 func (b *blocks) block(start uint64) block {
 	if start == 0 {
 		return block{}
@@ -132,14 +132,14 @@ func (b *blocks) text(start uint64) string {
 	return string(b.data[k.start : k.start+k.size])
 }
 
-// put makes a block with a text in it.
+// put allocates a block with a text.
 func (b *blocks) put(text []byte) uint64 {
 	start := b.alloc(uint64(len(text)))
 	copy(b.data[start:], text)
 	return start
 }
 
-// span checks a range that the guest named.
+// span returns a range that the guest named, or a breach if it is out of bounds.
 func (b *blocks) span(start, n uint64) []byte {
 	if start > uint64(len(b.data)) || n > uint64(len(b.data))-start {
 		panic(guest.Breach(fmt.Sprintf("%d bytes at %#x, outside the memory of %d bytes that Extism has", n, start,
@@ -153,7 +153,7 @@ func (b *blocks) load64(at uint64) uint64     { return binary.LittleEndian.Uint6
 func (b *blocks) store8(at uint64, v byte)    { b.span(at, 1)[0] = v }
 func (b *blocks) store64(at uint64, v uint64) { binary.LittleEndian.PutUint64(b.span(at, 8), v) }
 
-// inputAt is a place in the input, by its distance from the beginning.
+// inputAt returns an address in the input, given as an offset from its start.
 func (b *blocks) inputAt(at, n uint64) uint64 {
 	if room := (b.input.size + 7) &^ 7; at > room || n > room-at {
 		panic(guest.Breach(fmt.Sprintf("%d bytes at %d, outside the input of %d bytes", n, at, b.input.size)))

@@ -10,7 +10,8 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Claims implements guest.Engine: without imports of Extism's a module could get no input and give no output.
+// Claims implements guest.Engine: every usable module imports from Extism, because otherwise it has no input and
+// output.
 func (engine) Claims(parsed *wasmbin.Module) bool {
 	return slices.ContainsFunc(parsed.Imports,
 		func(i wasmbin.Import) bool { return i.Module == extismEnv || i.Module == extismUser })

@@ -1,9 +1,9 @@
 // Package extism is a second engine for package host: it runs modules that were built with an Extism PDK, through
-// github.com/extism/go-sdk. A program that wants it passes it:
+// github.com/extism/go-sdk. A program passes it in the options:
 //
 //	h, err := host.New(ctx, host.Options{DataDir: "memory", Engines: []host.Engine{extism.Engine()}})
 //
-// docs/extism.md says what such a module must be. The host keeps all its promises to it; Extism's own HTTP and
+// docs/extism.md lists the requirements on such a module. All guarantees of the host apply to it; Extism's own HTTP and
 // variables are switched off.
 package extism
 
@@ -24,7 +24,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// Engine is the engine for host.Options.Engines.
+// Engine returns the engine for host.Options.Engines.
 func Engine() guest.Engine { return engine{} }
 
 type engine struct{}
@@ -35,10 +35,11 @@ func (engine) ABI() string { return abi.ABIExtism }
 // Name implements guest.Engine.
 func (engine) Name(interruption string) string { return "extism go-sdk on " + interruption }
 
-// extismInit is what a module's initialisation is called at load, so that go-sdk leaves it to the host.
+// extismInit is the name that a module's initialisation function gets at load, so that go-sdk does not call it and the
+// host can.
 const extismInit = "memhost." + abi.InitExport
 
-// Adapt implements guest.Engine: imports are led to the host, and the initialisation gets another name.
+// Adapt implements guest.Engine: it redirects imports to the host, and renames the initialisation function.
 func (engine) Adapt(wasm []byte) ([]byte, error) {
 	parsed, err := wasmbin.Parse(wasm)
 	if err != nil {
@@ -52,18 +53,18 @@ func (engine) Adapt(wasm []byte) ([]byte, error) {
 	})
 }
 
-// startsAlone reports whether a module's _initialize is all that there is to its start. Haskell's runtime has more, in
-// an order that go-sdk knows.
+// startsAlone reports whether a module needs nothing but _initialize to start. Haskell's runtime needs more, in an
+// order that go-sdk knows.
 func startsAlone(parsed *wasmbin.Module) bool {
 	_, haskell := parsed.Export("hs_init")
 	e, ok := parsed.Export(abi.InitExport)
 	return ok && e.Kind == wasmbin.KindFunc && e.Type.Equal(wasmbin.FuncType{}) && !haskell
 }
 
-// envWASIOutput is a variable with which go-sdk sends what a guest prints to this process's own output.
+// envWASIOutput is an environment variable that makes go-sdk send a guest's output to this process's own output.
 const envWASIOutput = "EXTISM_ENABLE_WASI_OUTPUT"
 
-// Compile implements guest.Engine. Each program has a runtime of its own.
+// Compile implements guest.Engine. Each program has its own runtime.
 func (engine) Compile(ctx context.Context, m *guest.Module, wasm []byte, s guest.Setup) (guest.Program, error) {
 	if _, set := os.LookupEnv(envWASIOutput); set {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -93,12 +94,11 @@ func (engine) Compile(ctx context.Context, m *guest.Module, wasm []byte, s guest
 	return &program{compiled: compiled, initialize: initialize, memory: s.MemoryBytes}, nil
 }
 
-// program is a module that go-sdk has compiled, and starts and calls; every function that it imports from Extism is the
-// host's.
+// program is a module that go-sdk has compiled and runs. All its imports from Extism are served by the host.
 type program struct {
 	compiled *sdk.CompiledPlugin
-	// initialize: the module has an initialisation of WASI's kind, which runs at the start and not with the first
-	// operation, as go-sdk would have it.
+	// initialize is true if the module has a WASI-style initialisation function. The host runs it at the start; go-sdk
+	// would run it with the first operation.
 	initialize bool
 	memory     int64
 }
@@ -111,8 +111,8 @@ func (p *program) Instantiate(ctx context.Context, c *guest.Call, config wazero.
 	g := &instance{blocks: newBlocks(p.memory)}
 	g.blocks.open(nil)
 	c.Memory = g.blocks
-	// go-sdk's host functions want a plugin in the context, and there is none yet while the start function runs. Ours
-	// do not look at it.
+	// go-sdk's host functions expect a plugin in the context, but there is none yet while the start function runs. Our
+	// functions ignore it.
 	starting := context.WithValue(experimental.WithMemoryAllocator(ctx, &g.grown), sdk.PluginCtxKey("plugin"),
 		new(sdk.Plugin))
 	plugin, err := p.compiled.Instance(starting, sdk.PluginInstanceConfig{ModuleConfig: config})
@@ -129,7 +129,7 @@ func (p *program) Instantiate(ctx context.Context, c *guest.Call, config wazero.
 	return g, nil
 }
 
-// instance is one of go-sdk's with the memory that it shares with the host.
+// instance is a go-sdk instance with the memory that it shares with the host.
 type instance struct {
 	plugin *sdk.Plugin
 	blocks *blocks
@@ -137,12 +137,12 @@ type instance struct {
 }
 
 // Enter implements guest.Guest: the request is Extism's input, the answer its output. The function returns 0, or
-// another number for an error: its object is what was set as Extism's error, or else the output.
+// another number for an error. The error object is what the module set as Extism's error, or else the output.
 func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (answer []byte, isError bool, err error) {
 	b := g.blocks
 	b.open(request)
 	c.Memory = b
-	// The input is in blocks. go-sdk's own memory stays empty.
+	// The input is in blocks; go-sdk's own memory stays empty.
 	code, _, err := g.plugin.CallWithContext(ctx, c.Op, nil)
 	if err != nil {
 		if b.asked != "" && ctx.Err() == nil {
@@ -173,7 +173,7 @@ func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (an
 	return answer, isError, nil
 }
 
-// maxSaid bounds what is kept of an error in a module's own words, in bytes.
+// maxSaid bounds how many bytes of a module's own error message are kept.
 const maxSaid = 4 << 10
 
 func isErrorObject(text []byte) bool {
@@ -181,7 +181,7 @@ func isErrorObject(text []byte) bool {
 	return abi.Unmarshal(text, e) == nil && e.Code != ""
 }
 
-// deniedPower is the error of a module that failed after it had asked for a file or a socket.
+// deniedPower is the error of a module that failed after it asked for a file or a socket.
 func deniedPower(c *guest.Call, asked, said string) *abi.Error {
 	what := "files"
 	if strings.HasPrefix(asked, "sock_") {
@@ -199,7 +199,8 @@ func (g *instance) MemoryBytes() int64 { return g.grown.bytes + int64(cap(g.bloc
 // Close implements guest.Guest.
 func (g *instance) Close() { _ = g.plugin.CloseWithContext(context.Background()) }
 
-// memorySize allocates linear memory as wazero does and knows how large it is: go-sdk does not let the host see it.
+// memorySize allocates linear memory as wazero does, and tracks its size, because go-sdk does not expose the memory to
+// the host.
 type memorySize struct{ bytes int64 }
 
 // Allocate implements experimental.MemoryAllocator.

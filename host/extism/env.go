@@ -12,9 +12,9 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Modules of the imports of an Extism module. What is in extismEnv is for the module; at load it is led to
-// extismOurs, which the host serves itself: go-sdk's own reach the network by themselves, log by a level of the whole
-// process, and ask a kernel without a deadline, whose books stand in memory that a module can write.
+// Import modules of an Extism module. Imports from extismEnv are redirected at load to extismOurs, which the host
+// serves itself. go-sdk's own functions would access the network directly, log at a process-wide level, and keep the
+// kernel's bookkeeping in memory that a module can write, without a deadline.
 const (
 	extismEnv  = "extism:host/env"
 	extismUser = "extism:host/user"
@@ -27,7 +27,7 @@ type envFunction struct {
 	run             func(c *guest.Call, b *blocks, stack []uint64)
 }
 
-// envFunctions are what PDKs import. The rest of go-sdk's module (reset, input_set, ...) is for hosts.
+// envFunctions are the functions that PDKs import. The rest of go-sdk's module (reset, input_set, ...) is for hosts.
 func envFunctions() map[string]envFunction {
 	const i32, i64 = wasmbin.I32, wasmbin.I64
 	types := func(t ...wasmbin.ValueType) []wasmbin.ValueType { return t }
@@ -87,8 +87,8 @@ func envFunctions() map[string]envFunction {
 	}
 }
 
-// Quick implements guest.Engine: PDKs call one of these for every 8 bytes of a text. When they change, so must the
-// version of package guest's rewritten modules.
+// Quick implements guest.Engine: PDKs call one of these functions for every 8 bytes of a text. Whoever changes the list
+// must also change the version of package guest's rewritten modules.
 func (engine) Quick(module, name string) bool {
 	switch name {
 	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length",
@@ -98,10 +98,10 @@ func (engine) Quick(module, name string) bool {
 	return false
 }
 
-// offHere are the functions that a module may import and not call.
+// offHere lists the functions that a module may import but not call.
 func offHere() []string { return []string{"http_request", "var_get", "var_set"} }
 
-// reasonExtismOff is the reason of the error of a module that calls one of them.
+// reasonExtismOff is the error reason for a module that calls one of them.
 const reasonExtismOff = "extism_off"
 
 func switchedOff(name, hint string) func(*guest.Call, *blocks, []uint64) {
@@ -112,8 +112,8 @@ func switchedOff(name, hint string) func(*guest.Call, *blocks, []uint64) {
 	}
 }
 
-// setting is a value of the effective block by its name: a string as it is, another value as JSON. A secret is what it
-// is for every guest: its name.
+// setting returns a value of the effective block by name: a string verbatim, any other value as JSON. As for every
+// guest, a secret appears as its name.
 func setting(c *guest.Call, name string) []byte {
 	var config struct{ Config map[string]json.RawMessage }
 	if json.Unmarshal(c.Powers.Config(), &config) != nil {
@@ -127,8 +127,8 @@ func setting(c *guest.Call, name string) []byte {
 	return []byte(text)
 }
 
-// renames leads a module's imports to what the host serves itself: all of extism:host/env, and of WASI what no plugin
-// has and what would end the instance behind go-sdk's back.
+// renames redirects a module's imports to functions that the host serves: all of extism:host/env, and those WASI
+// functions that no plugin may use or that would end the instance without go-sdk noticing.
 func renames(module, name string) (string, string) {
 	if module == extismEnv || module == abi.WASIModule && (neverHeld(name) || name == "proc_exit") {
 		return extismOurs, name
@@ -136,14 +136,14 @@ func renames(module, name string) (string, string) {
 	return module, name
 }
 
-// neverHeld reports whether a WASI function asks for a file or a socket.
+// neverHeld reports whether a WASI function needs a file or a socket.
 func neverHeld(name string) bool {
 	return strings.HasPrefix(name, "path_") || strings.HasPrefix(name, "sock_")
 }
 
 const wasiNotCapable = 76
 
-// functionsOf are the host functions of one module, which was adapted, for go-sdk.
+// functionsOf returns the host functions of one adapted module, for go-sdk.
 func functionsOf(parsed *wasmbin.Module) []sdk.HostFunction {
 	var list []sdk.HostFunction
 	env, user := envFunctions(), map[string]*guest.Import{}
@@ -188,8 +188,8 @@ func functionsOf(parsed *wasmbin.Module) []sdk.HostFunction {
 	return list
 }
 
-// userTypes are the types of extism:host/user: as mh1's, with one pointer instead of each address with its length, and
-// a pull that makes a block.
+// userTypes are the types of extism:host/user: like mh1's, but with one pointer instead of each address and length, and
+// a pull that allocates a block.
 func userTypes() map[string]wasmbin.FuncType {
 	types := map[string]wasmbin.FuncType{abi.ImportPull: {Results: []wasmbin.ValueType{wasmbin.I64}}}
 	for _, i := range guest.Imports() {
@@ -198,14 +198,14 @@ func userTypes() map[string]wasmbin.FuncType {
 	return types
 }
 
-// pull makes a block of all that there is to pull.
+// pull puts everything that is pending into a block.
 func pull(c *guest.Call, b *blocks, stack []uint64) {
 	n := c.Pending()
 	stack[0] = b.alloc(uint64(n))
 	c.Pull(b.span(stack[0], uint64(n)))
 }
 
-// onBlocks makes a host call of mh1 whose texts are in blocks.
+// onBlocks adapts a host call of mh1 to texts that are in blocks.
 func onBlocks(i *guest.Import) func(*guest.Call, *blocks, []uint64) {
 	return func(c *guest.Call, b *blocks, stack []uint64) {
 		var texts [2][]byte

@@ -2,24 +2,24 @@ package report
 
 import "time"
 
-// Counts are what a host has counted since it was made, for metrics.
+// Counts are what a host has counted since it was created, for metrics.
 type Counts struct {
-	// Commits are transactions that wrote state. Refused ones met a state other than the one they
-	// relied on, and were decided anew. Failed ones met a failure of the store. Neither applied anything. Whether Uncertain
-	// ones did is not known.
+	// Commits are transactions that wrote state. Refused ones found a state other than expected, and their operations
+	// decided again. Failed ones met a failure of the store. Neither applied anything. Whether Uncertain ones did is
+	// not known.
 	Commits, CommitsRefused, CommitsFailed, CommitsUncertain int64
-	// TurnWaits is how often a write waited for one of another host to the same scope, TurnWaited how long in all.
+	// TurnWaits is how often a write waited for another host's write to the same scope, TurnWaited how long in total.
 	TurnWaits  int64
 	TurnWaited time.Duration
 	// TakeOvers is how often a scope was taken over from a host that had ended.
 	TakeOvers int64
 	// LateWrites are native calls that left this host after its session had ended (abi.LateWrite).
 	LateWrites int64
-	// UncertainEvents is how often the outcome of sending an event was not known.
+	// UncertainEvents is how often the outcome of sending an event was unknown.
 	UncertainEvents int64
 }
 
-// FollowerCounts are what metrics show about the followers of a slot that have one provider and one role.
+// FollowerCounts are the numbers of a slot's followers with one provider and one role, for metrics.
 type FollowerCounts struct {
 	// Role is abi.RoleShadow or abi.RoleBackfill.
 	Role, Provider string
@@ -32,23 +32,24 @@ type FollowerCounts struct {
 	Delivered, Failed int64
 }
 
-// Store is what metrics show of a host's store. A part that cannot be read is nil.
+// Store describes a host's store, for metrics. A part that cannot be read is nil.
 type Store struct {
 	Open        *OpenEvents
-	Bytes       *int64 // of the data file, or of the slot's tables with their indexes
+	Bytes       *int64 // of the data file, or of the slot's tables and indexes
 	Connections *Connections
 }
 
 // OpenEvents are the events whose delivery is not settled.
 type OpenEvents struct {
-	// Queued ones the backend works on, Pending ones may still arrive, Lost ones did not arrive.
+	// Queued ones are being processed by the backend, Pending ones may still arrive, Lost ones did not arrive.
 	Queued, Pending, Lost int64
-	// Oldest is how long ago the oldest queued or pending one was sent; nil where there are too many to look at.
+	// Oldest is how long ago the oldest queued or pending one was sent; nil if there are too many to check.
 	Oldest *time.Duration
 }
 
-// Connections are those of a host to a database that several hosts may share.
+// Connections are a host's connections to a database that several hosts may share.
 type Connections struct {
-	// Used are open, Most are opened at most, Allowed is what the server allows the user over all hosts.
+	// Used is the number of open connections, Most the host's limit, Allowed the server's limit for the user over all
+	// hosts.
 	Used, Most, Allowed int
 }

@@ -1,4 +1,4 @@
-// Package report has the types in which a host reports on itself to operators and tools. Agents and plugins need none of
+// Package report has the types with which a host describes itself to operators and tools. Agents and plugins don't need
 // them.
 package report
 
@@ -10,18 +10,17 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Listing lists what a slot recorded, from its own records: no backend is asked. It is for operators and tools, not for an
-// agent. A host.Slot implements it, and so does a client of a slot's HTTP door.
+// Listing lists what a slot recorded, from its own records, without contacting a backend. It is for operators and
+// tools, not for agents. host.Slot implements it, and so does a client of a slot's HTTP door.
 type Listing interface {
-	// ListScopes returns a page of the serving provider's scopes. The order is the same for every call and has no
-	// meaning.
+	// ListScopes returns a page of the serving provider's scopes, in an arbitrary but stable order.
 	//
-	// Errors: invalid_argument for a cursor that is not one.
+	// Errors: invalid_argument for an invalid cursor.
 	ListScopes(ctx context.Context, q ScopeQuery) (*ScopePage, error)
-	// ListEvents returns a page of what the delivery ledger knows about a scope's present generation, in the byte
-	// order of the event ids.
+	// ListEvents returns a page of what the delivery ledger knows about a scope's present generation, ordered by event
+	// id (bytewise).
 	//
-	// Errors: invalid_argument for a scope that is not one of the slot's, and for an unknown state.
+	// Errors: invalid_argument for a scope that does not belong to the slot, and for an unknown state.
 	ListEvents(ctx context.Context, q EventQuery) (*EventPage, error)
 }
 
@@ -33,43 +32,43 @@ const (
 
 // ScopeQuery asks for a page of scopes.
 type ScopeQuery struct {
-	// After is Next of the page before; empty for the first page.
+	// After is Next of the previous page; empty for the first page.
 	After string
-	// Limit is how many scopes the page has at most; 0 means DefaultPage, more than MaxPage means MaxPage.
+	// Limit is the maximum number of scopes in the page; 0 means DefaultPage, more than MaxPage means MaxPage.
 	Limit int64
 }
 
 // ScopePage is a part of the list of scopes.
 type ScopePage struct {
 	Scopes []ListedScope
-	// Next is where the following page begins; empty on the last page. A page may have fewer scopes than asked for,
-	// even none, and still not be the last.
+	// Next is where the next page starts; empty on the last page. A page may have fewer scopes than the limit, or none,
+	// and still not be the last.
 	Next string
 }
 
 // ListedScope is a scope with its open events.
 type ListedScope struct {
 	abi.ScopeMapping
-	// Queued and Pending count the events that may still come into memory, Lost those that did not arrive.
+	// Queued and Pending count the events that may still arrive in memory, Lost those that did not.
 	Queued, Pending, Lost int64
 }
 
 // EventQuery asks for a page of a scope's events.
 type EventQuery struct {
 	Scope abi.MemoryScope
-	// After is Next of the page before; empty for the first page.
+	// After is Next of the previous page; empty for the first page.
 	After string
-	// Limit is how many events the page has at most; 0 means DefaultPage, more than MaxPage means MaxPage.
+	// Limit is the maximum number of events in the page; 0 means DefaultPage, more than MaxPage means MaxPage.
 	Limit int64
-	// States are those wanted (EventStates); empty means every state.
+	// States filters by state (EventStates); empty means every state.
 	States []string
-	// SessionID is the session wanted; empty means every session, and events whose session is not known.
+	// SessionID filters by session; empty means every session, including events whose session is not known.
 	SessionID string
 }
 
 // Validate checks the query.
 //
-// Errors: invalid_argument, for an unknown state with the nearest known one.
+// Errors: invalid_argument; for an unknown state it suggests the nearest known one.
 func (q *EventQuery) Validate() error {
 	for _, is := range q.States {
 		if slices.Contains(EventStates(), is) {
@@ -84,13 +83,13 @@ func (q *EventQuery) Validate() error {
 	return q.Scope.Validate()
 }
 
-// Wants reports whether an event is one of those asked for.
+// Wants reports whether an event matches the query.
 func (q *EventQuery) Wants(e *ListedEvent) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
 		(q.SessionID == "" || q.SessionID == e.SessionID)
 }
 
-// OnlyOpen reports whether the query asks for events of open states alone.
+// OnlyOpen reports whether the query asks for open states only.
 func (q *EventQuery) OnlyOpen() bool {
 	isFinal := func(is string) bool { return !slices.Contains(openStates(), is) }
 	return len(q.States) > 0 && !slices.ContainsFunc(q.States, isFinal)
@@ -98,18 +97,19 @@ func (q *EventQuery) OnlyOpen() bool {
 
 // EventPage is a part of the list of a scope's events.
 type EventPage struct {
-	// Generation counts the scope's resets, from 1. Events of earlier generations are not listed.
+	// Generation is the scope's generation: it starts at 1, and each reset increases it. Events of earlier generations
+	// are not listed.
 	Generation int64
 	Events     []ListedEvent
-	// Next is where the following page begins; empty on the last page. A page may have fewer events than asked for,
-	// even none, and still not be the last.
+	// Next is where the next page starts; empty on the last page. A page may have fewer events than the limit, or none,
+	// and still not be the last.
 	Next string
 }
 
 // ListedEvent is what the delivery ledger knows about an event.
 type ListedEvent struct {
 	EventID string
-	// SessionID is empty for an event that was recorded before the ledger kept it.
+	// SessionID is empty for events from before the ledger stored it.
 	SessionID string
 	// State is the outcome so far: one of EventStates.
 	State string

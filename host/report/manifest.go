@@ -7,9 +7,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// ParseRunManifest reads a manifest.json that a run wrote.
+// ParseRunManifest parses the manifest.json of a run.
 //
-// Errors: invalid_argument, with reason manifest_version for one of another version and manifest_form for anything
+// Errors: invalid_argument, with reason manifest_version for an unsupported version and manifest_form for anything
 // else.
 func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 	var form struct {
@@ -40,11 +40,11 @@ func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 	return m, nil
 }
 
-// ManifestDifference is a field in which a run manifest disagrees with what it is compared with.
+// ManifestDifference is a field in which a run manifest differs from what it is compared with.
 type ManifestDifference struct {
 	// Against is manifest (it contradicts itself), module or config.
 	Against string `json:"against"`
-	// Field is the manifest's: module.sha256.
+	// Field is the manifest's field: module.sha256.
 	Field string `json:"field"`
 	// Manifest is the manifest's value, Found the actual one.
 	Manifest string `json:"manifest"`

@@ -1,6 +1,6 @@
-// Package answercheck checks what guests answer. The host fills in its own fields. In the rest it refuses what breaks
-// the contract: a missing required field, an unknown word, a negative count, a rank below 1, a pointer to nothing. Each
-// check returns what is wrong, "" for nothing.
+// Package answercheck validates what guests answer. It rejects violations of the contract: a missing required field, an
+// unknown word, a negative count, a rank below 1, a pointer to nothing. Fields that the host fills in are not checked.
+// Each check returns what is wrong, or "".
 package answercheck
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// What find_event may answer.
+// The possible answers of find_event.
 const (
 	FoundPresent = "present"
 	FoundPartial = "partial"
@@ -25,7 +25,7 @@ const (
 	FoundUnknown = "unknown"
 )
 
-// ConsistencyImmediate is the model of a backend in which a write can be read as soon as it is acknowledged.
+// ConsistencyImmediate is the consistency model of a backend whose acknowledged writes can be read at once.
 const ConsistencyImmediate = "immediate"
 
 // Wrong checks a decoded answer.
@@ -93,7 +93,7 @@ func wrongReset(r *abi.ResetReceipt) string {
 		abi.ResetFailed), wrongTrace(r.Trace))
 }
 
-// wrongHealth checks only the status when the backend is unavailable.
+// wrongHealth checks only the status if the backend is unavailable.
 func wrongHealth(h *abi.BackendHealth) string {
 	wrong := wrongWord("status", h.Status, abi.HealthOK, abi.HealthDegraded, abi.HealthUnavailable)
 	if wrong != "" || h.Status == abi.HealthUnavailable {
@@ -126,7 +126,7 @@ func wrongResult(r *abi.RetrieveResult) string {
 	return cmp.Or(wrongShown(r.Evidence, r.FormattedContext), wrongTrace(r.Trace))
 }
 
-// wrongShown checks that what evidence says is shown is within the text.
+// wrongShown checks that the ranges which evidence marks as shown are within the text.
 func wrongShown(evidence []abi.Evidence, text string) string {
 	for i := range evidence {
 		s := evidence[i].Shown
@@ -138,7 +138,7 @@ func wrongShown(evidence []abi.Evidence, text string) string {
 	return ""
 }
 
-// wrongTrace checks the guest's part of a trace. An absent member is not one of its words.
+// wrongTrace checks the guest's part of a trace. Absent members are allowed.
 func wrongTrace(t *abi.Trace) string {
 	if t == nil {
 		return ""
@@ -194,7 +194,7 @@ func wrongCount(path string, n *int64) string {
 	return fmt.Sprintf("%s is %d, want 0 or more", path, *n)
 }
 
-// branch is a tree of pointers: the tokens that may follow.
+// branch is a node in a tree of JSON Pointers: the tokens that may follow.
 type branch struct {
 	next  map[string]*branch
 	found bool
@@ -214,7 +214,7 @@ func (b *branch) add(pointer string) *branch {
 	return b
 }
 
-// walk marks what is found in the value that d is at, in one pass.
+// walk marks, in one pass, which pointers exist in the value that d is at.
 func (b *branch) walk(d *wirejson.Decoder) error {
 	b.found = true
 	switch {
@@ -239,7 +239,7 @@ func (b *branch) walk(d *wirejson.Decoder) error {
 	return d.Skip()
 }
 
-// dangling is the first evidence whose pointer leads to nothing in raw; -1 when there is none.
+// dangling returns the index of the first evidence whose pointer leads to nothing in raw; -1 if there is none.
 func dangling(raw *abi.RawResult, evidence []abi.Evidence) int {
 	root := &branch{}
 	leaves := make([]*branch, len(evidence))
@@ -272,14 +272,14 @@ func dangling(raw *abi.RawResult, evidence []abi.Evidence) int {
 	return slices.IndexFunc(leaves, func(leaf *branch) bool { return !leaf.found })
 }
 
-// walkInto walks a member that is raw JSON. Nothing is found in JSON that cannot be read.
+// walkInto walks a member that is raw JSON. In invalid JSON no pointer exists.
 func (b *branch) walkInto(name string, value abi.Raw) {
 	if next := b.next[name]; next != nil && len(value) > 0 {
 		_ = next.walk(wirejson.DecodeBytes(value))
 	}
 }
 
-// WarnContextEscaped is the code of the warning that a context had tags inside, which its provider had not escaped.
+// WarnContextEscaped is the code of the warning that a context contained tags which its provider had not escaped.
 const WarnContextEscaped = "context_escaped"
 
 // hostWarnings are the codes that only the host may use.
@@ -288,7 +288,7 @@ var hostWarnings = []string{abi.WarnMemoryPending, abi.WarnBudgetUnused, WarnCon
 	"delivery_found", "read_only",
 	"reset_unfinished", "readiness_partial"}
 
-// DropHostCodes removes the warnings of a guest's answer that pretend to be the host's.
+// DropHostCodes removes warnings from a guest's answer that use the host's codes.
 func DropHostCodes(answer abi.Decodable) {
 	var trace *abi.Trace
 	switch x := answer.(type) {
@@ -325,14 +325,14 @@ func withoutHostCodes(warnings []string) []string {
 	})
 }
 
-// The beginning and the end of every context that is not empty.
+// Every context that is not empty starts and ends with these.
 const (
 	elementOpen = "<" + abi.ContextTag + " "
 	elementEnd  = "</" + abi.ContextTag + ">"
 )
 
-// NotOneElement checks that text is empty, or one memory-context element with nothing around it. EscapeInside sees to
-// tags inside.
+// NotOneElement rejects a text that is neither empty nor exactly one memory-context element. EscapeInside handles tags
+// inside the element.
 func NotOneElement(text string) string {
 	if text == "" || len(text) >= len(elementOpen+elementEnd) && strings.HasPrefix(text, elementOpen) &&
 		strings.HasSuffix(text, elementEnd) {
@@ -341,9 +341,9 @@ func NotOneElement(text string) string {
 	return fmt.Sprintf("does not begin with %q and end with %q", elementOpen, elementEnd)
 }
 
-// EscapeInside escapes the tags inside an element that NotOneElement let pass, and moves what evidence says of the
-// places where items are shown. It returns the text and the number of tags. A module that was built with an older list
-// of look-alikes leaves such tags.
+// EscapeInside escapes the tags inside an element that NotOneElement accepted, and adjusts the positions of shown items
+// in evidence. It returns the text and the number of tags. Such tags come from modules that were built with an older
+// list of look-alikes.
 func EscapeInside(text string, evidence []abi.Evidence) (string, int) {
 	if text == "" {
 		return "", 0
@@ -370,7 +370,7 @@ func EscapeInside(text string, evidence []abi.Evidence) (string, int) {
 	return elementOpen + escaped + elementEnd, len(inserted)
 }
 
-// escapeTags puts a backslash into each tag in text, and returns the positions in text before which the backslashes are.
+// escapeTags puts a backslash into each tag in text, and returns the positions in text before which it inserted them.
 func escapeTags(text string) (escaped string, inserted []int64) {
 	var b strings.Builder
 	done := 0
@@ -387,15 +387,14 @@ func escapeTags(text string) (escaped string, inserted []int64) {
 	}
 }
 
-// CutToFit removes as few whole lines as possible from the end of an element, so that fits accepts it, and what evidence
-// says of the places where items are shown there. It returns the text, "" if no line is left, and the number of lines
-// that it removed.
+// CutToFit removes as few whole lines as possible from the end of an element to make fits accept it, and adjusts
+// evidence that was shown there. It returns the text, or "" if no line is left, and the number of removed lines.
 func CutToFit(text string, evidence []abi.Evidence, fits func(text string) bool) (cut string, removed int) {
 	open := len(openingTag(text))
 	if strings.HasPrefix(text[open:], "\n") {
 		open++
 	}
-	var ends []int // of all lines but the last
+	var ends []int // of all lines except the last
 	last := len(text) - len(elementEnd) - 1
 	for at := open; ; {
 		n := strings.IndexByte(text[at:max(at, last)], '\n')
@@ -425,8 +424,8 @@ func CutToFit(text string, evidence []abi.Evidence, fits func(text string) bool)
 	return cut, removed
 }
 
-// WrongElement checks whose memory the element around a formatted context claims to be: that of the provider, or of
-// the backend as it names itself, and of the scope.
+// WrongElement checks that the element around a formatted context names the provider (or the backend by its own name)
+// and the scope.
 //
 //	<memory-context backend="mem0" scope="user_a_c1/user_a">
 func WrongElement(text, provider, backendName string, scope abi.MemoryScope) string {
@@ -444,16 +443,16 @@ func WrongElement(text, provider, backendName string, scope abi.MemoryScope) str
 	return ""
 }
 
-// openingTag is the tag that an element begins with.
+// openingTag returns the tag at the start of an element.
 func openingTag(text string) string {
 	const end = `">`
 	return text[:min(strings.Index(text, end)+len(end), len(text)-len(elementEnd))]
 }
 
-// lineEnds become blanks in an attribute.
+// lineEnds are replaced by spaces in an attribute.
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
-// attribute reads a double-quoted attribute of a tag; "" when it is not there.
+// attribute returns a double-quoted attribute of a tag; "" if it is missing.
 func attribute(tag, name string) string {
 	_, rest, _ := strings.Cut(tag, " "+name+`="`)
 	value, _, _ := strings.Cut(rest, `"`)

@@ -2,7 +2,7 @@ package answercheck
 
 import "github.com/memhost/memhost/abi"
 
-// FailsForNow reports whether an operation that failed with err may soon succeed.
+// FailsForNow reports whether err is temporary, so that the operation may succeed soon.
 func FailsForNow(err error) bool {
 	e := abi.AsError(err)
 	switch e.Code {
@@ -14,7 +14,7 @@ func FailsForNow(err error) bool {
 	return false
 }
 
-// Undecided reports whether the status of a receipt leaves open what has arrived of its event.
+// Undecided reports whether a receipt's status leaves open how much of its event has arrived.
 func Undecided(status abi.WriteStatus) bool {
 	return status == abi.StatusUncertain || status == abi.StatusPartial
 }

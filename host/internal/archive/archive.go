@@ -1,9 +1,9 @@
-// Package archive keeps every accepted event word for word. No guest reads it and no retrieval comes from it: it is for
-// moving to another memory, and for the person whose words they are. An event enters it with the transaction that keeps
-// its receipt. There it waits in a table; from SealBytes on the oldest entries become a segment, a compressed file.
+// Package archive keeps every accepted event verbatim. Guests cannot read it and retrievals do not use it: it exists
+// for moving to another memory, and for the person whose words it holds. An event enters the archive in the transaction
+// that stores its receipt. Events first wait in a table; once it has SealBytes, the oldest entries become a segment, a
+// compressed file.
 //
-// The same table serves as the queue of followers: where no archive is kept, it holds an event until every follower has
-// it.
+// The same table is the queue of followers: if no archive is kept, it holds an event until every follower has it.
 package archive
 
 import (
@@ -22,83 +22,84 @@ import (
 
 // Tables of the archive.
 const (
-	TableEntries  state.Table = "archive"  // number(8) -> Entry, JSON: what is not sealed yet
+	TableEntries  state.Table = "archive"  // number(8) -> Entry, JSON: entries that are not sealed yet
 	tableSegments state.Table = "segments" // number of the first entry(8) -> segments.Info, JSON
 
-	// Given events have tables of the same form (Options.Given).
+	// Given events have the same tables under other names (Options.Given).
 	tableGiven         state.Table = "given"
 	tableGivenSegments state.Table = "given_segments"
 )
 
-// Tables are those of the archive: with the segments' files they belong to the data folder.
+// Tables returns the archive's tables. Like the segment files, they belong to the data folder.
 func Tables() []state.Table {
 	return []state.Table{TableEntries, tableSegments, tableErased, tableGiven, tableGivenSegments}
 }
 
 const (
-	// SealBytes of entries become a segment. With more, a write costs more: 256 KiB add 13 % to a record of
-	// full_history at durability process, 4 MiB 40 %.
+	// SealBytes is how many bytes of entries become a segment. Larger values make writes slower: 256 KiB add 13 % to a
+	// record of full_history at durability process, 4 MiB 40 %.
 	SealBytes = 256 << 10
-	// mergeBytes of small segments become one, which compresses better. Compressed it is smaller than 4 MB.
+	// mergeBytes of small segments are merged into one, which compresses better. The compressed result is below 4 MB.
 	mergeBytes = 4 << 20
 	// pageEntries and pageBytes bound a page.
 	pageEntries, pageBytes = 1000, 4 << 20
-	// tendEvery is how often retention looks at the archive of a slot that nobody writes to.
+	// tendEvery is how often retention runs on the archive of an idle slot.
 	tendEvery = time.Hour
-	// tryAgain is how long the archive waits when it could not be sealed, as on a full disk.
+	// tryAgain is how long the archive waits after sealing failed, for example on a full disk.
 	tryAgain = time.Minute
 )
 
-// timeForm is the form of the archive's times.
+// timeForm is the format of the archive's times.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// Entry is one entry: an event, and when and with which provider it was accepted.
+// Entry is an event, with the time when it was accepted and the provider that accepted it.
 type Entry struct {
 	Seq       int64  `json:"seq"`
 	At        string `json:"at"`
 	Provider  string `json:"provider,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	// Queued: no archive is kept, and the entry is removed once every follower has it.
+	// Queued means that no archive is kept, and the entry is removed once every follower has it.
 	Queued bool `json:"queued,omitempty"`
-	// Forgotten is when the event was forgotten: then nothing but number and times is left of the entry.
+	// Forgotten is when the event was forgotten. Only number and times are left of such an entry.
 	Forgotten string          `json:"forgotten,omitempty"`
 	Event     json.RawMessage `json:"event,omitempty"`
 }
 
-// Options configure an Archive. All but Retention are required.
+// Options configure an Archive. All fields except Retention are required.
 type Options struct {
-	// On: an archive is kept. Where it is off the table is a queue for followers only.
+	// On means that an archive is kept. Otherwise the table is only a queue for followers.
 	On bool
-	// Given: it holds the events that were given for a backfill, in tables of its own, until Clear.
+	// Given means that it holds the events that were given for a backfill, in its own tables, until Clear.
 	Given bool
-	// Retention is how long an entry is kept; 0 means for ever.
+	// Retention is how long an entry is kept; 0 means forever.
 	Retention time.Duration
-	// Dir is the folder of the segments. Store is the data folder's own, never that of a tape.
+	// Dir is the folder of the segments. Store is the data folder's own store, never that of a tape.
 	Dir   string
 	Store state.Store
 	Now   func() time.Time
 	Warn  func(text string, about ...any)
-	// Forgotten reports whether an event was forgotten, and so is not to come back by an import.
+	// Forgotten reports whether an event was forgotten, and so must not be imported again.
 	Forgotten func(ctx context.Context, e *abi.MemoryEvent) (bool, error)
 }
 
-// Archive is the archive of a data folder. Open makes one.
+// Archive is the archive of a data folder. Open creates it.
 type Archive struct {
 	Options
-	// entries and catalogue are its tables.
+	// entries and catalogue are the names of its tables.
 	entries, catalogue state.Table
 
 	mu sync.Mutex
-	// next is the number of the next entry; inFlight are numbers whose commit has not ended.
+	// next is the number of the next entry; inFlight has the numbers whose commit has not ended.
 	next     int64
 	inFlight []int64
-	// openBytes is the size of what is not sealed.
+	// openBytes is the size of the unsealed entries.
 	openBytes int64
-	// known is what the archive has, once an import has needed it. It is nil again when something has left.
+	// known is the archive's content, loaded when an import first needs it. It is reset to nil when entries are
+	// removed.
 	known *contents
 
-	// changing is held by the one that seals, merges, or lets go. moving is held for writing while entries move from the
-	// table to a segment, or leave.
+	// changing is held while sealing, merging or removing. moving is held for writing while entries move from the table
+	// to a segment, or are removed.
 	changing sync.Mutex
 	moving   sync.RWMutex
 	// unpacked is the segment that was read last.
@@ -107,14 +108,14 @@ type Archive struct {
 	text       []byte
 
 	adding  sync.Mutex // one ArchiveAdd at a time
-	erasing sync.Mutex // one reset at a time is noted
+	erasing sync.Mutex // one reset at a time is recorded
 
 	wake, stop, ended chan struct{}
-	// leaving is told of entries that retention is about to remove (Start).
+	// leaving is called with entries that retention is about to remove (Start).
 	leaving func(ctx context.Context, last int64, entries func() ([]Entry, error)) error
 }
 
-// Open finds what the data folder has of an archive. Start lets it be tended.
+// Open reads the archive of the data folder. Start starts its maintenance.
 func Open(ctx context.Context, o Options) (*Archive, error) {
 	a := &Archive{Options: o, next: 1, entries: TableEntries, catalogue: tableSegments}
 	if o.Given {
@@ -135,7 +136,7 @@ func Open(ctx context.Context, o Options) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.Given { // a reset is of numbers that may have left since
+	if !a.Given { // a reset refers to entries that may have been removed since
 		erasures, err := a.Erasures(ctx)
 		if err != nil {
 			return nil, err
@@ -154,8 +155,9 @@ func Open(ctx context.Context, o Options) (*Archive, error) {
 	return a, nil
 }
 
-// Start starts the goroutine that seals and lets go, where an archive is kept. leaving, which may be nil, is called
-// before retention removes entries: it gets the number of the last of them, and may read those that are not forgotten.
+// Start starts the goroutine that seals entries and applies the retention, if an archive is kept. leaving, which may be
+// nil, is called before retention removes entries: it gets the number of the last of them, and may read those that are
+// not forgotten.
 func (a *Archive) Start(leaving func(ctx context.Context, last int64, entries func() ([]Entry, error)) error) {
 	if !a.On {
 		return
@@ -168,15 +170,15 @@ func (a *Archive) Start(leaving func(ctx context.Context, last int64, entries fu
 	go a.tendAll(stop, ended)
 }
 
-// GoOnAfter lets the next entries have numbers beyond one that an earlier process has given: what is known by a number
-// stays true though the entries have left.
+// GoOnAfter makes the next entries use numbers beyond one that an earlier process assigned, so that numbers stay unique
+// after entries were removed.
 func (a *Archive) GoOnAfter(number int64) {
 	a.mu.Lock()
 	a.next = max(a.next, number+1)
 	a.mu.Unlock()
 }
 
-// line is the entry's JSON. The event's own JSON stays as it is.
+// line is the entry's JSON. The event's own JSON is copied verbatim.
 func (e *Entry) line() ([]byte, error) {
 	head := *e
 	head.Event = json.RawMessage("0")
@@ -190,7 +192,7 @@ func (e *Entry) line() ([]byte, error) {
 
 func numberKey(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// Close ends the tending. The store is still open.
+// Close stops the maintenance. It does not close the store.
 func (a *Archive) Close() {
 	a.mu.Lock()
 	stop := a.stop
@@ -204,7 +206,7 @@ func (a *Archive) Close() {
 
 func numberOfKey(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) }
 
-// Add numbers entries and puts them into a batch. done reports whether the batch was committed.
+// Add numbers entries and adds them to a batch. The caller must call done after the commit, with its result.
 func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool), err error) {
 	at := a.Now().UTC().Format(timeForm)
 	a.mu.Lock()
@@ -232,7 +234,7 @@ func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool
 	}, nil
 }
 
-// arrived ends what Add began. From SealBytes on the archive is tended.
+// arrived completes an Add. From SealBytes on it triggers maintenance.
 func (a *Archive) arrived(first, size int64) {
 	a.mu.Lock()
 	a.inFlight = slices.DeleteFunc(a.inFlight, func(n int64) bool { return n == first })
@@ -247,7 +249,7 @@ func (a *Archive) arrived(first, size int64) {
 	}
 }
 
-// Settled is the number up to which every commit has ended: nothing can still appear before it.
+// Settled is the number up to which every commit has ended, so that no entry can still appear before it.
 func (a *Archive) Settled() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -262,7 +264,7 @@ func (a *Archive) Segments(ctx context.Context) ([]segments.Info, error) {
 	return catalogue(ctx, a.Store, a.catalogue)
 }
 
-// Missing says which of the archive's files are not there; empty: none.
+// Missing returns which of the archive's files are missing; empty if none.
 func (a *Archive) Missing(ctx context.Context) (string, error) {
 	list, err := a.Segments(ctx)
 	if err != nil {
@@ -280,7 +282,7 @@ func (a *Archive) Missing(ctx context.Context) (string, error) {
 		a.Dir, events, missing[0].Name()), nil
 }
 
-// SegmentsOf lists the catalogue that a store has of an archive that is not open: the archive, or with given the events
+// SegmentsOf lists the catalogue of an archive that is not open: of the archive itself, or with given of the events
 // that were brought for another memory.
 func SegmentsOf(ctx context.Context, store state.Store, given bool) ([]segments.Info, error) {
 	if given {
@@ -309,14 +311,14 @@ func errDamaged(why string) *abi.Error {
 	return e
 }
 
-// openEntry is an entry of the table with its line.
+// openEntry is an unsealed entry and its line.
 type openEntry struct {
 	Entry
 	line []byte
 }
 
-// open reads entries of the table with numbers beyond after, up to last: as many as limit (0: any number) and bytes
-// let through, one at least.
+// open reads unsealed entries with numbers beyond after, up to last: at least one, and at most limit entries (0 means
+// no limit) and this many bytes.
 func (a *Archive) open(ctx context.Context, after, last, bytes int64, limit int) (entries []openEntry, size int64,
 	err error) {
 	for from := numberKey(after); ; {
@@ -341,10 +343,10 @@ func (a *Archive) open(ctx context.Context, after, last, bytes int64, limit int)
 	}
 }
 
-// Scrub lets the store remove what was deleted from its files, and names the copies that stay out of the store's reach.
+// Scrub makes the store erase deleted data from its files, and returns the copies that are out of the store's reach.
 // Its store is never that of a tape.
 //
-// Errors: those of the store, when something is left that it could have removed; unsupported when it can remove nothing.
+// Errors: those of the store if it failed to erase something; unsupported if it cannot erase.
 func (a *Archive) Scrub(ctx context.Context) (outside []string, err error) {
 	s, ok := a.Store.(state.Scrubber)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// errAdd names ArchiveAdd in an error.
+// errAdd adds the operation archive_add to an error.
 func errAdd(e *abi.Error) error {
 	e.Operation = "archive_add"
 	return e
@@ -86,25 +86,25 @@ func (a *Archive) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) 
 			}
 		}
 		page.More = more
-		if request.EventID == "" { // one look, whatever it gave: a page is small where a segment ends
+		if request.EventID == "" { // a single read, whatever it returned: a page is short where a segment ends
 			break
 		}
 	}
 	return page, nil
 }
 
-// askedFor reports whether an event belongs to a page.
+// askedFor reports whether an event matches a request.
 func askedFor(request *abi.ArchiveRequest, e *abi.MemoryEvent) bool {
 	s := request.Scope
 	return s == nil || e.EventID == request.EventID && e.RunID == s.RunID && e.UserID == s.PersonaID &&
 		(s.AgentID == "" || e.AgentID == s.AgentID)
 }
 
-// contents are hashes of events, by what was hashed. A set of hashes is small enough to hold for a whole archive.
+// contents are hashes of archived events. The set is small enough to hold for a whole archive.
 type contents struct {
-	upTo int64 // the last entry that was read
-	// ids are of scope and id, which make an event the same one wherever it was recorded. texts are of all that an event
-	// has: an id has several if it was recorded with several providers.
+	upTo int64 // number of the last entry that was read
+	// ids are hashes of scope and id, which identify an event wherever it was recorded. texts are hashes of everything
+	// in an event; an id has several if it was recorded with several providers.
 	ids, texts map[[16]byte]bool
 }
 
@@ -112,7 +112,7 @@ func newContents() *contents {
 	return &contents{ids: map[[16]byte]bool{}, texts: map[[16]byte]bool{}}
 }
 
-// has reports whether c has an event with this one's scope and id, and whether it has one with the same content.
+// has reports whether c has an event with the same scope and id, and whether it has one with the same content.
 //
 // Errors: metadata that is not JSON.
 func (c *contents) has(e *abi.MemoryEvent) (id, text bool, err error) {
@@ -129,13 +129,13 @@ func (c *contents) add(e *abi.MemoryEvent) error {
 }
 
 func hashesOf(e *abi.MemoryEvent) (id, text [16]byte, err error) {
-	name, _ := json.Marshal([]string{e.RunID, e.UserID, e.AgentID, e.EventID}) // of strings: no error
+	name, _ := json.Marshal([]string{e.RunID, e.UserID, e.AgentID, e.EventID}) // strings can always be marshaled
 	sum := sha256.Sum256(name)
 	content, err := delivery.HashOf(e)
 	return [16]byte(sum[:16]), [16]byte(content[:16]), err
 }
 
-// AddMost is how many events an ArchiveAdd takes at most.
+// AddMost is the most events that one ArchiveAdd accepts.
 const AddMost = 1000
 
 // ArchiveAdd implements host.Archive.
@@ -208,8 +208,8 @@ func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi
 	return receipt, nil
 }
 
-// contents reads what the archive has: all of it the first time, then what was recorded or added since. The caller holds
-// adding.
+// contents returns the archive's contents: it reads everything the first time, and then only what was added since. The
+// caller holds adding.
 func (a *Archive) contents(ctx context.Context) (*contents, error) {
 	a.mu.Lock()
 	known := a.known
@@ -233,12 +233,12 @@ func (a *Archive) contents(ctx context.Context) (*contents, error) {
 	return known, nil
 }
 
-// problemsMost is how many problems a check lists at most.
+// problemsMost is the most problems that a check lists.
 const problemsMost = 100
 
 // ArchiveCheck implements host.Archive.
 func (a *Archive) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
-	a.changing.Lock() // a segment that is being made has a file before it has a record
+	a.changing.Lock() // a segment that is being created has a file before it has a record
 	defer a.changing.Unlock()
 	a.moving.RLock()
 	defer a.moving.RUnlock()

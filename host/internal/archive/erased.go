@@ -8,13 +8,13 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// A reset erases a scope's memory and takes its events out of the archive. A follower that has them resets the scope
-// too, and gets nothing that was archived before the reset, should any of it be left.
+// A reset erases a scope's memory and removes its events from the archive. A follower that has these events resets the
+// scope too, and skips any events from before the reset that may be left.
 
 // tableErased holds the last reset of each scope: number of the reset(8) -> Erasure, JSON.
 const tableErased state.Table = "erased"
 
-// Erasure is a reset of a scope while events are archived.
+// Erasure is a reset of a scope.
 type Erasure struct {
 	RunID     string `json:"run_id"`
 	PersonaID string `json:"persona_id"`
@@ -22,7 +22,7 @@ type Erasure struct {
 	// UpTo is the number of the last archived event before the reset.
 	UpTo int64 `json:"up_to"`
 
-	// Number counts the resets.
+	// Number numbers the resets.
 	Number int64 `json:"-"`
 }
 
@@ -37,7 +37,8 @@ func (e *Erasure) Covers(number int64, event *abi.MemoryEvent) bool {
 		(e.AgentID == "" || event.AgentID == e.AgentID)
 }
 
-// NoteErased keeps that a scope is reset. The caller holds the scope's turn, so that no event of it is being archived.
+// NoteErased records that a scope is reset. The caller holds the scope's write lock, so that none of its events is
+// being archived.
 func (a *Archive) NoteErased(ctx context.Context, scope abi.MemoryScope) error {
 	a.erasing.Lock()
 	defer a.erasing.Unlock()

@@ -10,16 +10,15 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// Forget takes the events that match out of the archive, and returns them. In the place of each stays a line with its
-// number and times:
+// Forget removes matching events from the archive, and returns them. Each is replaced by a line with its number and
+// times:
 //
 //	{"seq":17,"at":"2026-03-02T08:00:01.000Z","forgotten":"2026-04-01T10:00:00.000Z"}
 //
-// A segment that has one of them is written anew, with another digest and name. What was done before an error, or
-// before the process ended, stays done: forgetting the same again goes on. Note, which may be nil, is called before
-// events leave: its error keeps them.
+// A segment with matching events is rewritten, under a new digest and name. After an error or a crash, the same request
+// continues. note, which may be nil, is called before events are removed; if it fails, they are kept.
 //
-// Errors: those of the store and the folder, and unavailable for a damaged segment: nobody can tell what it holds.
+// Errors: those of the store and the folder, and unavailable for a damaged segment, whose content is unknown.
 func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool,
 	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
 	if note == nil {
@@ -31,7 +30,7 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	if err != nil {
 		return nil, err
 	}
-	if err := segments.RemoveStrays(a.Dir, list); err != nil { // a segment that was to be removed when the process ended
+	if err := segments.RemoveStrays(a.Dir, list); err != nil { // left over if the process ended while removing a segment
 		return nil, err
 	}
 	a.forgetUnpacked()
@@ -39,7 +38,7 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
 		more, failed := a.forgetInSegment(ctx, info, at, matches, note)
-		gone, err = append(gone, more...), Graver(err, failed) // one that is damaged keeps nothing in the others
+		gone, err = append(gone, more...), Graver(err, failed) // a damaged segment must not keep events in the others
 	}
 	more, failed := a.forgetOpen(ctx, at, matches, note)
 	return append(gone, more...), Graver(err, failed)
@@ -54,7 +53,7 @@ func Graver(one, other error) error {
 	return one
 }
 
-// forgetUnpacked drops what is kept in memory of the archive's text.
+// forgetUnpacked drops the text of the archive that is cached in memory.
 func (a *Archive) forgetUnpacked() {
 	a.unpackedMu.Lock()
 	a.unpacked, a.text = segments.Info{}, nil
@@ -92,7 +91,7 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at st
 	return gone, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
 }
 
-// forgetOpen is Forget for what is not sealed yet. The caller holds changing.
+// forgetOpen is Forget for unsealed entries. The caller holds changing.
 func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool,
 	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
 	var smaller int64
@@ -124,8 +123,8 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	return gone, nil
 }
 
-// forgetLine is what a line becomes: itself where its event does not match, else its tombstone, with the event that is
-// gone.
+// forgetLine returns the replacement of a line: the line itself if its event does not match, else its tombstone, along
+// with the removed event.
 func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (left []byte, gone *abi.MemoryEvent,
 	err error) {
 	var e Entry

@@ -42,7 +42,7 @@ func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []E
 	}
 }
 
-// ofSegment reads entries of a segment that are not forgotten. The one that was read last is kept unpacked.
+// ofSegment reads entries of a segment that are not forgotten. The last segment stays unpacked in memory.
 func (a *Archive) ofSegment(info segments.Info, after int64, limit int) (entries []Entry, err error) {
 	a.unpackedMu.Lock()
 	defer a.unpackedMu.Unlock()
@@ -71,7 +71,7 @@ func (a *Archive) ofSegment(info segments.Info, after int64, limit int) (entries
 	return entries, nil
 }
 
-// numberOf reads the number at the beginning of an entry's line, without the rest of it.
+// numberOf reads the number at the start of an entry's line without decoding the rest.
 func numberOf(line []byte) (n int64, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
 	for i, c := range rest {
@@ -83,7 +83,7 @@ func numberOf(line []byte) (n int64, ok bool) {
 	return 0, false
 }
 
-// EachAfter visits the entries with numbers beyond after in order.
+// EachAfter visits the entries with numbers beyond after, in order.
 func (a *Archive) EachAfter(ctx context.Context, after int64, visit func(*Entry, *abi.MemoryEvent) error) error {
 	for {
 		entries, more, err := a.Read(ctx, after, pageEntries)
@@ -103,7 +103,8 @@ func (a *Archive) EachAfter(ctx context.Context, after int64, visit func(*Entry,
 	}
 }
 
-// CountAfter counts the entries with numbers beyond after that are not forgotten. Inside a segment it is an estimate.
+// CountAfter counts the entries with numbers beyond after that are not forgotten. Inside a segment the count is an
+// estimate.
 func (a *Archive) CountAfter(ctx context.Context, after int64) (n int64, err error) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
@@ -139,7 +140,7 @@ func (a *Archive) CountAfter(ctx context.Context, after int64) (n int64, err err
 	}
 }
 
-// Decode reads the entry's event. One that was forgotten has none.
+// Decode decodes the entry's event. A forgotten entry has none.
 func (e *Entry) Decode() (*abi.MemoryEvent, error) {
 	event := new(abi.MemoryEvent)
 	if err := abi.Unmarshal(e.Event, event); err != nil {

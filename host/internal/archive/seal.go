@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// tendAll seals and lets go until the host closes. What fails is tried again after a
-// minute, however much is recorded.
+// tendAll runs Tend until the host closes. After a failure it retries in a minute, however much is recorded in that
+// time.
 func (a *Archive) tendAll(stop, ended chan struct{}) {
 	defer close(ended)
 	tick := time.NewTicker(tendEvery)
@@ -32,7 +32,7 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 	}
 }
 
-// Tend lets go what is older than the retention and seals what is enough for a segment.
+// Tend removes what is older than the retention, and seals entries once there are enough for a segment.
 func (a *Archive) Tend(ctx context.Context) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
@@ -40,7 +40,7 @@ func (a *Archive) Tend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := segments.RemoveStrays(a.Dir, list); err != nil { // of an attempt that failed
+	if err := segments.RemoveStrays(a.Dir, list); err != nil { // of a failed attempt
 		return err
 	}
 	if a.Retention > 0 {
@@ -65,7 +65,7 @@ func (a *Archive) Tend(ctx context.Context) error {
 	}
 }
 
-// merge turns the small segments at the end into one, once there are mergeBytes of them.
+// merge merges the small segments at the end, once they have mergeBytes in total.
 func (a *Archive) merge(ctx context.Context) error {
 	list, err := a.Segments(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *Archive) merge(ctx context.Context) error {
 	for _, info := range small {
 		part, err := segments.Read(a.Dir, info)
 		if err != nil {
-			return nil // left as it is: a check names it
+			return nil // keep it: a check reports it
 		}
 		text = append(text, part...)
 		forgotten += info.Forgotten
@@ -92,8 +92,8 @@ func (a *Archive) merge(ctx context.Context) error {
 	return a.replace(ctx, small, text, forgotten)
 }
 
-// replace puts one segment with text in the place of others, or none where text is empty. forgotten is how many of the
-// text's lines are of forgotten events.
+// replace replaces segments by one that contains text, or by none if text is empty. forgotten is how many of the text's
+// lines belong to forgotten events.
 func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64) (err error) {
 	var b state.Batch
 	for _, info := range old {
@@ -124,7 +124,7 @@ func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte,
 	return nil
 }
 
-// seal turns the oldest entries of the table into a segment. It is false where writes under way are in between.
+// seal turns the oldest entries of the table into a segment. It returns false if unfinished writes are in between.
 func (a *Archive) seal(ctx context.Context) (bool, error) {
 	entries, size, err := a.open(ctx, 0, a.Settled(), SealBytes, 0)
 	if err != nil || size < SealBytes/2 {
@@ -153,15 +153,15 @@ func (a *Archive) seal(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// dropUnused removes a segment's file whose record was not committed, as on a full disk. When the outcome is uncertain
-// the file stays until the next tending. The zero Info has no file.
+// dropUnused removes a segment's file if its record was not committed, for example on a full disk. If the outcome is
+// uncertain the file stays until the next Tend. The zero Info has no file.
 func (a *Archive) dropUnused(info segments.Info, failed error) {
 	if info.FileBytes > 0 && !errors.Is(failed, state.ErrUncertain) {
-		_ = segments.Remove(a.Dir, info) // else the next tending removes it
+		_ = segments.Remove(a.Dir, info) // otherwise the next Tend removes it
 	}
 }
 
-// commitLeaving commits a batch with which entries leave the table, in whole or in part: so many bytes less are open.
+// commitLeaving commits a batch that moves entries out of the table, and subtracts their size from openBytes.
 func (a *Archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64) error {
 	a.moving.Lock()
 	defer a.moving.Unlock()
@@ -182,7 +182,7 @@ func (a *Archive) putSegment(b *state.Batch, info segments.Info) error {
 	return err
 }
 
-// letGo removes what was archived before a time: segments of which everything is older, and open entries.
+// letGo removes what was archived before a time: open entries, and segments whose entries are all older.
 func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 	list, err := a.Segments(ctx)
 	if err != nil {
@@ -247,7 +247,7 @@ func (a *Archive) tellLeaving(ctx context.Context, list []segments.Info, open []
 	return a.leaving(ctx, last, func() (all []Entry, err error) {
 		for _, info := range list {
 			entries, err := a.ofSegment(info, 0, 0)
-			if err != nil { // damaged: nobody gets these any more
+			if err != nil { // damaged: these entries are lost anyway
 				a.Warn("events that a memory may not have leave the archive uncounted", "error", err)
 				continue
 			}
@@ -267,14 +267,14 @@ func olderThan(at string, before time.Time) bool {
 	return err == nil && t.Before(before)
 }
 
-// OpenBytes is the size of what is not sealed.
+// OpenBytes is the size of the unsealed entries.
 func (a *Archive) OpenBytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.openBytes
 }
 
-// Oldest lists the numbers of the oldest open entries, so many that the rest has at most so many bytes.
+// Oldest returns the numbers of the oldest open entries: as many as must be removed to leave at most rest bytes.
 func (a *Archive) Oldest(ctx context.Context, rest int64) (numbers []int64, err error) {
 	entries, _, err := a.open(ctx, 0, a.Settled(), max(1, a.OpenBytes()-rest), 0)
 	for _, e := range entries {
@@ -301,7 +301,7 @@ func (a *Archive) Drop(ctx context.Context, numbers []int64) error {
 	return state.ContractError(a.commitLeaving(ctx, &b, size))
 }
 
-// DropQueued removes entries up to a number that were kept for followers only.
+// DropQueued removes entries up to a number that were kept only for followers.
 func (a *Archive) DropQueued(ctx context.Context, upTo int64) error {
 	entries, _, err := a.open(ctx, 0, upTo, SealBytes, 0)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package budget answers one question: how many items does a budget of tokens ask for? Where the budget has max_tokens
-// and nothing limits the items, the host says how many to ask the backend for, and asks once more if all of them fitted
-// and the backend may have more:
+// Package budget converts a token budget to a number of items. If the budget has max_tokens and nothing limits the
+// items, the host chooses how many to ask the backend for, and asks once more if all of them fit and the backend may
+// have more:
 //
 //	budget 800 tokens, 40 an item   asks for 20: 12 come            done: the backend has no more
 //	                                asks for 20: 20 come, 18 fit    done: the budget is full
 //	                                asks for 20: 20 come in 500     asks for 32
 //
-// The second number is at most twice the first, so that at most twice the budget is fetched. What is shown is always
-// one answer of the backend, in its order.
+// The second number is at most twice the first, so that at most twice the budget is fetched. The context always shows a
+// single answer of the backend, in its order.
 package budget
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Items says what limits the number of items that a provider asks its backend for.
+// Items describes what limits the number of items that a provider asks its backend for.
 type Items struct {
-	// Limit is the limit of the module's manifest by which max_tokens becomes a number of items; nil if none counts.
+	// Limit is the limit in the module's manifest that turns max_tokens into a number of items; nil if none applies.
 	Limit *abi.NativeLimit
 	// Set is true if the configuration limits the items itself.
 	Set bool
@@ -26,7 +26,7 @@ type Items struct {
 	ByBudget bool
 }
 
-// First is how many items to ask for, by the declared tokens per item; 0 if that is left to the provider.
+// First is how many items to ask for, based on the declared tokens per item; 0 if that is left to the provider.
 func (i Items) First(b *abi.ContextBudget) int64 {
 	if i.Limit == nil || i.Set || !i.ByBudget || b.MaxItems != nil || b.MaxTokens == nil {
 		return 0
@@ -34,7 +34,7 @@ func (i Items) First(b *abi.ContextBudget) int64 {
 	return i.belowCeiling(*b.MaxTokens / i.Limit.TokensPerItem)
 }
 
-// belowCeiling is n, at least 1 and at most the declared ceiling.
+// belowCeiling clamps n between 1 and the declared ceiling.
 func (i Items) belowCeiling(n int64) int64 {
 	if i.Limit.Ceiling > 0 {
 		n = min(n, i.Limit.Ceiling)
@@ -42,15 +42,15 @@ func (i Items) belowCeiling(n int64) int64 {
 	return max(1, n)
 }
 
-// More is how many items to ask for once more, by the tokens that the first ones took; 0 if that is no use. count counts
-// the tokens of a text.
+// More is how many items to ask for in a second request, based on the tokens that the first items took; 0 if another
+// request is no use. count counts the tokens of a text.
 func (i Items) More(b *abi.ContextBudget, first int64, result *abi.RetrieveResult, count func([]byte) int64) int64 {
 	if first == 0 || !allShown(result) {
 		return 0
 	}
 	asked := first
 	if use, ok := result.Trace.BudgetApplied["max_items"]; ok && use.Sent != nil {
-		asked = *use.Sent // of one kind of item, where the provider asks for several
+		asked = *use.Sent // for one kind of item, if the provider asks for several
 	}
 	if receivedItems(result) < asked {
 		return 0
@@ -64,12 +64,12 @@ func (i Items) More(b *abi.ContextBudget, first int64, result *abi.RetrieveResul
 	return more
 }
 
-// allShown reports whether everything that came fitted the budget.
+// allShown reports whether everything that the backend returned fit the budget.
 func allShown(r *abi.RetrieveResult) bool {
 	return r.Trace != nil && r.FormattedContext != "" && (r.Trace.Truncated == nil || !*r.Trace.Truncated)
 }
 
-// receivedItems is how many items the backend gave, of those that the number asked for counts.
+// receivedItems is how many items the backend returned, of the kind that the request limits.
 func receivedItems(r *abi.RetrieveResult) int64 {
 	if use, ok := r.Trace.BudgetApplied["max_items"]; ok && use.Received != nil {
 		return *use.Received
@@ -77,9 +77,9 @@ func receivedItems(r *abi.RetrieveResult) int64 {
 	return int64(len(r.Evidence))
 }
 
-// Explain fills in the host's part of a retrieval's budget_applied, and warns if something other than the budget ended
-// the context. items is how many items were asked for in the end, 0 if that was left to the provider; tokens is what the
-// context has.
+// Explain fills in the host's part of a retrieval's budget_applied, and warns if something other than the budget
+// limited the context. items is how many items were finally asked for, 0 if that was left to the provider; tokens is
+// the size of the context.
 func (i Items) Explain(b *abi.ContextBudget, items int64, result *abi.RetrieveResult, tokens int64) {
 	t := result.Trace
 	asked := map[string]*int64{"max_tokens": b.MaxTokens, "min_tokens": b.MinTokens, "max_items": b.MaxItems}
@@ -105,8 +105,8 @@ func (i Items) Explain(b *abi.ContextBudget, items int64, result *abi.RetrieveRe
 	}
 }
 
-// unused names what ended a context although the budget has room for one more item like those in it; "" where nothing
-// did, or where the caller limited the items.
+// unused names what limited a context although the budget has room for one more item of the same size; "" if nothing
+// did, or if the caller limited the items.
 func (i Items) unused(b *abi.ContextBudget, items int64, result *abi.RetrieveResult, tokens int64) string {
 	use, ok := result.Trace.BudgetApplied["max_items"]
 	if !ok || use.Sent == nil || b.MaxTokens == nil || b.MaxItems != nil || !allShown(result) {

@@ -19,9 +19,10 @@ const (
 	RefuseContent Action = "conflict"
 	// Repeat answers the first receipt with its present status.
 	Repeat Action = "repeat"
-	// Adopt notes in the ledger that the backend has the event, and answers like Repeat.
+	// Adopt records in the ledger that the backend has the event, and answers like Repeat.
 	Adopt Action = "adopt"
-	// Settle asks the backend what has arrived of an earlier attempt, and then repeats, sends, or sends what is missing.
+	// Settle asks the backend how much of an earlier attempt has arrived, and then repeats, sends, or sends what is
+	// missing.
 	Settle Action = "settle"
 	// Send sends the event.
 	Send Action = "send"
@@ -29,22 +30,22 @@ const (
 	SendMissing Action = "send missing"
 	// SendWarned sends the event with the warning that it may be stored twice.
 	SendWarned Action = "send, warn"
-	// SendAgain sends once more an event of which the backend kept nothing.
+	// SendAgain resends an event of which the backend kept nothing.
 	SendAgain Action = "send again"
-	// OneByOne gives the write lock back and records the events of the batch one at a time.
+	// OneByOne releases the write lock and records the events of the batch one at a time.
 	OneByOne Action = "one by one"
 )
 
-// Facts are what is known about an event before anything of it is sent.
+// Facts are what is known about an event before any of it is sent.
 type Facts struct {
 	TestSession, Forgotten bool
 	Hash                   Hash
-	// Known is the ledger's entry; nil if it has none.
+	// Known is the event's ledger entry; nil if there is none.
 	Known *Entry
-	// Retry is set if the backend kept nothing of the event, and it is to be sent again.
+	// Retry is set if the backend kept nothing of the event, and it should be sent again.
 	Retry bool
-	// Gap says why the ledger may have no entry of an event that was recorded. CanFind reports whether the provider can
-	// look events up.
+	// Gap says why an event that was recorded may have no ledger entry. CanFind reports whether the provider can look
+	// events up.
 	Gap     Gap
 	CanFind bool
 	// Lookup is the backend's answer about an event that the ledger does not know, if the gap is ScopeExisted. It is nil
@@ -119,7 +120,7 @@ func Decide(f *Facts, batch bool) Action {
 	return Send
 }
 
-// PerhapsSent is the entry of an event that may have been sent at any time before.
+// PerhapsSent is the entry of an event that may have been sent at any time in the past.
 func (f *Facts) PerhapsSent(e *abi.MemoryEvent) *Entry {
 	return &Entry{Hash: f.Hash, State: Sent, SentAt: time.UnixMilli(0), Session: e.SessionID}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// eventsMost is how many events are read at once: those that one look passes to the guest, or those that one retry sends.
-// The others wait for the next time.
+// eventsMost is the most events that are read at once, for one look at readiness or for one retry. Others are read next
+// time.
 const eventsMost = 5000
 
-// Events are some events of a space as the ledger had them when they were read, by id in ascending order.
+// Events are events of a space as the ledger had them when they were read, sorted by id.
 type Events struct {
 	IDs     []string
 	Entries map[string]*Entry
-	// More is set if the space has others of this kind.
+	// More is set if the space has more events of this kind.
 	More bool
 
 	scope Scope
@@ -47,8 +47,8 @@ func (l *Ledger) Unseen(ctx context.Context, scope Scope, space state.Space) (*E
 	return u, nil
 }
 
-// EmptyIDs are the ids of a space's events of which the backend kept nothing: at most so many, the first ones by id, and
-// how many there are.
+// EmptyIDs returns the ids of a space's events of which the backend kept nothing: at most the first most ids, and the
+// count of all.
 func (l *Ledger) EmptyIDs(ctx context.Context, space state.Space, most int) (ids []string, count int, err error) {
 	err = state.EachRecord(ctx, l.store, tableEmpty, space[:], func(r state.KeyValue) error {
 		if count++; count <= most {
@@ -78,7 +78,7 @@ func (l *Ledger) Empty(ctx context.Context, scope Scope, space state.Space) (*Ev
 	return u, nil
 }
 
-// Again are the amendments by which the events are to be sent again.
+// Again returns the amendments that mark the events for another attempt.
 func (u *Events) Again() (list []Amendment) {
 	for _, id := range u.IDs {
 		next := *u.Entries[id]
@@ -88,7 +88,7 @@ func (u *Events) Again() (list []Amendment) {
 	return list
 }
 
-// Received are the events of which only the provider can say whether they have arrived; never nil.
+// Received returns the ids of events about which only the provider can say whether they have arrived; never nil.
 func (u *Events) Received() []string {
 	list := []string{}
 	for _, id := range u.IDs {
@@ -99,7 +99,7 @@ func (u *Events) Received() []string {
 	return list
 }
 
-// Markers are those of the events that the guest can still judge; never nil.
+// Markers returns the markers of the events that the guest can still judge; never nil.
 func (u *Events) Markers() []string {
 	list := []string{}
 	for _, id := range u.IDs {
@@ -116,7 +116,7 @@ type Amendment struct {
 	Entry *Entry
 }
 
-// Lost is the amendment of an event that the backend does not have and no request can deliver anymore.
+// Lost is the amendment of an event that the backend does not have and that no pending request can still deliver.
 func (u *Events) Lost(id string) Amendment {
 	lost := *u.Entries[id]
 	lost.State = Lost
@@ -127,8 +127,9 @@ func (u *Events) Lost(id string) Amendment {
 	return Amendment{id, &lost}
 }
 
-// Learn returns the amendments that follow from a provider's answer. Events that it calls lost or failed may be sent
-// again. Of empty ones nothing was kept. Those that it does not name have arrived, if the status is ready or degraded.
+// Learn returns the amendments that follow from a provider's answer. Events that it reports lost or failed may be sent
+// again; nothing was kept of empty ones. If the status is ready or degraded, events that it does not mention have
+// arrived.
 func (u *Events) Learn(ready *abi.BackendReadiness) (changed []Amendment) {
 	named := map[string]bool{}
 	for _, list := range [][]string{ready.EventIDs.Pending, ready.EventIDs.Lost, ready.EventIDs.Failed,
@@ -169,7 +170,7 @@ func (u *Events) Learn(ready *abi.BackendReadiness) (changed []Amendment) {
 
 const warnEmptied = "nothing_extracted: the backend worked the event off and made no memory of it"
 
-// seenReceipt is a receipt whose event has arrived.
+// seenReceipt returns the receipt of an event that has arrived.
 func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 	seen := *r
 	seen.Markers, seen.Warnings = []string{}, slices.Clone(r.Warnings)
@@ -179,8 +180,8 @@ func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 	return &seen
 }
 
-// Amend adds new entries to a batch, on the condition that nobody has changed those that were read. Call Amended once
-// the batch is committed.
+// Amend adds new entries to a batch, on the condition that the entries have not changed since they were read. Call
+// Amended after the commit.
 func (u *Events) Amend(b *state.Batch, list []Amendment) {
 	for _, a := range list {
 		b.ExpectRecord(TableEntries, Key(u.space, a.ID), u.Entries[a.ID].Stored)
@@ -188,7 +189,7 @@ func (u *Events) Amend(b *state.Batch, list []Amendment) {
 	}
 }
 
-// Amended notes that amendments were committed.
+// Amended updates the Events after amendments were committed.
 func (u *Events) Amended(list []Amendment) {
 	for _, a := range list {
 		a.Entry.Stored = a.Entry.Encode()
@@ -196,9 +197,9 @@ func (u *Events) Amended(list []Amendment) {
 	}
 }
 
-// Report completes a provider's answer with what the ledger knows. Lost and failed events stay so until they are recorded
-// again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be asked
-// (canAsk), and unknown otherwise.
+// Report completes a provider's answer with what the ledger knows. Lost and failed events are reported until they are
+// recorded again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be
+// asked (canAsk), and unknown otherwise.
 func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 	add := func(list *[]string, id string) {
 		if !slices.Contains(*list, id) {

@@ -8,15 +8,15 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// forgetText adds to a batch that an entry loses the digest of its event's text.
+// forgetText removes the digest of an event's text from its entry, in a batch.
 func forgetText(b *state.Batch, space state.Space, id string, e *Entry) {
 	e.Hash = Hash{}
 	b.PutRecord(TableEntries, Key(space, id), e.Encode())
 }
 
-// Forget adds to a batch that the ledger forgets an event: the whole entry if the provider has removed the event (done),
-// otherwise the digest of its text, since the entry is needed to find what the provider still has. unseen reports that
-// the provider is done, but may have received or processed the event only afterwards.
+// Forget removes an event from the ledger, in a batch: the whole entry if the provider has removed the event (done),
+// otherwise only the digest of its text, because the entry is needed to find what the provider still has. unseen
+// reports that the provider is done, but may receive or process the event later.
 func (l *Ledger) Forget(ctx context.Context, b *state.Batch, space state.Space, id string, done bool) (unseen bool,
 	err error) {
 	known, err := l.Entry(ctx, space, id)
@@ -32,8 +32,8 @@ func (l *Ledger) Forget(ctx context.Context, b *state.Batch, space state.Space, 
 	return unseen, nil
 }
 
-// ForgetByNativeIDs drops events of which the provider has removed every native id (by kind). So it finds the events of a
-// request that names a session or a time.
+// ForgetByNativeIDs drops events of which the provider has removed every native id (by kind). This finds the events of
+// a request that names a session or a time.
 func (l *Ledger) ForgetByNativeIDs(ctx context.Context, b *state.Batch, space state.Space,
 	removed map[string][]string) error {
 	isRemoved := map[string]bool{}
@@ -53,8 +53,8 @@ func (l *Ledger) ForgetByNativeIDs(ctx context.Context, b *state.Batch, space st
 	})
 }
 
-// WithSession adds to ids the events of the request's session, if it names one. unsure reports that the ledger has events
-// whose session it does not know.
+// WithSession adds the events of the request's session, if it names one, to ids. unsure reports that the ledger has
+// events whose session it does not know.
 func (l *Ledger) WithSession(ctx context.Context, space state.Space, r *abi.ForgetRequest, ids []string) (all []string,
 	unsure bool, err error) {
 	if r.SessionID == "" {
@@ -71,8 +71,8 @@ func (l *Ledger) WithSession(ctx context.Context, space state.Space, r *abi.Forg
 	return all, unsure, err
 }
 
-// ForgetTexts takes the digests of events out of the ledger of a scope whose provider is not asked. had reports whether
-// the ledger has one of the events. For a range of time, and if sessions are not known, it reports whether the ledger has
+// ForgetTexts removes the digests of events from the ledger of a scope whose provider is not asked. had reports whether
+// the ledger has any of the events. For a time range, or if sessions are not known, it reports whether the ledger has
 // any event.
 func (l *Ledger) ForgetTexts(ctx context.Context, b *state.Batch, space state.Space, r *abi.ForgetRequest,
 	ids []string) (had bool, err error) {

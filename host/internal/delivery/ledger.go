@@ -1,10 +1,10 @@
-// Package delivery answers one question: was this event delivered?
+// Package delivery knows whether an event was delivered.
 //
 // The ledger keeps an Entry for each event of a scope's generation: what was sent, and what the backend said. Decide is
 // the contract of delivery: it says from the facts about an event whether it is sent, refused, or answered from the
-// ledger. Unseen is what readiness learns about events that have not been found in memory yet.
+// ledger. Unseen lists the events that readiness has not seen in memory yet.
 //
-// The package knows the store alone. Asking the backend, the guest and the wall is up to package host.
+// The package only uses the store. Package host deals with backend, guest and wall.
 package delivery
 
 import (
@@ -24,7 +24,7 @@ import (
 // The ledger's tables.
 const (
 	TableEntries state.Table = "ledger"  // space, event id -> Entry
-	TableUnseen  state.Table = "unseen"  // space, event id -> Scope, Outstanding: events not found in memory yet
+	TableUnseen  state.Table = "unseen"  // space, event id -> Scope, Outstanding: events not yet seen in memory
 	tableEmpty   state.Table = "empty"   // space, event id -> nothing: events whose State is Empty
 	tableGaps    state.Table = "trimmed" // space -> Gap
 )
@@ -32,10 +32,10 @@ const (
 // Scope is the key of a scope.
 type Scope = [16]byte
 
-// Hash identifies an event's content, whatever the form of its JSON was.
+// Hash identifies an event's content, independent of its JSON formatting.
 type Hash [32]byte
 
-// HashOf hashes an event's encoding, which is the same for equal events, metadata in canonical form.
+// HashOf hashes an event's canonical encoding, with metadata as canonical JSON.
 //
 // Errors: metadata that is not JSON.
 func HashOf(e *abi.MemoryEvent) (Hash, error) {
@@ -59,18 +59,18 @@ func HashOf(e *abi.MemoryEvent) (Hash, error) {
 type State byte
 
 const (
-	// Sent means that a native write was sent, and no receipt was stored since. The outcome is unknown.
+	// Sent means that a native write was sent, but no receipt has been stored. The outcome is unknown.
 	Sent State = 's'
-	// Received means that the provider gave a receipt. The receipt itself may say uncertain or partial.
+	// Received means that the provider returned a receipt. The receipt itself may say uncertain or partial.
 	Received State = 'r'
 	// Lost means that readiness proved the event lost. If it is recorded again, it is sent again.
 	Lost State = 'l'
 	// Failed means that readiness proved that the backend failed on the event. If it is recorded again, it is sent again.
 	Failed State = 'f'
-	// Empty means that the event arrived, and the backend kept nothing of it. Readiness lists it until the caller or the
-	// configuration decides.
+	// Empty means that the event arrived, but the backend kept nothing of it. Readiness lists it until the caller or
+	// the configuration decides.
 	Empty State = 'e'
-	// Again means that the event was empty, and is to be sent again. If it is recorded again, it is sent.
+	// Again means that the event was empty, and is sent again when it is recorded again.
 	Again State = 'a'
 )
 
@@ -84,7 +84,7 @@ type Entry struct {
 	Session string
 	// Receipt is nil if the State is Sent and no earlier attempt had a receipt.
 	Receipt *abi.WriteReceipt
-	// Stored is the record as the store has it: the precondition of a change without the scope's lock.
+	// Stored is the record as read from the store: the precondition for changing it without the scope's lock.
 	Stored []byte
 }
 
@@ -93,7 +93,7 @@ func (e *Entry) Uncertain() bool {
 	return e.State == Sent || e.State == Received && answercheck.Undecided(e.Receipt.Status)
 }
 
-// Unseen reports whether it is not yet known that the event can be retrieved.
+// Unseen reports whether it is still unknown that the event can be retrieved.
 func (e *Entry) Unseen() bool {
 	switch e.State {
 	case Empty:
@@ -109,7 +109,7 @@ func (e *Entry) Unseen() bool {
 	return len(e.Receipt.Markers) > 0
 }
 
-// Markers are those of the receipt; never nil.
+// Markers returns the receipt's markers; never nil.
 func (e *Entry) Markers() []string {
 	if e.Receipt == nil {
 		return []string{}
@@ -119,10 +119,10 @@ func (e *Entry) Markers() []string {
 
 const entryHead = len(Hash{}) + 1 + 8 // hash, state, ms since 1970
 
-// entrySession precedes a session id. A record without one has its receipt there, which begins with '{'.
+// entrySession precedes a session id. In a record without one, the receipt is there instead, which starts with '{'.
 const entrySession = 's'
 
-// Encode is the stored form: hash(32), state(1), time of sending(8), then the session and the receipt, if any:
+// Encode returns the stored form: hash(32), state(1), time of sending(8), then the session and the receipt, if any:
 //
 //	's' length(uvarint) session id   receipt in JSON without its trace
 func (e *Entry) Encode() []byte {
@@ -150,7 +150,7 @@ func errDamaged() *abi.Error {
 // Errors: unavailable (state) for a damaged record.
 func Decode(stored []byte) (*Entry, error) {
 	record := stored
-	// the first form: nothing between hash and receipt
+	// the first format: nothing between hash and receipt
 	if len(record) > len(Hash{}) && record[len(Hash{})] == '{' {
 		record = slices.Insert(slices.Clone(record), len(Hash{}), append([]byte{byte(Received)}, make([]byte, 8)...)...)
 	}
@@ -175,7 +175,7 @@ func Decode(stored []byte) (*Entry, error) {
 	return e, nil
 }
 
-// decodeSession reads the session at the beginning of text, if there is one, and returns what follows. ok is false if
+// decodeSession reads the session at the start of text, if there is one, and returns the remaining text. ok is false if
 // the record ends inside the session.
 func (e *Entry) decodeSession(text []byte) (receipt []byte, ok bool) {
 	if len(text) == 0 || text[0] != entrySession {
@@ -200,16 +200,15 @@ type Ledger struct {
 	sweptTo []byte // where the next sweep continues
 }
 
-// New makes a Ledger that keeps receipts for a retention; 0 means forever.
+// New creates a Ledger that keeps receipts for a retention period; 0 means forever.
 func New(store state.Store, retention time.Duration, now func() time.Time) *Ledger {
 	return &Ledger{store: store, now: now, retention: retention}
 }
 
-// Key is an event's key in TableEntries and TableUnseen. A scope's new generation knows nothing about the deliveries of
-// the generation before.
+// Key is an event's key in TableEntries and TableUnseen. A new generation of a scope starts with an empty ledger.
 func Key(space state.Space, eventID string) []byte { return append(space[:], eventID...) }
 
-// Entry looks an event up; nil if the ledger does not know it.
+// Entry returns an event's entry; nil if there is none.
 func (l *Ledger) Entry(ctx context.Context, space state.Space, eventID string) (*Entry, error) {
 	stored, err := l.store.Record(ctx, TableEntries, Key(space, eventID))
 	if err != nil {
@@ -232,13 +231,13 @@ func (l *Ledger) Each(ctx context.Context, space state.Space, visit func(eventID
 	})
 }
 
-// HasEvents reports whether anything was delivered into a space.
+// HasEvents reports whether the ledger has any event of a space.
 func (l *Ledger) HasEvents(ctx context.Context, space state.Space) (bool, error) {
 	records, err := l.store.Records(ctx, TableEntries, space[:], nil, 1)
 	return len(records) > 0, state.ContractError(err)
 }
 
-// Put adds an event's entry to a batch, and keeps the lists of unseen and of empty events.
+// Put adds an event's entry to a batch, and updates the lists of unseen and of empty events.
 func Put(b *state.Batch, scope Scope, space state.Space, eventID string, e *Entry) {
 	key := Key(space, eventID)
 	b.PutRecord(TableEntries, key, e.Encode())
@@ -254,8 +253,8 @@ func Put(b *state.Batch, scope Scope, space state.Space, eventID string, e *Entr
 	}
 }
 
-// Resent adds to a batch that an event counts as sent at another time, unless its entry was changed since it was read.
-// The event stays on the list of unseen events.
+// Resent changes an event's time of sending, in a batch, unless its entry was changed since it was read. The event
+// stays on the list of unseen events.
 func Resent(b *state.Batch, space state.Space, eventID string, e *Entry, at time.Time) {
 	e.SentAt = at
 	b.ExpectRecord(TableEntries, Key(space, eventID), e.Stored)
@@ -295,7 +294,7 @@ const (
 	ScopeExisted Gap = 2 // the backend had the scope before this data folder did, or the store lost receipts
 )
 
-// Gap reads why an event that the ledger of a space does not know may have been recorded.
+// Gap reads why the ledger of a space may lack an event that was recorded.
 func (l *Ledger) Gap(ctx context.Context, space state.Space) (Gap, error) {
 	stored, err := l.store.Record(ctx, tableGaps, space[:])
 	if err != nil || len(stored) == 0 {
@@ -304,17 +303,17 @@ func (l *Ledger) Gap(ctx context.Context, space state.Space) (Gap, error) {
 	return Gap(stored[0]), nil
 }
 
-// PutGap adds to a batch why a space may lack an event.
+// PutGap stores the gap of a space in a batch.
 func PutGap(b *state.Batch, space state.Space, gap Gap) {
 	b.PutRecord(tableGaps, space[:], []byte{byte(gap)})
 }
 
-// sweepStep is how many entries one sweep looks at: each write removes a few old ones.
+// sweepStep is how many entries one sweep reads: each write removes a few old ones.
 const sweepStep = 32
 
-// Sweep adds to a batch the removal of receipts that are older than the retention. Unseen and empty events stay, however old. A
-// space that loses an entry gets the gap Swept: an event that it no longer knows is then looked up in the backend before
-// it is taken for new.
+// Sweep adds the removal of receipts that are older than the retention to a batch. Unseen and empty events stay,
+// however old. A space that loses an entry gets the gap Swept: an event without an entry is then looked up in the
+// backend before it counts as new.
 func (l *Ledger) Sweep(ctx context.Context, b *state.Batch) error {
 	if l.retention <= 0 {
 		return nil

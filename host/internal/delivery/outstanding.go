@@ -10,21 +10,21 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// How complete memory is, by the ledger alone.
+// How complete memory is, according to the ledger alone.
 
-// Outstanding says why an event is on the list of unseen events: the byte behind the scope in TableUnseen. Older records
+// Outstanding says why an event is on the list of unseen events: the byte after the scope in TableUnseen. Older records
 // lack it.
 type Outstanding byte
 
-// The reasons.
+// The values of Outstanding.
 const (
 	OutstandingQueued  Outstanding = 'q' // the backend has the event and works on it
-	OutstandingPending Outstanding = 'p' // the event may still arrive: pending, partial, uncertain, sent only
+	OutstandingPending Outstanding = 'p' // the event may still arrive: pending, partial, uncertain, or no receipt
 	OutstandingLost    Outstanding = 'l' // readiness proved the event lost or failed: nothing of it will arrive
 	OutstandingMarked  Outstanding = 'm' // the event arrived; its markers are kept until readiness has seen them
 )
 
-// outstanding is how far an event is from being in memory.
+// outstanding returns how far an event is from being in memory.
 func (e *Entry) outstanding() Outstanding {
 	switch e.State {
 	case Lost, Failed, Again:
@@ -57,7 +57,7 @@ func parseListEntry(value []byte) (scope Scope, is Outstanding, ok bool) {
 	return scope, 0, false
 }
 
-// EachOutstanding visits the unseen events of all spaces by their keys. Damaged records of the list are left out.
+// EachOutstanding visits the unseen events of all spaces in key order. It skips damaged records.
 func (l *Ledger) EachOutstanding(ctx context.Context, visit func(key []byte, scope Scope, is Outstanding) error) error {
 	return state.EachRecord(ctx, l.store, TableUnseen, nil, func(r state.KeyValue) error {
 		if scope, is, ok := parseListEntry(r.Value); ok {
@@ -79,7 +79,7 @@ func (l *Ledger) EachSent(ctx context.Context, space state.Space, visit func(eve
 	})
 }
 
-// Completeness counts the events that a scope's memory lacks, by the ledger.
+// Completeness counts the events that a scope's memory lacks, according to the ledger.
 type Completeness struct {
 	Queued, Pending, Lost int
 	// AsOf is when the ledger was read; RFC 3339.
@@ -117,7 +117,7 @@ func (l *Ledger) Count(ctx context.Context, space state.Space, c *Completeness) 
 
 const warnMemoryLost = "memory_lost: %d events are known not to have arrived; record them again"
 
-// Report writes into the trace of a retrieval what may be missing from it.
+// Report adds to the trace of a retrieval what may be missing from its result.
 func (c *Completeness) Report(t *abi.Trace) {
 	t.Consistency, t.ConsistencyAsOf = "committed", c.AsOf
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
-// Failure is the error of a Bolt server that answered with a failure.
+// Failure is the error for a failure that a Bolt server returned.
 type Failure struct {
 	// Code is the server's, such as Neo.ClientError.Statement.SyntaxError.
 	Code, Message string
@@ -22,7 +22,7 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// sendBolt is Send of a Bolt call.
+// sendBolt is Send for a Bolt call.
 func (c *Call) sendBolt(ctx context.Context) (Answer, error) {
 	head, rows, err := c.Route.origin.database.run(ctx, c.bolt)
 	var unsent *unsentError
@@ -32,11 +32,12 @@ func (c *Call) sendBolt(ctx context.Context) (Answer, error) {
 	return Answer{Body: rows, Bolt: head}, err
 }
 
-// BoltAnswer turns what Send returned into what the guest gets: head and rows, without secrets. ctx is the context of
+// BoltAnswer turns the result of Send into what the guest gets: head and rows, without secrets. ctx is the context of
 // the whole operation.
 //
-// Errors: too_large for a row beyond the limit, backend for a value that JSON cannot spell and for most failures of the
-// database, denied, unauthenticated, timeout and unavailable as the failure says, or as the connection broke.
+// Errors: too_large for a row beyond the limit; backend for a value that JSON cannot represent and for most failures of
+// the database; denied, unauthenticated, timeout or unavailable depending on the failure or on how the connection
+// broke.
 func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.BoltResult, []byte, error) {
 	if err != nil {
 		return nil, nil, c.boltError(ctx, err)
@@ -58,9 +59,9 @@ func (c *Call) BoltAnswer(ctx context.Context, answer Answer, err error) (*abi.B
 	return &head, clean.Bytes(answer.Body), nil
 }
 
-// boltStatus turns the outcome of a statement into an HTTP-like status, for a trace. Bolt knows SUCCESS (200) and
-// FAILURE; the first word of a failure's code says whose fault it was: the client's (400), the database's (500) or
-// nobody's for long (503). 0: there was no answer.
+// boltStatus turns the outcome of a statement into an HTTP-like status, for a trace. Bolt has SUCCESS (200) and
+// FAILURE. The first word of a failure's code says who is at fault: the client (400), the database (500), or no one
+// because it is temporary (503). 0 means no answer.
 func boltStatus(err error) int64 {
 	var failure *Failure
 	var unreadable *rowError
@@ -77,8 +78,8 @@ func boltStatus(err error) int64 {
 	return 500
 }
 
-// boltEffect judges the effect of a statement that writes. A transaction that failed by the client's fault was rolled
-// back, unless the statement has transactions of its own (CALL ... IN TRANSACTIONS).
+// boltEffect judges the effect of a statement that writes. A transaction that failed because of the client was rolled
+// back, unless the statement starts its own transactions (CALL ... IN TRANSACTIONS).
 func boltEffect(text string, err error) Effect {
 	var unsent *unsentError
 	switch {
@@ -90,7 +91,7 @@ func boltEffect(text string, err error) Effect {
 	return EffectOfStatus(int(boltStatus(err)))
 }
 
-// boltError says why there are no rows.
+// boltError explains why there are no rows.
 func (c *Call) boltError(ctx context.Context, err error) *abi.Error {
 	at, route := c.Route.origin.address(), c.Route.Name
 	because := func(code abi.Code, format string, args ...any) *abi.Error {
@@ -122,8 +123,8 @@ func (c *Call) boltError(ctx context.Context, err error) *abi.Error {
 	return because(abi.CodeUnavailable, "the connection to %s broke in route %s: %v", at, route, err)
 }
 
-// failures gives the database's codes, without their first word "Neo.", those of the contract; the first prefix that
-// fits counts, and any other code is backend.
+// failures maps the database's codes, without their first word "Neo.", to those of the contract. The first matching
+// prefix applies; any other code is backend.
 //
 // Source: Neo4j status codes, https://neo4j.com/docs/status-codes/5/errors/all-errors/.
 var failures = []struct {
@@ -135,7 +136,7 @@ var failures = []struct {
 		"(dbms.security.auth_lock_time), and refuses the right password too"},
 	{"ClientError.Security.Forbidden", abi.CodeDenied, "the user lacks a privilege for this statement"},
 	{"ClientError.Security.", abi.CodeUnauthenticated, "are user and password of the config block right?"},
-	{"ClientError.Transaction.TransactionTimedOut", abi.CodeTimeout, ""}, // by the server's setting or the client's
+	{"ClientError.Transaction.TransactionTimedOut", abi.CodeTimeout, ""}, // set by the server or the client
 	{"ClientError.Cluster.NotALeader", abi.CodeUnavailable, hintLeader},
 	{"ClientError.General.ForbiddenOnReadOnlyDatabase", abi.CodeUnavailable, hintLeader},
 	{"TransientError.", abi.CodeUnavailable, ""},
@@ -149,8 +150,8 @@ const (
 	hintLeader  = "this server of the cluster may not write now; an address of scheme neo4j finds the one that may"
 )
 
-// failureError gives a failure of the database its code of the contract. Neo4j's own goes into reason, with its message
-// into native.
+// failureError converts a failure of the database to an error of the contract. Neo4j's own code goes into reason, its
+// message into native.
 func failureError(at string, decl *abi.RouteDecl, failure *Failure) *abi.Error {
 	code, hint := abi.CodeBackend, ""
 	name := strings.TrimPrefix(failure.Code, "Neo.")
@@ -170,7 +171,7 @@ func failureError(at string, decl *abi.RouteDecl, failure *Failure) *abi.Error {
 	return e
 }
 
-// boltParams reads the parameters of a statement.
+// boltParams parses the parameters of a statement.
 func boltParams(text abi.Raw) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -188,7 +189,7 @@ func boltParams(text abi.Raw) (map[string]any, error) {
 	return params, nil
 }
 
-// boltValue reads one JSON value as a value of Cypher. at is its path, for messages.
+// boltValue parses one JSON value into a value of Cypher. at is its path, for messages.
 func boltValue(d *json.Decoder, at string) (any, error) {
 	token, err := d.Token()
 	if err != nil {

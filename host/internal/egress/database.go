@@ -7,46 +7,46 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // a ZONED DATETIME may name any zone, and the machine may have no zone files
+	_ "time/tzdata" // a ZONED DATETIME may name any zone, and the machine may lack zone files
 
 	"github.com/memhost/memhost/abi"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 )
 
-// boltSchemes are what an address of a database may start with: bolt goes to that address alone, neo4j also to those of
-// the cluster's routing table; plain, by TLS (+s), or by TLS with any certificate (+ssc).
+// boltSchemes are the schemes that a database address may have. bolt connects to that address only, neo4j also to those
+// in the cluster's routing table. Connections are plain, use TLS (+s), or use TLS with any certificate (+ssc).
 var boltSchemes = []string{"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"}
 
-// database is the server behind a bolt origin, with one pool of connections. It is safe for concurrent use. A
-// connection is made when a statement needs one.
+// database is the server behind a bolt origin, with one pool of connections. It is safe for concurrent use. It connects
+// when a statement first needs a connection.
 type database struct {
 	address        string // scheme, host and port
 	name           string // empty: the user's home database
-	user, password string // without a password nobody logs on
+	user, password string // without a password, connect without logging on
 	now            func() time.Time
 
-	// gate lets one caller at a time find out whether address and credentials are right, until one has.
+	// gate lets one caller at a time test address and credentials, until they have worked once.
 	gate   chan struct{}
 	proved atomic.Bool
 
 	mu     sync.Mutex
 	driver neo4j.DriverWithContext
-	// of a cluster: what was written is seen by the next read, whichever server answers it
+	// in a cluster: makes writes visible to later reads, whichever server answers them
 	memory  neo4j.BookmarkManager
-	refusal error     // what the server said to the credentials
-	until   time.Time // before that they are not shown again
+	refusal error     // the server's rejection of the credentials
+	until   time.Time // don't send them again before
 }
 
-// logOnPause is how long refused credentials are not sent again: three failures lock the user for everybody, even with
-// the right password.
+// logOnPause is how long rejected credentials are not sent again: after three failures the database locks the user for
+// all clients, even with the right password.
 const logOnPause = 10 * time.Second
 
 func newDatabase(address, name string, now func() time.Time) *database {
 	return &database{address: address, name: name, now: now, gate: make(chan struct{}, 1)}
 }
 
-// logOnAs sets the credentials; an empty user is neo4j. It is called before the first statement.
+// logOnAs sets the credentials; an empty user means neo4j. It must be called before the first statement.
 func (d *database) logOnAs(user, password string) {
 	if user == "" {
 		user = "neo4j"
@@ -59,8 +59,8 @@ type statement struct {
 	text        string
 	params      map[string]any
 	reads       bool
-	timeout     time.Duration // of the transaction, where the context has no end
-	rows, bytes int64         // the most that is kept
+	timeout     time.Duration // of the transaction, if the context has no deadline
+	rows, bytes int64         // limits of what is kept
 }
 
 // unsentError is why a statement was not sent.
@@ -70,11 +70,11 @@ func (e *unsentError) Unwrap() error { return e.error }
 
 var errRowTooLarge = errors.New("a row is larger than the limit")
 
-// run runs a statement once, in a transaction of its own, and returns its rows as JSON, cut at the limits. Nothing is
-// tried again: a connection is checked before it is used, and what breaks after that may have taken effect.
+// run runs a statement once, in its own transaction, and returns its rows as JSON, cut at the limits. It never retries:
+// connections are checked before use, and a statement that breaks off later may have taken effect.
 //
-// Errors: a Failure is what the database answered, an unsentError why the statement was not sent. Rows that came before
-// an error are returned for the account.
+// Errors: a Failure is what the database answered; an unsentError means that the statement was not sent. Rows that came
+// before an error are returned for accounting.
 func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, rows []byte, err error) {
 	ctx, watch := watchDials(ctx)
 	defer watch.stop()
@@ -93,7 +93,7 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	if deadline, ok := ctx.Deadline(); ok {
 		s.timeout = time.Until(deadline)
 	}
-	// In whole milliseconds; 0 would mean no timeout at all.
+	// In whole milliseconds; 0 would mean no timeout.
 	result, err := session.Run(ctx, s.text, s.params, neo4j.WithTxTimeout(max(time.Millisecond, s.timeout)))
 	if err != nil {
 		return nil, nil, d.note(err)
@@ -121,8 +121,8 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 		}
 		head.Rows++
 	}
-	// The server discards what follows a cut, and the statement runs to its end: a write takes effect as a whole,
-	// however many of its rows are kept.
+	// After a cut, the server discards the remaining rows but runs the statement to its end: a write takes effect as a
+	// whole, however many of its rows are kept.
 	summary, err := result.Consume(ctx)
 	if err != nil {
 		return nil, rows, d.note(err)
@@ -134,7 +134,7 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	return head, rows, nil
 }
 
-// open returns the driver, logged on. Until that has worked once, one caller tries, and the others wait for its result.
+// open returns the driver, logged on. Until this has worked once, one caller tries, and the others wait for its result.
 func (d *database) open(ctx context.Context) (neo4j.DriverWithContext, error) {
 	if d.proved.Load() {
 		return d.current()
@@ -156,7 +156,7 @@ func (d *database) open(ctx context.Context) (neo4j.DriverWithContext, error) {
 	return driver, nil
 }
 
-// current returns the driver, or the refusal that still stands.
+// current returns the driver, or the rejection of the credentials while it applies.
 func (d *database) current() (neo4j.DriverWithContext, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +175,7 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 		c.UserAgent = "memhost"
 		c.TelemetryDisabled = true
 		c.SocketConnectTimeout = dialTimeout
-		c.ConnectionAcquisitionTimeout = -1 // none: the deadline of the call counts
+		c.ConnectionAcquisitionTimeout = -1 // no limit: the call's deadline applies
 		c.ConnectionLivenessCheckTimeout = 0
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func (d *database) current() (neo4j.DriverWithContext, error) {
 	return driver, nil
 }
 
-// note puts an error of the driver into words of the host, and remembers a refusal of the credentials.
+// note converts an error of the driver to one of the host, and remembers a rejection of the credentials.
 func (d *database) note(err error) error {
 	var connectivity *neo4j.ConnectivityError // it does not unwrap
 	if errors.As(err, &connectivity) {
@@ -220,7 +220,7 @@ func refusesCredentials(code string) bool {
 	return false
 }
 
-// close closes every connection. No statement may be under way.
+// close closes every connection. No statement may be running.
 func (d *database) close(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,7 +231,7 @@ func (d *database) close(ctx context.Context) {
 	d.proved.Store(false)
 }
 
-// countersOf lists what a statement changed, by the names that Bolt has for it, with _ for -.
+// countersOf lists what a statement changed, by Bolt's names with _ instead of -.
 func countersOf(c neo4j.Counters) map[string]int64 {
 	counters := map[string]int64{}
 	for name, n := range map[string]int{

@@ -12,16 +12,16 @@ import (
 	"github.com/memhost/memhost/internal/base/address"
 )
 
-// Every connection to a backend is made here or, for Bolt, watched here: an address is checked at the moment of
-// dialling, after its name was resolved, so that a name cannot change its meaning after a check.
+// Every connection to a backend is made here or, for Bolt, watched here. The address is checked at the moment of
+// dialling, after its name was resolved, so that a name cannot resolve differently after the check.
 
 const dialTimeout = 10 * time.Second
 
-// errAddress is the error of an address that is always refused.
+// errAddress is the error for an address that is always refused.
 var errAddress = address.ErrRefused
 
-// newTransport makes the connections of an http origin. It follows no redirect, uses no proxy of the environment and
-// adds no header of its own.
+// newTransport makes the connections of an http origin. It follows no redirects, ignores proxies from the environment,
+// and adds no headers.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, ControlContext: address.Refuse}
 	return &http.Transport{DialContext: dialer.DialContext, Proxy: nil, DisableCompression: true, MaxIdleConns: 64,
@@ -29,10 +29,10 @@ func newTransport() *http.Transport {
 		ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true}
 }
 
-// dialWatch checks every address that is dialled under its context. Neo4j's driver takes no dialler of ours, but it
-// dials by package net, which reports each connection that it starts, with the resolved address, to a trace in the
-// context: the configured host and each one that a routing table names. A refused address ends the context, and with it
-// the connection, before a byte is sent on it.
+// dialWatch checks every address that is dialled under its context. Neo4j's driver does not accept a custom dialler,
+// but it dials through package net, which reports the resolved address of each connection to a trace in the context: of
+// the configured host and of each host in a routing table. A refused address cancels the context, which closes the
+// connection before a byte is sent on it.
 type dialWatch struct {
 	cancel  context.CancelFunc
 	refused atomic.Pointer[error]

@@ -18,14 +18,14 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// errBodyTooLarge is the error of an answer beyond Config.BodyBytes.
+// errBodyTooLarge is the error for an answer larger than Config.BodyBytes.
 var errBodyTooLarge = errors.New("the answer is larger than the limit")
 
-// sendHTTP is Send of an HTTP call. What comes back is returned as it is, redirects too.
+// sendHTTP is Send for an HTTP call. It returns the answer unchanged, including redirects.
 //
-// net/http sends a request again by itself when a connection that it had used before breaks: one of which it wrote
-// nothing, whatever the method, and one that it wrote where [repeatable] holds. The first is always right. The second
-// is left to it for a read, and counted. A write that left is never sent again here: the ledger finds out about it.
+// net/http resends a request on its own when a reused connection breaks: always if nothing of the request was written,
+// and otherwise only if [repeatable] holds. The first case is harmless. The second is allowed for reads, and counted. A
+// write that left is never sent again here: the ledger finds out what became of it.
 func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
@@ -42,7 +42,7 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 		request.Body = io.NopCloser(bytes.NewReader(c.Body))
 	}
 	if c.Route.Class != abi.ClassRead && repeatable(request) {
-		// A body that cannot be read again: net/http sends a request with one only once.
+		// net/http never resends a request with a body that cannot be rewound.
 		request.Body, request.GetBody = io.NopCloser(bytes.NewReader(c.Body)), nil
 	}
 	response, err := c.Route.origin.transport.RoundTrip(request)
@@ -57,7 +57,7 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	var body bytes.Buffer
 	limit := c.Route.bodyBytes
 	if n := response.ContentLength; n > 0 {
-		// Room for all of it and the look at its end, so that the buffer never grows while it is read.
+		// Room for the whole body and the final read that finds EOF, so that the buffer never grows while reading.
 		body.Grow(int(min(n, limit)) + bytes.MinRead)
 	}
 	_, err = body.ReadFrom(io.LimitReader(response.Body, limit+1))
@@ -68,17 +68,17 @@ func (c *Call) sendHTTP(ctx context.Context) (answer Answer, err error) {
 	return answer, err
 }
 
-// repeatable reports whether net/http takes a request for one that may be sent twice. Its other sign of that, a header
-// Idempotency-Key, it does not see: [Route.HTTP] spells it in lower case.
+// repeatable reports whether net/http considers a request safe to send twice. It would also look for a header
+// Idempotency-Key, but does not recognise it in lower case, as [Route.HTTP] spells it.
 func repeatable(r *http.Request) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, r.Method)
 }
 
-// HTTPAnswer turns what Send returned into what the guest gets: head and body, without secrets. ctx is the context of
+// HTTPAnswer turns the result of Send into what the guest gets: head and body, without secrets. ctx is the context of
 // the whole operation.
 //
-// Errors: too_large for a body beyond the limit, denied (reason address) for a refused address, timeout, and
-// unavailable when no answer came for any other reason. A status is never an error.
+// Errors: too_large for a body beyond the limit; denied (reason address) for a refused address; timeout; unavailable if
+// there was no answer for any other reason. A status is never an error.
 func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.HTTPResponse, []byte, error) {
 	if err != nil {
 		return nil, nil, c.httpError(ctx, err)
@@ -92,7 +92,7 @@ func (c *Call) HTTPAnswer(ctx context.Context, answer Answer, err error) (*abi.H
 	return head, clean.Bytes(answer.Body), nil
 }
 
-// httpError says why no answer came.
+// httpError explains why there is no answer.
 func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 	at, route := c.Route.origin.address(), c.Route.Name
 	switch {
@@ -113,7 +113,7 @@ func (c *Call) httpError(ctx context.Context, err error) *abi.Error {
 	return e
 }
 
-// hintUnreached says what an operator can do about a backend to which there is no connection.
+// hintUnreached tells the operator what to do if no connection to a backend can be made.
 func hintUnreached(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError

@@ -1,14 +1,14 @@
-// Package egress is the network policy in one place: what a guest may reach, with which requests, and what it may see
-// of the operator's secrets.
+// Package egress is the network policy in one place: what a guest may reach, with which requests. It also keeps the
+// operator's secrets from guests.
 //
 //   - [Open] reads origins, routes and secrets from the manifest and the operator's block.
 //   - [Network.Route] finds a route; the caller decides whether its class may be used now.
-//   - [Route.HTTP] and [Route.Bolt] check a request completely. Nothing has left the machine so far.
+//   - [Route.HTTP] and [Route.Bolt] check a request completely, before anything leaves the machine.
 //   - [Call.Send] sends it. Every address is checked when it is dialled; redirects are returned, never followed.
 //   - [Call.HTTPAnswer] and [Call.BoltAnswer] turn the result into what the guest gets, without secrets.
 //
-// The package knows nothing of operations, read-only mode, ledger and tape: the caller deals with these between Route
-// and Send.
+// The package knows nothing about operations, read-only mode, ledger and tape: the caller deals with these between
+// Route and Send.
 package egress
 
 import (
@@ -31,17 +31,17 @@ type Network struct {
 	key      string
 	secrets  []string
 	redactor Redactor
-	headers  map[string]string // what the block sets under headers, by lower-case name
+	headers  map[string]string // set by the block under headers, by lower-case name
 }
 
-// Config is what a Network is made from.
+// Config configures a Network.
 type Config struct {
 	// Provider is the provider's name, for messages.
 	Provider string
 	Manifest *abi.ModuleManifest
 	// Block is the provider's effective configuration: a JSON object.
 	Block abi.Raw
-	// Secrets are the operator's, by name. Block refers to them as {"secret": NAME}.
+	// Secrets are the operator's secrets, by name. Block refers to them as {"secret": NAME}.
 	Secrets map[string]Secret
 	// BodyBytes bounds the body of one HTTP answer, and the rows of one Bolt answer as JSON, in bytes. Rows bounds the
 	// rows of one Bolt answer.
@@ -84,18 +84,18 @@ func Open(c Config) (*Network, error) {
 	return n, nil
 }
 
-// Key names the backend by the URLs of its origins: "api=http://127.0.0.1:8000". It is part of the key of every scope.
-// A database is part of it only where it is the whole backend: beside a server it is a second way to the same memory,
-// and adding it must not make the scopes new.
+// Key identifies the backend by the URLs of its origins: "api=http://127.0.0.1:8000". It is part of the key of every
+// scope. A database is included only if it is the whole backend. Next to a server it is a second way to the same
+// memory, and adding it must not change the scopes.
 func (n *Network) Key() string { return n.key }
 
 // Secrets lists the manifest's names of the secrets that are set.
 func (n *Network) Secrets() []string { return n.secrets }
 
-// Redactor removes the secrets of this network.
+// Redactor returns the Redactor of this network's secrets.
 func (n *Network) Redactor() Redactor { return n.redactor }
 
-// SideEffects is what the manifest says that a read by this route changes in the backend; empty for nothing.
+// SideEffects is what a read by this route changes in the backend, according to the manifest; empty if nothing.
 func (n *Network) SideEffects(route string) string {
 	if r := n.routes[route]; r != nil {
 		return r.SideEffects
@@ -105,7 +105,7 @@ func (n *Network) SideEffects(route string) string {
 
 // Route finds a route of a protocol, abi.ProtocolHTTP or abi.ProtocolBolt.
 //
-// Errors: denied when there is none of that name and protocol, or when its origin is not configured.
+// Errors: denied if there is no route with that name and protocol, or its origin is not configured.
 func (n *Network) Route(name, protocol string) (*Route, error) {
 	r, ok := n.routes[name]
 	if !ok {
@@ -125,30 +125,30 @@ func (n *Network) Route(name, protocol string) (*Route, error) {
 	return r, nil
 }
 
-// Close closes every connection. No call may be under way.
+// Close closes every connection. No call may be running.
 func (n *Network) Close(ctx context.Context) {
 	for _, o := range n.origins {
 		o.close(ctx)
 	}
 }
 
-// Call is one native call that the route table has let through. It is for one goroutine, but Send may be called by
-// another one, not at all, once, or again.
+// Call is one native call that the route table allows. Only one goroutine may use it, but another one may call Send:
+// not at all, once, or repeatedly.
 type Call struct {
 	Route *Route
 	// Body is the body of an HTTP request, or the parameters of a Bolt statement as JSON. It must not be changed.
 	Body []byte
-	// Traceparent is sent as the header of that name with an HTTP request; "" for none.
+	// Traceparent is sent as the header of that name with an HTTP request; "" sends none.
 	Traceparent string
 
 	http    *http.Request
-	timeout time.Duration // of one HTTP exchange; 0: only the context bounds it
+	timeout time.Duration // of one HTTP exchange; 0: only the context limits it
 	bolt    statement
 	send    func(context.Context) (Answer, error)
 	sent    atomic.Int64 // how often a request was written to a connection
 }
 
-// URL is where an HTTP request goes; empty for Bolt.
+// URL is the URL of an HTTP request; empty for Bolt.
 func (c *Call) URL() string {
 	if c.http == nil {
 		return ""
@@ -156,41 +156,40 @@ func (c *Call) URL() string {
 	return c.http.URL.String()
 }
 
-// Send makes the call and waits for the answer, which it returns as it came, secrets included. Every Send makes it
-// again.
+// Send makes the call and returns the raw answer, which may contain secrets. Each Send makes the call again.
 //
-// Errors: those of the network; a *Failure is what a Bolt server answered.
+// Errors: those of the network; a *Failure is a failure that a Bolt server returned.
 func (c *Call) Send(ctx context.Context) (Answer, error) { return c.send(ctx) }
 
-// Retries is how often the call was sent after the first time: by Send, for a read whose connection broke, and by every
-// further Send.
+// Retries is how often the call was sent after the first time: by net/http, for a read whose connection broke, and by
+// every further Send.
 func (c *Call) Retries() int64 { return max(0, c.sent.Load()-1) }
 
-// Answer is what came back from a backend.
+// Answer is a backend's answer.
 type Answer struct {
-	// Status and Header are of HTTP; a Bolt answer has 0 and nil.
+	// Status and Header are set for HTTP; a Bolt answer has 0 and nil.
 	Status int
 	Header http.Header
-	// Body is the body of an HTTP answer, or the rows of a Bolt answer: one JSON array each, followed by a newline.
+	// Body is the body of an HTTP answer, or the rows of a Bolt answer, each a JSON array followed by a newline.
 	Body []byte
-	// Bolt is the head of a Bolt answer, nil when nobody gave one.
+	// Bolt is the head of a Bolt answer, or nil if an interceptor left it out.
 	Bolt *abi.BoltResult
 }
 
-// Effect is what is known of the effect of a call on the backend.
+// Effect is what is known about the effect of a call on the backend.
 type Effect int
 
 const (
-	// EffectNone says that the call was not sent, or the backend refused it as a whole.
+	// EffectNone means that the call was not sent, or the backend rejected it as a whole.
 	EffectNone Effect = iota
-	// EffectUnknown says that no answer came, or one that does not tell.
+	// EffectUnknown means that there was no answer, or an inconclusive one.
 	EffectUnknown
-	// EffectDone says that the backend accepted the call.
+	// EffectDone means that the backend accepted the call.
 	EffectDone
 )
 
-// EffectOfStatus judges an HTTP status. A refusal of the request (4xx) stores nothing; after a timeout (408), a server
-// error (5xx) or no answer (0) the effect is unknown.
+// EffectOfStatus judges an HTTP status. A rejected request (4xx) stores nothing; after a timeout (408), a server error
+// (5xx) or no answer (0) the effect is unknown.
 func EffectOfStatus(status int) Effect {
 	switch {
 	case status >= 200 && status < 300:
@@ -201,8 +200,8 @@ func EffectOfStatus(status int) Effect {
 	return EffectNone
 }
 
-// Outcome judges a call by what Send returned. Status is the status for the trace: the backend's own for HTTP, one of
-// 200, 400, 500 and 503 for Bolt, 0 when there was no answer.
+// Outcome judges a call by the result of Send. status is the status for the trace: the backend's own for HTTP; 200,
+// 400, 500 or 503 for Bolt; 0 if there was no answer.
 func (c *Call) Outcome(answer Answer, err error) (status int64, effect Effect) {
 	if ProtocolOf(&c.Route.RouteDecl) == abi.ProtocolBolt {
 		return boltStatus(err), boltEffect(c.Route.Statement, err)
@@ -213,13 +212,13 @@ func (c *Call) Outcome(answer Answer, err error) (status int64, effect Effect) {
 	return int64(answer.Status), EffectOfStatus(answer.Status)
 }
 
-// timedOut reports whether a call failed because the time of ctx is over.
+// timedOut reports whether a call failed because the deadline of ctx has passed.
 func timedOut(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// short cuts a text of a guest for a message.
+// short shortens a guest's text for a message.
 func short(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -13,15 +13,15 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// origin is a place on the network that the operator's block names: the only kind of place that a guest can reach.
+// origin is a network address from the operator's block. Guests can reach no other addresses.
 type origin struct {
-	// base is scheme, host, port and path prefix, and no other part of a URL.
+	// base has only scheme, host, port and path prefix.
 	base *url.URL
-	// transport is of an http origin, database of a bolt origin.
+	// transport is set for an http origin, database for a bolt origin.
 	transport *http.Transport
 	database  *database
-	// secrets are what the host may put into headers of requests to this origin: by lower-case header name, then by
-	// the manifest's name of the secret.
+	// secrets are what the host may put into headers of requests to this origin: by lower-case header name, then by the
+	// manifest's name of the secret.
 	secrets map[string]map[string]string
 }
 
@@ -56,12 +56,12 @@ func keyOf(decls []abi.OriginDecl, origins map[string]*origin) string {
 	return strings.Join(servers, " ")
 }
 
-// inBlockAt is a JSON Pointer into a block, as messages write it: /llm/url is llm.url.
+// inBlockAt formats a JSON Pointer into a block for messages: /llm/url becomes llm.url.
 func inBlockAt(pointer string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
 }
 
-// openOrigin resolves an origin's URL; nil when the block does not name it.
+// openOrigin resolves an origin's URL; nil if the block does not name it.
 func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, error) {
 	value, ok := jsonpointer.Find(block, decl.From)
 	if !ok || value == nil {
@@ -110,7 +110,7 @@ func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, 
 	return o, nil
 }
 
-// optionalText reads the string that a JSON Pointer leads to; empty without a pointer, or with nothing at its end.
+// optionalText reads the string at a JSON Pointer; empty without a pointer, or if there is nothing at it.
 func optionalText(block any, from string) (string, error) {
 	if from == "" {
 		return "", nil
@@ -133,7 +133,7 @@ func sameOrigin(bound string, u *url.URL) bool {
 		port(b) == port(u)
 }
 
-// port is a URL's port, or the usual one of its scheme.
+// port returns a URL's port, or the default port of its scheme.
 func port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p

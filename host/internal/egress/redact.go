@@ -19,22 +19,22 @@ import (
 const Redacted = "[secret removed]"
 
 // Redactor removes the operator's secrets from whatever leaves the host: logs, traces, errors, and answers that reach a
-// guest. It finds a secret as it is, in base64 (alone or inside a longer text, such as user:password), and either of
-// these with JSON escapes (\/, \u003d, every character as \u00xx), percent-encoded, or wrapped so up to three times, as
-// JSON inside of JSON is. Any other encoding hides it.
+// guest. It finds a secret verbatim, in base64 (alone or inside a longer text, such as user:password), and either of
+// these with JSON escapes (\/, \u003d, every character as \u00xx), percent-encoded, or nested like this up to three
+// times, as in JSON inside JSON. It does not find other encodings.
 //
 //	secret pa/ss=word    found as pa\/ss=word, \u0070a/ss=word, pa%2Fss%3dword, cGEvc3M9d29yZA, pa\\\/ss=word
 type Redactor struct {
-	// needles[n] is what to look for in a text that was decoded n times: the forms of each secret, decoded as often.
+	// needles[n] is what to search for in a text that was decoded n times: the forms of each secret, decoded as often.
 	needles [decodings + 1][][]byte
-	// names has the forms of each secret in lower case, for names of headers.
+	// names has the forms of each secret in lower case, for header names.
 	names []string
 }
 
-// decodings is how many layers of escapes are looked through.
+// decodings is how many layers of escapes are decoded.
 const decodings = 3
 
-// NewRedactor makes a Redactor of the secrets' values. Empty ones are left out.
+// NewRedactor creates a Redactor for the secrets' values. It skips empty ones.
 func NewRedactor(values []string) Redactor {
 	var r Redactor
 	for _, v := range values {
@@ -47,7 +47,7 @@ func NewRedactor(values []string) Redactor {
 			for n := range r.needles {
 				r.needles[n] = append(r.needles[n], needle)
 				needle, _ = decode(needle)
-				if len(needle) < shortestSecret { // of "\u0041" is left what stands in any text
+				if len(needle) < shortestSecret { // what remains of "\u0041" would occur in any text
 					break
 				}
 			}
@@ -56,8 +56,8 @@ func NewRedactor(values []string) Redactor {
 	return r
 }
 
-// base64Forms lists what base64 makes of a text at each position in a longer one. The characters at both ends that
-// depend on its neighbours are left out.
+// base64Forms lists the base64 encodings of a text at each position within a longer text. It leaves out the characters
+// at both ends, which depend on the surrounding text.
 func base64Forms(text string) []string {
 	var forms []string
 	for before := range 3 {
@@ -79,8 +79,8 @@ func (r Redactor) Text(s string) string {
 	return s
 }
 
-// HeaderName returns the name of a header in lower case and without secrets, whatever case they are in: the spelling of a
-// name is lost when it is read.
+// HeaderName returns the name of a header in lower case and without secrets in any case: header names lose their
+// original spelling when they are read.
 func (r Redactor) HeaderName(name string) string {
 	name = r.Text(strings.ToLower(name))
 	for _, secret := range r.names {
@@ -115,7 +115,7 @@ func (r Redactor) Error(e *abi.Error) *abi.Error {
 // span is a half-open range of bytes.
 type span struct{ start, end int }
 
-// find lists where secrets are in a text, in order of their start.
+// find returns where secrets are in a text, ordered by start.
 func (r Redactor) find(text []byte) []span {
 	var spans []span
 	var layers []escapes
@@ -147,7 +147,7 @@ func (r Redactor) find(text []byte) []span {
 	return spans
 }
 
-// without replaces each span, those that overlap as one.
+// without replaces each span; overlapping spans are replaced as one.
 func without(text []byte, spans []span) []byte {
 	var clean []byte
 	end := 0
@@ -160,8 +160,8 @@ func without(text []byte, spans []span) []byte {
 	return append(clean, text[end:]...)
 }
 
-// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size]. It is small, since an answer may be made
-// of nothing else.
+// escape is one escape sequence: raw[at:at+length] became decoded[to:to+size]. It is small, because an answer may
+// consist of nothing but escapes.
 type escape struct {
 	at, to       uint32
 	length, size uint8
@@ -170,13 +170,14 @@ type escape struct {
 func (e escape) end() int        { return int(e.at) + int(e.length) }
 func (e escape) decodedEnd() int { return int(e.to) + int(e.size) }
 
-// escapes are those that decode resolved, in order.
+// escapes are the sequences that decode resolved, in order.
 type escapes []escape
 
-// origin is where a span of the decoded text was before. A part of an escape sequence counts as the whole of it.
+// origin returns where a span of the decoded text was before decoding. A part of an escape sequence counts as the whole
+// sequence.
 func (e escapes) origin(s span) span {
 	position := func(decoded int, isEnd bool) int {
-		// escapes behind the position
+		// the number of escapes after the position
 		after := sort.Search(len(e), func(i int) bool { return e[i].decodedEnd() > decoded })
 		if after < len(e) && int(e[after].to) < decoded {
 			if isEnd {
@@ -199,7 +200,7 @@ func decode(text []byte) ([]byte, escapes) {
 	var decoded []byte
 	var list escapes
 	var room [utf8.UTFMax]byte
-	done := 0 // text[:done] is in decoded
+	done := 0 // text[:done] has been decoded
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' && text[i] != '%' {
 			continue
@@ -224,11 +225,11 @@ func decode(text []byte) ([]byte, escapes) {
 	return append(decoded, text[done:]...), list
 }
 
-// shortEscapes are the escapes of JSON that have two characters, and what they mean.
+// shortEscapes are JSON's two-character escapes and their meanings.
 var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescape appends what the escape sequence at the beginning of a text means, and returns its length, 0 for no escape
-// sequence.
+// unescape appends the meaning of the escape sequence at the start of a text, and returns the sequence's length; 0 if
+// there is no escape sequence.
 func unescape(dst, text []byte) (decoded []byte, length int) {
 	if text[0] == '%' {
 		if len(text) < 3 {

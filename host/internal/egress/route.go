@@ -22,19 +22,19 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Route is one native call of the manifest, ready for use. Its fields Name, Origin and Class are the manifest's.
+// Route is one native call of the manifest, ready for use. Its fields Name, Origin and Class come from the manifest.
 type Route struct {
 	abi.RouteDecl
 
-	origin    *origin // nil: the block does not name it
+	origin    *origin // nil if the block does not name it
 	match     []bodyMatch
 	empty     []emptyAnswer
 	bodyBytes int64
 	rows      int64
 	redactor  Redactor
 
-	secretHeaders   []string          // declared for a secret of the origin, in lower case
-	operatorHeaders map[string]string // what the block sets under headers, by lower-case name
+	secretHeaders   []string          // headers declared for a secret of the origin, in lower case
+	operatorHeaders map[string]string // set by the block under headers, by lower-case name
 }
 
 // ProtocolOf is the protocol of a route: abi.ProtocolHTTP or abi.ProtocolBolt.
@@ -72,10 +72,10 @@ func newRoute(decl abi.RouteDecl, c Config, n *Network) (*Route, error) {
 	return r, nil
 }
 
-// HTTP checks a guest's request against the route and builds what is sent: the guest gives parameters, the host the
-// URL.
+// HTTP checks a guest's request against the route and builds the request to send. The guest supplies parameters, the
+// host the URL.
 //
-// Errors: denied for what the route does not allow, invalid_argument for what cannot be sent.
+// Errors: denied for what the route does not allow; invalid_argument for what cannot be sent.
 func (r *Route) HTTP(in *abi.HTTPRequest, body []byte) (*Call, error) {
 	if err := r.matches(body); err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func (r *Route) HTTP(in *abi.HTTPRequest, body []byte) (*Call, error) {
 	return c, nil
 }
 
-// url fills the route's path and adds the query. A parameter is one path segment, whatever is in it.
+// url fills in the route's path and adds the query. A parameter is always a single path segment, whatever characters it
+// has.
 func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 	var plain, escaped, query strings.Builder
 	plain.WriteString(r.origin.base.Path)
@@ -149,7 +150,7 @@ func (r *Route) url(in *abi.HTTPRequest) (*url.URL, error) {
 		RawPath: escaped.String(), RawQuery: query.String()}, nil
 }
 
-// header checks the guest's headers and puts in the secrets.
+// header checks the guest's headers and inserts the secrets.
 func (r *Route) header(in map[string]string) (http.Header, error) {
 	header := http.Header{"User-Agent": {"memhost"}}
 	for _, given := range abi.SortedKeys(in) {
@@ -166,7 +167,7 @@ func (r *Route) header(in map[string]string) (http.Header, error) {
 			return nil, err
 		}
 		if strings.HasSuffix(name, "idempotency-key") {
-			header[name] = []string{value} // in this spelling net/http does not take it as leave to send a write twice
+			header[name] = []string{value} // in this spelling net/http does not treat it as permission to resend a write
 			continue
 		}
 		header.Set(name, value)
@@ -174,7 +175,7 @@ func (r *Route) header(in map[string]string) (http.Header, error) {
 	return header, nil
 }
 
-// maySetHeader decides on a header that a guest sets. It may set those that the route lists, those that the manifest
+// maySetHeader decides whether a guest may set a header. It may set those that the route lists, those that the manifest
 // declares for a secret of the origin, and those that the operator's block sets under headers, to that value.
 func (r *Route) maySetHeader(name, value string) error {
 	switch {
@@ -199,10 +200,10 @@ func (r *Route) maySetHeader(name, value string) error {
 		WithHint("a module may set the headers that its manifest lists for the route: " + orNone(r.Headers))
 }
 
-// methodKey is the query key by which several web frameworks let a request replace its own method.
+// methodKey is the query key with which several web frameworks let a request override its method.
 const methodKey = "_method"
 
-// maySetQuery decides on a query key that a guest sets: one that the route lists, or any but _method where it has no
+// maySetQuery decides whether a guest may set a query key: one that the route lists, or any except _method if it has no
 // list.
 func (r *Route) maySetQuery(key string) error {
 	if slices.Contains(r.Query, key) || r.Query == nil && !strings.EqualFold(key, methodKey) {
@@ -219,7 +220,7 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Bolt checks the parameters of a route's statement. timeout bounds the transaction where the context of Send has no
+// Bolt checks the parameters of a route's statement. timeout bounds the transaction if the context of Send has no
 // deadline.
 //
 // Errors: invalid_argument, whose message starts with the path of the parameter.
@@ -235,7 +236,7 @@ func (r *Route) Bolt(in *abi.BoltRequest, timeout time.Duration) (*Call, error) 
 	return c, nil
 }
 
-// bodyMatch is a place in a JSON body with the value that it must have.
+// bodyMatch is a place in a JSON body and the value required there.
 type bodyMatch struct {
 	pointer string
 	value   any
@@ -253,8 +254,8 @@ func compileMatch(match map[string]abi.Raw) ([]bodyMatch, error) {
 	return list, nil
 }
 
-// matches checks the JSON body against the route's match. A body in which two readers could see two different things
-// is refused.
+// matches checks the JSON body against the route's match. It rejects a body that different parsers could read
+// differently.
 func (r *Route) matches(body []byte) error {
 	if len(r.match) == 0 {
 		return nil
@@ -278,7 +279,7 @@ func (r *Route) matches(body []byte) error {
 	return nil
 }
 
-// emptyAnswer is an answer that means "nothing found", as the manifest declares.
+// emptyAnswer is an answer that means "nothing found", as declared in the manifest.
 type emptyAnswer struct {
 	status int
 	body   *regexp.Regexp
@@ -288,10 +289,10 @@ func (r *Route) isEmpty(status int, body []byte) bool {
 	return slices.ContainsFunc(r.empty, func(e emptyAnswer) bool { return e.status == status && e.body.Match(body) })
 }
 
-// read parses JSON in which no two readers can see two different things. Numbers come back as float64.
+// read parses JSON that every parser reads the same way, and rejects any other. Numbers become float64.
 func read(text []byte) (value any, err error) {
 	if !utf8.Valid(text) {
-		return nil, errors.New("is not UTF-8") // readers differ in what they make of the bad bytes, in a key too
+		return nil, errors.New("is not UTF-8") // parsers differ in what they make of invalid bytes, even in keys
 	}
 	if err := wirejson.DecodeBytes(text).Limit(abi.MaxDepth).Validate(); err != nil {
 		return nil, fmt.Errorf("is not JSON, or nests deeper than %d: %w", abi.MaxDepth, err)
@@ -303,7 +304,8 @@ func read(text []byte) (value any, err error) {
 	return value, err
 }
 
-// operatorHeaders reads what a block sets under headers, by lower-case name: such as those that a reverse proxy wants.
+// operatorHeaders reads the headers that a block sets under headers, by lower-case name: for example those that a
+// reverse proxy requires.
 func operatorHeaders(block any) map[string]string {
 	headers := map[string]string{}
 	found, _ := jsonpointer.Find(block, "/headers")

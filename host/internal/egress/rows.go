@@ -13,12 +13,12 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/dbtype"
 )
 
-// rowError is a value that has no spelling in JSON.
+// rowError is the error for a value that JSON cannot represent.
 type rowError struct{ what string }
 
 func (e *rowError) Error() string { return e.what }
 
-// appendRow writes a row as a JSON array and a newline. ABI.md lists how each type of Cypher is spelled.
+// appendRow writes a row as a JSON array and a newline. ABI.md lists how each Cypher type is represented.
 func appendRow(dst []byte, values []any) ([]byte, error) {
 	var e wirejson.Encoder
 	e.SetBytes(dst)
@@ -27,7 +27,7 @@ func appendRow(dst []byte, values []any) ([]byte, error) {
 	return append(e.Bytes(), '\n'), w.err
 }
 
-// boltWriter writes values of the driver. Err is the first that could not be written.
+// boltWriter writes values of the driver. Err is the error of the first that could not be written.
 type boltWriter struct {
 	e   *wirejson.Encoder
 	err error
@@ -76,7 +76,7 @@ func (w *boltWriter) value(value any) {
 	}
 }
 
-// graph writes what has parts of its own.
+// graph writes nodes, relationships and other composite values.
 func (w *boltWriter) graph(value any) {
 	switch v := value.(type) {
 	case dbtype.Node:
@@ -116,7 +116,7 @@ func (w *boltWriter) fail(what string) {
 	}
 }
 
-// float keeps a FLOAT apart from an INTEGER, whatever its value.
+// float writes a FLOAT such that it differs from an INTEGER of the same value.
 func (w *boltWriter) float(f float64) {
 	switch {
 	case math.IsNaN(f):
@@ -184,7 +184,7 @@ func (w *boltWriter) point(srid uint32, at ...float64) {
 	w.e.ObjEnd()
 }
 
-// isoDate writes a day; a year that four digits cannot hold gets its sign and at least six (ISO 8601, expanded).
+// isoDate writes a date; a year that does not fit four digits gets a sign and at least six digits (ISO 8601, expanded).
 func isoDate(t time.Time) string {
 	if year := t.Year(); year < 0 || year > 9999 {
 		return fmt.Sprintf("%+07d", year) + t.Format("-01-02")
@@ -192,7 +192,7 @@ func isoDate(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// isoDuration writes months, days and seconds apart: none of them has a fixed number of the next.
+// isoDuration writes months, days and seconds separately, because they cannot be converted into each other.
 func isoDuration(d dbtype.Duration) string {
 	text := []byte{'P'}
 	if d.Months != 0 {
@@ -204,7 +204,7 @@ func isoDuration(d dbtype.Duration) string {
 	if d.Seconds == 0 && d.Nanos == 0 && len(text) > 1 {
 		return string(text)
 	}
-	// The nanoseconds count upwards from the seconds, below zero too: -2 s and 500,000,000 ns are -1.5 s.
+	// The nanoseconds are added to the seconds, even if these are negative: -2 s and 500,000,000 ns are -1.5 s.
 	seconds, nanos := d.Seconds, int64(d.Nanos)
 	text = append(text, 'T')
 	if seconds < 0 && nanos > 0 {

@@ -12,16 +12,16 @@ import (
 
 // Secret is a credential of the operator.
 type Secret struct {
-	// Value reads it. It is called once, by Open.
+	// Value reads the secret. Open calls it once.
 	Value func() (string, error)
-	// Origin is the URL (scheme, host, port) to which alone it may be sent.
+	// Origin is the only URL (scheme, host, port) that it may be sent to.
 	Origin string
 }
 
-// shortestSecret is the least length of a secret in bytes: a shorter one would be found in unrelated text.
+// shortestSecret is the minimum length of a secret in bytes: a shorter one would match unrelated text.
 const shortestSecret = 4
 
-// openSecrets reads the values of the secrets that the block refers to and binds each to its origin and headers. It
+// openSecrets reads the values of the secrets that the block refers to, and binds each to its origin and headers. It
 // returns the manifest's names of those that are set.
 func openSecrets(c Config, block any, origins map[string]*origin) ([]string, Redactor, error) {
 	set := []string{}
@@ -43,7 +43,7 @@ func openSecrets(c Config, block any, origins map[string]*origin) ([]string, Red
 	return set, NewRedactor(values), nil
 }
 
-// readSecret reads the secret that a value of the block refers to, for an origin, which may be nil.
+// readSecret reads the secret that a value of the block refers to. o is its origin, which may be nil.
 func readSecret(decl abi.SecretDecl, value any, secrets map[string]Secret, o *origin) (string, error) {
 	wrong := func(format string, args ...any) *abi.Error {
 		return abi.NewError(abi.CodeInvalidArgument, inBlockAt(decl.From)+": "+fmt.Sprintf(format, args...))
@@ -70,7 +70,7 @@ func readSecret(decl abi.SecretDecl, value any, secrets map[string]Secret, o *or
 	}
 	text, err := secret.Value()
 	if err != nil {
-		// Most of these messages name the secret themselves.
+		// Most of these messages already name the secret.
 		return "", wrong("secret %s: %s", name, strings.TrimPrefix(abi.AsError(err).Message, "secret "+name+": "))
 	}
 	if len(text) < shortestSecret {
@@ -98,9 +98,10 @@ func (o *origin) bind(decl abi.SecretDecl, value string, block any) error {
 	return nil
 }
 
-// withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. Elsewhere it stays text.
+// withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. In other headers it
+// remains text.
 //
-// Errors: invalid_argument for a secret that the header does not have.
+// Errors: invalid_argument for a secret that is not declared for the header.
 func (o *origin) withSecrets(header, value string) (string, error) {
 	for name, secret := range o.secrets[header] {
 		value = strings.ReplaceAll(value, "{{secret:"+name+"}}", secret)

@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// A shadow is asked a share of the retrievals, and what it answers is kept, newest first:
+// A shadow gets a share of the retrievals, and its answers are stored, newest first:
 //
 //	tableAnswers   ns from the answer to the end of time(8), Key -> abi.ShadowAnswer
 
@@ -25,31 +25,31 @@ import (
 const DefaultRetention = 14 * 24 * time.Hour
 
 const (
-	// questionsWaiting is how many retrievals wait for a shadow at most. One more is missed.
+	// questionsWaiting is the most retrievals that wait for a shadow. Further ones are dropped.
 	questionsWaiting = 64
-	// answersSwept is how many old answers are removed with a new one at most.
+	// answersSwept is the most old answers that are removed when a new one is stored.
 	answersSwept = 64
-	// answersReported is how many answers a report reads, the newest ones.
+	// answersReported is how many answers a report reads, newest first.
 	answersReported = 10_000
-	// answersOfPage is how many answers a page has where the request does not say.
+	// answersOfPage is the default number of answers in a page.
 	answersOfPage = 50
 )
 
-// asking is how a shadow is asked.
+// asking is the state of a shadow's retrievals.
 type asking struct {
 	percent   int64
 	retention time.Duration
 	seen      atomic.Int64
 	missed    atomic.Int64
 	queue     chan *Question
-	// last is the time of the last answer, so that no two have the same.
+	// last is the time of the last answer, which makes the times unique.
 	lastMu sync.Mutex
 	last   time.Time
 }
 
-// Question is a retrieval that an agent has its answer to. NewQuestion makes one.
+// Question is a retrieval whose answer the agent already has. NewQuestion creates one.
 type Question struct {
-	// Cause is the header traceparent of the retrieval's span; "" for none.
+	// Cause is the traceparent header of the retrieval's span; "" if there is none.
 	Cause   string
 	request abi.RetrieveRequest
 	serving string
@@ -60,14 +60,14 @@ type Question struct {
 	at      time.Time
 }
 
-// NewQuestion keeps of a retrieval what a shadow's answer is compared with. serving is the provider that has answered.
+// NewQuestion keeps what a shadow's answer is compared with. serving is the provider that answered the agent.
 func NewQuestion(r *abi.RetrieveRequest, result *abi.RetrieveResult, serving string, took time.Duration,
 	at time.Time) *Question {
 	return &Question{request: *r, serving: serving, context: result.FormattedContext, tokens: tokensOf(result),
 		sources: sourcesOf(result), took: took, at: at}
 }
 
-// tokensOf is how many tokens a result has; 0 where that was not counted.
+// tokensOf is how many tokens a result has; 0 if they were not counted.
 func tokensOf(r *abi.RetrieveResult) int64 {
 	if r.Trace == nil || r.Trace.TokenCount == nil {
 		return 0
@@ -75,7 +75,7 @@ func tokensOf(r *abi.RetrieveResult) int64 {
 	return *r.Trace.TokenCount
 }
 
-// sourcesOf are the events on which a result's evidence rests, each once.
+// sourcesOf returns the events that a result's evidence names, each once.
 func sourcesOf(r *abi.RetrieveResult) []string {
 	var list []string
 	for i := range r.Evidence {
@@ -85,7 +85,7 @@ func sourcesOf(r *abi.RetrieveResult) []string {
 	return slices.Compact(list)
 }
 
-// Sampled reports whether it is to be asked the next retrieval: evenly, its share of them.
+// Sampled reports whether the shadow gets the next retrieval. Its share is spread evenly.
 func (f *Follower) Sampled() bool {
 	if f.asking == nil {
 		return false
@@ -94,7 +94,7 @@ func (f *Follower) Sampled() bool {
 	return n*f.asking.percent/100 != (n-1)*f.asking.percent/100
 }
 
-// Ask lets a shadow answer a question later. It never waits.
+// Ask queues a question for a shadow. It never waits.
 func (f *Follower) Ask(q *Question) {
 	select {
 	case f.asking.queue <- q:
@@ -103,7 +103,7 @@ func (f *Follower) Ask(q *Question) {
 	}
 }
 
-// askAll asks the shadow what waits, one question at a time, until ctx ends.
+// askAll sends the queued questions to the shadow, one at a time, until ctx ends.
 func (f *Follower) askAll(ctx context.Context) {
 	for {
 		select {
@@ -117,7 +117,7 @@ func (f *Follower) askAll(ctx context.Context) {
 	}
 }
 
-// askOne asks the shadow and keeps what it says.
+// askOne asks the shadow and stores its answer.
 func (f *Follower) askOne(ctx context.Context, q *Question) error {
 	behind, err := f.Behind(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *Follower) askOne(ctx context.Context, q *Question) error {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// overlap compares the events on which two answers rest; where one of them names none it says nothing.
+// overlap compares the events that two answers are based on. If one of them names none, it sets nothing.
 //
 //	serving a b c, shadow b c d    both 2, only serving 1, only shadow 1, overlap 0.5
 func overlap(answer *abi.ShadowAnswer, serving, shadow []string) {
@@ -162,8 +162,8 @@ func overlap(answer *abi.ShadowAnswer, serving, shadow []string) {
 	answer.Overlap = &share
 }
 
-// keepAnswer stores an answer and removes those that are older than the retention. One of a person of whom something
-// was forgotten meanwhile is not kept.
+// keepAnswer stores an answer and removes those that are older than the retention. It discards an answer about a person
+// of whom something was forgotten in the meantime.
 func (f *Follower) keepAnswer(ctx context.Context, asked time.Time, answer *abi.ShadowAnswer) error {
 	a, s, at := f.asking, f.store, asked
 	a.lastMu.Lock()
@@ -190,7 +190,7 @@ func (f *Follower) keepAnswer(ctx context.Context, asked time.Time, answer *abi.
 	return s.Commit(ctx, &b)
 }
 
-// answerTime is the first part of a key of tableAnswers: later times come first.
+// answerTime is the first part of a key of tableAnswers: later times sort first.
 func answerTime(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(math.MaxInt64-at.UnixNano()))
 }
@@ -200,7 +200,7 @@ type person [2]string
 
 func personOf(scope abi.MemoryScope) person { return person{scope.RunID, scope.PersonaID} }
 
-// ForgetAnswers removes all stored answers of a person: any of them may hold what is forgotten.
+// ForgetAnswers removes all stored answers about a person, because any of them may contain what is forgotten.
 func (s *Store) ForgetAnswers(ctx context.Context, scope abi.MemoryScope) error {
 	s.answersMu.Lock()
 	defer s.answersMu.Unlock()
@@ -219,8 +219,7 @@ func (s *Store) ForgetAnswers(ctx context.Context, scope abi.MemoryScope) error 
 	return s.Commit(ctx, &b)
 }
 
-// Shadow describes a shadow with what a comparison of its stored answers says. Its provider's kind is the caller's to
-// add.
+// Shadow describes a shadow and compares its stored answers. The caller must add the kind of its provider.
 func (f *Follower) Shadow(ctx context.Context) (*abi.Shadow, error) {
 	now, progress, err := f.Progress(ctx)
 	if err != nil {
@@ -236,7 +235,7 @@ func (f *Follower) Shadow(ctx context.Context) (*abi.Shadow, error) {
 		Report: *report}, nil
 }
 
-// Retention is how long a shadow's answers are kept; 0 for one that is no shadow.
+// Retention is how long a shadow's answers are kept; 0 if this is not a shadow.
 func (f *Follower) Retention() time.Duration {
 	if f.asking == nil {
 		return 0
@@ -244,7 +243,7 @@ func (f *Follower) Retention() time.Duration {
 	return f.asking.retention
 }
 
-// SamplePercent is the share of retrievals that it is asked; 0 for one that is no shadow.
+// SamplePercent is the share of retrievals that a shadow gets; 0 if this is not a shadow.
 func (f *Follower) SamplePercent() int64 {
 	if f.asking == nil {
 		return 0
@@ -252,7 +251,7 @@ func (f *Follower) SamplePercent() int64 {
 	return f.asking.percent
 }
 
-// report compares the stored answers of a shadow that are not older than a time.
+// report compares a shadow's stored answers since a time.
 func (s *Store) report(ctx context.Context, key Key, since time.Time) (*abi.ShadowReport, error) {
 	r := &abi.ShadowReport{Errors: map[string]int64{}}
 	var tokens, servingTokens, latency, servingLatency, overlaps []float64
@@ -284,7 +283,7 @@ func (s *Store) report(ctx context.Context, key Key, since time.Time) (*abi.Shad
 	return r, err
 }
 
-// mean and percentile are nil without values. percentile sorts them.
+// mean and percentile return nil without values. percentile sorts them.
 func mean(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
@@ -305,7 +304,7 @@ func percentile(values []float64, p int) *float64 {
 	return &values[(len(values)-1)*p/100]
 }
 
-// Answers gives a page of stored answers, newest first. retention is how long answers are kept.
+// Answers returns a page of stored answers, newest first. retention is how long answers are kept.
 func (s *Store) Answers(ctx context.Context, r *abi.ShadowAnswersRequest, retention time.Duration) (*abi.ShadowAnswers,
 	error) {
 	if err := r.Validate(); err != nil {
@@ -334,8 +333,8 @@ func withoutNamespace(s abi.MemoryScope) abi.MemoryScope {
 	return s
 }
 
-// eachAnswer visits stored answers, newest first, from behind a key on and back to a time, until visit is false: then
-// it returns the key of the last one.
+// eachAnswer visits stored answers, newest first, from after a key back to a time, until visit returns false. It then
+// returns the key of the last visited one.
 func (s *Store) eachAnswer(ctx context.Context, after []byte, since time.Time,
 	visit func(whose Key, answer *abi.ShadowAnswer) bool) (last []byte, err error) {
 	end := answerTime(since)

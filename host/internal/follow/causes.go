@@ -6,14 +6,14 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// causesKept is how many archived events of this process keep the span that recorded them: one takes 40 bytes.
+// causesKept is for how many archived events this process remembers the span that recorded them, at 40 bytes each.
 const causesKept = 4096
 
-// causes are the spans in which the newest events were recorded, by the events' numbers in the archive. No store has
-// them: what is delivered much later, or by another process, has no link to where it came from.
+// causes are the spans in which the newest events were recorded, by the events' numbers in the archive. They are not
+// stored: events that are delivered much later, or by another process, have no link to their span.
 type causes struct {
 	mu   sync.Mutex
-	kept []cause // the event of number n is at n modulo causesKept
+	kept []cause // number n is at index n modulo causesKept
 }
 
 type cause struct {
@@ -21,8 +21,8 @@ type cause struct {
 	span   traceparent.Parent
 }
 
-// NoteCause keeps which span recorded n events, the first of which has a number in the archive. A span that is not
-// sampled reaches no collector, and is not kept.
+// NoteCause remembers which span recorded n events, whose first number in the archive is first. Spans that are not
+// sampled are skipped, because they reach no collector.
 func (s *Store) NoteCause(first int64, n int, header string) {
 	span, ok := traceparent.Parse(header)
 	if !ok || !span.Sampled {
@@ -39,7 +39,7 @@ func (s *Store) NoteCause(first int64, n int, header string) {
 	}
 }
 
-// causesOf are the headers of the spans that recorded events, each once.
+// causesOf returns the traceparent headers of the spans that recorded events, each once.
 func (s *Store) causesOf(batch []archivedEvent) (headers []string) {
 	c := &s.causes
 	c.mu.Lock()

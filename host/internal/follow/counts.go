@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Counts are what metrics show of a follower.
+// Counts are a follower's numbers for metrics.
 type Counts struct {
-	// Queue is how many events it has not dealt with, those included that wait because their scope is read-only.
+	// Queue is how many events it has not handled yet, including those that wait because their scope is read-only.
 	Queue int64
-	// Lag is how long ago the oldest of them was recorded; 0 where there are none.
+	// Lag is how long ago the oldest of them was recorded; 0 if there are none.
 	Lag time.Duration
-	// Delivered counts the events that its memory got since the follower was made, Failed the deliveries of an event that
-	// were refused, did not reach it, or had an outcome that was not known. An event may fail more than once.
+	// Delivered counts the events that reached its memory since the follower was created. Failed counts deliveries that
+	// were refused, did not arrive, or had an unknown outcome; an event may fail more than once.
 	Delivered, Failed int64
 }
 
@@ -26,11 +26,11 @@ func (t *tally) add(result outcome) {
 		t.delivered.Add(1)
 	case outcomeOpen, outcomeAgain, outcomeUnreached:
 		t.failed.Add(1)
-	case outcomeLeftOut, outcomeReadOnly: // nothing was to be delivered
+	case outcomeLeftOut, outcomeReadOnly: // there was nothing to deliver
 	}
 }
 
-// Counts reads what metrics show. Within a page Lag is that of its first event.
+// Counts reads the numbers for metrics. Within a page, Lag is that of the page's first event.
 func (f *Follower) Counts(ctx context.Context) (c Counts, err error) {
 	f.mu.Lock()
 	record, inPage := f.record, f.inPage
@@ -46,7 +46,7 @@ func (f *Follower) Counts(ctx context.Context) (c Counts, err error) {
 	return c, err
 }
 
-// lag is how long ago the oldest event was recorded that a follower has not dealt with.
+// lag is how long ago the oldest event that a follower has not handled was recorded.
 func (s *Store) lag(ctx context.Context, r *Record) (time.Duration, error) {
 	after := r.Position
 	for _, h := range r.Held {

@@ -14,38 +14,38 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// PageEvents is how many events a follower takes at a time.
+// PageEvents is how many events a follower reads at a time.
 const PageEvents = 256
 
 const (
-	// batchEvents is how many events of a scope one delivery has.
+	// batchEvents is the most events of a scope in one delivery.
 	batchEvents = 16
-	// turnRest is how many events may be left when a turn begins.
+	// turnRest is how many events may be undelivered when the switch to this memory starts.
 	turnRest = 32
 	// deliverPause is the first pause after a failed delivery; it doubles up to deliverPauseMax.
 	deliverPause, deliverPauseMax = time.Second, time.Minute
-	// mostTries is how often an event that the memory refuses, or knows nothing certain of, is tried before it is left
-	// open.
+	// mostTries is how often an event that the memory refuses, or whose outcome stays unknown, is tried before it is
+	// left open.
 	mostTries = 4
-	// idlePause is how often a follower that has everything looks at what is open.
+	// idlePause is how often a follower that has caught up checks its open events.
 	idlePause = 30 * time.Second
-	// readyPause is the least time between two looks whether a memory is ready, readyPauseMax the longest one.
+	// readyPause is the shortest time between two checks whether a memory is ready, readyPauseMax the longest.
 	readyPause, readyPauseMax = 500 * time.Millisecond, 10 * time.Second
 )
 
-// archivedEvent is an event with its number in the archive.
+// archivedEvent is an event and its number in the archive.
 type archivedEvent struct {
 	number int64
 	event  *abi.MemoryEvent
 }
 
-// delivery is what a scope is to get, in order.
+// delivery is the events for one scope, in order.
 type delivery struct {
 	scope  abi.MemoryScope
 	events []archivedEvent
 }
 
-// run works until ctx ends, or until the memory serves.
+// run delivers events until ctx ends, or until the memory serves.
 func (f *Follower) run(ctx context.Context) {
 	for wait := deliverPause; ctx.Err() == nil; {
 		more, err := f.work(ctx)
@@ -70,15 +70,15 @@ func (f *Follower) run(ctx context.Context) {
 	}
 }
 
-// nearlyCaughtUp reports whether a follower that is to serve had so little left that the turn can deliver the rest:
-// where callers write without a pause there is always something left.
+// nearlyCaughtUp reports whether a follower that should serve had so little left that the rest can be delivered during
+// the switch. While callers write continuously, there is always something left.
 func (f *Follower) nearlyCaughtUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.turn && f.lastPage <= turnRest
 }
 
-// rest pauses until the follower is woken.
+// rest pauses until the follower is woken, or most is over.
 func (f *Follower) rest(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -89,7 +89,7 @@ func (f *Follower) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// work makes the memory ready and delivers one page. more is false when nothing was left.
+// work opens the memory and delivers one page. more is false if nothing was left.
 func (f *Follower) work(ctx context.Context) (more bool, err error) {
 	if err := f.memory.Open(ctx); err != nil {
 		return false, err
@@ -97,8 +97,8 @@ func (f *Follower) work(ctx context.Context) (more bool, err error) {
 	return f.page(ctx)
 }
 
-// page takes the next events from the archive and delivers them. A reset of a scope that was made before they were read
-// is made at the follower first: those made later are of all of them.
+// page reads the next events from the archive and delivers them. First it repeats the resets that were made before the
+// page was read; later resets cover all of its events.
 func (f *Follower) page(ctx context.Context) (more bool, err error) {
 	if err := f.release(ctx); err != nil {
 		return false, err
@@ -161,8 +161,8 @@ func (f *Follower) page(ctx context.Context) (more bool, err error) {
 	return true, err
 }
 
-// erase resets the scopes at the follower that were reset since its last look, and returns the number of the last
-// reset.
+// erase repeats at the follower those resets of scopes that were made since the last call, and returns the number of
+// the last reset.
 func (f *Follower) erase(ctx context.Context, erasures []archive.Erasure, after int64) (int64, error) {
 	for _, e := range erasures {
 		if e.Number <= after {
@@ -176,7 +176,8 @@ func (f *Follower) erase(ctx context.Context, erasures []archive.Erasure, after 
 	return after, nil
 }
 
-// sortOut parses a page and groups its events by scope, in order. leftOut counts those that the follower does not get.
+// sortOut parses a page and groups its events by scope, in order. leftOut counts events that the follower should not
+// get.
 func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) (scopes []delivery, leftOut int64,
 	err error) {
 	f.mu.Lock()
@@ -190,7 +191,7 @@ func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) 
 		}
 		imported := entries[i].Provider == "" && entries[i].Seq > record.FillTo && shadows
 		if imported || f.memory.TestSession(event.SessionID) || record.wasErased(erasures, entries[i].Seq, event) {
-			leftOut++ // an import is no write: a shadow holds what memory holds
+			leftOut++ // an import is not a write: a shadow gets what memory gets
 			continue
 		}
 		scope, err := f.memory.Scope(event)
@@ -207,13 +208,13 @@ func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) 
 	return scopes, leftOut, nil
 }
 
-// delivered counts the outcomes of deliveries. held are the scopes of which something is held back.
+// delivered counts the outcomes of deliveries. held lists the scopes whose events are held back.
 type delivered struct {
 	done, leftOut, open int64
 	held                []heldScope
 }
 
-// deliverScopes delivers to scopes, lanes of them at a time. The first error ends all.
+// deliverScopes delivers to scopes, lanes of them at a time. It stops at the first error.
 func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum delivered, err error) {
 	var mu sync.Mutex
 	err = f.sideBySide(ctx, len(scopes), func(ctx context.Context, i int) error {
@@ -231,8 +232,8 @@ func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum de
 	return sum, nil
 }
 
-// deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, noted as open or held
-// back, because the scope is read-only or the event has to be tried again later, or when ctx ends.
+// deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, recorded as open, or
+// held back (because the scope is read-only or the event must be retried later), or when ctx ends.
 func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered, err error) {
 	most := 1
 	if f.memory.Has(abi.OpRecordEvents) {
@@ -255,7 +256,7 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 			case outcomeOpen:
 				sum.open++
 			}
-			if waited { // the other answers are old: what stopped this event stopped them too
+			if waited { // the other answers are outdated: what stopped this event stopped them too
 				batch = batch[:i+1]
 			}
 		}
@@ -281,7 +282,7 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered,
 	return sum, nil
 }
 
-// outcome is what a delivery of an event has come to.
+// outcome is the result of delivering an event.
 type outcome int
 
 const (
@@ -290,14 +291,14 @@ const (
 	outcomeOpen
 	outcomeAgain
 	outcomeReadOnly
-	// outcomeUnreached: nobody could be asked whether the event has arrived.
+	// outcomeUnreached: the backend could not be asked whether the event has arrived.
 	outcomeUnreached
 )
 
-// send delivers events of one scope, not faster than the limit, behind no wall, and with pauses while callers are
-// served. Every event has an answer.
+// send delivers events of one scope. It respects the rate limit, waits for the wall, and pauses while callers are being
+// served. Every event gets an answer.
 //
-// Errors: errHeld where the scope is read-only and the slot is not.
+// Errors: errHeld if the scope is read-only but the slot is not.
 func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.ReceiptOrError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -318,7 +319,7 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	}
 	began := time.Now()
 	calls := traceparent.WithCauses(f.calls, f.store.causesOf(batch)...)
-	receipts, err := f.memory.RecordEvents(calls, list) // a delivery that began goes on to its end
+	receipts, err := f.memory.RecordEvents(calls, list) // a delivery that has started runs to its end
 	if err != nil {
 		return nil, err
 	}
@@ -326,9 +327,10 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	return receipts.Receipts, ctx.Err()
 }
 
-// settle says what has become of an event of a scope. waited: it was sent again, because the wall was raised in between.
+// settle finds out what became of an event of a scope. waited means that it was sent again because the wall was raised
+// in between.
 //
-// Errors: *failure when it has to be tried again later.
+// Errors: *failure if it has to be retried later.
 func (f *Follower) settle(ctx context.Context, scope abi.MemoryScope, e archivedEvent, answer *abi.ReceiptOrError) (
 	_ outcome, waited bool, err error) {
 	for {
@@ -353,8 +355,8 @@ func (f *Follower) settle(ctx context.Context, scope abi.MemoryScope, e archived
 	}
 }
 
-// unreached is why the backend could not be asked about an event whose outcome is not known; nil where it was asked: a
-// backend that does not know yet, or that refuses for now, says when to ask again.
+// unreached is why the backend could not be asked about an event whose outcome is unknown. It is nil if the backend was
+// asked: a backend that does not know yet, or refuses temporarily, says when to ask again.
 func unreached(r *abi.WriteReceipt) *abi.Error {
 	if r.Trace == nil || r.Trace.Details["error"] == nil {
 		return nil
@@ -367,7 +369,7 @@ func unreached(r *abi.WriteReceipt) *abi.Error {
 	return why
 }
 
-// afterOr is the time that an error says to wait, at most deliverPauseMax, or another where it says none.
+// afterOr is the time to wait that an error names, at most deliverPauseMax, or other if it names none.
 func afterOr(e *abi.Error, other time.Duration) time.Duration {
 	if e == nil || e.RetryAfterMS == nil {
 		return other
@@ -375,7 +377,7 @@ func afterOr(e *abi.Error, other time.Duration) time.Duration {
 	return min(time.Duration(*e.RetryAfterMS)*time.Millisecond, deliverPauseMax)
 }
 
-// judge says what an answer means for the event. With outcomeAgain why says what is waited for.
+// judge decides what an answer means for the event. With outcomeAgain, why is the reason to wait.
 func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *abi.Error) {
 	if r := answer.Receipt; r != nil {
 		switch {
@@ -410,7 +412,7 @@ func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *a
 	return outcomeOpen, nil
 }
 
-// sets and waits say what the follower does.
+// sets and waits update the reported state of the follower.
 func (f *Follower) sets(now abi.FollowerState) {
 	f.mu.Lock()
 	f.state = now
@@ -423,8 +425,8 @@ func (f *Follower) waits(why error, wait time.Duration) {
 	f.state, f.failure, f.retryAt = abi.FollowerWaiting, abi.AsError(why), time.Now().Add(wait)
 }
 
-// caughtUp is what a follower does when it has everything: it says whether that is ready and asks about what is open,
-// and a backfill takes its turn. idle is how long it may then rest.
+// caughtUp handles a follower that has nothing left to deliver: it checks whether everything is ready, asks about open
+// events, and switches to a backfill that should serve. idle is how long the follower may then rest.
 func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duration) {
 	f.mu.Lock()
 	early := time.Until(f.nextLook)
@@ -488,8 +490,8 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	return served, deliverPause
 }
 
-// looksLater puts the next look off by twenty times what the last one took: it reads the name of every event that is
-// not ready, of which there may be a hundred thousand, and what is recorded meanwhile wakes the follower.
+// looksLater postpones the next look by twenty times what the last one took. A look reads the name of every event that
+// is not ready, of which there may be a hundred thousand; newly recorded events wake the follower anyway.
 func (f *Follower) looksLater(took time.Duration) time.Duration {
 	wait := min(max(20*took, readyPause), readyPauseMax)
 	f.mu.Lock()

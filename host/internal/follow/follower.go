@@ -11,41 +11,41 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Config says whom a Follower fills and how.
+// Config says which memory a Follower fills, and how.
 type Config struct {
 	Key    Key
 	Memory Memory
-	// Record is that of Store.Begin, or that of an earlier process. With role shadow the memory is asked, too.
+	// Record comes from Store.Begin, or from an earlier process. With role shadow the memory gets retrievals, too.
 	Record Record
-	// Lanes is how many scopes are delivered side by side. With one, which is for a memory that needs the processor,
-	// deliveries give way to callers.
+	// Lanes is how many scopes receive deliveries concurrently. With one lane, which is for a memory that needs the
+	// processor, deliveries give way to callers.
 	Lanes int
-	// SamplePercent is the share of retrievals that a shadow is asked, 0 to 100; Retention is how long its answers are
-	// kept, by default DefaultRetention.
+	// SamplePercent is the share of retrievals that a shadow gets, 0 to 100. Retention is how long its answers are
+	// kept; default DefaultRetention.
 	SamplePercent int64
 	Retention     time.Duration
 }
 
-// Follower fills a Memory. New makes one; Start lets it work.
+// Follower fills a Memory. New creates one; Start starts its work.
 type Follower struct {
 	store  *Store
 	memory Memory
 	key    Key
 	lanes  int
-	// asking is a shadow's; nil for any other.
+	// asking is set for a shadow; nil otherwise.
 	asking *asking
 
 	keeping sync.Mutex // one change of the record at a time
 	mu      sync.Mutex
 	record  Record
-	// turn: it is to serve as soon as it has everything, or in spite of open events where accept is set too.
+	// turn means that it should serve as soon as it has everything; with accept, even if events are still open.
 	turn, accept bool
-	// retryRefused: what was refused is tried once more.
+	// retryRefused means that refused events are tried once more.
 	retryRefused bool
 	state        abi.FollowerState
 	failure      *abi.Error
 	retryAt      time.Time
-	// inPage counts the events of the present page that have been dealt with.
+	// inPage counts the events of the present page that have been handled.
 	inPage int64
 	// pageEnd is the number of the last event of the present page.
 	pageEnd int64
@@ -53,23 +53,22 @@ type Follower struct {
 	lastPage int
 	speed    speed
 	tally    tally
-	// backoffs are the scopes that wait; the whole follower pauses until pausedUntil, and pauseWait was its last pause
+	// backoffs are the scopes that wait. The whole follower pauses until pausedUntil; pauseWait was its last pause
 	// (waiting.go).
 	backoffs    map[abi.MemoryScope]backoff
 	pausedUntil time.Time
 	pauseWait   time.Duration
-	// nextSend is when the limit on events a second lets the next one go, nextLook when the memory is asked again whether
-	// all is ready.
+	// nextSend is when the rate limit allows the next event, nextLook when to check again whether everything is ready.
 	nextSend, nextLook time.Time
 
 	wake chan struct{}
-	// calls is the context of its deliveries. stop ends its work, abort ends a delivery under way too.
+	// calls is the context of its deliveries. stop ends its work, abort also aborts a running delivery.
 	calls       context.Context
 	stop, abort context.CancelFunc
 	done        chan struct{}
 }
 
-// New makes a follower, which does nothing before Start, and keeps its record.
+// New creates a follower and stores its record. The follower does nothing before Start.
 func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
 	f := &Follower{store: store, memory: c.Memory, key: c.Key, record: c.Record, lanes: max(1, c.Lanes),
 		turn: c.Record.Role == abi.RoleBackfill, retryRefused: true, state: abi.FollowerFilling,
@@ -81,7 +80,7 @@ func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
 	return f, store.put(ctx, c.Key, &f.record)
 }
 
-// Start lets the follower work.
+// Start starts the follower's work.
 func (f *Follower) Start() {
 	f.calls, f.abort = context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(f.calls)
@@ -106,8 +105,8 @@ func (f *Follower) Start() {
 	}()
 }
 
-// End stops its work and waits until that has ended; when ctx ends, a delivery under way is aborted. It can be started
-// again.
+// End stops the follower's work and waits for it to end; if ctx ends first, a running delivery is aborted. The follower
+// can be started again.
 func (f *Follower) End(ctx context.Context) {
 	if f.stop == nil {
 		return
@@ -128,7 +127,7 @@ func (f *Follower) End(ctx context.Context) {
 	f.mu.Unlock()
 }
 
-// Wake tells it that there is something for it.
+// Wake tells the follower to look for new work.
 func (f *Follower) Wake() {
 	select {
 	case f.wake <- struct{}{}:
@@ -139,14 +138,14 @@ func (f *Follower) Wake() {
 // Key identifies its memory.
 func (f *Follower) Key() Key { return f.key }
 
-// Record is what is kept of it now.
+// Record returns the follower's present record.
 func (f *Follower) Record() Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.record
 }
 
-// keep changes the follower's record and commits it. Where the commit fails the record is as before.
+// keep changes the follower's record and commits it. If the commit fails, the record is unchanged.
 func (f *Follower) keep(ctx context.Context, change func(*Record)) error {
 	f.keeping.Lock()
 	defer f.keeping.Unlock()
@@ -161,7 +160,7 @@ func (f *Follower) keep(ctx context.Context, change func(*Record)) error {
 	return nil
 }
 
-// KeepStopped keeps that it was stopped, so that it does not go on by itself.
+// KeepStopped records that the follower was stopped, so that a restart does not resume it.
 func (f *Follower) KeepStopped(ctx context.Context) error {
 	f.mu.Lock()
 	inPage := f.inPage
@@ -169,11 +168,11 @@ func (f *Follower) KeepStopped(ctx context.Context) error {
 	return f.keep(ctx, func(r *Record) { r.Stopped, r.InPage = f.store.stamp(), inPage })
 }
 
-// Drop removes everything that the store keeps of it. What its memory holds stays.
+// Drop removes everything that the store holds about the follower. Its memory keeps its content.
 func (f *Follower) Drop(ctx context.Context) error { return f.store.Drop(ctx, f.key) }
 
-// WantTurn lets the memory serve as soon as it has everything; with accept although events are open, held back or
-// dropped. What was refused is tried once more.
+// WantTurn makes the memory serve as soon as it has everything; with accept, even if events are open, held back or
+// dropped. Refused events are tried once more.
 func (f *Follower) WantTurn(accept bool) {
 	f.mu.Lock()
 	f.turn, f.accept, f.retryRefused = true, f.accept || accept, true
@@ -188,14 +187,14 @@ func (f *Follower) GiveUpTurn() {
 	f.mu.Unlock()
 }
 
-// WantsTurn reports whether the memory is to serve.
+// WantsTurn reports whether the memory should serve once it has everything.
 func (f *Follower) WantsTurn() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.turn
 }
 
-// Behind counts the events that it has not dealt with.
+// Behind counts the events that the follower has not handled.
 func (f *Follower) Behind(ctx context.Context) (int64, error) {
 	record := f.Record()
 	behind, err := f.store.countAfter(ctx, &record)
@@ -203,8 +202,8 @@ func (f *Follower) Behind(ctx context.Context) (int64, error) {
 	return behind + waiting, err
 }
 
-// CatchUp delivers what is left, while nobody records and the follower's own work waits or has ended. caught is false
-// where ctx ended first.
+// CatchUp delivers what is left, while nothing is recorded and the follower's own work waits or has ended. caught is
+// false if ctx ended first.
 func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 	for {
 		readOnly, err := f.memory.ReadOnly(nil)
@@ -230,11 +229,11 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 	}
 }
 
-// Finish ends a follower whose memory serves from now on, and removes what is kept of it. detail says what the memory
-// got, and names what it did not get.
+// Finish ends a follower whose memory serves from now on, and removes its records. detail reports what the memory got,
+// and names what it did not get.
 //
-// Errors: conflict (open) where something is open, held back or dropped and WantTurn has not accepted that; those of
-// the store.
+// Errors: conflict (open) if events are open, held back or dropped and WantTurn has not accepted that; those of the
+// store.
 func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	look, err := f.look(ctx)
 	if err != nil {
@@ -269,7 +268,7 @@ func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	return detail, nil
 }
 
-// Progress says how far it has come.
+// Progress reports the follower's state and progress.
 func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.FollowerProgress, error) {
 	f.mu.Lock()
 	record, inPage, now := f.record, f.inPage, time.Now()
@@ -302,7 +301,7 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 	return at, progress, nil
 }
 
-// speed is how many events a second were dealt with in the last minute.
+// speed measures how many events per second were handled in the last minute.
 type speed struct{ marks []speedMark }
 
 type speedMark struct {
@@ -316,7 +315,7 @@ func (s *speed) add(now time.Time, n int64) {
 	s.marks = slices.Delete(s.marks, 0, max(old, 0))
 }
 
-// perSecond is 0 until there is something to say.
+// perSecond is 0 until there is enough data.
 func (s *speed) perSecond(now time.Time) float64 {
 	if len(s.marks) < 2 {
 		return 0

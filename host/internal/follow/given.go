@@ -7,17 +7,17 @@ import (
 	"github.com/memhost/memhost/host/internal/archive"
 )
 
-// A backfill may be filled from given events, those of a file, instead of the archive. They wait in an archive of their
-// own. To the follower they are numbered before everything else: givenBase is added to their numbers there. After the
-// last of them it goes on with what the archive, or the queue, has beyond Record.From: what was recorded since it
-// began.
+// A backfill may be filled from given events, those of a file, instead of the archive. They are in a separate archive.
+// For the follower they come before everything else: their numbers there are increased by the negative givenBase. After
+// the last of them it continues with what the archive, or the queue, has beyond Record.From, which was recorded since
+// the backfill started.
 //
 //	given 1, 2, 3       givenBase+1, givenBase+2, givenBase+3
-//	archived 412, 413   412, 413, where From is 411
+//	archived 412, 413   412, 413 if From is 411
 
 const givenBase int64 = -1 << 40
 
-// read returns up to limit entries of the follower with numbers beyond after, and whether there may be more.
+// read returns up to limit entries for the follower with numbers beyond after, and whether there may be more.
 func (s *Store) read(ctx context.Context, r *Record, after int64, limit int) (entries []archive.Entry, more bool,
 	err error) {
 	if r.Given && after < 0 {
@@ -32,7 +32,7 @@ func (s *Store) read(ctx context.Context, r *Record, after int64, limit int) (en
 	return s.Archive.Read(ctx, max(after, r.From), limit)
 }
 
-// countAfter counts the entries that the follower has not dealt with, as archive.CountAfter does.
+// countAfter counts the entries that the follower has not handled, as archive.CountAfter does.
 func (s *Store) countAfter(ctx context.Context, r *Record) (n int64, err error) {
 	if r.Given && r.Position < 0 {
 		if n, err = s.Given.CountAfter(ctx, r.Position-givenBase); err != nil {
@@ -43,10 +43,10 @@ func (s *Store) countAfter(ctx context.Context, r *Record) (n int64, err error) 
 	return n + archived, err
 }
 
-// archived is the number up to which it needs nothing of the archive.
+// archived is the number up to which the follower needs nothing from the archive.
 func (r *Record) archived() int64 { return max(r.Position, r.From) }
 
-// wasErased reports whether a reset erased an event. Given events were given after the resets up to GivenErased.
+// wasErased reports whether a reset erased an event. Given events were brought after the resets up to GivenErased.
 func (r *Record) wasErased(erasures []archive.Erasure, number int64, event *abi.MemoryEvent) bool {
 	for _, e := range erasures {
 		if (number >= 0 || e.Number > r.GivenErased) && e.Covers(number, event) {
@@ -56,7 +56,7 @@ func (r *Record) wasErased(erasures []archive.Erasure, number int64, event *abi.
 	return false
 }
 
-// Each visits what the follower has not dealt with, in order. erased: a reset erased it.
+// Each visits the events that the follower has not handled, in order. erased means that a reset erased the event.
 func (s *Store) Each(ctx context.Context, r *Record, visit func(event *abi.MemoryEvent, erased bool) error) error {
 	erasures, err := s.Archive.Erasures(ctx)
 	if err != nil {

@@ -11,22 +11,23 @@ import (
 	"github.com/memhost/memhost/host/internal/archive"
 )
 
-// A scope that is read-only holds back its own events and no others: the follower passes them, and notes from where on
-// they wait. Once the scope may be written it reads the archive from there.
+// A read-only scope holds back only its own events: the follower skips them, and records from which number on they
+// wait. Once the scope is writable, it reads the archive from there.
 
-// errHeld: the event's scope is read-only.
+// errHeld means that the event's scope is read-only.
 var errHeld = errors.New("the scope is read-only")
 
-// heldScope is a scope whose events wait: Events of them, the first of which has the number From.
+// heldScope is a scope with waiting events: Events is their number, and From the number of the first in the archive.
 type heldScope struct {
 	Scope  abi.MemoryScope `json:"scope"`
 	From   int64           `json:"from"`
 	Events int64           `json:"events"`
-	// Waiting: an event of it failed and is tried again (waiting.go). Otherwise the scope is read-only.
+	// Waiting means that an event of the scope failed and will be retried (waiting.go). Otherwise the scope is
+	// read-only.
 	Waiting bool `json:"waiting,omitempty"`
 }
 
-// hold adds scopes of which something more is held back.
+// hold adds events that are held back, by scope.
 func (r *Record) hold(more []heldScope) {
 	list := slices.Clone(r.Held)
 	for _, h := range more {
@@ -40,7 +41,7 @@ func (r *Record) hold(more []heldScope) {
 	r.Held = list
 }
 
-// unhold takes an event off those that wait for their scopes, where it is one of them.
+// unhold removes an event from those that wait for their scopes, and reports whether it was one of them.
 func (r *Record) unhold(number int64, e *abi.MemoryEvent) bool {
 	i := slices.IndexFunc(r.Held, func(h heldScope) bool {
 		return h.From <= number && h.Scope.RunID == e.RunID && h.Scope.PersonaID == e.UserID &&
@@ -67,7 +68,7 @@ func (r *Record) heldEvents() (n int64) {
 	return n
 }
 
-// heldText names the scopes whose events wait, for the one who lets a memory serve without them.
+// heldText names the scopes whose events wait, for an operator who lets a memory serve without them.
 func (r *Record) heldText() string {
 	var names []string
 	for _, h := range r.Held[:min(len(r.Held), heldNamed)] {
@@ -84,24 +85,24 @@ func (r *Record) heldText() string {
 		strings.Join(names, "; "))
 }
 
-// heldNamed is how many scopes heldText names.
+// heldNamed is the most scopes that heldText names.
 const heldNamed = 20
 
-// held is what is held back when a scope gets nothing for now.
+// held describes a delivery that is held back as a whole.
 func held(d delivery, waiting bool) []heldScope {
 	return []heldScope{{Scope: d.scope, From: d.events[0].number, Events: int64(len(d.events)), Waiting: waiting}}
 }
 
-// deliverUnlessHeld is deliverScope, unless earlier events of the scope wait.
+// deliverUnlessHeld is deliverScope, unless earlier events of the scope are held back.
 func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (delivered, error) {
 	waits := func(h heldScope) bool { return h.Scope == d.scope }
 	if slices.ContainsFunc(f.Record().Held, waits) {
-		return delivered{held: held(d, false)}, nil // added to what is held back already
+		return delivered{held: held(d, false)}, nil // added to what is already held back
 	}
 	return f.deliverScope(ctx, d)
 }
 
-// release delivers what waits of scopes that may be written again, and of those that are tried again now.
+// release delivers the events of scopes that are writable again, or due for a retry.
 func (f *Follower) release(ctx context.Context) error {
 	list := f.Record().Held
 	return f.sideBySide(ctx, len(list), func(ctx context.Context, i int) error {
@@ -121,7 +122,7 @@ func (f *Follower) release(ctx context.Context) error {
 	})
 }
 
-// releaseScope delivers what waits of a scope, page by page, and keeps how far it has come.
+// releaseScope delivers a scope's waiting events, page by page, and records its progress.
 func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 	record := f.Record()
 	end := record.Position
@@ -151,7 +152,7 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 			if h.From <= end {
 				r.Held = append(r.Held, h)
 			} else {
-				r.LeftOut += max(0, h.Events) // forgotten or reset since
+				r.LeftOut += max(0, h.Events) // forgotten or reset since then
 			}
 		})
 		f.mu.Lock()
@@ -164,7 +165,7 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 	return nil
 }
 
-// deliverHeld delivers a scope's events of a page, up to a number.
+// deliverHeld delivers a scope's events from a page, up to a number.
 func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (delivered,
 	error) {
 	after := slices.IndexFunc(page, func(e archive.Entry) bool { return e.Seq > end })

@@ -10,16 +10,16 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// An event that a follower does not have for certain, or that it refuses, is open: listed in tableOpen, tried again,
-// and asked about before a backfill takes its turn.
+// An event is open if the follower refuses it, or may not have it. It is listed in tableOpen, retried, and looked up
+// before a backfill starts to serve.
 
-// Outcomes of listed events. Lost is a third one.
+// Outcomes of listed events, besides Lost.
 const (
 	openUncertain = "uncertain"
 	openRefused   = "refused"
 )
 
-// noteOpen keeps that an event is open.
+// noteOpen records that an event is open.
 func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.ReceiptOrError) error {
 	scope, err := f.memory.Scope(e.event)
 	if err != nil {
@@ -36,17 +36,17 @@ func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.Re
 	return f.store.Commit(ctx, &b)
 }
 
-// look is what is open at a follower, by the memory's ledger.
+// look is what is open at a follower, according to the memory's ledger.
 type look struct {
-	// unseen events were delivered, and the memory still works on them; open ones are uncertain, lost or refused, of which
-	// some are listed in tableOpen.
+	// unseen counts events that were delivered and are still being processed. open has those that are uncertain, lost
+	// or refused; listed those in tableOpen.
 	unseen       int64
 	open, listed []abi.OpenEvent
-	// again are the numbers of listed events that are to be delivered once more.
+	// again has the numbers of listed events to deliver once more.
 	again []int64
 }
 
-// look reads what is open.
+// look reads which events are open.
 func (f *Follower) look(ctx context.Context) (*look, error) {
 	numbers, listed, err := f.store.openEvents(ctx, f.key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *Follower) look(ctx context.Context) (*look, error) {
 	return l, err
 }
 
-// again delivers the listed open events once more. What is still open stays on the list.
+// again delivers the listed open events once more. Those that are still open stay on the list.
 func (f *Follower) again(ctx context.Context, numbers []int64) error {
 	erasures, err := f.store.Archive.Erasures(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *Follower) again(ctx context.Context, numbers []int64) error {
 	return nil
 }
 
-// retry delivers an open event once more. One that was forgotten or erased since is left out.
+// retry delivers an open event once more. It skips one that was forgotten or erased since.
 func (f *Follower) retry(ctx context.Context, number int64, erasures []archive.Erasure) (outcome, error) {
 	record := f.Record()
 	entries, _, err := f.store.read(ctx, &record, number-1, 1)

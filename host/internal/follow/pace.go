@@ -8,9 +8,9 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// waitForWall waits while everything is read-only.
+// waitForWall waits while the whole slot is read-only.
 //
-// Errors: errHeld where the event's scope alone is.
+// Errors: errHeld if only the event's scope is.
 func (f *Follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) error {
 	for {
 		readOnly, err := f.memory.ReadOnly(event)
@@ -31,7 +31,7 @@ func (f *Follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) erro
 	}
 }
 
-// keepRate waits until the limit on events a second lets n more go.
+// keepRate waits until the rate limit allows n more events.
 func (f *Follower) keepRate(ctx context.Context, n int) error {
 	f.mu.Lock()
 	if f.record.Rate <= 0 {
@@ -48,9 +48,9 @@ func (f *Follower) keepRate(ctx context.Context, n int) error {
 	return pause.For(ctx, at.Sub(now))
 }
 
-// giveWay pauses nine times as long as a delivery took, where a caller was served lately: store and processors are free
-// for callers most of the time. A delivery that waited for a backend took little of either, and a follower that is
-// close behind has little to do.
+// giveWay pauses for nine times as long as a delivery took if a caller was served recently, so that store and
+// processors are mostly free for callers. It does not pause after deliveries that mostly waited for a backend, or if
+// the follower is nearly caught up.
 func (f *Follower) giveWay(ctx context.Context, took time.Duration) {
 	f.mu.Lock()
 	far := f.lastPage == PageEvents

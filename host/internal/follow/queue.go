@@ -9,9 +9,9 @@ import (
 	"github.com/memhost/memhost/host/internal/archive"
 )
 
-// Where no archive is kept, an event waits for its followers alone, in the archive's table.
+// If no archive is kept, the archive's table only holds events until all followers have them.
 
-// trim removes from the queue what every follower has.
+// trim removes from the queue the events that every follower has.
 func (s *Store) trim(ctx context.Context) error {
 	if s.Archive.On {
 		return nil
@@ -30,8 +30,8 @@ func (s *Store) trim(ctx context.Context) error {
 	return s.Archive.DropQueued(ctx, upTo)
 }
 
-// gaps counts the events that a backfill never gets, and asks about before it serves. A shadow's operator has read of
-// them in its report.
+// gaps counts the events that a backfill never gets, which it asks about before it serves. For a shadow, the operator
+// sees the number in the report.
 func (r *Record) gaps() int64 {
 	if r.Role != abi.RoleBackfill {
 		return 0
@@ -39,9 +39,9 @@ func (r *Record) gaps() int64 {
 	return r.Dropped
 }
 
-// LetGo counts what followers do not have of entries that the archive's retention is about to remove, of which last is
-// the number of the last one. Retention is a promise to the persons whose words they are: it holds nothing back for a
-// memory that is late.
+// LetGo counts what followers miss of entries that the archive's retention is about to remove; last is the number of
+// the last entry. Retention is a promise to the people whose words the archive holds, so it does not wait for a slow
+// memory.
 func (s *Store) LetGo(ctx context.Context, last int64, entries func() ([]archive.Entry, error)) error {
 	records, err := s.Records(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) letGo(ctx context.Context, key Key, r *Record, gone []archive.En
 		if err := change(r); err != nil || never == 0 {
 			return err
 		}
-		if err := s.put(ctx, key, r); err != nil || r.Role == abi.RoleShadow { // nobody asks about it any more
+		if err := s.put(ctx, key, r); err != nil || r.Role == abi.RoleShadow { // no one asks about a shadow's gaps
 			return err
 		}
 	} else {
@@ -96,8 +96,8 @@ func (s *Store) letGo(ctx context.Context, key Key, r *Record, gone []archive.En
 	return nil
 }
 
-// lose counts in the record what the follower never gets of entries that are removed. A page that is being delivered
-// does not need them any more.
+// lose updates the record with the removed entries that the follower never gets. A page that is being delivered no
+// longer needs them.
 func (r *Record) lose(gone []archive.Entry, erasures []archive.Erasure, f *Follower) (never int64, err error) {
 	delivered := r.archived()
 	if f != nil {
@@ -123,11 +123,11 @@ func (r *Record) lose(gone []archive.Entry, erasures []archive.Erasure, f *Follo
 	return never, nil
 }
 
-// TooLong reports whether more waits for followers than QueueBytes.
+// TooLong reports whether the queue for followers exceeds QueueBytes.
 func (s *Store) TooLong() bool { return !s.Archive.On && s.Archive.OpenBytes() > s.QueueBytes }
 
-// Cut drops the oldest quarter of what waits, but for what a follower is just being sent. Each follower counts what it
-// never gets. One call at a time.
+// Cut drops the oldest quarter of the queue, except what a follower is currently being sent. Each follower counts what
+// it misses. Only one call may run at a time.
 func (s *Store) Cut(ctx context.Context, followers []*Follower) error {
 	oldest, err := s.Archive.Oldest(ctx, s.QueueBytes/4*3)
 	if err != nil {

@@ -21,48 +21,48 @@ const (
 	tableAnswers state.Table = "shadow_answers" // time(8), Key -> abi.ShadowAnswer (answers.go)
 )
 
-// Tables lists them.
+// Tables returns the tables of followers.
 func Tables() []state.Table { return []state.Table{tableFollow, tableOpen, tableAnswers} }
 
 // Key identifies the memory that a follower fills: provider, origin and namespace.
 type Key [16]byte
 
-// Record is what the data folder keeps of a follower.
+// Record is what the data folder holds about a follower.
 type Record struct {
 	Role     string `json:"role"`
 	Provider string `json:"provider"`
 	Word     string `json:"word"`
 	Source   string `json:"source"`
-	// Block is the config block, where the request had one; else the configuration has it.
+	// Block is the config block, if the request had one; otherwise it is in the configuration.
 	Block  json.RawMessage `json:"block,omitempty"`
 	Module string          `json:"module"` // sha256
 	Since  string          `json:"since"`
-	// Rate is the most events a second; 0 means no limit.
+	// Rate is the maximum number of events per second; 0 means no limit.
 	Rate float64 `json:"rate,omitempty"`
-	// Stopped is when it was stopped, InPage how many events beyond Position had been dealt with then.
+	// Stopped is when it was stopped; InPage is how many events beyond Position had been handled then.
 	Stopped string `json:"stopped,omitempty"`
 	InPage  int64  `json:"in_page,omitempty"`
-	// From is the number after which it began, FillTo the last one at that time.
+	// From is the number after which it started, FillTo the last number at that time.
 	From   int64 `json:"from,omitempty"`
 	FillTo int64 `json:"fill_to"`
-	// Given: it is filled from the given events and not from the archive (given.go). Resets up to GivenErased are older
-	// than that.
+	// Given means that it is filled from given events instead of the archive (given.go). Resets up to GivenErased are
+	// older than these events.
 	Given       bool  `json:"given,omitempty"`
 	GivenErased int64 `json:"given_erased,omitempty"`
-	// Position is the number up to which every event has been dealt with, Erased the number of the last reset of a scope
-	// that was.
+	// Position is the number up to which every event has been handled, Erased the number of the last reset that was
+	// repeated here.
 	Position int64 `json:"position"`
 	Erased   int64 `json:"erased"`
-	// Done events were delivered, LeftOut were not to be.
+	// Done counts delivered events, LeftOut events that were skipped on purpose.
 	Done    int64 `json:"done"`
 	LeftOut int64 `json:"left_out"`
-	// Held are scopes whose events wait because they are read-only. The list is replaced, never changed.
+	// Held has the scopes whose events are held back. The list is replaced, never modified.
 	Held []heldScope `json:"held,omitempty"`
-	// Dropped events were removed from the queue before it had them (queue.go).
+	// Dropped counts events that were removed from the queue before the follower had them (queue.go).
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Options are what a Store is made of. All are required.
+// Options configure a Store. All fields are required.
 type Options struct {
 	State   state.Store
 	Commit  func(ctx context.Context, b *state.Batch) error
@@ -71,16 +71,16 @@ type Options struct {
 	Given  *archive.Archive
 	Logger hclog.Logger
 	Now    func() time.Time
-	// QueueBytes bounds what waits for followers where no archive is kept.
+	// QueueBytes bounds the queue for followers if no archive is kept.
 	QueueBytes int64
 }
 
-// Store is what a data folder keeps of followers: how far each is, what is open, and what shadows answered.
+// Store is what a data folder holds about followers: how far each is, what is open, and what shadows answered.
 type Store struct {
 	Options
 
-	// answersMu is held for writing while stored answers are removed. forgotAt is when something of a person was last
-	// forgotten.
+	// answersMu is held for writing while stored answers are removed. forgotAt is when something about a person was
+	// last forgotten.
 	answersMu sync.RWMutex
 	forgotAt  map[person]time.Time
 
@@ -91,7 +91,7 @@ type Store struct {
 	causes causes
 }
 
-// NewStore makes a Store.
+// NewStore creates a Store.
 func NewStore(o Options) *Store {
 	return &Store{Options: o, forgotAt: map[person]time.Time{}, running: map[Key]*Follower{}}
 }
@@ -132,22 +132,23 @@ func (s *Store) Records(ctx context.Context) (list map[Key]Record, err error) {
 	return list, err
 }
 
-// Resume lets the archive go on after the numbers up to which followers have got it, though all of it has left since.
+// Resume makes the archive assign numbers beyond those that followers have handled, even if all its entries have been
+// removed since.
 func (s *Store) Resume(records map[Key]Record) {
 	for _, r := range records {
 		s.Archive.GoOnAfter(max(r.archived(), r.FillTo))
 	}
 }
 
-// Begin completes the record of a follower that begins: at the archive's beginning, or at its end. One of given events
-// begins with these, and goes on at the archive's end.
+// Begin completes the record of a new follower, which starts at the beginning or the end of the archive. If it has
+// given events, it starts with these, and continues at the end of the archive.
 func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error) {
 	erasures, err := s.Archive.Erasures(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.Since, r.FillTo = s.stamp(), s.Archive.Settled()
-	if len(erasures) > 0 { // what they erased is left out, and the memory has none of it
+	if len(erasures) > 0 { // erased events are left out, and the memory has none of them
 		r.Erased = erasures[len(erasures)-1].Number
 	}
 	if atEnd || r.Given {
@@ -184,7 +185,7 @@ func (s *Store) put(ctx context.Context, key Key, r *Record) error {
 	return s.Commit(ctx, &b)
 }
 
-// Drop removes everything that is kept of a follower that does not run.
+// Drop removes everything that is stored about a follower that is not running.
 func (s *Store) Drop(ctx context.Context, key Key) error {
 	var b state.Batch
 	b.DeleteRecord(tableFollow, key[:])
@@ -198,10 +199,10 @@ func (s *Store) Drop(ctx context.Context, key Key) error {
 	return s.Commit(ctx, &b)
 }
 
-// openEventsMost is how many open events an answer lists.
+// openEventsMost is the most open events that an answer lists.
 const openEventsMost = 100
 
-// openEvents lists the open events of a follower with their numbers in the archive.
+// openEvents returns the open events of a follower and their numbers in the archive.
 func (s *Store) openEvents(ctx context.Context, key Key) (numbers []int64, listed []abi.OpenEvent, err error) {
 	err = s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {
 		var open abi.OpenEvent

@@ -11,23 +11,24 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// A person whose event fails waits, and holds back only their own events: the follower passes them as it passes those
-// of a read-only scope (held.go), and tries again after a pause that doubles. A failure that would meet everybody, such
-// as a backend that cannot be reached, makes the whole follower pause as well.
+// A person whose event fails waits, and holds back only their own events: the follower skips these as it skips those of
+// a read-only scope (held.go), and retries after a pause that doubles. A failure that would affect everyone, such as an
+// unreachable backend, makes the whole follower pause as well.
 
-// waitingMost is how many people may wait. With as many the follower takes no further events until some are through.
+// waitingMost is how many people may wait. At that number the follower reads no further events until some of them have
+// succeeded.
 const waitingMost = 64
 
 // failure is why a scope waits.
 type failure struct {
 	why *abi.Error
-	// counts: the attempt counts towards mostTries.
+	// counts means that the attempt counts towards mostTries.
 	counts bool
 }
 
 func (f *failure) Error() string { return f.why.Error() }
 
-// backoff is how often a scope's next event has failed, and when it is tried again.
+// backoff is how often a scope's next event has failed, and when to retry.
 type backoff struct {
 	tries int
 	wait  time.Duration
@@ -35,14 +36,14 @@ type backoff struct {
 	why   *abi.Error
 }
 
-// tryOf is which try of the scope's next event the present one is, from 1.
+// tryOf is the number of the present attempt at the scope's next event, from 1.
 func (f *Follower) tryOf(scope abi.MemoryScope) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.backoffs[scope].tries + 1
 }
 
-// postpone notes that a scope waits, and lets the whole follower pause when the failure is not the event's own.
+// postpone records that a scope waits, and pauses the whole follower if the failure is not specific to the event.
 func (f *Follower) postpone(scope abi.MemoryScope, failed *failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +61,7 @@ func (f *Follower) postpone(scope abi.MemoryScope, failed *failure) {
 	}
 }
 
-// arrived notes that an event of a scope is through.
+// arrived records that an event of a scope has succeeded.
 func (f *Follower) arrived(scope abi.MemoryScope) {
 	f.mu.Lock()
 	delete(f.backoffs, scope)
@@ -68,14 +69,14 @@ func (f *Follower) arrived(scope abi.MemoryScope) {
 	f.mu.Unlock()
 }
 
-// due reports whether a scope that waits is tried again now. After a restart it is.
+// due reports whether a waiting scope should be retried now. After a restart it should.
 func (f *Follower) due(scope abi.MemoryScope) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !time.Now().Before(f.backoffs[scope].at)
 }
 
-// nextDue is when the first of the scopes that wait is tried again, and why that one waits.
+// nextDue is when the first waiting scope is retried, and why it waits.
 func (f *Follower) nextDue() (at time.Time, why *abi.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +100,8 @@ func (f *Follower) waitForPause(ctx context.Context) error {
 	return nil
 }
 
-// meetsEverybody reports whether other people's events would fail in the same way: the backend cannot be reached, is
-// overloaded, or refuses the credentials.
+// meetsEverybody reports whether other people's events would fail in the same way: the backend is unreachable or
+// overloaded, or rejects the credentials.
 func meetsEverybody(e *abi.Error) bool {
 	if e.Native != nil && e.Native.Status != nil {
 		return slices.Contains([]int64{http.StatusTooManyRequests, http.StatusServiceUnavailable,
@@ -110,8 +111,7 @@ func meetsEverybody(e *abi.Error) bool {
 		abi.CodeReadOnly}, e.Code)
 }
 
-// sideBySide calls do for 0 to n-1, lanes of them at a time. The first error ends the context of the others, and is
-// returned.
+// sideBySide calls do for 0 to n-1, lanes of them concurrently. The first error cancels the others, and is returned.
 func (f *Follower) sideBySide(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +130,7 @@ func (f *Follower) sideBySide(ctx context.Context, n int, do func(ctx context.Co
 	return context.Cause(ctx)
 }
 
-// waitingEvents counts the events of people who wait, and waiting the people.
+// waitingEvents counts the events of people who wait, and these people.
 func (r *Record) waitingEvents() (events int64, people int) {
 	for _, h := range r.Held {
 		if h.Waiting {

@@ -10,48 +10,49 @@ import (
 	"github.com/memhost/memhost/host/internal/egress"
 )
 
-// Call is one entry into a guest: what it is asked, until when, who answers it, and what was found out about it.
+// Call is one entry into a guest: the operation, its limits, who serves its host calls, and what was measured.
 type Call struct {
-	// Op is the export that is entered.
+	// Op is the export to call.
 	Op string
-	// Powers answer what the guest asks.
+	// Powers serves the guest's host calls.
 	Powers Powers
 	Account
 
-	// Began and Deadline bound the call.
+	// Began and Deadline are the start and the deadline of the call.
 	Began, Deadline time.Time
-	// Queued is how long it waited for an instance, Guest how long it was in the guest, host calls included.
+	// Queued is how long the call waited for an instance, Guest how long it was in the guest, including host calls.
 	Queued, Guest time.Duration
 
-	// Border receives the host calls of the call; nil means the Call itself.
+	// Border receives the call's host calls; nil means the Call itself.
 	Border Border
-	// Memory is the memory of the instance that runs, where host calls find their arguments.
+	// Memory is the memory of the running instance, where host calls find their arguments.
 	Memory Memory
 
 	plugin     *Plugin
-	ask        Ask      // the host call under way
-	pending    [][]byte // result of the last host call, not pulled yet
+	ask        Ask      // the present host call
+	pending    [][]byte // result of the last host call, not yet pulled
 	headBuffer []byte
 	ctx        context.Context
 	pace       pace
 }
 
-// Left is the rest of the call's time.
+// Left is how much of the call's time is left.
 func (c *Call) Left() time.Duration { return max(0, time.Until(c.Deadline)) }
 
-// Account is what a call sent to its backend, so far.
+// Account is what a call has sent to its backend so far.
 type Account struct {
-	// IO are the native calls in order, Backend is the time that they took.
+	// IO lists the native calls in order; Backend is the time that they took.
 	IO      []abi.IO
 	Backend time.Duration
-	// Effect is what is known of the effect of the native calls that are not reads. Of several, the highest counts.
+	// Effect is what is known about the effect of the native calls that are not reads. The highest value of several
+	// counts.
 	Effect egress.Effect
-	// OnWrite is called before the first native call that is not a read is sent; Noted is true once it was.
+	// OnWrite is called before the first native call that is not a read; Noted is true afterwards.
 	OnWrite func() error
 	Noted   bool
 }
 
-// WillSend is called before a native call is sent. An error of OnWrite prevents it.
+// WillSend must be called before a native call is sent. An error of OnWrite prevents the call.
 func (a *Account) WillSend(class abi.Class) error {
 	if class == abi.ClassRead || a.OnWrite == nil || a.Noted {
 		return nil
@@ -63,7 +64,7 @@ func (a *Account) WillSend(class abi.Class) error {
 	return nil
 }
 
-// DidSend accounts for a native call that was sent, or could not be.
+// DidSend accounts for a native call that was sent or failed to be sent.
 func (a *Account) DidSend(io abi.IO, took time.Duration, effect egress.Effect) {
 	a.Backend += took
 	a.IO = append(a.IO, io)
@@ -72,18 +73,18 @@ func (a *Account) DidSend(io abi.IO, took time.Duration, effect egress.Effect) {
 	}
 }
 
-// Memory is memory by address: a module's own, or Extism's blocks.
+// Memory is memory that host calls address: a module's own, or Extism's blocks.
 type Memory interface {
 	Read(ptr, n uint32) ([]byte, bool)
 	Size() uint32
 }
 
-// Breach is the panic, and the error, of a guest that does not keep to the ABI. It becomes a trap.
+// Breach is the panic, and the error, of a guest that violates the ABI. It becomes a trap.
 type Breach string
 
 func (b Breach) Error() string { return string(b) }
 
-// view returns the guest's own bytes: valid until the guest runs again. A range outside of the memory is a breach.
+// view returns a view of the guest's memory, valid until the guest runs again. A range outside the memory is a breach.
 func (c *Call) view(ptr, n uint64) []byte {
 	b, ok := c.Memory.Read(uint32(ptr), uint32(n))
 	if !ok {
@@ -93,7 +94,7 @@ func (c *Call) view(ptr, n uint64) []byte {
 	return b
 }
 
-// inCall carries the call to the host functions.
+// inCall is a context that carries the call to the host functions.
 type inCall struct {
 	context.Context
 	call *Call
@@ -109,13 +110,13 @@ func (c inCall) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// CallOf is the call under way in a host function.
+// CallOf returns the call that a host function belongs to.
 func CallOf(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
 	return c
 }
 
-// within begins the part of a call that may run guest code.
+// within starts the part of a call that may run guest code.
 func (c *Call) within(ctx context.Context, p *Plugin) context.Context {
 	c.ctx, c.plugin, c.pace = ctx, p, pace{}
 	if c.Border == nil {
@@ -139,15 +140,15 @@ func (c *Call) MayAnswer(length int64) error {
 	return nil
 }
 
-// pace is the progress of a call: the units that it was given, and whether it holds a thread.
+// pace tracks how long a guest has computed: the units that it was given, and whether it has its own thread.
 type pace struct {
-	looked    time.Duration // after the call began: when a metered guest last asked for more
-	yielded   time.Duration // after the call began: when it last gave way to others
-	units     int64         // what it was given last
+	looked    time.Duration // time into the call when a metered guest last asked for more
+	yielded   time.Duration // time into the call when it last yielded
+	units     int64         // number of units last given
 	ownThread bool          // it has computed for so long that nothing else runs on its thread
 }
 
-// shareThread ends what moreUnits has begun, when the guest waits for the host or has returned.
+// shareThread undoes the thread lock of moreUnits, when the guest waits for the host or has returned.
 func (c *Call) shareThread() {
 	if c.pace.ownThread {
 		runtime.UnlockOSThread()

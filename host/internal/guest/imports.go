@@ -11,47 +11,47 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Param is a parameter of an import. A text is an address and a length for a module of mh1, a pointer to a block for
-// one of Extism.
+// Param is a parameter of an import. A text is an address and a length for a module of mh1, and a pointer to a block
+// for an Extism module.
 type Param int
 
-// The kinds: a text by address and length, or a number of 32 or 64 bits.
+// The kinds of parameters: a text, or a number of 32 or 64 bits.
 const (
 	Text Param = iota
 	I32
 	I64
 )
 
-// result is the kind of an import's answer.
+// result is the kind of result of an import.
 type result int
 
 const (
 	nothing result = iota
-	number         // an i64 whose meaning is the import's
-	pulled         // a head and a body: an i64 as abi.Pack makes it, and the bytes are pulled
+	number         // an i64 whose meaning depends on the import
+	pulled         // a head and a body: returns an i64 from abi.Pack, then the bytes are pulled
 )
 
-// Import is a function of module "memhost" but for pull, which asks nothing of the host.
+// Import is a function of module "memhost". pull is not one of them, because it asks nothing of the host.
 type Import struct {
 	Name   string
 	Params []Param
 	result result
-	// answer asks Powers for what the guest wants.
+	// answer calls Powers.
 	answer func(c *Call, a *Ask) Answer
 }
 
-// Ask is a host call at the border of the guest. The texts are the guest's own memory. Import StatePut, with two texts
-// and a number, asks {Texts: [key, value], Numbers: [expected version]}.
+// Ask is a host call as it crosses the border of the guest. The texts are in the guest's own memory. StatePut, which
+// has two texts and a number, asks {Texts: [key, value], Numbers: [expected version]}.
 type Ask struct {
 	*Import
 	texts   [2][]byte
 	numbers [1]int64
 }
 
-// Texts are the texts among the arguments, Numbers the others, each in the order of the parameters.
+// Texts returns the arguments that are texts, in the order of the parameters.
 func (a *Ask) Texts() [][]byte { return a.texts[:a.count(true)] }
 
-// Numbers are the arguments that are no texts.
+// Numbers returns the arguments that are not texts.
 func (a *Ask) Numbers() []int64 { return a.numbers[:a.count(false)] }
 
 func (i *Import) count(texts bool) (n int) {
@@ -65,23 +65,23 @@ func (i *Import) count(texts bool) (n int) {
 
 // Answer is the result of a host call.
 type Answer struct {
-	// Number is the result of an import that answers one.
+	// Number is the result of an import that returns a number.
 	Number int64
-	// Head is JSON, an error object where IsError is set; Body follows it. Both are valid until the next host call.
+	// Head is JSON, an error object if IsError is set; Body follows it. Both are valid until the next host call.
 	Head    []byte
 	Body    [][]byte
 	IsError bool
 }
 
-// AnswersNumber reports whether an import answers a number. AnswersNothing reports whether it has no answer. The
-// answers of all others are pulled.
+// AnswersNumber reports whether an import returns a number, AnswersNothing whether it returns nothing. All other
+// results are pulled.
 func (i *Import) AnswersNumber() bool { return i.result == number }
 
-// AnswersNothing reports whether an import has no answer.
+// AnswersNothing reports whether an import returns nothing.
 func (i *Import) AnswersNothing() bool { return i.result == nothing }
 
-// Border receives all host calls of a call, as bytes. A Call passes them to its Powers; a tape is another Border around
-// it.
+// Border receives the host calls of a Call, as bytes. The Call itself is a Border that forwards them to its Powers; a
+// tape wraps it.
 type Border interface {
 	Answer(a *Ask) Answer
 }
@@ -175,8 +175,8 @@ var imports = []*Import{
 	}},
 }
 
-// parse reads what the guest asks for. v refers to one copy of it, since the guest's bytes change. A field that this host
-// does not know is one of a later version, and ignored.
+// parse decodes what the guest asks for. v refers to a copy, because the guest's bytes change. It ignores unknown
+// fields, which come from later versions.
 func parse(text []byte, v abi.Decodable) error {
 	if at := InvalidUTF8(text); at >= 0 {
 		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("invalid UTF-8 at byte %d", at))
@@ -184,7 +184,7 @@ func parse(text []byte, v abi.Decodable) error {
 	return abi.UnmarshalOwned(bytes.Clone(text), v)
 }
 
-// head is an answer of head and body.
+// head is an answer with head and body.
 func (c *Call) head(head abi.Encodable, body ...[]byte) Answer {
 	c.headBuffer = abi.AppendJSON(c.headBuffer[:0], head)
 	return Answer{Head: c.headBuffer, Body: body}
@@ -197,7 +197,7 @@ func (c *Call) headOrError(head abi.Encodable, err error) Answer {
 	return c.head(head)
 }
 
-// refuse is the answer of a host call that failed, with the route that it was for.
+// refuse is the answer of a failed host call; route is the route that it was for.
 func (c *Call) refuse(route string, err error) Answer {
 	e := *abi.AsError(err)
 	e.Operation = c.Op
@@ -207,8 +207,8 @@ func (c *Call) refuse(route string, err error) Answer {
 	return Answer{Head: abi.Marshal(c.plugin.Redact(&e)), IsError: true}
 }
 
-// Do makes a host call with its arguments and returns the result for the guest's stack. An answer that is pulled is
-// kept until then.
+// Do makes a host call and returns the result for the guest's stack. If the answer is to be pulled, it is kept until
+// then.
 func (c *Call) Do(i *Import, texts [2][]byte, numbers [1]int64) uint64 {
 	c.shareThread()
 	c.ask = Ask{i, texts, numbers}
@@ -227,7 +227,7 @@ func (c *Call) Do(i *Import, texts [2][]byte, numbers [1]int64) uint64 {
 	return abi.Pack(uint32(total), uint32(len(answer.Head)), answer.IsError)
 }
 
-// Pending is how many bytes wait to be pulled.
+// Pending is how many bytes are left to pull.
 func (c *Call) Pending() (n int) {
 	for _, part := range c.pending {
 		n += len(part)
@@ -235,7 +235,7 @@ func (c *Call) Pending() (n int) {
 	return n
 }
 
-// Pull copies waiting bytes into dst, as many as fit, and returns their number.
+// Pull copies as many pending bytes as fit into dst, and returns their number.
 func (c *Call) Pull(dst []byte) (n int) {
 	c.shareThread()
 	for len(dst) > n && len(c.pending) > 0 {
@@ -248,7 +248,7 @@ func (c *Call) Pull(dst []byte) (n int) {
 	return n
 }
 
-// Type is the type that the import has for a module to which a text is of the given wasm types.
+// Type is the wasm type of the import, for a module in which a text has the given types.
 func (i *Import) Type(text ...wasmbin.ValueType) wasmbin.FuncType {
 	t := wasmbin.FuncType{}
 	for _, p := range i.Params {
@@ -267,7 +267,7 @@ func (i *Import) Type(text ...wasmbin.ValueType) wasmbin.FuncType {
 	return t
 }
 
-// call makes the import's host call for a module of mh1.
+// call makes the import's host call for an mh1 module.
 func (i *Import) call(ctx context.Context, module api.Module, stack []uint64) {
 	c := CallOf(ctx)
 	c.Memory = module.Memory()
@@ -307,8 +307,8 @@ func importTypes() map[string]wasmbin.FuncType {
 	return types
 }
 
-// instantiateImports makes the imports available to every guest of a runtime. They are stack-based, so that a call
-// costs no reflection and no allocation.
+// instantiateImports makes the imports available to all guests of a runtime. They are stack-based, so that a call needs
+// no reflection and no allocation.
 func instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder(abi.HostModule)
 	export := func(name string, t wasmbin.FuncType, run api.GoModuleFunc) {
@@ -327,7 +327,7 @@ func instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	return err
 }
 
-// ValueTypes are wasmbin's types as wazero has them.
+// ValueTypes converts wasmbin's types to wazero's.
 func ValueTypes(types []wasmbin.ValueType) []api.ValueType {
 	list := make([]api.ValueType, len(types))
 	for i, t := range types {

@@ -13,18 +13,18 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Starter starts instances. NewStarter's is the plain one; a tape is another one, laid around it.
+// Starter starts instances. NewStarter returns the plain one; a tape wraps it.
 type Starter interface {
-	// Start starts an instance for a call of abi.InitExport. Its error says what happened, in words for the caller.
+	// Start starts an instance for a call of abi.InitExport. Its error explains to the caller what happened.
 	Start(ctx context.Context, c *Call) (Instance, error)
 }
 
 // Instance is a guest that has started.
 type Instance interface {
-	// Enter calls the operation c.Op with an envelope. The answer is the guest's own memory, valid until it is entered
-	// again. An error is an *abi.Error and says why the guest did not answer.
+	// Enter calls the operation c.Op with an envelope. The answer is in the guest's own memory, valid until the next
+	// Enter. An error is an *abi.Error that says why the guest did not answer.
 	Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error)
-	// MemoryBytes is the present size of its memory.
+	// MemoryBytes is the present size of the instance's memory.
 	MemoryBytes() int64
 	Close()
 }
@@ -35,7 +35,7 @@ type starter struct {
 	senses  Senses
 }
 
-// NewStarter starts instances of a program, with their clock and randomness.
+// NewStarter returns a Starter for instances of a program, with their clock and randomness.
 func NewStarter(p *Plugin, program Program, senses Senses) Starter {
 	return &starter{p, program, senses}
 }
@@ -58,10 +58,10 @@ func (s *starter) Start(ctx context.Context, c *Call) (Instance, error) {
 	return in, nil
 }
 
-// resolution is what WASI says of its clocks, in ns.
+// resolution is the resolution of WASI's clocks, in ns.
 const resolution = sys.ClockResolution(time.Microsecond)
 
-// instance is a guest with what the host keeps beside it.
+// instance is a guest with the host's data about it.
 type instance struct {
 	plugin   *Plugin
 	guest    Guest
@@ -91,7 +91,7 @@ func (in *instance) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) 
 	return answer, isError, nil
 }
 
-// MaxKeptBuffer bounds what an idle instance keeps on the host's side, in bytes.
+// MaxKeptBuffer bounds the buffers that the host keeps for an idle instance, in bytes.
 const MaxKeptBuffer = 1 << 20
 
 // MemoryBytes implements Instance.
@@ -100,14 +100,13 @@ func (in *instance) MemoryBytes() int64 { return in.guest.MemoryBytes() }
 // Close implements Instance.
 func (in *instance) Close() { in.guest.Close() }
 
-// ReasonStopped is the reason of the error of a guest that was stopped.
+// ReasonStopped is the error reason for a guest that was stopped.
 const ReasonStopped = "stopped"
 
-// failed completes an error with what is known of the call.
+// failed completes an error with what is known about the call.
 func (c *Call) failed(err error) *abi.Error { return c.plugin.Failed(c.Op, err) }
 
-// Failed completes an error with the operation and removes secrets. A code that is not in the contract becomes
-// internal.
+// Failed adds the operation to an error and removes secrets. A code that is not in the contract becomes internal.
 func (p *Plugin) Failed(op string, err error) *abi.Error {
 	e := p.Redact(abi.AsError(err))
 	if e.Code.HTTPStatus(false) == 500 && e.Code != abi.CodeInternal {
@@ -118,7 +117,7 @@ func (p *Plugin) Failed(op string, err error) *abi.Error {
 	return e
 }
 
-// Breach is the error of a plugin that does not keep to the ABI.
+// Breach is the error for a plugin that violates the ABI.
 func (p *Plugin) Breach(op, what string) *abi.Error {
 	e := abi.NewError(abi.CodeInternal, fmt.Sprintf("plugin %s, export %s: %s", p.Name, op, what)).WithReason("abi").
 		WithHint("this is a defect of the module, not of the request; its instance was thrown away")
@@ -126,7 +125,7 @@ func (p *Plugin) Breach(op, what string) *abi.Error {
 	return e
 }
 
-// explain turns the error of a guest that did not answer into what happened.
+// explain turns the error of a guest that did not answer into an explanation of what happened.
 func (c *Call) explain(in *instance, err error) error {
 	var breach Breach
 	var exit *sys.ExitError
@@ -151,21 +150,21 @@ func (c *Call) explain(in *instance, err error) error {
 			e.Hint = in.outOfMemory()
 		}
 	}
-	// A guest in C says nothing: its allocator gives nothing, and it goes to unreachable.
+	// A guest in C has no message: its allocator returns nothing, and it reaches unreachable.
 	if in.guest != nil && in.plugin.MemoryBytes > 0 && in.guest.MemoryBytes() > in.plugin.MemoryBytes/2 {
 		e.Hint = in.outOfMemory()
 	}
 	return e
 }
 
-// outOfMemory is the hint for a guest whose memory was at its limit.
+// outOfMemory is the hint for a guest that reached its memory limit.
 func (in *instance) outOfMemory() string {
 	return fmt.Sprintf("one operation may use %d MiB of memory (limits.memory_bytes), and this one needed more: raise "+
 		"the limit, or ask for less at once; what the plugin can do about it is in docs/write-a-plugin.md",
 		in.plugin.MemoryBytes>>20)
 }
 
-// stopped is the error of a guest that was stopped at its deadline, or because its caller went away.
+// stopped is the error for a guest that was stopped at its deadline, or because its caller went away.
 func (c *Call) stopped() *abi.Error {
 	e := abi.WrapError(abi.CodeTimeout, fmt.Sprintf("plugin %s was stopped in %s after %d ms", c.plugin.Name, c.Op,
 		time.Since(c.Began).Milliseconds()),

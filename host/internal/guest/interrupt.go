@@ -12,22 +12,23 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// interruption is how a guest that does not return is stopped at its deadline. Nothing else knows how it is done.
+// interruption is a way to stop a guest at its deadline. The rest of the package does not depend on which one is used.
 type interruption interface {
-	// name is what the run manifest and inspect say.
+	// name is the name in the run manifest and in inspect.
 	name() string
-	// configure sets up a runtime of its own.
+	// configure configures a runtime.
 	configure(wazero.RuntimeConfig) wazero.RuntimeConfig
-	// more is the function of the host that prepared modules import, nil where they import none.
+	// more is the host function that prepared modules import; nil if they import none.
 	more() api.GoFunc
-	// prepare may rewrite a module that was checked, of a hash; quick reports whether an import only moves some bytes.
+	// prepare may rewrite a checked module with a given hash. quick reports whether an import only moves a few bytes.
 	//
-	// Errors: wasmbin.ErrBeyond for a form that it does not know; any other error says that the module is not valid.
+	// Errors: wasmbin.ErrBeyond for features that it does not support; any other error means that the module is not
+	// valid.
 	prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error)
 }
 
-// contextCheck is wazero's own: compiled code asks at each loop header and function entry whether the call's context is
-// done. It takes every module and makes its code several times slower.
+// contextCheck is wazero's own way: compiled code checks at each loop header and function entry whether the call's
+// context is done. It supports every module, but makes its code several times slower.
 type contextCheck struct{}
 
 func (contextCheck) name() string { return "wazero, context check" }
@@ -42,7 +43,8 @@ func (contextCheck) prepare(_ string, wasm []byte, _ func(module, name string) b
 	return wasm, nil
 }
 
-// metered rewrites the module: it counts what it does and asks for more units when the count has run out.
+// metered rewrites the module to count the instructions that it executes, and to ask for more units when the count has
+// run out.
 type metered struct{ kept *rewrittenModules }
 
 func (metered) name() string { return "wazero, metered" }
@@ -55,10 +57,10 @@ func (m metered) prepare(sha256 string, wasm []byte, quick func(module, name str
 	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quick) })
 }
 
-// A unit is about one instruction. Units are handed out so that a guest asks about every lookEvery, and at most
-// maxUnits, because it may go on with instructions a hundred times slower than those before, such as loads that miss
-// every cache: even those end maxUnits within some 10 ms. Ordinary code asks every 20 to 50 µs. After ownThreadAfter a
-// guest that computes has a thread of its own and gives way to others every lookEvery.
+// A unit is about one instruction. Units are handed out so that a guest asks about every lookEvery. They are limited to
+// maxUnits, because the next instructions may be a hundred times slower than those before, such as loads that miss
+// every cache; even then maxUnits take only some 10 ms. Ordinary code asks every 20 to 50 µs. After ownThreadAfter a
+// computing guest gets its own thread, and yields to others every lookEvery.
 const (
 	minUnits       = 1 << 10
 	maxUnits       = 1 << 17
@@ -66,12 +68,12 @@ const (
 	ownThreadAfter = 5 * time.Millisecond
 )
 
-// moreUnits is what a metered guest calls when it has used up its units. It is also where a guest that computes for
-// long gives way to others.
+// moreUnits is called by a metered guest when it has used up its units. It also makes a guest that computes for long
+// yield to others.
 //
-// Giving way alone is not enough where the machine is busy. The thread of a guest that computes has used up what the
-// operating system allots to it, and may rest for tens of milliseconds; the next goroutine on it, and the timers of its
-// processor, rest with it. So the guest takes its thread along: others run on threads that are fresh.
+// Yielding is not enough on a busy machine. The thread of a computing guest has used up its time slice, and the
+// operating system may suspend it for tens of milliseconds, together with the next goroutine on it and the timers of
+// its processor. So the guest keeps its thread to itself: others run on fresh threads.
 func moreUnits(ctx context.Context, stack []uint64) {
 	c := CallOf(ctx)
 	p := &c.pace
@@ -102,14 +104,14 @@ func moreUnits(ctx context.Context, stack []uint64) {
 	stack[0] = uint64(p.units)
 }
 
-// instantiateMeter makes what metered modules import available to every guest of a runtime.
+// instantiateMeter makes the imports of metered modules available to all guests of a runtime.
 func instantiateMeter(ctx context.Context, r wazero.Runtime, more api.GoFunc) error {
 	_, err := r.NewHostModuleBuilder(meter.Module).NewFunctionBuilder().
 		WithGoFunction(more, nil, []api.ValueType{api.ValueTypeI64}).Export(meter.Function).Instantiate(ctx)
 	return err
 }
 
-// notMetered is the warning of a module that runs slowly.
+// notMetered is the warning for a module that runs slowly.
 func notMetered(err error) string {
 	return fmt.Sprintf("not_metered: the module cannot be rewritten, and is stopped by wazero's own check, "+
 		"which makes it several times slower: %v", err)

@@ -23,48 +23,49 @@ import (
 // Engine runs the modules of one ABI. Package guest has the one for mh1; package host/extism has another, which a
 // program passes in host.Options.
 type Engine interface {
-	// ABI is what a manifest says of the modules.
+	// ABI is the ABI's name in the manifests of its modules.
 	ABI() string
-	// Claims tells by its imports whether a module is for this engine.
+	// Claims reports, based on its imports, whether a module is for this engine.
 	Claims(parsed *wasmbin.Module) bool
-	// Check holds a module's exports and imports to the ABI, and notes exports, powers and warnings in m.
+	// Check validates a module's exports and imports against the ABI, and sets exports, powers and warnings in m.
 	Check(m *Module, parsed *wasmbin.Module) error
 	// Adapt may rewrite a checked module before it is metered.
 	Adapt(wasm []byte) ([]byte, error)
-	// Quick reports whether an import only moves some bytes, so that it costs a guest no more than an instruction.
+	// Quick reports whether an import only moves a few bytes, so that it costs a guest no more than an instruction.
 	Quick(module, name string) bool
-	// Name is what the run manifest and inspect call it, with the way in which its guests are interrupted.
+	// Name is the engine's name in the run manifest and in inspect, including the way in which its guests are
+	// interrupted.
 	Name(interruption string) string
-	// Compile makes a module ready to be instantiated. wasm is adapted and, as a rule, metered.
+	// Compile makes a module ready to be instantiated. wasm is adapted and usually metered.
 	Compile(ctx context.Context, m *Module, wasm []byte, s Setup) (Program, error)
 }
 
-// Setup is what an engine compiles with.
+// Setup is what an engine needs to compile a module.
 type Setup struct {
 	// Config has memory limit, cache and interruption.
 	Config wazero.RuntimeConfig
-	// More is the function that a metered module imports as meter.Function of meter.Module; nil for a module that is
-	// not metered.
+	// More is the function that a metered module imports as meter.Function of meter.Module; nil if the module is not
+	// metered.
 	More api.GoFunc
-	// MemoryBytes bounds what a guest allocates.
+	// MemoryBytes bounds a guest's memory.
 	MemoryBytes int64
 }
 
-// Program is a compiled module: what its instances are made of.
+// Program is a compiled module, from which instances are created.
 type Program interface {
-	// Instantiate starts an instance: the module's start function and its initialisation run. config has clocks,
-	// randomness and where it prints. ctx carries the call, c.
+	// Instantiate starts an instance: it runs the module's start function and its initialisation. config has clocks,
+	// randomness and output. ctx carries the call, c.
 	Instantiate(ctx context.Context, c *Call, config wazero.ModuleConfig) (Guest, error)
-	// Close frees the code. All instances must be closed before.
+	// Close frees the code. All instances must have been closed before.
 	Close(ctx context.Context) error
 }
 
 // Guest is one instance of a program. It runs one call at a time.
 type Guest interface {
-	// Enter calls the operation c.Op. ctx carries the call. The answer is the guest's own memory, valid until it is
-	// entered again.
+	// Enter calls the operation c.Op. ctx carries the call. The answer is in the guest's own memory, valid until the
+	// next Enter.
 	Enter(ctx context.Context, c *Call, request []byte) (answer []byte, isError bool, err error)
-	// MemoryBytes is the present size of its memory.
+	// MemoryBytes is the present size of the guest's memory.
 	MemoryBytes() int64
 	Close()
 }
@@ -82,7 +83,7 @@ type Machine struct {
 	programs map[Program]bool
 }
 
-// NewMachine opens a machine that keeps compiled modules in a folder.
+// NewMachine creates a machine that keeps compiled modules in a folder.
 //
 // Errors: unavailable for a folder that cannot be used.
 func NewMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger) (*Machine, error) {
@@ -103,7 +104,7 @@ func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Log
 	return m, nil
 }
 
-// setup is what all runtimes have in common, with one way of interruption.
+// setup is what all runtimes with one kind of interruption have in common.
 func (m *Machine) setup(way interruption) Setup {
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).
 		WithMemoryLimitPages(uint32(m.limits.MemoryBytes / wasmbin.PageBytes)).
@@ -111,8 +112,8 @@ func (m *Machine) setup(way interruption) Setup {
 	return Setup{way.configure(config), way.more(), m.limits.MemoryBytes}
 }
 
-// runtime is the one for modules of mh1 that are interrupted in one way. All runtimes share the cache, which keeps what
-// was compiled for one way apart.
+// runtime returns the runtime for mh1 modules with one kind of interruption. All runtimes share the cache, which
+// distinguishes them.
 func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,10 +137,10 @@ func (m *Machine) runtime(ctx context.Context, way interruption) (wazero.Runtime
 	return r, nil
 }
 
-// Compile makes an inspected module ready to be instantiated, and notes in it how it is run. Close the program when it
-// is not needed any more.
+// Compile makes an inspected module ready to be instantiated, and records in it how it is run. Release the program when
+// it is no longer needed.
 //
-// Errors: invalid_argument for a module that the engine does not take, unavailable when the cache cannot be written.
+// Errors: invalid_argument for a module that the engine rejects; unavailable if the cache cannot be written.
 func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Program, error) {
 	way, prepared, name, warnings, err := prepare(module, wasm, m.quick, m.limits.MemoryBytes)
 	if err != nil {
@@ -173,9 +174,10 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 	return p, nil
 }
 
-// prepare bounds what a module's memory and tables grow to and rewrites it for the quick way of interruption. Only for a
-// module that goes beyond WebAssembly 2.0 it chooses the slow one, with a warning. Nothing else is handed to an engine
-// as it came: an engine makes room for whatever number of items a malformed module announces.
+// prepare limits how far a module's memory and tables can grow, and rewrites it for the quick interruption. It only
+// falls back to the slow one, with a warning, for a module that uses features beyond WebAssembly 2.0. It passes no
+// other module to an engine unchecked, because engines allocate memory for whatever number of items a malformed module
+// announces.
 func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way interruption, prepared []byte,
 	name string, warnings []string, err error) {
 	given := wasm
@@ -207,7 +209,8 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 	case !errors.Is(err, wasmbin.ErrBeyond):
 		return nil, nil, "", nil, BadModule(m.Name(), "is not valid: %v", err)
 	}
-	// The module may be valid, in a form that the meter does not know. An engine reads its names; nobody checked them.
+	// The module may be valid, but use features that the meter does not know. Engines parse the name section, which has
+	// not been checked.
 	if prepared, err = wasmbin.StripCustom(wasm, "name"); err != nil {
 		return nil, nil, "", nil, BadModule(m.Name(), "is not valid: %v", err)
 	}
@@ -215,8 +218,8 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 	return way, prepared, named(way.name()), warnings, nil
 }
 
-// EngineOf tells how a module that Inspect accepts will be run, without compiling it, and warns if that is the slow
-// way.
+// EngineOf reports how a module that Inspect accepts will be run, without compiling it, and warns if it will run the
+// slow way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")}, math.MaxInt64)
 	if err != nil {
@@ -225,7 +228,7 @@ func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
 	return name, warnings
 }
 
-// Release closes a program of this machine. A second call does nothing.
+// Release closes a program of this machine. Calling it again has no effect.
 func (m *Machine) Release(ctx context.Context, p Program) error {
 	m.mu.Lock()
 	open := m.programs[p]
@@ -237,7 +240,7 @@ func (m *Machine) Release(ctx context.Context, p Program) error {
 	return p.Close(ctx)
 }
 
-// Close frees all programs and runtimes. No instance may be left.
+// Close frees all programs and runtimes. All instances must have been closed before.
 func (m *Machine) Close(ctx context.Context) error {
 	var failed []error
 	for p := range maps.Clone(m.programs) {

@@ -29,7 +29,7 @@ func (m *Machine) compileMH1(ctx context.Context, way interruption, wasm []byte)
 
 // Instantiate implements Program.
 func (p *mh1Program) Instantiate(ctx context.Context, c *Call, config wazero.ModuleConfig) (Guest, error) {
-	// Anonymous, so that several live side by side.
+	// Anonymous, so that several instances can exist at once.
 	module, err := p.runtime.InstantiateModule(ctx, p.compiled, config.WithName("").WithStartFunctions(abi.InitExport))
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (g *mh1Guest) Enter(ctx context.Context, c *Call, request []byte) (answer [
 	return answer, isError, nil
 }
 
-// function finds an operation. Each costs a stack of 10 KiB, so an instance has those that it was asked for.
+// function returns an operation's function. Each costs a stack of 10 KiB, so they are created on first use.
 func (g *mh1Guest) function(op string) api.Function {
 	f, ok := g.functions[op]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Module is what a plugin's bytes show: see host.Module.
+// Module is what a plugin's bytes reveal: see host.Module.
 type Module struct {
 	Manifest        *abi.ModuleManifest
 	SHA256          string
@@ -27,17 +27,17 @@ type Module struct {
 
 	// Schema is the JSON Schema of the configuration block.
 	Schema *schema.Schema
-	engine Engine // nil: mh1's
+	engine Engine // nil means mh1
 }
 
 // Limits bound modules and guests, in bytes: see host.Limits.
 type Limits struct{ ModuleBytes, MemoryBytes int64 }
 
-// Inspect checks a module without running or compiling it. engines are those beside mh1's.
+// Inspect checks a module without compiling or running it. engines are those besides mh1's.
 //
-// Errors: invalid_argument with what was found and wanted: no wasm, truncated, no or another ABI marker, an export
-// missing or of another type, an import that is not permitted, a manifest that is absent, malformed or at odds with the
-// module, more memory than the limit.
+// Errors: invalid_argument with what was found and wanted: no wasm or truncated wasm; a missing or unsupported ABI
+// marker; an export that is missing or has another type; a forbidden import; a manifest that is missing, malformed or
+// inconsistent with the module; more memory than the limit.
 func Inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
 	// 1. Size and form.
 	if int64(len(wasm)) > limits.ModuleBytes {
@@ -69,7 +69,7 @@ func Inspect(wasm []byte, limits Limits, engines []Engine) (*Module, error) {
 	return m, m.checkManifestHolds()
 }
 
-// checkABI finds the engine that a module is for and holds the module to its ABI.
+// checkABI finds the engine for a module and checks the module against its ABI.
 func (m *Module) checkABI(parsed *wasmbin.Module, engines []Engine) error {
 	_, marked := parsed.Export(abi.Marker)
 	for _, e := range engines {
@@ -95,7 +95,7 @@ func (m *Module) checkABI(parsed *wasmbin.Module, engines []Engine) error {
 	return nil
 }
 
-// Name is the module's, for messages; empty before the manifest is read.
+// Name is the module's name, for messages; empty before the manifest is read.
 func (m *Module) Name() string {
 	if m.Manifest == nil {
 		return ""
@@ -106,7 +106,7 @@ func (m *Module) Name() string {
 // Has reports whether the module exports an operation.
 func (m *Module) Has(op string) bool { return slices.Contains(m.Exports, op) }
 
-// BadModule is the error of a module that cannot be loaded.
+// BadModule is the error for a module that cannot be loaded.
 func BadModule(name, format string, args ...any) *abi.Error {
 	who := "module"
 	if name != "" {
@@ -129,7 +129,7 @@ func (m *Module) readManifest(parsed *wasmbin.Module) error {
 	return err
 }
 
-// manifestBytes is the largest manifest that is read; the largest of the modules at hand has 45 KB.
+// manifestBytes is the size limit of a manifest; the largest one in this repository has 45 KB.
 const manifestBytes = 512 << 10
 
 // ParseManifest reads and validates a module's manifest.json, with the JSON Schema in it.
@@ -205,8 +205,8 @@ func (m *Module) checkExports(parsed *wasmbin.Module) error {
 	return nil
 }
 
-// CheckOperations wants every required operation to be exported with a type, and the optional ones that are, and lists
-// both in Exports.
+// CheckOperations requires that every required operation, and every optional one that exists, is exported with the type
+// want. It lists them in Exports.
 func (m *Module) CheckOperations(parsed *wasmbin.Module, want wasmbin.FuncType) error {
 	operations := append(abi.RequiredOperations(), abi.OptionalOperations()...)
 	for _, e := range parsed.Exports {
@@ -258,10 +258,10 @@ func (m *Module) checkImports(parsed *wasmbin.Module) error {
 	return nil
 }
 
-// named is an import's name for messages: it may be any text.
+// named formats an import's name for messages: it may contain any characters.
 func named(i wasmbin.Import) string { return Printable(i.Module+"."+i.Name, 200) }
 
-// CheckImport wants an import to be one of the host's functions, with its type.
+// CheckImport requires that an import is one of the host's functions, with the right type.
 func (m *Module) CheckImport(i wasmbin.Import, types map[string]wasmbin.FuncType) error {
 	if i.Kind != wasmbin.KindFunc {
 		return BadModule(m.Name(), "imports the %s %s; only functions may be imported", i.Kind, named(i))
@@ -280,7 +280,7 @@ func (m *Module) CheckImport(i wasmbin.Import, types map[string]wasmbin.FuncType
 	return nil
 }
 
-// CheckWASI wants an import of WASI to be one that a plugin may have.
+// CheckWASI requires that an import from WASI is one that plugins may use.
 func (m *Module) CheckWASI(i wasmbin.Import) error {
 	if i.Kind != wasmbin.KindFunc {
 		return BadModule(m.Name(), "imports the %s %s; only functions may be imported", i.Kind, named(i))
@@ -291,7 +291,7 @@ func (m *Module) CheckWASI(i wasmbin.Import) error {
 	return nil
 }
 
-// AddPower notes a host function that the module imports, once.
+// AddPower adds a host function that the module imports, unless it is listed.
 func (m *Module) AddPower(name string) {
 	if at, found := slices.BinarySearch(m.Powers, name); !found {
 		m.Powers = slices.Insert(m.Powers, at, name)
@@ -315,7 +315,7 @@ func (m *Module) checkMemory(parsed *wasmbin.Module, limits Limits) error {
 	return nil
 }
 
-// checkManifestHolds looks for claims of the manifest that contradict the module's own sections.
+// checkManifestHolds rejects claims of the manifest that contradict the module's own sections.
 func (m *Module) checkManifestHolds() error {
 	for i, b := range m.Manifest.Background {
 		if !m.Has(b.Export) {
@@ -333,7 +333,7 @@ func (m *Module) checkManifestHolds() error {
 	return m.checkPower(abi.ImportBoltRun, abi.ProtocolBolt)
 }
 
-// checkPower wants a module to have routes of a protocol if and only if it imports what sends them.
+// checkPower requires that a module has routes of a protocol if and only if it imports the function that sends them.
 func (m *Module) checkPower(power, protocol string) error {
 	sends, routes := slices.Contains(m.Powers, power), 0
 	for i, r := range m.Manifest.Routes {

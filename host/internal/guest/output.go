@@ -8,7 +8,7 @@ import (
 // output keeps the end of what a guest prints. TinyGo prints a panic's text to standard output before it traps.
 type output struct{ kept []byte }
 
-// outputBytes is how much is kept.
+// outputBytes is how many bytes are kept.
 const outputBytes = 2 << 10
 
 // Write implements io.Writer.
@@ -26,7 +26,7 @@ func (o *output) Write(b []byte) (int, error) {
 
 func (o *output) reset() { o.kept = o.kept[:0] }
 
-// String is the kept text on one line, made valid.
+// String returns the kept text on one line, as valid UTF-8.
 func (o *output) String() string {
 	kept := o.kept
 	for len(kept) > 0 && !utf8.RuneStart(kept[0]) {

@@ -13,14 +13,14 @@ import (
 
 // Plugin is what all instances of a provider share.
 type Plugin struct {
-	// Name is the provider's, for messages.
+	// Name is the provider's name, for messages.
 	Name string
-	// RequestBytes and ResponseBytes bound what crosses the border of a guest, HighWaterBytes the memory of an instance
-	// that is kept.
+	// RequestBytes and ResponseBytes bound a guest's requests and answers. An instance whose memory exceeds
+	// HighWaterBytes is discarded after use.
 	RequestBytes, ResponseBytes, HighWaterBytes int64
 	// MemoryBytes bounds the memory of an instance, for messages.
 	MemoryBytes int64
-	// Size is the number of instances, CallsInFlight that of callers that run or wait.
+	// Size is the number of instances; CallsInFlight is the most callers that run or wait.
 	Size, CallsInFlight int
 	// StartDeadline bounds the start of an instance.
 	StartDeadline time.Duration
@@ -30,27 +30,27 @@ type Plugin struct {
 	Starting func() *Call
 }
 
-// Pool keeps the instances of a provider: at most Plugin.Size, each used by one call at a time.
+// Pool holds the instances of a provider: at most Plugin.Size, each used by one call at a time.
 type Pool struct {
 	plugin *Plugin
 	from   Starter
-	seats  chan struct{} // one token per instance that may be in use
+	seats  chan struct{} // one token for each instance that may be in use
 
 	waiting atomic.Int64
 
 	mu   sync.Mutex
-	idle []Instance // the last used on top, since its memory is warm
+	idle []Instance // the last used on top, because its memory is warm
 }
 
-// NewPool makes a pool whose instances a Starter starts.
+// NewPool creates a pool that gets its instances from a Starter.
 func NewPool(p *Plugin, from Starter) *Pool {
 	return &Pool{plugin: p, from: from, seats: make(chan struct{}, p.Size)}
 }
 
-// Enter runs one call: an instance is taken or started, the envelope goes in, the answer comes out. DeadlineMS of the
-// envelope is filled here. A guest that answers an error object has IsError set.
+// Enter runs one call: it takes or starts an instance, passes the envelope in and returns the answer. It sets the
+// envelope's DeadlineMS. isError means that the guest answered with an error object.
 //
-// Errors: timeout when the deadline ended, internal for a trap or a breach of the ABI, rate_limited when too many calls
+// Errors: timeout if the deadline passed; internal for a trap or a breach of the ABI; rate_limited if too many calls
 // wait.
 func (l *Pool) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answer []byte, isError bool, err error) {
 	began := c.Began
@@ -67,7 +67,7 @@ func (l *Pool) Enter(ctx context.Context, c *Call, envelope *abi.Envelope) (answ
 	return answer, isError, err
 }
 
-// Warm makes the first instance, so that a module that cannot start is found before it serves.
+// Warm starts the first instance, so that a module that cannot start is detected before it serves.
 func (l *Pool) Warm(ctx context.Context) error {
 	in, err := l.take(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Pool) Warm(ctx context.Context) error {
 	return nil
 }
 
-// take waits for a seat until ctx ends and hands out an idle instance or a new one.
+// take waits for a seat until ctx ends, and returns an idle instance or a new one.
 func (l *Pool) take(ctx context.Context) (Instance, error) {
 	select {
 	case l.seats <- struct{}{}:
@@ -130,7 +130,7 @@ func (l *Pool) queue(ctx context.Context) error {
 	}
 }
 
-// give returns an instance. A broken one, or one that grew beyond the high-water mark, is thrown away.
+// give returns an instance to the pool. It discards one that is broken, or whose memory exceeds the high-water mark.
 func (l *Pool) give(in Instance, broken bool) {
 	if broken || in.MemoryBytes() > l.plugin.HighWaterBytes {
 		in.Close()
@@ -142,7 +142,7 @@ func (l *Pool) give(in Instance, broken bool) {
 	<-l.seats
 }
 
-// Close throws away every idle instance. The caller has seen to it that none is in use.
+// Close discards every idle instance. The caller ensures that none is in use.
 func (l *Pool) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

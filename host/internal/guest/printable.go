@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes a guest's text fit for one line of a log: control characters (line ends and the escapes of terminals
-// among them), the separators of lines and paragraphs, those that change the direction of writing, and bytes that are
-// no UTF-8 are written as Go escapes. Everything else stays, up to most bytes of the result.
+// Printable makes a guest's text fit on one line of a log. It writes as Go escapes: control characters (including line
+// ends and terminal escapes), line and paragraph separators, characters that change the writing direction, and invalid
+// UTF-8. Everything else is unchanged. The result has at most most bytes.
 //
 // "a\nb" becomes `a\nb`, "\x1b[2J" becomes `\x1b[2J`, a single 0xff becomes `\xff`.
 func Printable(text string, most int) string {
@@ -33,7 +33,7 @@ func Printable(text string, most int) string {
 	return out.String()
 }
 
-// InvalidUTF8 is where a text has a byte that is not UTF-8, -1 where it has none.
+// InvalidUTF8 returns the index of the first byte that is not UTF-8; -1 if there is none.
 func InvalidUTF8(text []byte) int {
 	if utf8.Valid(text) {
 		return -1

@@ -12,9 +12,9 @@ import (
 	"github.com/memhost/memhost/internal/engine/meter"
 )
 
-// rewrittenModules keeps what the meter has made of modules, by the hash of what it was given: in memory, so that a
-// swap back and forth reads nothing, and in a folder beside the compiled code, so that the next process does not
-// rewrite again. Anyone who can write there could already make the host run their code.
+// rewrittenModules caches the meter's output by the hash of its input: in memory, so that a swap back and forth reads
+// no files, and in a folder next to the compiled code, so that the next process need not rewrite again. Anyone who can
+// write to that folder could already make the host run their code.
 type rewrittenModules struct {
 	folder string // "": memory only
 
@@ -23,14 +23,14 @@ type rewrittenModules struct {
 	bytes int
 }
 
-// maxRewritten bounds what is held in memory, in bytes.
+// maxRewritten bounds the cache in memory, in bytes.
 const maxRewritten = 16 << 20
 
-// rewrittenVersion is a part of every file's name, with meter.Version. It changes with the imports that an engine calls
-// quick.
+// rewrittenVersion is part of every file's name, together with meter.Version. Increase it when the set of imports that
+// an engine calls quick changes.
 const rewrittenVersion = 1
 
-// keepRewritten keeps below a folder of compiled modules.
+// keepRewritten returns a cache in a subfolder of the folder of compiled modules.
 func keepRewritten(cache string) *rewrittenModules {
 	k := &rewrittenModules{held: map[string][]byte{}}
 	if cache != "" {
@@ -39,7 +39,7 @@ func keepRewritten(cache string) *rewrittenModules {
 	return k
 }
 
-// find gives what is kept of a module, or makes and keeps it. A folder that cannot be used only costs time.
+// find returns the cached output for a module, or creates and caches it. An unusable folder only costs time.
 func (k *rewrittenModules) find(sha256 string, rewrite func() ([]byte, error)) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,7 +64,7 @@ func (k *rewrittenModules) find(sha256 string, rewrite func() ([]byte, error)) (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// read finds a whole file: the module, and its checksum in the last four bytes.
+// read reads a file: the module, and its checksum in the last four bytes.
 func (k *rewrittenModules) read(sha256 string) ([]byte, bool) {
 	if k.folder == "" {
 		return nil, false

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// overlay is the values that an operation has written, by key, and in order. Keys lie in sorted runs, each at least
-// twice as long as the next: a new one costs some comparisons, and so does finding what is under a prefix, however much
-// the operation has written.
+// overlay has the values that an operation has written, by key and in order. Keys are in sorted runs, each at least
+// twice as long as the next. So adding a key, or finding those with a prefix, costs few comparisons, however much the
+// operation has written.
 type overlay struct {
 	values map[string]overlayValue
-	// runs may have keys that were deleted since, and such a key twice where it was written again.
+	// runs may contain deleted keys, and a deleted key twice if it was written again.
 	runs [][]string
 	puts int64
 }
@@ -19,10 +19,10 @@ type overlay struct {
 type overlayValue struct {
 	data    []byte
 	version int64
-	at      int // of its put in the batch
+	at      int // index of its put in the batch
 }
 
-// set writes a value, which is put at a place of the batch, and returns its version.
+// set writes a value, whose put has an index in the batch, and returns the value's version.
 func (o *overlay) set(key string, data []byte, at int) int64 {
 	if o.values == nil {
 		o.values = map[string]overlayValue{}
@@ -39,7 +39,7 @@ func (o *overlay) set(key string, data []byte, at int) int64 {
 	return provisional + o.puts
 }
 
-// merged is two runs as one, without keys that are gone.
+// merged merges two runs, without deleted keys.
 func (o *overlay) merged(a, b []string) []string {
 	run := make([]string, 0, len(a)+len(b))
 	for len(a)+len(b) > 0 {
@@ -56,7 +56,7 @@ func (o *overlay) merged(a, b []string) []string {
 	return run
 }
 
-// under lists the first keys that begin with prefix and come after another, in order; 0 is all of them.
+// under lists the first most keys that start with prefix and come after a key, in order; 0 means all.
 func (o *overlay) under(prefix, after string, most int) []string {
 	var found []string
 	for _, run := range o.runs {
@@ -76,17 +76,17 @@ func (o *overlay) under(prefix, after string, most int) []string {
 	return found
 }
 
-// prefixes is a set of prefixes of which none begins with another, in order.
+// prefixes is a sorted set of prefixes, none of which is a prefix of another.
 type prefixes []string
 
-// cover reports whether name begins with one of them. Whatever sorts between a prefix and a name that begins with it
-// begins with it too, so it is the last one that does not sort after the name.
+// cover reports whether name starts with one of them. Only the last prefix that does not sort after the name is a
+// candidate, since whatever sorts between a prefix and a name with that prefix has the prefix, too.
 func (p prefixes) cover(name string) bool {
 	at, found := slices.BinarySearch(p, name)
 	return found || at > 0 && strings.HasPrefix(name, p[at-1])
 }
 
-// within is the range of those that begin with prefix.
+// within returns the range of those that start with prefix.
 func (p prefixes) within(prefix string) (first, end int) {
 	first, _ = slices.BinarySearch(p, prefix)
 	for end = first; end < len(p) && strings.HasPrefix(p[end], prefix); end++ {

@@ -12,8 +12,8 @@ import (
 // state was never written has no record.
 const TableCommits state.Table = "commits"
 
-// CountCommit adds to the operation's batch that the state of its space changes with it. The caller holds the scope's
-// turn, so that no other commit of the space is counted in between.
+// CountCommit adds the increment of the space's commit count to the operation's batch. The caller holds the scope's
+// write lock, so that no other commit of the space is counted in between.
 //
 // Errors: those of the store.
 func (t *State) CountCommit(ctx context.Context) error {
@@ -32,26 +32,26 @@ func (t *State) CountCommit(ctx context.Context) error {
 // Changed reports whether the operation has changed the state of its space.
 func (t *State) Changed() bool { return !t.clean() }
 
-// Moment finds out whether the reads of an operation that does not hold its scope's turn saw one commit of the space.
-// A store answers each read from one moment, and no transaction of it stays open between two reads; so the count of
-// commits is compared before the first read and after the last. With count 7 before the first read and 7 after the
-// third, all three saw commit 7; with 8 after the third, they may have seen two commits.
+// Moment detects whether the reads of an operation without the scope's write lock saw a single commit of the space. A
+// store answers each read separately, without a transaction over several reads. So the commit count is compared before
+// the first read and after the last: with count 7 before the first read and 7 after the third, all three saw commit 7;
+// with 8 after the third, they may have seen two commits.
 //
-// The zero value is of no space: Begin sets it.
+// The zero value has no space: Begin sets it.
 type Moment struct {
 	store state.Store
 	space state.Space
 	// first is the record of TableCommits before the first read.
 	first []byte
-	// reads counts the reads; checked is their number when the counts were compared last.
+	// reads counts the reads; checked is the value of reads when the counts were last compared.
 	reads, checked int
 	moved          bool
 }
 
-// Begin forgets earlier reads. The next ones are of state t.
+// Begin starts over, for reads of state t.
 func (m *Moment) Begin(t *State) { *m = Moment{store: t.store, space: t.space} }
 
-// WillRead is called before each read.
+// WillRead must be called before each read.
 //
 // Errors: those of the store.
 func (m *Moment) WillRead(ctx context.Context) (err error) {
@@ -62,8 +62,8 @@ func (m *Moment) WillRead(ctx context.Context) (err error) {
 	return err
 }
 
-// Moved reports whether a commit may have come between two of the reads so far. Once true it stays true. A single read
-// costs no comparison, nor do reads that were compared before.
+// Moved reports whether a commit may have happened between two of the reads so far. Once true it stays true. It does
+// not compare again for a single read, or for reads that were already compared.
 //
 // Errors: those of the store.
 func (m *Moment) Moved(ctx context.Context) (bool, error) {

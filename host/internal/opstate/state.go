@@ -1,4 +1,4 @@
-// Package opstate is the state that a guest sees during one operation: what the store has, overlaid with the
+// Package opstate is the state that a guest sees during one operation: the store's content, overlaid with the
 // operation's own writes.
 package opstate
 
@@ -12,24 +12,24 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// State is the state of one operation: what is in the store overlaid with the operation's own writes. The writes wait
-// in a batch, which the host commits together with the operation's receipt, or drops.
+// State is the state of one operation. The operation's writes stay in a batch, which the host commits together with the
+// operation's receipt, or drops.
 type State struct {
 	store state.Store
 	space state.Space
-	// Batch are the writes so far.
+	// Batch has the writes so far.
 	Batch state.Batch
 
 	keys    overlay
-	logs    map[string][][]byte // entries appended to each log
-	deleted prefixes            // under which nothing of the store counts any more
+	logs    map[string][][]byte // appended entries, by log
+	deleted prefixes            // what the store has under these prefixes no longer counts
 }
 
-// provisional is where versions of the operation's own writes begin. They hold until the operation ends; the store
-// gives the real ones.
+// provisional is the first version number of the operation's own writes. These versions are valid until the operation
+// ends; the store assigns the real ones.
 const provisional = 1 << 62
 
-// New is the state of a space before the operation writes.
+// New returns the state of a space before the operation writes.
 func New(store state.Store, space state.Space) *State { return &State{store: store, space: space} }
 
 // Space is where the state lives in the store.
@@ -42,7 +42,7 @@ func (t *State) clean() bool {
 // gone reports whether the operation deleted what the store has under name.
 func (t *State) gone(name string) bool { return t.deleted.cover(name) }
 
-// Get reads a value: version 0 when there is none.
+// Get reads a value; version 0 means that there is none.
 func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if v, ok := t.keys.values[key]; ok {
 		return v.data, v.version, nil
@@ -54,7 +54,7 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	return v.Data, v.Version, err
 }
 
-// Put writes value and keeps it: the caller must not change it afterwards.
+// Put writes value and retains it: the caller must not change it afterwards.
 func (t *State) Put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {
 	earlier, again := t.keys.values[key]
 	if expected != abi.AnyVersion {
@@ -80,15 +80,15 @@ func (t *State) Put(ctx context.Context, key string, value []byte, expected int6
 	return t.keys.set(key, value, at), nil
 }
 
-// writeOverhead is counted for each write beside its name and value, in bytes.
+// writeOverhead is added to the size of each write, besides its name and value, in bytes.
 const writeOverhead = 64
 
-// WriteBytes is what the operation's writes hold until they are committed, in bytes.
+// WriteBytes is the memory that the operation's writes need until they are committed, in bytes.
 func (t *State) WriteBytes() int64 {
 	return int64(t.Batch.Bytes()) + int64(t.Batch.Len())*writeOverhead
 }
 
-// WriteBytesWith is WriteBytes after one more write. A value that a put replaces no longer counts.
+// WriteBytesWith is WriteBytes after one more write. A value that a put replaces is not counted.
 func (t *State) WriteBytesWith(name string, value []byte, put bool) int64 {
 	bytes := t.WriteBytes() + int64(len(name)+len(value)) + writeOverhead
 	if put {
@@ -97,10 +97,10 @@ func (t *State) WriteBytesWith(name string, value []byte, put bool) int64 {
 	return bytes
 }
 
-// Delete removes keys and logs under prefix and counts the values and entries that go.
+// Delete removes keys and logs with a prefix, and counts the removed values and entries.
 func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	var count int64
-	hides := false // whether the store has something that counts no more
+	hides := false // whether the store has something under the prefix
 	if !t.gone(prefix) {
 		stored, err := t.store.Count(ctx, t.space, prefix)
 		if err != nil {
@@ -139,8 +139,8 @@ func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	return count, nil
 }
 
-// Append adds an entry and keeps it: the caller must not change it afterwards. It returns the sequence number, which is
-// final, since writers of one scope run one after another.
+// Append appends an entry and retains it: the caller must not change it afterwards. The returned sequence number is
+// final, because writers of one scope run one after another.
 func (t *State) Append(ctx context.Context, log string, entry []byte) (int64, error) {
 	last, err := t.lastStored(ctx, log)
 	if err != nil {
@@ -219,7 +219,7 @@ func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error)
 	return out, nil
 }
 
-// Read pages through the entries of a log, the operation's own at its end.
+// Read pages through the entries of a log, with the operation's own entries at the end.
 func (t *State) Read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
 	own := t.logs[q.Log]
 	if len(own) == 0 && !t.gone(q.Log) {

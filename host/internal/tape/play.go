@@ -14,16 +14,16 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// playing is a tape that plays a cassette.
+// playing is the state of a tape that replays a cassette.
 type playing struct {
 	header         cassette.Header
 	difference     *cassette.Difference
 	calls, entries int64
-	// last is the operation that was opened last.
+	// last is the most recently opened operation.
 	last *operation
 }
 
-// Play makes a tape that plays the operations it is given.
+// Play creates a tape that replays the operations that it is given.
 //
 // Errors: invalid_argument for a seed that is not in hex.
 func Play(path string, header cassette.Header, logger hclog.Logger) (*Tape, error) {
@@ -37,7 +37,7 @@ func Play(path string, header cassette.Header, logger hclog.Logger) (*Tape, erro
 	return t, nil
 }
 
-// Open makes an operation of the cassette the one to be played.
+// Open starts the replay of an operation of the cassette.
 func (t *Tape) Open(o *cassette.Operation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,14 +45,14 @@ func (t *Tape) Open(o *cassette.Operation) {
 	t.open(t.play.last)
 }
 
-// Played returns how many entries and host calls were as recorded, and the first difference, or nil.
+// Played returns how many entries and host calls matched the recording, and the first difference, or nil.
 func (t *Tape) Played() (entries, calls int64, difference *cassette.Difference) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.play.entries, t.play.calls, t.play.difference
 }
 
-// Next is the next entry into the guest, without starts of instances; nil at the end, or after a difference.
+// Next is the next entry into the guest, skipping starts of instances; nil at the end, or after a difference.
 func (t *Tape) Next() *cassette.Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,14 +62,14 @@ func (t *Tape) Next() *cassette.Entry {
 	return t.nextEntry(true)
 }
 
-// Differ notes that an entry is not made as it was; the first difference counts.
+// Differ records that an entry differs from the cassette; the first difference counts.
 func (t *Tape) Differ(entry *cassette.Entry, what string, expected, got []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.differ(entry, 0, what, expected, got)
 }
 
-// Judge compares what the caller gets from the operation that was opened last with what was recorded.
+// Judge compares the caller's answer from the most recently opened operation with the recorded one.
 func (t *Tape) Judge(answer abi.Encodable, failed error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *Tape) Judge(answer abi.Encodable, failed error) {
 	}
 }
 
-// differ notes a difference; the first one counts. The caller holds mu.
+// differ records a difference; the first one counts. The caller holds mu.
 func (t *Tape) differ(entry *cassette.Entry, call int, what string, expected, got []byte) {
 	if t.play.difference != nil {
 		return
@@ -117,7 +117,7 @@ func (t *Tape) differ(entry *cassette.Entry, call int, what string, expected, go
 	t.play.difference = d
 }
 
-// excerpt is a text around a byte, on one line.
+// excerpt returns the text around a byte, on one line.
 func excerpt(b []byte, at int) string {
 	const before, behind = 60, 140
 	from, to := max(0, at-before), min(len(b), at+behind)
@@ -147,8 +147,8 @@ func (t *Tape) nextEntry(skipStarts bool) *cassette.Entry {
 	return nil
 }
 
-// playStart plays the start of an instance. When instances start is not a part of what a module promises: one that was
-// not started then runs on its own. The caller holds mu.
+// playStart replays the start of an instance. Modules do not promise when instances start, so a start that was not
+// recorded runs without the tape. The caller holds mu.
 func (t *Tape) playStart(c *guest.Call) *entry {
 	e := t.nextEntry(false)
 	if e == nil || e.Op != abi.InitExport {
@@ -161,8 +161,8 @@ func (t *Tape) playStart(c *guest.Call) *entry {
 	return played
 }
 
-// playEntry finds the recorded entry, puts its time into the envelope and compares that with what was sent then. The
-// caller holds mu.
+// playEntry finds the recorded entry, puts its time into the envelope and compares the envelope with the recorded one.
+// The caller holds mu.
 func (t *Tape) playEntry(c *guest.Call, envelope *abi.Envelope, stop context.CancelFunc) *entry {
 	e := t.nextEntry(true)
 	if e == nil {
@@ -192,13 +192,13 @@ func (t *Tape) playEntry(c *guest.Call, envelope *abi.Envelope, stop context.Can
 	return played
 }
 
-// errLeft ends a guest that has diverged from its cassette.
+// errLeft ends a guest that has deviated from its cassette.
 const errLeft = guest.Breach("left its cassette")
 
-// playCall answers a host call as it was answered then.
+// playCall answers a host call with the recorded answer.
 func (e *entry) playCall(a *guest.Ask) guest.Answer {
 	c, want := e.call, e.nextCall(a)
-	// The call's effect on the host is repeated.
+	// Repeat the call's effect on the host.
 	if want.Noted {
 		_ = c.WillSend(abi.ClassWrite)
 	}
@@ -214,14 +214,15 @@ func (e *entry) playCall(a *guest.Ask) guest.Answer {
 	return guest.Answer{Head: want.Head, Body: [][]byte{want.Body}, IsError: want.IsError}
 }
 
-// nextCall is the recorded call that the guest makes now. A guest that makes another one ends here.
+// nextCall is the recorded call that corresponds to the guest's present one. A guest that makes a different call is
+// stopped.
 func (e *entry) nextCall(a *guest.Ask) *cassette.Call {
 	t := e.tape
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	got := describe(a.Name, a.Texts(), a.Numbers())
 	if e.next >= len(e.Calls) {
-		if !e.Stopped { // a guest that was stopped has more time now than it was given then
+		if !e.Stopped { // a guest that was stopped now has more time than when it was recorded
 			t.differ(e.Entry, e.next+1, "a host call that was not recorded", nil, []byte(got))
 		}
 		panic(errLeft)
@@ -240,7 +241,7 @@ func (e *entry) nextCall(a *guest.Ask) *cassette.Call {
 	return want
 }
 
-// playLeave compares what the guest answered with what it answered then. The caller holds mu.
+// playLeave compares the guest's answer with the recorded one. The caller holds mu.
 func (e *entry) playLeave(answer []byte, isError bool, err error) error {
 	t := e.tape
 	e.call.Queued, e.call.Guest = time.Duration(e.QueuedUS)*time.Microsecond, time.Duration(e.GuestUS)*time.Microsecond
@@ -285,7 +286,7 @@ func did(failed, isError bool) string {
 	return "answered"
 }
 
-// recordedError is an error as it was recorded.
+// recordedError decodes a recorded error.
 func recordedError(text cassette.Text) error {
 	e := new(abi.Error)
 	if err := abi.Unmarshal(text, e); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// recording is a tape that records.
+// recording is the state of a tape that records.
 type recording struct {
 	file       *os.File
 	writer     *cassette.Writer // nil until the first provider serves
@@ -24,30 +24,30 @@ type recording struct {
 	timeless   bool
 	operations int64
 	redact     []func([]byte) []byte
-	// redacted: a secret was removed from the operation under way.
+	// redacted means that a secret was removed from the present operation.
 	redacted bool
-	// seen are the host's records that a replay has, or makes itself.
+	// seen are the host's records that a replay already has, or creates itself.
 	seen map[string]bool
-	// loading is the provider that the operation under way loads.
+	// loading is the provider that the present operation loads.
 	loading *cassette.Load
 	err     error
 }
 
-// Options say what is recorded, and how.
+// Options configure a recording.
 type Options struct {
-	// Path is the file, which must not be there yet. Seed is that of all randomness; empty: a random one.
+	// Path is the file to create; it must not exist. Seed seeds all randomness; empty means a random seed.
 	Path string
 	Seed []byte
 	// Timeless records every measured duration as 0.
 	Timeless bool
 	// Now is the real clock.
 	Now func() time.Time
-	// Version and Commit name the program.
+	// Version and Commit identify the program.
 	Version, Commit string
 	Logger          hclog.Logger
 }
 
-// Record makes the cassette's file and a tape that records.
+// Record creates the cassette's file and a tape that records.
 //
 // Errors: those of cassette.Create.
 func Record(o Options) (*Tape, error) {
@@ -68,7 +68,7 @@ func Record(o Options) (*Tape, error) {
 	return t, nil
 }
 
-// measured is a duration as it is recorded: in whole microseconds.
+// measured rounds a duration for recording: to whole microseconds.
 func (r *recording) measured(d time.Duration) time.Duration {
 	if r.timeless {
 		return 0
@@ -76,7 +76,7 @@ func (r *recording) measured(d time.Duration) time.Duration {
 	return d.Truncate(time.Microsecond)
 }
 
-// text is a text as a cassette may have it.
+// text prepares a text for the cassette, without secrets.
 func (t *Tape) text(b []byte) cassette.Text {
 	clean := b
 	for _, redact := range t.record.redact {
@@ -95,8 +95,8 @@ func (t *Tape) encoded(v abi.Encodable) cassette.Text {
 	return t.text(abi.Marshal(v))
 }
 
-// Load notes the provider that the operation under way loads, and how its secrets are kept out of the cassette. A tape
-// that plays ignores it.
+// Load records the provider that the present operation loads, and how to remove its secrets. A replaying tape ignores
+// it.
 func (t *Tape) Load(l *cassette.Load, redact func([]byte) []byte) {
 	if t.record == nil {
 		return
@@ -107,7 +107,7 @@ func (t *Tape) Load(l *cassette.Load, redact func([]byte) []byte) {
 	t.record.loading = l
 }
 
-// end closes the operation under way. The caller holds mu.
+// end completes the present operation. The caller holds mu.
 func (t *Tape) end(answer abi.Encodable, err error) {
 	o := t.current
 	t.current = nil
@@ -146,14 +146,14 @@ func (t *Tape) end(answer abi.Encodable, err error) {
 	r.operations++
 }
 
-// broken ends the recording, not the slot.
+// broken ends the recording, but not the slot.
 func (t *Tape) broken(err error) {
 	t.record.err = err
 	t.logger.Error("the cassette cannot be written: it ends here, the slot goes on", "file", t.record.file.Name(),
 		"operations", t.record.operations, "error", err)
 }
 
-// Warnings are the health warnings of a recording that broke.
+// Warnings are the health warnings about a recording that failed.
 func (t *Tape) Warnings() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,9 +164,9 @@ func (t *Tape) Warnings() []string {
 		t.record.operations, t.record.err)}
 }
 
-// Close ends the cassette. One that never began is removed.
+// Close ends the cassette. If nothing was recorded, it removes the file.
 //
-// Errors: unavailable for a file that could not be written to its end.
+// Errors: unavailable for a file that could not be written completely.
 func (t *Tape) Close() error {
 	r := t.record
 	if r == nil {
@@ -177,7 +177,7 @@ func (t *Tape) Close() error {
 	if r.writer == nil {
 		return errors.Join(r.file.Close(), os.Remove(r.file.Name()))
 	}
-	if r.err != nil { // it was reported
+	if r.err != nil { // already reported
 		_ = r.file.Close()
 		return nil
 	}
@@ -190,7 +190,7 @@ func (t *Tape) Close() error {
 // File is the cassette's file.
 func (t *Tape) File() *os.File { return t.record.file }
 
-// recordEntry begins an entry. The caller holds mu.
+// recordEntry starts an entry. The caller holds mu.
 func (t *Tape) recordEntry(c *guest.Call, request []byte) *entry {
 	e := &entry{tape: t, call: c}
 	if t.current == nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// store is a store under a tape. A recording notes the older records that the host reads, which a replay first puts
-// into its own store, and the commits that fail, which fail in a replay too. The guest's state is not played here, but
-// where the guest asks for it.
+// store wraps a store. A recording keeps the older records that the host reads, which a replay first copies into its
+// own store, and the commits that fail, which fail in a replay too. The guest's state is only replayed through the
+// guest's own host calls.
 type store struct {
 	state.Store
 	tape *Tape
 }
 
-// Store is a store whose reads and failures are on the tape.
+// Store wraps a store, so that its reads and failures are on the tape.
 func (t *Tape) Store(under state.Store) state.Store { return &store{under, t} }
 
 // Record implements state.Store.
@@ -38,7 +38,7 @@ func (s *store) Records(ctx context.Context, table state.Table, prefix, after []
 	return page, err
 }
 
-// Usage implements state.Store. A replay keeps no state of the guest, so it is told.
+// Usage implements state.Store. A replay does not store the guest's state, so it uses the recorded size.
 func (s *store) Usage(ctx context.Context, space state.Space) (int64, error) {
 	n, err := s.Store.Usage(ctx, space)
 	if err != nil || !inside(ctx) {
@@ -74,7 +74,7 @@ func (s *store) Commit(ctx context.Context, b *state.Batch) (state.CommitResult,
 	return result, err
 }
 
-// readRecord notes a record that a replay would not have: one that was there before the recording.
+// readRecord records a record that a replay would not have, because it existed before the recording.
 func (t *Tape) readRecord(ctx context.Context, table state.Table, key, value []byte) {
 	if t.record == nil || !inside(ctx) {
 		return
@@ -92,7 +92,8 @@ func (t *Tape) readRecord(ctx context.Context, table state.Table, key, value []b
 	}
 }
 
-// nextCommit counts a commit of the operation under way, and tells the error with which it failed when it was recorded.
+// nextCommit counts the commits of the present operation, and returns the error with which this one failed in the
+// recording.
 func (t *Tape) nextCommit() (nth int64, failed error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,7 @@ func (t *Tape) commitFailed(nth int64, err error) {
 	}
 }
 
-// Restore puts records that the recording found into a store.
+// Restore copies records that existed before the recording into a store.
 //
 // Errors: those of the store.
 func Restore(ctx context.Context, store state.Store, records []cassette.Record) error {

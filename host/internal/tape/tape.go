@@ -1,10 +1,9 @@
-// Package tape records what a slot does, and plays it again. It does so from outside: a Tape is laid around the
-// operations of the contract (Begin), the instances of a guest (Starter), the guest's host calls (guest.Border), the
-// host's clock (Now, Pause, Measured) and its store (Store). A replay repeats what lies between them, the host's own
-// work, so that it reproduces the whole answer and not only the guest's part.
+// Package tape records what a slot does, and replays it. It does so from outside: a Tape wraps the operations of the
+// contract (Begin), the instances of a guest (Starter), the guest's host calls (guest.Border), the host's clock (Now,
+// Pause, Measured) and its store (Store). A replay runs everything in between, the host's own code, again, so that it
+// checks the whole answer and not only the guest's part.
 //
-// Reading order: tape.go (operations and clock), record.go, play.go, store.go. Package cassette has the form of the
-// file.
+// Reading order: tape.go (operations and clock), record.go, play.go, store.go. Package cassette has the file format.
 package tape
 
 import (
@@ -24,28 +23,28 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// Tape records, or plays. While it does there is one operation at a time, a virtual clock and seeded randomness.
+// Tape records or replays. It runs one operation at a time, with a virtual clock and seeded randomness.
 type Tape struct {
 	logger hclog.Logger
 	seed   []byte
-	// turn is held by the operation that runs.
+	// turn is held by the running operation.
 	turn chan struct{}
 
 	mu      sync.Mutex
 	current *operation // nil between operations
-	last    time.Time  // of the clock
+	last    time.Time  // last reading of the clock
 
-	record *recording // nil while playing
+	record *recording // nil while replaying
 	play   *playing   // nil while recording
 }
 
 var _ guest.Senses = (*Tape)(nil)
 
-// operation is the one being recorded, or played.
+// operation is the one being recorded or replayed.
 type operation struct {
 	cassette.Operation
 	random *rand.ChaCha8
-	// entry, elapsed and usage are the next to be played; commits counts.
+	// entry, elapsed and usage are the indexes of the next ones to replay; commits counts commits.
 	entry, elapsed, usage int
 	commits               int64
 }
@@ -56,19 +55,19 @@ func newTape(logger hclog.Logger, seed []byte) *Tape {
 
 type operationKey struct{}
 
-// Inside marks a context as one of an operation on the tape.
+// Inside marks a context as belonging to an operation on the tape.
 func Inside(ctx context.Context) context.Context {
 	return context.WithValue(ctx, operationKey{}, true)
 }
 
 func inside(ctx context.Context) bool { return ctx.Value(operationKey{}) != nil }
 
-// tick is how far the clock advances at each reading.
+// tick is how far the clock advances with each reading.
 const tick = time.Microsecond
 
-// Begin opens an operation, in its turn; end closes it. An operation inside another is a part of that.
+// Begin waits for its turn and opens an operation; end closes it. An operation inside another one is part of that one.
 //
-// Errors: timeout when ctx ends before the operation's turn.
+// Errors: timeout if ctx ends before the operation's turn.
 func (t *Tape) Begin(ctx context.Context, name string, request abi.Encodable) (_ context.Context,
 	end func(answer abi.Encodable, err error), err error) {
 	if inside(ctx) {
@@ -95,7 +94,8 @@ func (t *Tape) Begin(ctx context.Context, name string, request abi.Encodable) (_
 	}, nil
 }
 
-// open makes an operation the one under way, with a clock that is never behind the one before. The caller holds mu.
+// open makes an operation the present one, with a clock that never goes back behind the previous operation's. The
+// caller holds mu.
 func (t *Tape) open(o *operation) {
 	if t.record != nil {
 		o.N = t.record.operations + 1
@@ -114,7 +114,7 @@ func (t *Tape) setClock(at string) {
 	}
 }
 
-// after is now, or a moment after the last reading where the real clock went back.
+// after returns now, or a tick after the last reading if the real clock went back.
 func (t *Tape) after(now time.Time) time.Time {
 	now = now.UTC().Truncate(tick)
 	if !now.After(t.last) {
@@ -123,7 +123,7 @@ func (t *Tape) after(now time.Time) time.Time {
 	return now
 }
 
-// Now reads the clock: virtual inside an operation, and real outside of one while recording.
+// Now reads the clock: virtual inside an operation; real outside of one while recording.
 func (t *Tape) Now() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,10 +135,10 @@ func (t *Tape) Now() time.Time {
 	return t.last
 }
 
-// Nano implements guest.Senses by the same clock.
+// Nano implements guest.Senses with the same clock.
 func (t *Tape) Nano() int64 { return t.Now().UnixNano() }
 
-// Read implements guest.Senses: the operation's seeded randomness, zeros between operations.
+// Read implements guest.Senses: the operation's seeded randomness, or zeros between operations.
 func (t *Tape) Read(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *Tape) Read(b []byte) (int, error) {
 	return t.current.random.Read(b)
 }
 
-// Pause waits for d, or until ctx ends, and moves the clock by as much. A replay does not wait.
+// Pause waits for d, or until ctx ends, and advances the clock by as much. A replay does not wait.
 func (t *Tape) Pause(ctx context.Context, d time.Duration) {
 	if t.play == nil && pause.For(ctx, d) != nil {
 		return
@@ -159,8 +159,7 @@ func (t *Tape) Pause(ctx context.Context, d time.Duration) {
 	t.mu.Unlock()
 }
 
-// Measured is a duration that the host measured of the operation under way; while playing, the one that it measured
-// then.
+// Measured is a duration that the host measured in the present operation; in a replay, the recorded one.
 func (t *Tape) Measured(d time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,24 +218,24 @@ func (in *instance) Enter(ctx context.Context, c *guest.Call, envelope *abi.Enve
 	return answer, isError, e.leave(answer, isError, err)
 }
 
-// entry is one entry into the guest on the tape, and the border that its host calls pass.
+// entry is one entry into the guest on the tape, and the Border of its host calls.
 type entry struct {
 	*cassette.Entry
 	tape *Tape
 	call *guest.Call
-	// next is the call to be played next.
+	// next is the index of the next call to replay.
 	next int
-	// stop ends the guest, where it was stopped when it was recorded.
+	// stop stops the guest, if it was stopped when it was recorded.
 	stop context.CancelFunc
-	// live: an instance was started that was not when it was recorded, so that there is nothing to play.
+	// live means that this instance start was not recorded, so that there is nothing to replay.
 	live bool
-	// alone: the entry does not belong to an operation.
+	// alone means that the entry does not belong to an operation.
 	alone bool
 }
 
 var _ guest.Border = (*entry)(nil)
 
-// start begins the start of an instance.
+// start handles the start of an instance.
 func (t *Tape) start(c *guest.Call) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -246,7 +245,7 @@ func (t *Tape) start(c *guest.Call) *entry {
 	return t.recordEntry(c, nil)
 }
 
-// enter begins an entry into the guest; nil for one that is not as it was recorded. stop is what ends it.
+// enter starts an entry into the guest; nil if it differs from the recorded one. stop stops the guest.
 func (t *Tape) enter(c *guest.Call, envelope *abi.Envelope, stop context.CancelFunc) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,7 +258,7 @@ func (t *Tape) enter(c *guest.Call, envelope *abi.Envelope, stop context.CancelF
 	return t.recordEntry(c, abi.Marshal(envelope))
 }
 
-// Answer implements guest.Border: it makes a host call and records it, or plays what it answered.
+// Answer implements guest.Border: it makes a host call and records it, or replays the recorded answer.
 func (e *entry) Answer(a *guest.Ask) guest.Answer {
 	switch {
 	case e.live:
@@ -270,7 +269,8 @@ func (e *entry) Answer(a *guest.Ask) guest.Answer {
 	return e.recordCall(a)
 }
 
-// leave ends an entry: answer is the guest's, or err what happened instead. Its error takes the place of err.
+// leave ends an entry: answer is the guest's, or err says why there is none. It returns the error to use instead of
+// err.
 func (e *entry) leave(answer []byte, isError bool, err error) error {
 	if e.live {
 		return err
@@ -284,7 +284,7 @@ func (e *entry) leave(answer []byte, isError bool, err error) error {
 	return err
 }
 
-// describe is a host call for people: state_put(key, value, -1).
+// describe formats a host call for readers: state_put(key, value, -1).
 func describe[T ~[]byte](name string, in []T, args []int64) string {
 	parts := make([]string, 0, len(in)+len(args))
 	for _, text := range in {

@@ -1,17 +1,17 @@
-// Package wall answers one question: may this be written now?
+// Package wall decides whether a scope may be written now.
 //
-// A Wall holds the read-only mode of a slot and of each of its scopes. Whatever changes a backend asks it for a Permit
-// first. Two kinds of callers do so:
+// A Wall holds the read-only mode of a slot and of each of its scopes. Anything that changes a backend must first get a
+// Permit. There are two kinds of callers:
 //
-//   - A write (an event, a reset, a mutation) asks once, before it begins, and keeps its permit until it has ended. To
-//     stop it at its second native call would leave half of it behind.
+//   - A write (an event, a reset, a mutation) asks once, before it starts, and keeps its permit until it has ended.
+//     Stopping it at its second native call would leave it half done.
 //   - Any other operation asks before each native call that is not a read, and keeps the permit until that call has
-//     returned. So a mode that changes while the operation runs holds for its next call.
+//     returned. So a mode that changes while the operation runs applies to its next call.
 //
-// Asking and counting are one step under a lock, and a permit is counted until it is released. So when a mode is
-// read-only and no permit is left, nothing that is not a read can still arrive at a backend.
+// Checking the mode and counting the permit are one step under a lock, and a permit counts until it is released. So
+// once a mode is read-only and no permit is left, only reads can still arrive at a backend.
 //
-// Wall knows this process only. Hosts that share a store agree by turns of scopes, in package host.
+// Wall only covers this process. Hosts that share a store coordinate through the locks of scopes, in package host.
 package wall
 
 import (
@@ -20,30 +20,31 @@ import (
 	"sync"
 )
 
-// Scope is the key of a scope. The zero value, Slot, stands for the slot as a whole.
+// Scope is the key of a scope. The zero value, Slot, is the slot as a whole.
 type Scope [16]byte
 
-// Slot stands for the slot as a whole: its mode holds for every scope, and for operations that have none.
+// Slot is the slot as a whole: its mode applies to every scope, and to operations without one.
 var Slot Scope
 
-// Mode is the read-only mode of a slot or a scope, in the form in which the store keeps it.
+// Mode is the read-only mode of a slot or a scope, in the form in which it is stored.
 type Mode struct {
 	ReadOnly bool   `json:"read_only"`
 	Reason   string `json:"reason"`
 	Since    string `json:"since"` // RFC 3339; empty if it was never set
 }
 
-// Wall gives permits. It is safe for concurrent use.
+// Wall issues permits. It is safe for concurrent use.
 type Wall struct {
 	mu sync.RWMutex
-	// modes has the slot's mode, and those of the scopes that are read-only themselves.
+	// modes has the mode of the slot, and of each scope that is read-only itself.
 	modes map[Scope]Mode
-	// permits counts the permits of each scope that has any. released is closed, and replaced, when one is released.
+	// permits counts the permits of each scope that has any. released is closed, and replaced, whenever one is
+	// released.
 	permits  map[Scope]int64
 	released chan struct{}
 }
 
-// New makes a Wall with the modes that hold now. A scope without a mode can be written, unless the slot is read-only.
+// New creates a Wall with the present modes. A scope without a mode can be written, unless the slot is read-only.
 func New(modes map[Scope]Mode) *Wall {
 	w := &Wall{modes: map[Scope]Mode{}, permits: map[Scope]int64{}, released: make(chan struct{})}
 	w.Set(modes)
@@ -58,14 +59,14 @@ func (w *Wall) Set(modes map[Scope]Mode) {
 	maps.DeleteFunc(w.modes, func(s Scope, m Mode) bool { return s != Slot && !m.ReadOnly })
 }
 
-// Mode is what was set for the slot, or for a scope alone: the slot's mode is not part of a scope's.
+// Mode is what was set for the slot or a scope. A scope's mode does not include the slot's.
 func (w *Wall) Mode(s Scope) Mode {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.modes[s]
 }
 
-// ReadOnly reports whether the slot, or a scope, may not be written now. A scope may not if the slot may not.
+// ReadOnly reports whether the slot or a scope is read-only now. All scopes are read-only if the slot is.
 func (w *Wall) ReadOnly(s Scope) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -92,7 +93,7 @@ type Permit struct {
 	once  sync.Once
 }
 
-// Admit gives a permit for a scope, or for Slot to an operation that has none; nil while that is read-only.
+// Admit returns a permit for a scope, or with Slot for an operation without one; nil if it is read-only.
 func (w *Wall) Admit(s Scope) *Permit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +104,7 @@ func (w *Wall) Admit(s Scope) *Permit {
 	return &Permit{wall: w, scope: s}
 }
 
-// Release gives the permit back. Doing so again, or for a nil permit, has no effect.
+// Release returns the permit. Calling it again, or on a nil permit, has no effect.
 func (p *Permit) Release() {
 	if p != nil {
 		p.once.Do(p.release)
@@ -121,7 +122,7 @@ func (p *Permit) release() {
 	w.released = make(chan struct{})
 }
 
-// InFlight counts the permits that were not released, of some scopes together; Slot among them means all.
+// InFlight counts the unreleased permits of some scopes together; Slot means all.
 func (w *Wall) InFlight(scopes ...Scope) int64 {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -142,7 +143,7 @@ func (w *Wall) inFlight(scopes []Scope) (n int64) {
 	return n
 }
 
-// Wait returns when no permit of some scopes is left, or ctx ends. Slot among them means all.
+// Wait waits until the scopes have no permits left, or ctx ends. Slot means all scopes.
 func (w *Wall) Wait(ctx context.Context, scopes ...Scope) {
 	for {
 		w.mu.RLock()

@@ -1,11 +1,11 @@
-// Package writelock answers one question: who writes a scope now?
+// Package writelock ensures that a scope is written by one operation at a time.
 //
-// A scope is written by one operation at a time. A Lock is a lock of this process and, if hosts share the store, a lock
-// among them (package fleet). What several hosts change about a write is here alone: the lock is taken in the write's
-// first commit, is lost if another host takes it over, and knows whether the write may start anew.
+// A Lock is a lock of this process and, if hosts share the store, a lock among them (package fleet). Everything about
+// writes that differs with several hosts is in this package: the lock is taken in the write's first commit, is lost if
+// another host takes it over, and knows whether the write may start over.
 //
-// The package knows neither slots nor providers. A Request says by its functions what the holder learns from the records
-// that hosts agree on, and what it takes over from a host that has ended.
+// The package knows neither slots nor providers. The functions of a Request receive the records that hosts agree on,
+// and handle what is left of a host that has ended.
 package writelock
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Lock is a lock that an operation holds. It is used by one goroutine.
 type Lock struct {
-	// Sending are the ids of the events that the holder sends. Late is set when a native call of the holder left after
+	// Sending has the ids of the events that the holder sends. Late is set if a native call of the holder left after
 	// this host's session had ended.
 	Sending []string
 	Late    bool
@@ -28,47 +28,47 @@ type Lock struct {
 	local  Local
 }
 
-// Local is a lock of this process: it holds an element while the lock is held. Make it with room for one.
+// Local is a lock of this process: it contains an element while the lock is held. Create it with capacity 1.
 type Local chan struct{}
 
-// When says when, and for what, a lock is taken among hosts.
+// When says at what point a lock is taken among hosts, and for what.
 type When int
 
 const (
-	// WithFirstCommit is for writes. Before the first commit nothing is sent that changes the backend.
+	// WithFirstCommit is for writes. Until the first commit, nothing is sent that changes the backend.
 	WithFirstCommit When = iota
 	// AtOnce is for writes, in a separate commit.
 	AtOnce
-	// ToRead is for operations that only keep writes out, in a separate commit.
+	// ToRead is for operations that only exclude writes, in a separate commit.
 	ToRead
 )
 
-// Whether more commits follow under a lock. The last one frees it among hosts.
+// Whether more commits follow under a lock. The last one releases it among hosts.
 const (
 	MoreFollow = false
 	LastCommit = true
 )
 
-// ErrBecameReadOnly says that another host made the scope or the slot read-only before the operation had its lock.
+// ErrBecameReadOnly means that another host made the scope or the slot read-only before the operation had its lock.
 var ErrBecameReadOnly = errors.New("the slot or the scope became read-only")
 
-// Request is what a lock is asked for.
+// Request describes a lock to acquire.
 type Request struct {
 	// Op names the operation in errors.
 	Op    string
 	Local Local
-	// Key names the lock among hosts.
+	// Key identifies the lock among hosts.
 	Key  []byte
 	When When
 	// Facts are records that hosts agree on. Learn gets their values (nil if one process owns the store), and reports
 	// whether they make the scope read-only.
 	Facts []fleet.Ref
 	Learn func(values [][]byte) (readOnly bool, err error)
-	// Inherit adds to the batch that takes the lock over from a host that has ended what follows from that.
+	// Inherit completes the batch that takes the lock over from a host that has ended.
 	Inherit func(ctx context.Context, b *state.Batch) error
 }
 
-// Acquire waits until no other operation has the lock, at this host or another one. Unlock must follow.
+// Acquire waits until no other operation has the lock, at this host or another one. The caller must call Unlock.
 //
 // Errors: timeout (busy) if ctx ends first; ErrBecameReadOnly; those of Learn, Inherit and the store.
 func Acquire(ctx context.Context, f *fleet.Fleet, r *Request) (*Lock, error) {
@@ -100,7 +100,7 @@ func (l Local) Acquire(ctx context.Context, op string) error {
 	}
 }
 
-// Release frees the lock of this process.
+// Release releases the lock of this process.
 func (l Local) Release() { <-l }
 
 // acquireShared takes the lock among hosts.
@@ -141,15 +141,15 @@ func acquireShared(ctx context.Context, f *fleet.Fleet, r *Request) (*fleet.Lock
 	}
 }
 
-// busy is the error of an operation that did not get its lock in time.
+// busy is the error for an operation that did not get its lock in time.
 func busy(op string, cause error) error {
 	e := abi.WrapError(abi.CodeTimeout, "an earlier write of the same scope was still running", cause).WithReason("busy")
 	e.Operation = op
 	return e
 }
 
-// TakeOver frees a lock that a host which has ended still holds. free is false while its host lives, or if another host
-// took the lock over first.
+// TakeOver releases a lock that is still held by a host that has ended. free is false if that host is alive, or if
+// another host took the lock over first.
 //
 // Errors: those of inherit and of the store.
 func TakeOver(ctx context.Context, f *fleet.Fleet, key []byte, inherit func(context.Context, *state.Batch) error) (
@@ -172,7 +172,7 @@ func TakeOver(ctx context.Context, f *fleet.Fleet, key []byte, inherit func(cont
 	return err == nil, state.ContractError(err)
 }
 
-// Unlock frees the lock.
+// Unlock releases the lock.
 func (l *Lock) Unlock(ctx context.Context) {
 	l.shared.Unlock(context.WithoutCancel(ctx))
 	l.local.Release()
@@ -180,12 +180,12 @@ func (l *Lock) Unlock(ctx context.Context) {
 
 // Commit commits a batch under the lock. The guest may have changed the backend, so the caller cannot cancel it.
 //
-// Errors: those of the store, in the contract's words.
+// Errors: those of the store, converted to the contract's.
 func (l *Lock) Commit(ctx context.Context, b *state.Batch, last bool) error {
 	return state.ContractError(l.shared.Commit(context.WithoutCancel(ctx), b, last))
 }
 
-// Anew reports whether the operation may start anew: its first commit was refused, and so nothing was written.
+// Anew reports whether the operation may start over: its first commit was refused, and so nothing was written.
 func (l *Lock) Anew() bool { return l.shared.Anew() }
 
 // Written reports whether the operation has committed something under the lock.
@@ -202,8 +202,8 @@ func (l *Lock) Alive() error {
 	return state.ContractError(l.shared.Alive())
 }
 
-// Overtaken reports whether another host has written under the lock since it was asked for, if no commit has taken it
-// yet: then the operation may start anew.
+// Overtaken reports whether another host has written under the lock since it was requested, if no commit has taken it
+// yet: the operation may then start over.
 func (l *Lock) Overtaken(ctx context.Context) (bool, error) {
 	overtaken, err := l.shared.Overtaken(ctx)
 	return overtaken, state.ContractError(err)
