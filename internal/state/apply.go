@@ -11,7 +11,7 @@ import (
 type writer struct {
 	tx                            *bbolt.Tx
 	kv, logs, names, usage, table *bbolt.Bucket
-	// used holds the usage of the spaces that the transaction touched, until flush writes it.
+	// used caches the usage of the spaces that the transaction touched, until flush writes it.
 	used map[Space]int64
 }
 
@@ -27,11 +27,11 @@ func newWriter(tx *bbolt.Tx) (*writer, error) {
 			return nil, err
 		}
 	}
-	w.logs.FillPercent = 0.9 // logs grow at their ends: a page that was split is hardly written to again
+	w.logs.FillPercent = 0.9 // logs grow at their ends, so a page that was split is hardly written to again
 	return w, nil
 }
 
-// writes is true for a batch that is more than preconditions.
+// writes reports whether a batch has anything besides preconditions.
 func (b *Batch) writes() bool {
 	for _, o := range b.ops {
 		if o.Kind != OpExpectRecord {
@@ -41,7 +41,7 @@ func (b *Batch) writes() bool {
 	return false
 }
 
-// check tests the preconditions of a batch, those of records first. It changes nothing.
+// check tests the preconditions of a batch, those on records first. It changes nothing.
 func (w *writer) check(b *Batch) error {
 	for _, o := range b.ops {
 		if o.Kind != OpExpectRecord {
@@ -74,7 +74,7 @@ func (w *writer) check(b *Batch) error {
 	return nil
 }
 
-// apply writes a batch. When it fails the transaction is spoilt.
+// apply writes a batch. If it fails, the transaction must not be committed.
 func (w *writer) apply(b *Batch) (CommitResult, error) {
 	res := NewResult(b)
 	before := map[Space]int64{}
@@ -188,8 +188,8 @@ func (w *writer) deletePrefix(space Space, prefix string) (Counts, error) {
 	return n, nil
 }
 
-// eachPage calls fn for the pairs whose key begins with prefix. fn may delete the pair: they are taken page by page,
-// since a bbolt cursor does not survive a deletion. The value is valid during the call.
+// eachPage calls fn for the pairs whose key begins with prefix. fn may delete the pair: pairs are read in pages,
+// because a bbolt cursor does not survive a deletion. The value is only valid during the call.
 func eachPage(b *bbolt.Bucket, prefix []byte, fn func(k, stored []byte) error) error {
 	type pair struct{ k, stored []byte }
 	page := make([]pair, 0, 512)
@@ -228,7 +228,7 @@ func (w *writer) deleteRecord(table Table, key string) error {
 	return t.Delete([]byte(key))
 }
 
-// account adds to the usage of a space; before keeps what it was when the batch began.
+// account adds to the usage of a space; before records the usage before the batch.
 func (w *writer) account(space Space, delta int64, before map[Space]int64) error {
 	now, ok := w.used[space]
 	if !ok {
@@ -244,7 +244,7 @@ func (w *writer) account(space Space, delta int64, before map[Space]int64) error
 	return nil
 }
 
-// flush writes the usage of the spaces touched.
+// flush writes the usage of the touched spaces.
 func (w *writer) flush() error {
 	for space, n := range w.used {
 		var err error

@@ -9,14 +9,14 @@ import (
 // Batch is a list of writes and preconditions that Store.Commit applies together. The zero Batch is empty and ready to
 // use.
 //
-// Preconditions (the expected versions of puts, and ExpectRecord) are checked against the state before the batch, all
-// of them, wherever they are in it. A caller that writes a key twice in one batch passes an expected version only with
-// the first put. The writes then happen in the order of the calls.
+// Preconditions (the expected versions of puts, and ExpectRecord) are all checked against the state before the batch,
+// wherever they are in it. A caller that writes a key twice in one batch may only pass an expected version with the
+// first put. The writes are then applied in the order of the calls.
 //
 // The slices passed in must not change until Commit returns. A Batch is not safe for concurrent use.
 type Batch struct {
-	// MaxSpaceBytes bounds the usage of every space that the batch writes to: a batch that makes a space grow beyond it
-	// is refused with ErrQuota. 0 means no bound. A batch that shrinks a space passes, even one above the bound.
+	// MaxSpaceBytes limits the usage of every space that the batch writes to: a batch that makes a space grow beyond it
+	// is rejected with ErrQuota. 0 means no limit. A batch that shrinks a space is accepted even above the limit.
 	MaxSpaceBytes int64
 
 	ops     []Op
@@ -26,7 +26,7 @@ type Batch struct {
 	bytes   int
 }
 
-// OpKind says what an [Op] does.
+// OpKind is the kind of an [Op].
 type OpKind int
 
 // The kinds of operations, each named after the method of [Batch] that adds it.
@@ -47,24 +47,25 @@ type Op struct {
 	Table Table
 	// Name is the key, the log, the prefix or the record's key.
 	Name string
-	// Value is what is written, or what ExpectRecord expects: nil means absent.
+	// Value is what to write, or what ExpectRecord expects: nil means absent.
 	Value []byte
 	// Expected is the version that the key of a put must have: AnyVersion, or 0 for absent.
 	Expected int64
-	// Replaced marks a put whose key a later put of the same batch writes again. It has a version, but no value.
+	// Replaced marks a put whose key is written again by a later put of the same batch. It still gets a version, but
+	// has no value.
 	Replaced bool
 }
 
-// Put writes a key and returns the put's index in CommitResult.Versions. Expected is the version that the key must have
-// before the batch: AnyVersion for whatever it is, 0 for absent; another one there is ErrConflict.
+// Put writes a key and returns the put's index in CommitResult.Versions. expected is the version that the key must have
+// before the batch: AnyVersion means any, 0 means absent. Otherwise the batch fails with ErrConflict.
 func (b *Batch) Put(space Space, key string, value []byte, expected int64) int {
 	b.add(Op{Kind: OpPut, Space: space, Name: key, Value: value, Expected: expected})
 	b.puts++
 	return b.puts - 1
 }
 
-// Replace is Put for a key whose value is in the batch already. earlier is what Len was before that Put. Its value is
-// let go; its precondition and its version remain, so that every version is what it would be with both puts.
+// Replace is Put for a key that the batch already writes. earlier is the value of Len before that Put. The earlier
+// value is dropped, but its precondition and its version remain, so that all versions are the same as with both puts.
 func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int {
 	old := &b.ops[earlier]
 	b.bytes -= len(old.Value)
@@ -72,8 +73,8 @@ func (b *Batch) Replace(earlier int, space Space, key string, value []byte) int 
 	return b.Put(space, key, value, AnyVersion)
 }
 
-// Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the
-// number after the log's last one; the first is 1.
+// Append adds an entry to the end of a log and returns the append's index in CommitResult.Seqs. The entry gets the next
+// number of the log; the first is 1.
 func (b *Batch) Append(space Space, log string, value []byte) int {
 	b.add(Op{Kind: OpAppend, Space: space, Name: log, Value: value})
 	b.appends++
@@ -93,18 +94,18 @@ func (b *Batch) PutRecord(table Table, key, value []byte) {
 	b.add(Op{Kind: OpPutRecord, Table: table, Name: string(key), Value: value})
 }
 
-// DeleteRecord removes a host record; one that is absent stays so.
+// DeleteRecord removes a host record, if it exists.
 func (b *Batch) DeleteRecord(table Table, key []byte) {
 	b.add(Op{Kind: OpDeleteRecord, Table: table, Name: string(key)})
 }
 
 // ExpectRecord makes the batch fail with ErrConflict unless the record has exactly this value before the batch. A nil
-// value means that it must be absent; an empty one that is not nil, that it is there and empty.
+// value means that the record must be absent; an empty one that is not nil, that it must exist and be empty.
 func (b *Batch) ExpectRecord(table Table, key, value []byte) {
 	b.add(Op{Kind: OpExpectRecord, Table: table, Name: string(key), Value: value})
 }
 
-// Ops returns the calls on the batch in their order. The caller must not change them.
+// Ops returns the calls on the batch in order. The caller must not change them.
 func (b *Batch) Ops() []Op { return b.ops }
 
 // Len is the number of writes and preconditions.
@@ -118,7 +119,7 @@ func (b *Batch) add(o Op) {
 	b.bytes += len(o.Name) + len(o.Value)
 }
 
-// Validate returns ErrInvalid for a batch that no state of the store could make right, such as one with an empty key.
+// Validate returns ErrInvalid for a batch that is wrong whatever the store contains, for example one with an empty key.
 // Each store calls it first.
 func (b *Batch) Validate() error {
 	if b.MaxSpaceBytes < 0 {
@@ -157,7 +158,7 @@ func (o Op) validate() error {
 	return nil
 }
 
-// CheckVersion returns ErrConflict when a put expects another version than found, which is 0 for an absent key.
+// CheckVersion returns ErrConflict if a put expects a version other than found, which is 0 for an absent key.
 func (o Op) CheckVersion(found int64) error {
 	if o.Expected == AnyVersion || o.Expected == found {
 		return nil
@@ -169,7 +170,7 @@ func (o Op) CheckVersion(found int64) error {
 		Hint: "read it again and decide anew; nothing was applied"}
 }
 
-// CheckRecord returns ErrConflict when ExpectRecord expects another value than have, which is nil for an absent record.
+// CheckRecord returns ErrConflict if ExpectRecord expects a value other than have, which is nil for an absent record.
 func (o Op) CheckRecord(have []byte) error {
 	if sameRecord(have, o.Value) {
 		return nil
@@ -198,7 +199,7 @@ func notAsExpected(have, want []byte) string {
 	}
 }
 
-// CheckUsage returns ErrQuota when the batch makes a space grow from was to now bytes, beyond MaxSpaceBytes.
+// CheckUsage returns ErrQuota if the batch makes a space grow from was to now bytes, beyond MaxSpaceBytes.
 func (b *Batch) CheckUsage(space Space, was, now int64) error {
 	if b.MaxSpaceBytes == 0 || now <= b.MaxSpaceBytes || now <= was {
 		return nil
@@ -210,16 +211,16 @@ func (b *Batch) CheckUsage(space Space, was, now int64) error {
 		Hint: "delete state of this scope or raise the limit; nothing was applied"}
 }
 
-// CommitResult tells what a batch came to.
+// CommitResult is the result of a committed batch.
 type CommitResult struct {
-	// Versions holds the new version of each Put, Seqs the sequence number of each Append, Deleted what each
-	// DeletePrefix removed; all in the order of the calls.
+	// Versions has the new version of each Put, Seqs the sequence number of each Append, Deleted what each DeletePrefix
+	// removed; each in the order of the calls.
 	Versions []int64
 	Seqs     []int64
 	Deleted  []Counts
 }
 
-// NewResult returns a result with room for the answers to a batch. Its slices are empty, not nil.
+// NewResult returns a result with capacity for the answers to a batch. Its slices are empty, not nil.
 func NewResult(b *Batch) CommitResult {
 	return CommitResult{
 		Versions: make([]int64, 0, b.puts),
@@ -233,7 +234,7 @@ func sameRecord(have, want []byte) bool {
 	return (have == nil) == (want == nil) && bytes.Equal(have, want)
 }
 
-// quote makes a name fit for a message: escaped, and cut when it is long.
+// quote formats a name for a message: escaped, and shortened if it is long.
 func quote(name string) string {
 	const most = 80
 	if len(name) <= most {

@@ -14,27 +14,27 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Bolt is a Store in one bbolt file. Open makes it.
+// Bolt is a Store in one bbolt file. Open creates it.
 //
-// A file that is damaged while the store is open answers ErrDamaged where the damage is met and serves the rest; it
-// does not end the process.
+// If the file is damaged while the store is open, operations that reach the damage fail with ErrDamaged and the others
+// continue; the process does not end.
 type Bolt struct {
 	opts Options
-	path string // of the data file, as the caller spelled the folder
+	path string // of the data file, relative to the folder as the caller gave it
 	db   *bbolt.DB
-	file *os.File // the one that db holds
+	file *os.File // the file that db has open
 
 	mu      sync.Mutex // guards queue and closing
 	queue   []*request
 	closing bool
-	wake    chan struct{} // holds one token when there is something in queue, or closing
+	wake    chan struct{} // has one token if something is in queue, or closing
 	ended   chan struct{} // closed when the committer has ended
 
-	// stuck: bbolt panicked while it held locks; it must not be entered again.
+	// stuck means that bbolt panicked while it held locks; it must not be called again.
 	stuck atomic.Bool
 	// scrubbing is held for reading by readers, and for writing while free pages are overwritten.
 	scrubbing sync.RWMutex
-	// broken: a write transaction panicked half-way; reads go on.
+	// broken means that a write transaction panicked half-way; reads continue.
 	broken atomic.Pointer[Error]
 
 	closeOnce sync.Once
@@ -83,7 +83,7 @@ func (s *Bolt) List(ctx context.Context, space Space, q ListQuery) (Page, error)
 		prefix := spaceKey(space, q.Prefix)
 		start, size := prefix, 0
 		if q.After >= q.Prefix && q.After != "" {
-			start = append(spaceKey(space, q.After), 0) // the least key behind After
+			start = append(spaceKey(space, q.After), 0) // the smallest key after After
 		}
 		c := kv.Cursor()
 		for k, stored := c.Seek(start); bytes.HasPrefix(k, prefix); k, stored = c.Next() {
@@ -179,7 +179,7 @@ func (s *Bolt) LastSeq(ctx context.Context, space Space, log string) (int64, err
 	return last, nil
 }
 
-// Count tells what DeletePrefix would remove.
+// Count reports what DeletePrefix would remove.
 func (s *Bolt) Count(ctx context.Context, space Space, prefix string) (Counts, error) {
 	var n Counts
 	err := s.view(ctx, "count", func(tx *bbolt.Tx) error {
@@ -217,7 +217,7 @@ func (s *Bolt) Count(ctx context.Context, space Space, prefix string) (Counts, e
 	return n, nil
 }
 
-// Usage returns the bytes that a space holds.
+// Usage returns the size of a space in bytes.
 func (s *Bolt) Usage(ctx context.Context, space Space) (int64, error) {
 	var n int64
 	err := s.view(ctx, "usage", func(tx *bbolt.Tx) (err error) {
@@ -230,7 +230,7 @@ func (s *Bolt) Usage(ctx context.Context, space Space) (int64, error) {
 	return n, nil
 }
 
-// Record returns a host record, nil when it is absent.
+// Record returns a host record; nil if it is absent.
 func (s *Bolt) Record(ctx context.Context, table Table, key []byte) ([]byte, error) {
 	var data []byte
 	err := s.view(ctx, "record of table "+string(table), func(tx *bbolt.Tx) error {
@@ -277,7 +277,7 @@ func (s *Bolt) Records(ctx context.Context, table Table, prefix, after []byte, l
 	return kvs, nil
 }
 
-// Close waits for commits under way, syncs what is not synced yet and releases the file.
+// Close waits for running commits, syncs what is not synced yet and releases the file.
 func (s *Bolt) Close() error {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
@@ -300,7 +300,7 @@ func (s *Bolt) release() error {
 	}
 	if err == nil && s.broken.Load() == nil {
 		s.removeOld()
-		_ = os.WriteFile(s.path+cleanFile, []byte(stamp(s.path)), 0o600) // without it the next Open checks the file
+		_ = os.WriteFile(s.path+cleanFile, []byte(stamp(s.path)), 0o600) // without it, the next Open checks the file
 	}
 	return err
 }
@@ -315,7 +315,7 @@ func (s *Bolt) view(ctx context.Context, what string, fn func(*bbolt.Tx) error) 
 	tx, err := s.begin(false)
 	if err == nil {
 		err = guard(func() error { return fn(tx) })
-		_ = tx.Rollback() // a reading transaction has nothing to lose
+		_ = tx.Rollback() // a read transaction has nothing to lose
 	}
 	return s.fail(what, err)
 }
@@ -335,7 +335,7 @@ func (s *Bolt) begin(writable bool) (tx *bbolt.Tx, err error) {
 	return tx, err
 }
 
-// fail turns whatever went wrong inside a transaction into an *Error, or a context's error.
+// fail converts any error inside a transaction to an *Error, or a context's error.
 func (s *Bolt) fail(what string, err error) error {
 	if err == nil {
 		return nil
@@ -358,8 +358,8 @@ func (s *Bolt) fail(what string, err error) error {
 	}
 }
 
-// guard runs fn, which works on bbolt's mapped memory. On damaged pages bbolt panics, and a read beyond the end of a
-// file that was cut off is a memory fault: both become ErrDamaged here instead of the end of the process.
+// guard runs fn, which works on bbolt's mapped memory. bbolt panics on damaged pages, and reading beyond the end of a
+// truncated file is a memory fault: guard turns both into ErrDamaged instead of ending the process.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -370,7 +370,7 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// fault is the cause of errors that guard made from a panic.
+// fault is the cause of errors that guard created from a panic.
 type fault struct{ value any }
 
 func (f fault) Error() string { return fmt.Sprintf("panic: %v", f.value) }
@@ -383,7 +383,7 @@ func isFault(err error) bool {
 	return errors.As(err, &f)
 }
 
-// The readings that reads and batches share.
+// Helpers that reads and batches share.
 
 func bucket(tx *bbolt.Tx, name string) (*bbolt.Bucket, error) {
 	if b := tx.Bucket([]byte(name)); b != nil {
@@ -392,7 +392,7 @@ func bucket(tx *bbolt.Tx, name string) (*bbolt.Bucket, error) {
 	return nil, damaged("bucket %s is missing", name)
 }
 
-// tableOf returns nil for a table that nothing was written to.
+// tableOf returns nil for a table that was never written to.
 func tableOf(tx *bbolt.Tx, table Table) (*bbolt.Bucket, error) {
 	tables, err := bucket(tx, bucketTables)
 	if err != nil {
@@ -413,7 +413,7 @@ func recordOf(tx *bbolt.Tx, table Table, key []byte) ([]byte, error) {
 	return unseal(key, stored, 0)
 }
 
-// logEnd returns a log's last sequence number and the bytes of its entries.
+// logEnd returns a log's last sequence number and the size of its entries in bytes.
 func logEnd(tx *bbolt.Tx, space Space, log string) (last, size int64, err error) {
 	names, err := bucket(tx, bucketNames)
 	if err != nil {
@@ -437,7 +437,7 @@ func usageOf(tx *bbolt.Tx, space Space) (n int64, err error) {
 	return n, err
 }
 
-// pairBytes is what a stored kv pair counts for in usage, logBytes a log.
+// pairBytes is how much a stored kv pair adds to the usage, logBytes how much a log adds.
 func pairBytes(key, stored []byte) int64 {
 	return int64(len(key) - spaceLen + max(0, len(stored)-sealLen-versionLen))
 }
@@ -446,7 +446,7 @@ func logBytes(name int, entries, size int64) int64 {
 	return int64(name) + size + EntryOverhead*entries
 }
 
-// PageLimit checks the size of a page that a query asks for, and fills in what 0 means. The error is ErrInvalid.
+// PageLimit validates the page size of a query, and replaces 0 by the default. The error is ErrInvalid.
 func PageLimit(what string, limit, maxBytes int) (int, error) {
 	switch {
 	case limit < 0:

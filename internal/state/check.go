@@ -35,8 +35,8 @@ const (
 )
 
 // checkStructure walks a bbolt file without trusting it: every page that its newest meta page leads to must exist, lie
-// in the file, be reached once, and hold elements within its bounds in ascending order. bbolt takes all that for
-// granted; a page that leads back to itself, say, would overflow the stack, which no recover can stop. It does not read
+// in the file, be reached once, and have its elements within bounds and in ascending order. bbolt assumes all that; a
+// page that leads back to itself, for example, would overflow the stack, which recover cannot stop. It does not read
 // values.
 func checkStructure(f *os.File) error {
 	info, err := f.Stat()
@@ -72,7 +72,7 @@ type checker struct {
 	buffers  [][]byte // one page for each depth of the walk
 }
 
-// readMeta finds the meta page that bbolt would use: the valid one with the highest transaction.
+// readMeta finds the meta page that bbolt would use: the valid one with the highest transaction id.
 func (c *checker) readMeta() (root, freelist uint64, err error) {
 	var txid uint64
 	found := false
@@ -97,7 +97,7 @@ func (c *checker) readMeta() (root, freelist uint64, err error) {
 	if found {
 		use(int64(c.pageSize))
 	} else {
-		for shift := range 15 { // page sizes that bbolt tries: 1 KiB to 16 MiB
+		for shift := range 15 { // the page sizes that bbolt tries: 1 KiB to 16 MiB
 			use(1024 << shift)
 		}
 	}
@@ -110,19 +110,19 @@ func (c *checker) readMeta() (root, freelist uint64, err error) {
 	return root, freelist, nil
 }
 
-// page is one page with its overflow. Only its first pageSize bytes are read at once: what lies behind is mostly one
+// page is a page with its overflow pages. Only its first pageSize bytes are read at first: the rest is usually one
 // large value.
 type page struct {
 	c      *checker
 	id     uint64 // 0 for a bucket's inline page
 	first  []byte
-	at     int64 // of the page in the file
+	at     int64 // offset of the page in the file
 	length int
 	flags  uint16
 	count  int
 }
 
-// claim reads a page that nothing else may lead to. Its bytes are valid until another page of the same depth is
+// claim reads a page that nothing else may lead to. Its bytes are valid until another page at the same depth is
 // claimed.
 func (c *checker) claim(id uint64, depth int) (*page, error) {
 	if id < 2 || id >= c.pages {
@@ -154,7 +154,7 @@ func (c *checker) claim(id uint64, depth int) (*page, error) {
 	return p, nil
 }
 
-// bytes returns a part of the page, or nil when it lies outside.
+// bytes returns a part of the page; nil if it is out of bounds.
 func (p *page) bytes(from, n int) []byte {
 	switch {
 	case from < 0 || n < 0 || from > p.length || n > p.length-from:
@@ -169,7 +169,7 @@ func (p *page) bytes(from, n int) []byte {
 	return b
 }
 
-// tree checks a page and those below it. Its keys must lie in [low, high); nil is no bound.
+// tree checks a page and those below it. Its keys must be in [low, high); nil means no bound.
 func (c *checker) tree(id uint64, low, high []byte, depth int) error {
 	if depth > maxDepth {
 		return damaged("page %d lies %d pages deep", id, depth)
@@ -231,7 +231,7 @@ func (c *checker) elements(p *page, low, high []byte, depth int) error {
 	return nil
 }
 
-// pair checks the value of a leaf's element: that it lies in the page, and a bucket's tree.
+// pair checks that the value of a leaf's element is within the page, and the tree of a bucket.
 func (c *checker) pair(p *page, i int, key, e []byte, depth int) error {
 	flags, pos, size := binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]),
 		binary.NativeEndian.Uint32(e[12:])

@@ -13,10 +13,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// A group ends when its batches have this many bytes, so that one transaction stays of a reasonable size.
+// A group ends when its batches reach this many bytes, which limits the size of a transaction.
 const groupBytes = 32 << 20
 
-// request is one Commit that waits for its outcome.
+// request is a Commit that waits for its outcome.
 type request struct {
 	batch  *Batch
 	phase  atomic.Int32
@@ -25,25 +25,24 @@ type request struct {
 	err    error
 }
 
-// The phases of a request. Only a waiting one can be withdrawn.
+// The phases of a request. Only a waiting request can be withdrawn.
 const (
 	waiting int32 = iota
 	taken
 	withdrawn
 )
 
-// Commit applies a batch, together with the others that came while the last transaction was being synced: one sync
-// serves them all. A caller alone waits for nothing but its own transaction. Batches are applied one after another,
-// each sees those before it, and one that fails leaves no trace and does not touch the others.
+// Commit applies a batch, together with others that arrived while the last transaction was being synced, so that one
+// sync serves them all. A single caller only waits for its own transaction. Batches are applied one after another, each
+// sees those before it, and one that fails leaves no trace and does not affect the others.
 //
-// A context that ends while the batch still waits for its turn withdraws it: the context's error comes back and nothing
-// was applied. Once its transaction has begun, Commit waits for the outcome whatever the context says, so that its
-// answer is true.
+// If ctx ends while the batch is still queued, the batch is withdrawn: Commit returns the context's error and nothing
+// is applied. Once the batch's transaction has started, Commit waits for the outcome whatever the context says, so that
+// the result is always right.
 //
 // Errors: ErrInvalid, ErrConflict, ErrQuota, ErrDamaged: nothing was applied. ErrUnavailable (the disk is full,
-// read-only or
-// failing): nothing was applied, to none of the group, and a later Commit may succeed; only where the error is
-// ErrUncertain too did writing fail so late that reads see the batch, while a loss of power may undo it.
+// read-only or failing): no batch of the group was applied, and a later Commit may succeed. An error that is also
+// ErrUncertain means that writing failed so late that reads see the batch, while a power loss may undo it.
 func (s *Bolt) Commit(ctx context.Context, b *Batch) (CommitResult, error) {
 	if err := b.Validate(); err != nil {
 		return CommitResult{}, err
@@ -83,12 +82,12 @@ func (s *Bolt) wakeUp() {
 	}
 }
 
-// committer is what belongs to the one goroutine that writes, run.
+// committer is the state of the one goroutine that writes, run.
 type committer struct {
-	// unsynced: DurabilityProcess committed since the last sync. syncErr: the last sync failed.
+	// unsynced means that DurabilityProcess has committed since the last sync; syncErr is why the last sync failed.
 	unsynced bool
 	syncErr  error
-	// smallWasLast: the last group was one of small batches.
+	// smallWasLast means that the last group was one of small batches.
 	smallWasLast bool
 }
 
@@ -97,7 +96,7 @@ func (s *Bolt) run() {
 	defer close(s.ended)
 	var tick <-chan time.Time
 	for {
-		// Those whom the last group woke get a chance to come back before the next one starts.
+		// Let callers that the last group woke commit again before the next group starts.
 		runtime.Gosched()
 		group, closing := s.take()
 		switch {
@@ -126,12 +125,12 @@ func (s *Bolt) run() {
 	}
 }
 
-// largeBytes is the size of a batch from which on it has a transaction of its own.
+// largeBytes is the size from which a batch gets its own transaction.
 const largeBytes = 1 << 20
 
-// take returns the next group of what waits and was not withdrawn: a single large batch, or small ones up to
-// groupBytes. Small ones come first, unless they were the last group: so they wait for one large batch at most, and a
-// large one for one group of small ones at most after each large one before it.
+// take returns the next group of queued batches: a single large batch, or small ones up to groupBytes. Small ones come
+// first, unless they were the last group. So small batches wait for one large batch at most, and a large one for at
+// most one group of small ones per large batch before it.
 func (s *Bolt) take() (group []*request, closing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Bolt) take() (group []*request, closing bool) {
 	return group, s.closing
 }
 
-// takeFrom takes a group off the queue. It is empty when all that it would have had was withdrawn.
+// takeFrom takes a group off the queue. It is empty if all its batches were withdrawn.
 func (s *Bolt) takeFrom() (group []*request) {
 	isLarge := func(r *request) bool { return r.batch.Bytes() >= largeBytes }
 	large := slices.ContainsFunc(s.queue, isLarge)
@@ -165,7 +164,7 @@ func (s *Bolt) takeFrom() (group []*request) {
 }
 
 // commitGroup decides every request of a group in one transaction. A request that fails after it has changed something
-// is taken out, and the others start again in a fresh transaction.
+// is removed, and the others start over in a new transaction.
 func (s *Bolt) commitGroup(group []*request) {
 	if s.opts.beforeWrite != nil {
 		s.opts.beforeWrite(len(group))
@@ -196,8 +195,8 @@ func (s *Bolt) commitGroup(group []*request) {
 	}
 }
 
-// applyGroup applies what has not failed yet. Again means that a request failed half-way, so that tx must not be
-// committed.
+// applyGroup applies the requests that have not failed yet. again means that a request failed half-way, so that tx must
+// not be committed.
 func (s *Bolt) applyGroup(tx *bbolt.Tx, group []*request) (wrote, again bool) {
 	var w *writer
 	err := guard(func() (err error) {
@@ -256,8 +255,8 @@ func (s *Bolt) finish(tx *bbolt.Tx) error {
 	return s.commitError(id, err)
 }
 
-// commitError says what a failed commit of transaction id means. bbolt writes and syncs the pages first, then the page
-// that points to them: when that one reached the file, readers see the transaction although its sync failed.
+// commitError explains a failed commit of transaction id. bbolt first writes and syncs the pages, and then the page
+// that points to them. If that page reached the file, readers see the transaction although its sync failed.
 func (s *Bolt) commitError(id int, err error) error {
 	e := &Error{Kind: ErrUnavailable, Message: fmt.Sprintf("commit: data file %s could not be written: %s", s.path,
 		err), Hint: hintFor(err), Cause: err}
@@ -271,7 +270,7 @@ func (s *Bolt) commitError(id int, err error) error {
 	return e
 }
 
-// rollback gives a write transaction up. Its lock must be released, or bbolt is blocked for good.
+// rollback abandons a write transaction. Its lock must be released, or bbolt is blocked permanently.
 func (s *Bolt) rollback(tx *bbolt.Tx) {
 	err := guard(tx.Rollback)
 	if err != nil && !errors.Is(err, berrors.ErrTxClosed) {
@@ -279,7 +278,7 @@ func (s *Bolt) rollback(tx *bbolt.Tx) {
 	}
 }
 
-// writable tells why nothing can be written, if so. A sync that failed is tried again first.
+// writable returns why nothing can be written, if so. It first retries a failed sync.
 func (s *Bolt) writable() error {
 	if e := s.broken.Load(); e != nil {
 		return e
@@ -290,7 +289,7 @@ func (s *Bolt) writable() error {
 	return nil
 }
 
-// sync brings what DurabilityProcess has committed to the disk.
+// sync writes what DurabilityProcess has committed to the disk.
 func (s *Bolt) sync() error {
 	if !s.unsynced && s.syncErr == nil {
 		return nil

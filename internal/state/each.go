@@ -7,10 +7,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// EachRecord walks the records of a table whose key begins with prefix, in ascending byte order, until visit returns an
-// error. It reads page by page: what is written meanwhile may be visited or not.
+// EachRecord visits the records of a table whose key begins with prefix, in ascending byte order, until visit returns
+// an error. It reads page by page, and may or may not visit records that are written while it runs.
 //
-// Errors: those of the store, in the contract's words, and that of visit.
+// Errors: those of the store, converted to the contract's, and that of visit.
 func EachRecord(ctx context.Context, store Store, table Table, prefix []byte, visit func(KeyValue) error) error {
 	for after := []byte(nil); ; {
 		records, err := store.Records(ctx, table, prefix, after, DefaultLimit)
@@ -29,7 +29,7 @@ func EachRecord(ctx context.Context, store Store, table Table, prefix []byte, vi
 	}
 }
 
-// ContractError turns a store's failure into the contract's words; most of them know their own. Nil stays nil.
+// ContractError converts a store's error to the contract's; most store errors know theirs. Nil stays nil.
 func ContractError(err error) error {
 	switch {
 	case err == nil:

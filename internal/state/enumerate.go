@@ -7,10 +7,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Enumerator is a Store whose whole content can be listed.
+// Enumerator is a Store that can list all its content.
 type Enumerator interface {
 	Store
-	// Tables lists the tables that have records, Spaces the spaces that hold something, Logs a space's logs; each in
+	// Tables lists the tables that have records, Spaces the spaces that have any content, Logs a space's logs; each in
 	// ascending byte order.
 	Tables(ctx context.Context) ([]Table, error)
 	Spaces(ctx context.Context) ([]Space, error)
@@ -56,8 +56,8 @@ func (s *Bolt) Logs(ctx context.Context, space Space) (logs []string, err error)
 	return logs, err
 }
 
-// Walk visits everything in a store but the records of the tables left out, as the operations that would make it: the
-// order depends on the content alone. Nobody may write meanwhile.
+// Walk visits the whole content of a store, except the tables for which leftOut returns true, as the operations that
+// would recreate it. The order only depends on the content. The store must not be written to while it runs.
 //
 // Errors: those of the store, and that of visit.
 func Walk(ctx context.Context, s Enumerator, leftOut func(Table) bool, visit func(Op) error) error {
@@ -91,7 +91,7 @@ func Walk(ctx context.Context, s Enumerator, leftOut func(Table) bool, visit fun
 	return nil
 }
 
-// walkPage is how many bytes Walk reads at once, unless one value is larger.
+// walkPage is how many bytes Walk reads at once, unless a single value is larger.
 const walkPage = 4 << 20
 
 func walkKeys(ctx context.Context, s Enumerator, space Space, visit func(Op) error) error {

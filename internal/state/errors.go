@@ -14,53 +14,57 @@ import (
 
 // Errors that a caller can distinguish with errors.Is.
 var (
-	// ErrConflict: a precondition of the batch was not met; nothing was applied. Error.Conflict names it.
+	// ErrConflict means that a precondition of the batch was not met; nothing was applied. Error.Conflict names it.
 	ErrConflict = errors.New("precondition not met")
-	// ErrQuota: the batch would make a space larger than Batch.MaxSpaceBytes; nothing was applied. Error.Quota has the
-	// numbers.
+	// ErrQuota means that the batch would make a space larger than Batch.MaxSpaceBytes; nothing was applied.
+	// Error.Quota has the numbers.
 	ErrQuota = errors.New("state of the scope is full")
-	// ErrInvalid: the caller asked for what cannot be, such as an empty key.
+	// ErrInvalid means that the request itself is wrong, for example because of an empty key.
 	ErrInvalid = errors.New("invalid request to the store")
 
-	// ErrUnavailable: the store could not be read or written (disk full, read-only file system, closed, damaged, owned
-	// by another process, ...). Those below are kinds of it.
+	// ErrUnavailable means that the store could not be read or written (disk full, read-only file system, closed,
+	// damaged, owned by another process, ...). The errors below are kinds of it.
 	ErrUnavailable = errors.New("state cannot be reached or used")
-	// ErrUncertain: writing failed so late that the batch may be there after a restart, or not.
+	// ErrUncertain means that writing failed so late that the batch may or may not be there after a restart.
 	ErrUncertain = errors.New("outcome of the commit is uncertain")
-	// ErrClosed: the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
-	// ErrDamaged: the file is not what the store wrote.
+	// ErrDamaged means that the file is not as the store wrote it.
 	ErrDamaged = errors.New("data file is damaged")
 
-	// ErrOwned: another process owns the data folder. Error.Owner says who, when its slot.json could be read.
+	// ErrOwned means that another process owns the data folder. Error.Owner identifies it if its slot.json could be
+	// read.
 	ErrOwned = errors.New("data folder belongs to another process")
-	// ErrServed: another host serves from the same database.
+	// ErrServed means that another host serves from the same database.
 	ErrServed = errors.New("another host serves")
-	// ErrLockLost: another host has taken over the lock of the scope, or what the operation depends on has changed.
+	// ErrLockLost means that another host has taken over the lock of the scope, or that something the operation depends
+	// on has changed.
 	ErrLockLost = errors.New("lock of the scope was lost")
-	// ErrSchema: an older or a newer memhost made the data folder, or the tables of the database.
+	// ErrSchema means that an older or a newer memhost created the data folder, or the tables of the database.
 	ErrSchema = errors.New("data folder has another schema")
-	// ErrFolder: the data folder cannot be used (no directory, no permission, read-only, ...).
+	// ErrFolder means that the data folder cannot be used (not a directory, no permission, read-only, ...).
 	ErrFolder = errors.New("data folder cannot be used")
-	// ErrMoved: the content was moved to another store, or has not come over from one as a whole.
+	// ErrMoved means that the content was moved to another store, or that a move to this store is incomplete.
 	ErrMoved = errors.New("content of the store was moved")
-	// ErrIdentity: the database holds another cluster than the one that the data folder belongs to.
+	// ErrIdentity means that the database belongs to another cluster than the data folder.
 	ErrIdentity = errors.New("database of another cluster")
-	// ErrLoss: the database lacks commits that this host has seen.
+	// ErrLoss means that the database lacks commits that this host has seen.
 	ErrLoss = errors.New("database has lost commits")
-	// ErrDatabase: the database refuses this user or takes no writes (wrong password, no privilege, a standby, ...).
+	// ErrDatabase means that the database rejects this user or accepts no writes (wrong password, no privilege, a
+	// standby, ...).
 	ErrDatabase = errors.New("database cannot be used")
 )
 
-// Error is a failure of the store. Its text says who, doing what, got what, and what to do next.
+// Error is a failure of the store. Its text names the file or database, what was attempted, what happened, and what to
+// do next.
 type Error struct {
 	// Kind is one of the sentinels above, for errors.Is.
 	Kind error
-	// Message says what happened; Hint what to do next, where there is something to do.
+	// Message says what happened; Hint what to do next, or "".
 	Message string
 	Hint    string
 
-	// Conflict is set for ErrConflict, Quota for ErrQuota; Owner for ErrOwned when slot.json was readable.
+	// Conflict is set for ErrConflict, Quota for ErrQuota, and Owner for ErrOwned if slot.json was readable.
 	Conflict *Conflict
 	Quota    *Quota
 	Owner    *SlotInfo
@@ -69,17 +73,17 @@ type Error struct {
 	Cause error
 }
 
-// Conflict names the precondition that was not met: of a key in a space, or of a record in a table.
+// Conflict names the precondition that was not met: on a key in a space, or on a record in a table.
 type Conflict struct {
 	Space Space
-	// Key is the key of the put, or of the record when Table is set.
+	// Key is the key of the put, or of the record if Table is set.
 	Key   string
 	Table Table
 	// Expected and Found are versions of the key; 0 means absent. For records both are 0.
 	Expected, Found int64
 }
 
-// Quota has the numbers of a refused batch, in bytes.
+// Quota has the numbers of a rejected batch, in bytes.
 type Quota struct {
 	Space Space
 	// Used is the usage before the batch, Needed what it would have been after it, Limit the batch's MaxSpaceBytes.
@@ -94,7 +98,7 @@ func (e *Error) Error() string {
 	return "state: " + e.Message + "; " + e.Hint
 }
 
-// Unwrap returns Kind, what Kind is a kind of, and Cause.
+// Unwrap returns Kind, the kind that Kind is a kind of, and Cause.
 func (e *Error) Unwrap() []error {
 	errs := []error{e.Kind}
 	switch e.Kind {
@@ -109,8 +113,8 @@ func (e *Error) Unwrap() []error {
 }
 
 // As makes errors.As (and so abi.AsError) find the contract's error in e: conflict, too_large for a quota,
-// invalid_argument, and unavailable for the rest, with the kind as its reason. Unavailable is retryable where time may
-// heal it: a full disk, or a folder that another process has for now.
+// invalid_argument, and unavailable for the rest, with the kind as its reason. Unavailable is retryable if waiting may
+// help, as with a full disk, or a folder that another process owns for now.
 func (e *Error) As(target any) bool {
 	t, ok := target.(**abi.Error)
 	if !ok {
@@ -163,14 +167,14 @@ func errClosed(what string) *Error {
 	return &Error{Kind: ErrClosed, Message: what + ": the store is closed"}
 }
 
-// damaged says what is wrong where. (*Bolt).locate adds the path.
+// damaged describes damage. (*Bolt).locate adds the path.
 func damaged(format string, args ...any) *Error {
 	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf(format, args...)}
 }
 
 const damageHint = "restore the file from a copy, or move it away to start with empty state"
 
-// hintFor says what an operator does about a failure of the file system.
+// hintFor says what an operator can do about a failure of the file system.
 func hintFor(err error) string {
 	text := strings.ToLower(err.Error())
 	switch {

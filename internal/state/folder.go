@@ -18,33 +18,31 @@ import (
 // DataFile is the store's file in the data folder.
 const DataFile = "state.db"
 
-// Schema is the version of what is in the data file. Opening a file of schema 1 makes it one of schema 2 unless
-// Options.Upgrade refuses, which an older memhost refuses: the host's ledger keeps sessions in schema 2.
+// Schema is the version of the data file's content. Opening a file of schema 1 upgrades it to schema 2 unless
+// Options.Upgrade refuses. An older memhost rejects schema 2, in which the host's ledger stores sessions.
 const (
 	Schema       = 2
 	oldestSchema = 1
 )
 
-// Open opens the store in a data folder and makes this process the folder's one owner until Close. A folder that does
-// not exist is created with mode 0700, its data file with 0600. The structure of a file that was not left as Close
-// leaves it is checked first: some 25 ms for 100 MB that the system has in memory. A slot.json that a killed owner left
-// behind is removed.
+// Open opens the store in a data folder, which this process owns until Close. A folder that does not exist is created
+// with mode 0700, its data file with 0600. The structure of a file that was not closed cleanly is checked first: this
+// takes some 25 ms for 100 MB in the page cache. A slot.json that a killed owner left is removed.
 //
-// Errors: ErrOwned (another process has the folder; Error.Owner says where it listens), ErrSchema, ErrDamaged,
-// ErrFolder, and
-// ErrInvalid for the options. A data file that was there is not changed then.
+// Errors: ErrOwned (another process has the folder; Error.Owner has its address), ErrSchema, ErrDamaged, ErrFolder, and
+// ErrInvalid for the options. In these cases an existing data file is not changed.
 func Open(dir string, opts Options) (*Bolt, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	// 1. the folder, and what lies in it
+	// 1. the folder and its content
 	path := filepath.Join(dir, DataFile)
 	exists, err := prepareFolder(dir, path)
 	if err != nil {
 		return nil, err
 	}
-	// 2. the file as it lies, under bbolt's shared lock: bbolt trusts what it reads
+	// 2. the file, read-only and under bbolt's shared lock: bbolt trusts what it reads
 	if !exists {
 		if err := makeFile(path, opts.LockTimeout); err != nil {
 			return nil, openError(dir, path, err)
@@ -54,7 +52,7 @@ func Open(dir string, opts Options) (*Bolt, error) {
 			return nil, err
 		}
 	}
-	// 3. the lock and the file
+	// 3. lock and open the file
 	db, file, err := openBolt(path, opts.LockTimeout, bbolt.Options{
 		FreelistType: bbolt.FreelistMapType,
 		NoSync:       opts.Durability == DurabilityProcess,
@@ -70,7 +68,7 @@ func Open(dir string, opts Options) (*Bolt, error) {
 		_ = guard(db.Close)
 		return nil, err
 	}
-	// 5. ours now
+	// 5. the folder is ours now
 	_ = os.Remove(path + cleanFile)
 	_ = RemoveSlot(dir)
 	removeUnfinished(path)
@@ -78,7 +76,7 @@ func Open(dir string, opts Options) (*Bolt, error) {
 	return s, nil
 }
 
-// prepareFolder makes the folder and reports whether a data file is in it.
+// prepareFolder creates the folder and reports whether it has a data file.
 func prepareFolder(dir, path string) (exists bool, err error) {
 	if dir == "" {
 		return false, invalid("the data folder has an empty name")
@@ -103,11 +101,12 @@ func prepareFolder(dir, path string) (exists bool, err error) {
 	return true, nil
 }
 
-// unfinished is the pattern of a data file's name while it is made.
+// unfinished is the pattern of a data file's name while it is being created.
 const unfinished = ".*.new"
 
-// makeFile makes a data file that has no buckets, under a name of its own that it loses when it is whole. So a process
-// that is killed meanwhile leaves no half of one, and one that starts at the same time finds none; the first of two wins.
+// makeFile creates a data file without buckets, under a temporary name until it is complete. So a process that is
+// killed here leaves no incomplete file, and another one that starts at the same time does not see it; the first of two
+// wins.
 func makeFile(path string, timeout time.Duration) error {
 	f, err := os.CreateTemp(filepath.Dir(path), DataFile+unfinished)
 	if err != nil {
@@ -128,11 +127,11 @@ func makeFile(path string, timeout time.Duration) error {
 	if _, err := os.Stat(path); linked == nil || err == nil {
 		return nil
 	}
-	return os.Rename(f.Name(), path) // where the file system has no hard links
+	return os.Rename(f.Name(), path) // if the file system has no hard links
 }
 
-// removeUnfinished removes what processes left that were killed in makeFile or with a snapshot. One that is in makeFile
-// now finds the data file.
+// removeUnfinished removes files of processes that were killed in makeFile or while making a snapshot. A process that
+// is in makeFile now will find the data file.
 func removeUnfinished(path string) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, entry := range entries {
@@ -142,7 +141,7 @@ func removeUnfinished(path string) {
 	}
 }
 
-// openBolt is bbolt.Open, except that the lock is free again when it panics.
+// openBolt is bbolt.Open, but releases the lock if it panics.
 func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	o.Timeout = timeout
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -160,10 +159,11 @@ func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB
 	return db, file, err
 }
 
-// cleanFile is beside a data file that was closed, and has its size and modification time at that moment.
+// cleanFile is next to a data file that was closed cleanly, and has the data file's size and modification time at that
+// moment.
 const cleanFile = ".clean"
 
-// stamp is what cleanFile holds; "" when the data file cannot be seen.
+// stamp is the content of cleanFile; "" if the data file cannot be accessed.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -196,17 +196,17 @@ func checkFile(dir, path string, opts Options) error {
 	return nil
 }
 
-// oldCopy is the copy of a data file before an upgrade, beside it: state.db.schema1.
+// oldCopy is the suffix of the copy of a data file that is made before an upgrade: state.db.schema1.
 const oldCopy = ".schema"
 
 // keepOld copies a data file of an older schema, unless an earlier attempt did, and returns the copy's name; "" if the
-// file is new or of this schema.
+// file is new or has the present schema.
 func (s *Bolt) keepOld(dir string) (from int, kept string, err error) {
 	tx, err := s.begin(false)
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = tx.Rollback() }() // a reading transaction has nothing to lose
+	defer func() { _ = tx.Rollback() }() // a read transaction has nothing to lose
 	err = guard(func() error {
 		if k, _ := tx.Cursor().First(); k == nil {
 			return nil
@@ -228,7 +228,7 @@ func (s *Bolt) keepOld(dir string) (from int, kept string, err error) {
 	return from, kept, err
 }
 
-// copyTo writes what a transaction sees as a data file, in one step.
+// copyTo writes a transaction's view of the data file to a new file, atomically.
 func copyTo(tx *bbolt.Tx, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), DataFile+unfinished)
 	if err != nil {
@@ -245,7 +245,7 @@ func copyTo(tx *bbolt.Tx, path string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// removeOld removes what keepOld made.
+// removeOld removes the copy that keepOld made.
 func (s *Bolt) removeOld() {
 	if s.opts.Upgrade != UpgradeAndServe {
 		return
@@ -255,7 +255,7 @@ func (s *Bolt) removeOld() {
 	}
 }
 
-// openSchema reads the schema of the file, and makes the buckets of a new one.
+// openSchema reads the schema of the file, and creates the buckets of a new one.
 func (s *Bolt) openSchema(dir string) error {
 	from, kept, err := s.keepOld(dir)
 	if err != nil {
@@ -333,7 +333,7 @@ func readSchema(dir string, tx *bbolt.Tx) (int, error) {
 	return n, nil
 }
 
-// openError says in words why the data folder could not be opened.
+// openError explains why the data folder could not be opened.
 func openError(dir, path string, err error) error {
 	var e *Error
 	switch {
@@ -347,7 +347,7 @@ func openError(dir, path string, err error) error {
 		return ownedError(dir, err)
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum),
 		errors.Is(err, berrors.ErrVersionMismatch),
-		strings.Contains(err.Error(), "file size too small"): // bbolt has no name for this one
+		strings.Contains(err.Error(), "file size too small"): // bbolt has no error variable for this one
 		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("data file %s is not a database of memhost, or its "+
 			"beginning is damaged: %s", path, err), Hint: damageHint, Cause: err}
 	default:

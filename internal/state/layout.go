@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// What lies where in the file. Integers are big-endian, so that bytes sort as numbers do.
+// The layout of the file. Integers are big-endian, so that bytes sort as numbers do.
 //
 //	bucket    key                                  payload
 //	kv        space(16) key                        version(8) value
@@ -15,10 +15,11 @@ import (
 //	tables    one bucket for each table: key       record
 //	meta      "schema"                             the number in ASCII, without a checksum, for every version to read
 //
-// The length before a log's name keeps "a" apart from "ab"; lognames finds the logs of a prefix, and the end of a log,
-// at once. A log's entries are always 1 to last. Versions come from the sequence of bucket kv, which only grows.
+// The length before a log's name separates "a" from "ab"; lognames gives fast access to the logs with a prefix, and to
+// the end of a log. A log's entries are always 1 to last. Versions come from the sequence of bucket kv, which only
+// grows.
 //
-// Every value but the schema is sealed: a CRC-32C of its key and payload precedes the payload, so that a damaged
+// Every value except the schema is sealed: a CRC-32C of its key and payload precedes the payload, so that a damaged
 // byte is an error and never a wrong answer.
 const (
 	bucketKV     = "kv"
@@ -42,7 +43,7 @@ func spaceKey(space Space, name string) []byte {
 	return append(k, name...)
 }
 
-// logPrefix is what the keys of a log's entries have in common.
+// logPrefix is the common prefix of the keys of a log's entries.
 func logPrefix(space Space, name string) []byte {
 	k := make([]byte, 0, spaceLen+2+len(name)+8)
 	k = append(k, space[:]...)
@@ -50,12 +51,12 @@ func logPrefix(space Space, name string) []byte {
 	return append(k, name...)
 }
 
-// logKey adds a sequence number to a logPrefix without changing it.
+// logKey appends a sequence number to a logPrefix without changing it.
 func logKey(prefix []byte, seq int64) []byte {
 	return binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(seq))
 }
 
-// seal makes the stored form of a payload given in parts.
+// seal returns the stored form of a payload given in parts.
 func seal(key []byte, payload ...[]byte) []byte {
 	n := sealLen
 	for _, p := range payload {
@@ -69,7 +70,7 @@ func seal(key []byte, payload ...[]byte) []byte {
 	return v
 }
 
-// unseal returns the payload, which is part of stored. Want is its least length.
+// unseal returns the payload, which is part of stored. want is its minimum length.
 func unseal(key, stored []byte, want int) ([]byte, error) {
 	if len(stored) < sealLen+want {
 		return nil, damaged("the value of key %s has %d bytes, want at least %d", quote(string(key)), len(stored),
@@ -87,7 +88,7 @@ func checksum(key, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(0, table, key), table, payload)
 }
 
-// sealInts and unsealInts store the fixed payloads of lognames and usage.
+// sealInts and unsealInts encode and decode the fixed payloads of lognames and usage.
 func sealInts(key []byte, ns ...int64) []byte {
 	p := make([]byte, 0, 16)
 	for _, n := range ns {

@@ -2,39 +2,39 @@ package state
 
 import "time"
 
-// Options says how Open works. The zero value suits a slot.
+// Options configure Open. The zero value suits a slot.
 type Options struct {
 	// Durability is what an acknowledged commit survives; the zero value means DurabilityPower.
 	Durability Durability
-	// LockTimeout is how long Open waits for another owner of the folder to let go; 0 means 200 ms. (bbolt looks every
-	// 50 ms.)
+	// LockTimeout is how long Open waits for another owner of the folder to release it; 0 means 200 ms. (bbolt checks
+	// every 50 ms.)
 	LockTimeout time.Duration
-	// MaxFileBytes bounds the data file: a commit that would need more is ErrUnavailable. It is rounded to bbolt's
-	// steps of growth (doubling up to 16 MiB, then 16 MiB at a time). 0 means no bound.
+	// MaxFileBytes limits the data file: a commit that would need more fails with ErrUnavailable. It is rounded to
+	// bbolt's growth steps (doubling up to 16 MiB, then 16 MiB at a time). 0 means no limit.
 	MaxFileBytes int64
-	// SyncEvery is how long DurabilityProcess leaves commits unsynced; 0 means a second.
+	// SyncEvery is how long DurabilityProcess may leave commits unsynced; 0 means a second.
 	SyncEvery time.Duration
-	// Upgrade says what becomes of a data file of an older schema; the zero value means UpgradeAndServe.
+	// Upgrade says what to do with a data file of an older schema; the zero value means UpgradeAndServe.
 	Upgrade Upgrade
-	// OnUpgrade is called when a data file was upgraded, with the schema that it had and the copy of it that was kept.
+	// OnUpgrade is called after a data file was upgraded, with its old schema and the path of the copy that was kept.
 	OnUpgrade func(from int, kept string)
-	// After is the clock: time.After when nil.
+	// After is the clock; nil means time.After.
 	After func(time.Duration) <-chan time.Time
 
 	// beforeWrite is called by the committer with the size of each group, for tests.
 	beforeWrite func(group int)
 }
 
-// Upgrade says what becomes of a data file of an older schema.
+// Upgrade says what to do with a data file of an older schema.
 type Upgrade string
 
 const (
-	// UpgradeAndServe upgrades it, after a copy was made that the first Close without an error removes. Until then the
-	// copy, renamed to the data file, is what an older memhost reads.
+	// UpgradeAndServe upgrades the file after making a copy, which the first Close without an error removes. Until then
+	// an older memhost can read the copy if it is renamed to the data file.
 	UpgradeAndServe Upgrade = ""
-	// UpgradeAndKeep upgrades it in the same way. Close leaves the copy.
+	// UpgradeAndKeep upgrades in the same way, but Close keeps the copy.
 	UpgradeAndKeep Upgrade = "keep"
-	// UpgradeRefused makes Open return ErrSchema and leave the file as it is. Close leaves a copy that is there.
+	// UpgradeRefused makes Open return ErrSchema without changing the file. Close keeps an existing copy.
 	UpgradeRefused Upgrade = "refused"
 )
 
@@ -42,17 +42,17 @@ const (
 type Durability string
 
 const (
-	// DurabilityPower syncs every commit, or every group of commits that came together: an acknowledged commit survives
-	// the loss of power.
+	// DurabilityPower syncs every commit, or every group of concurrent commits: an acknowledged commit survives a power
+	// loss.
 	DurabilityPower Durability = "power"
 	// DurabilityProcess syncs every Options.SyncEvery and at Close: an acknowledged commit survives the end of the
-	// process, kill -9 included.
+	// process, including kill -9.
 	//
-	// A loss of power, or a crash of the kernel, loses at least what was committed since the last sync, and it may
-	// leave the file damaged as a whole: without a sync between them the operating system writes pages in any order, so
-	// that the page which says where everything lies can reach the disk before what it points to, and bbolt uses freed
-	// pages again before the next sync. Open, or a read, notices such damage (ErrDamaged); nothing repairs it. Use it
-	// where state can be made again: tests, benchmarks, runs that would be repeated anyway.
+	// A power loss, or a crash of the kernel, loses at least what was committed since the last sync, and it may damage
+	// the whole file. Without syncs in between, the operating system writes pages in any order, so the page that points
+	// to all others can reach the disk before them; and bbolt reuses freed pages before the next sync. Open, or a read,
+	// detects such damage (ErrDamaged), but nothing repairs it. Use it if the state can be recreated: for tests,
+	// benchmarks, and runs that would be repeated anyway.
 	DurabilityProcess Durability = "process"
 )
 
@@ -61,7 +61,7 @@ const (
 	defaultSyncEvery   = time.Second
 )
 
-// withDefaults checks the options and fills in what 0 means.
+// withDefaults validates the options and fills in defaults.
 func (o Options) withDefaults() (Options, error) {
 	switch o.Durability {
 	case "":

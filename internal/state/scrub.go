@@ -9,14 +9,15 @@ import (
 
 var _ Scrubber = (*Bolt)(nil)
 
-// Scrub overwrites with zeros what the data file holds in pages that are free: what was deleted or replaced is not in
-// the file any more. The file keeps its size. Readers and writers wait meanwhile: its cost is that of writing the free
-// pages, and of a sync before and after.
+// Scrub overwrites the free pages of the data file with zeros, so that deleted or replaced content is no longer in the
+// file. The file keeps its size. Readers and writers wait while it runs: it costs writing the free pages, and a sync
+// before and after.
 //
-// A crash in the middle harms nothing: what is live was synced before, and is not touched. Copies that the file system
-// or the disk makes by itself are out of reach.
+// A crash in the middle does no harm: live pages were synced before, and are not touched. Copies made by the file
+// system or the disk are out of reach.
 //
-// Errors: ErrUnavailable where the file cannot be written, ErrClosed, or the context's own; then a part may be left.
+// Errors: ErrUnavailable if the file cannot be written, ErrClosed, or the context's error; in these cases some content
+// may be left.
 func (s *Bolt) Scrub(ctx context.Context) error {
 	s.mu.Lock()
 	closing := s.closing
@@ -29,7 +30,7 @@ func (s *Bolt) Scrub(ctx context.Context) error {
 	}
 	s.scrubbing.Lock() // no reader has a page that is about to be overwritten
 	defer s.scrubbing.Unlock()
-	tx, err := s.begin(true) // no writer takes one
+	tx, err := s.begin(true) // no writer allocates one
 	if err != nil {
 		return s.fail("scrub", err)
 	}
@@ -38,12 +39,12 @@ func (s *Bolt) Scrub(ctx context.Context) error {
 	return s.fail("scrub", err)
 }
 
-// Outside implements Scrubber: the file is overwritten.
+// Outside implements Scrubber: nothing is left, because the file is overwritten.
 func (s *Bolt) Outside() []string { return nil }
 
 // overwriteFree is Scrub inside its transaction.
 func (s *Bolt) overwriteFree(ctx context.Context, tx *bbolt.Tx) error {
-	// The newest meta page has to be on disk: the one before it stands for pages that are free now.
+	// The newest meta page must be on disk: the previous one refers to pages that are free now.
 	if err := s.file.Sync(); err != nil {
 		return err
 	}

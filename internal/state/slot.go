@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// SlotFile is the file in the data folder that tells other processes where the slot that owns it listens.
+// SlotFile is the file in the data folder that tells other processes at which address the slot that owns it listens.
 const SlotFile = "slot.json"
 
 // SlotInfo is the content of slot.json. It holds no secrets.
@@ -21,27 +21,27 @@ type SlotInfo struct {
 	Address   string    `json:"address"`
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	// TokenRequired tells a client that it needs the operator's bearer token.
+	// TokenRequired means that clients need the operator's bearer token.
 	TokenRequired bool `json:"token_required"`
-	// Child says that the slot is one that an MCP child opened for itself: it ends with its client, and another child
-	// may take its place.
+	// Child means that an MCP child opened the slot for itself: it ends with its client, and another child may replace
+	// it.
 	Child bool `json:"child,omitempty"`
-	// Folder is the data folder and Config the configuration file, both absolute; Config is "" for none. Provider is
-	// the one that the slot was started with, which a swap does not change; Block is a digest of its effective config
-	// block. All four are empty in files of older slots.
+	// Folder is the data folder and Config the configuration file, both absolute; Config is "" if there is none.
+	// Provider is the provider that the slot was started with, which a swap does not change; Block is a digest of its
+	// effective config block. All four are empty in files of older slots.
 	Folder   string `json:"folder,omitempty"`
 	Config   string `json:"config,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	Block    string `json:"block,omitempty"`
-	// Namespace is the one of the slot's configuration.
+	// Namespace is the namespace in the slot's configuration.
 	Namespace string `json:"namespace,omitempty"`
-	// RunID, PersonaID and AgentID are the scope of the slot's configuration: commands that name none mean that.
+	// RunID, PersonaID and AgentID are the scope in the slot's configuration: the default of commands that name none.
 	RunID     string `json:"run_id,omitempty"`
 	PersonaID string `json:"persona_id,omitempty"`
 	AgentID   string `json:"agent_id,omitempty"`
 }
 
-// WriteSlot puts slot.json into the folder in one step, readable by its owner only. Only the folder's owner calls it,
+// WriteSlot writes slot.json to the folder atomically, readable by its owner only. Only the folder's owner may call it,
 // after Open.
 func WriteSlot(dir string, info SlotInfo) error {
 	text, err := json.MarshalIndent(info, "", "  ")
@@ -55,10 +55,10 @@ func WriteSlot(dir string, info SlotInfo) error {
 	return nil
 }
 
-// ReadSlot reads slot.json. The error is fs.ErrNotExist when there is none.
+// ReadSlot reads slot.json. The error is fs.ErrNotExist if there is none.
 //
-// A slot that was killed leaves its file behind: its reader must expect that nothing, or another program, listens at
-// the address. The next Open removes it.
+// A slot that was killed leaves its file behind, so nothing, or another program, may listen at the address. The next
+// Open removes the file.
 func ReadSlot(dir string) (SlotInfo, error) {
 	path := filepath.Join(dir, SlotFile)
 	text, err := os.ReadFile(path)
@@ -73,7 +73,7 @@ func ReadSlot(dir string) (SlotInfo, error) {
 	return info, nil
 }
 
-// RemoveSlot removes slot.json; a missing file is not an error. The owner calls it before Close.
+// RemoveSlot removes slot.json; a missing file is not an error. The owner must call it before Close.
 func RemoveSlot(dir string) error {
 	err := os.Remove(filepath.Join(dir, SlotFile))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -5,21 +5,20 @@ import (
 	"encoding/hex"
 )
 
-// Space is the hash that names one (provider, origin, namespace, scope, generation). The host makes it; the store only
-// keeps spaces apart.
+// Space is the hash that identifies one (provider, origin, namespace, scope, generation). The host computes it; the
+// store only keeps spaces apart.
 type Space [16]byte
 
 // String is the space in hexadecimal.
 func (s Space) String() string { return hex.EncodeToString(s[:]) }
 
-// Table names one kind of host record ("ledger", "modes"). It comes into being with its first record. 1 to MaxName
-// bytes.
+// Table names one kind of host record ("ledger", "modes"). It is created with its first record. 1 to MaxName bytes.
 type Table string
 
-// AnyVersion as the expected version of a Put writes whatever the key holds now. 0 means that the key must be absent.
+// AnyVersion as the expected version of a Put accepts any present version. 0 means that the key must be absent.
 const AnyVersion = -1
 
-// Sizes that a Batch is checked against before anything is written, in bytes. Larger is ErrInvalid.
+// Size limits of a Batch, in bytes, checked before anything is written. Larger is ErrInvalid.
 const (
 	// MaxName bounds keys, log names, record keys and names of tables. None of them may be empty.
 	MaxName = 16 << 10
@@ -30,56 +29,57 @@ const (
 // DefaultLimit is the number of items in a page when the query's Limit is 0.
 const DefaultLimit = 1000
 
-// Store is what the host needs of a store. It is safe for concurrent use.
+// Store is what the host requires from a store. It is safe for concurrent use.
 //
-// Byte slices that it returns are the caller's own. A reading sees one moment of the store; two readings may see two.
-// The errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
+// Callers own the byte slices that it returns. A single read sees a consistent snapshot; two reads may see different
+// ones. The errors are *Error (see ErrUnavailable and the others), or the context's own, wrapped.
 type Store interface {
-	// Get returns a key's value. Version 0 means absent: that is not an error.
+	// Get returns a key's value. Version 0 means absent, which is not an error.
 	Get(ctx context.Context, space Space, key string) (Value, error)
 	// List returns a page of a space's keys in ascending byte order.
 	List(ctx context.Context, space Space, q ListQuery) (Page, error)
 	// ReadLog returns a page of a log's entries. A log that does not exist is empty.
 	ReadLog(ctx context.Context, space Space, q LogQuery) (Entries, error)
-	// LastSeq returns the sequence number of a log's last entry, 0 when there is none. Its cost does not grow with the
+	// LastSeq returns the sequence number of a log's last entry, 0 if there is none. Its cost does not grow with the
 	// log.
 	LastSeq(ctx context.Context, space Space, log string) (int64, error)
-	// Count tells what Batch.DeletePrefix with that prefix would remove. Its cost grows with the number of keys, not of
-	// entries.
+	// Count reports what Batch.DeletePrefix with that prefix would remove. Its cost grows with the number of keys, not
+	// of entries.
 	Count(ctx context.Context, space Space, prefix string) (Counts, error)
-	// Usage returns the bytes that a space holds, counted as Counts.Bytes says. Its cost does not grow with the space.
+	// Usage returns the size of a space in bytes, counted as in Counts.Bytes. Its cost does not grow with the space.
 	Usage(ctx context.Context, space Space) (int64, error)
 
-	// Record returns a host record: nil when it is absent, not nil though perhaps empty when it is there.
+	// Record returns a host record. It returns nil if the record is absent; a present but empty record is not nil.
 	Record(ctx context.Context, table Table, key []byte) ([]byte, error)
 	// Records returns the records whose key begins with prefix and is greater than after, in ascending byte order.
-	// Limit 0 means DefaultLimit; there may be more when that many came back.
+	// Limit 0 means DefaultLimit; if limit records are returned, there may be more.
 	Records(ctx context.Context, table Table, prefix, after []byte, limit int) ([]KeyValue, error)
 
-	// Commit applies a batch: all of it or nothing. When it returns nil the batch is as durable as the store was opened
-	// for. A context that ends before the batch has its turn withdraws it, and nothing was applied; later, Commit waits
-	// for the outcome. The batch is neither changed nor kept.
+	// Commit applies a batch: all of it or nothing. After success the batch is as durable as the store's options
+	// promise. A context that ends while the batch is queued withdraws it, and nothing is applied; after that, Commit
+	// waits for the outcome. The batch is neither changed nor retained.
 	Commit(ctx context.Context, b *Batch) (CommitResult, error)
-	// Close waits for commits under way and releases the store. What comes later is ErrClosed. Closing twice is
-	// harmless.
+	// Close waits for running commits and releases the store. Later calls fail with ErrClosed. Closing twice has no
+	// effect.
 	Close() error
 }
 
-// Scrubber is a Store that can remove deleted content from its files.
+// Scrubber is a Store that can erase deleted content from its files.
 type Scrubber interface {
-	// Scrub removes what was deleted or replaced from the store's files, as far as the store can. Errors: those of a
-	// Store, when something is left that the store could have removed.
+	// Scrub erases deleted or replaced content from the store's files, as far as the store can. Errors: those of a
+	// Store, if something is left that the store could have erased.
 	Scrub(ctx context.Context) error
-	// Outside names the copies of deleted content that Scrub never reaches, and what ends them; nil for none.
+	// Outside names the copies of deleted content that Scrub cannot reach, and how they are removed; nil if there are
+	// none.
 	Outside() []string
 }
 
-// Value is what a key holds.
+// Value is a key's value.
 type Value struct {
-	// Data is nil when the key is absent.
+	// Data is nil if the key is absent.
 	Data []byte
-	// Version is greater than every version that the store gave before, to any key; 0 means absent. A store that hosts
-	// share promises that for the keys of one space only, and never gives a version twice.
+	// Version is greater than every version that the store assigned before, to any key; 0 means absent. A store that
+	// hosts share guarantees that only for the keys of one space, but never assigns a version twice.
 	Version int64
 }
 
@@ -91,10 +91,10 @@ type ListQuery struct {
 	After string
 	// Limit is a number of keys; 0 means DefaultLimit.
 	Limit int
-	// Values asks for the values too.
+	// Values requests the values too.
 	Values bool
-	// MaxBytes ends a page before the keys (and values, when asked for) exceed it; 0 means no such limit. The first
-	// item comes whatever its size, so that a reader gets on.
+	// MaxBytes ends a page before the keys (and values, if requested) exceed it; 0 means no such limit. The first item
+	// is returned whatever its size, so that readers make progress.
 	MaxBytes int
 }
 
@@ -109,7 +109,7 @@ type Page struct {
 type Item struct {
 	Key     string
 	Version int64
-	// Size is the length of the value in bytes, also when Data was not asked for.
+	// Size is the length of the value in bytes, even if Data was not requested.
 	Size int
 	// Data is nil unless ListQuery.Values was set.
 	Data []byte
@@ -118,21 +118,21 @@ type Item struct {
 // LogQuery asks for a page of a log.
 type LogQuery struct {
 	Log string
-	// From is the first sequence number wanted; 0 means the first entry, or with Reverse the last.
+	// From is the first sequence number to return; 0 means the first entry, or with Reverse the last.
 	From int64
 	// Limit is a number of entries; 0 means DefaultLimit.
 	Limit int
 	// Reverse reads from newer to older entries.
 	Reverse bool
-	// MaxBytes ends a page before the entries exceed it; 0 means no such limit. The first entry comes whatever its
-	// size.
+	// MaxBytes ends a page before the entries exceed it; 0 means no such limit. The first entry is returned whatever
+	// its size.
 	MaxBytes int
 }
 
 // Entries is a part of a log.
 type Entries struct {
 	Items []Entry
-	// Last is the sequence number of the log's last entry, read in the same moment; 0 when there is none.
+	// Last is the sequence number of the log's last entry in the same snapshot; 0 if there is none.
 	Last int64
 	// More is true when there are further entries after the last item, in the direction of reading.
 	More bool
@@ -140,7 +140,7 @@ type Entries struct {
 
 // Entry is one entry of a log.
 type Entry struct {
-	// Seq counts from 1 without gaps. After DeletePrefix removed the log it starts at 1 again.
+	// Seq counts from 1 without gaps. After DeletePrefix has removed the log it starts at 1 again.
 	Seq  int64
 	Data []byte
 }
@@ -150,7 +150,7 @@ type KeyValue struct {
 	Key, Value []byte
 }
 
-// Counts tells how much a prefix holds or held.
+// Counts is how much a prefix holds or held.
 type Counts struct {
 	Keys, Logs, Entries int64
 	// Bytes counts for each key its length and that of its value; for each log its name's length, and for each entry
@@ -158,5 +158,5 @@ type Counts struct {
 	Bytes int64
 }
 
-// EntryOverhead is what an entry counts for in usage besides its own bytes, so that empty entries are not free.
+// EntryOverhead is what an entry adds to the usage besides its own bytes, so that empty entries are not free.
 const EntryOverhead = 8

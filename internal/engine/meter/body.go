@@ -7,22 +7,23 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// The account of a path, in units. With smaller figures the clock is read more evenly, at the price of more sites.
+// How many units a path may accumulate. Smaller values make the guest read the clock at more regular intervals, but
+// need more sites.
 const (
-	// stretch is the most that a path may run up before a site charges it (a call of a function that is charged to its
-	// caller may exceed it by inlined).
+	// stretch is how many units a path may accumulate before a site charges them. (A call of a function that is charged
+	// to its caller may exceed it by inlined.)
 	stretch = 256
-	// inlined is the most that a function without a site at its entry leaves to its caller.
+	// inlined is how many units a function without a site at its entry may leave to its caller.
 	inlined = 64
-	// beforeCall is the most that is uncharged when a function with a site at its entry is called, atExit when it
+	// beforeCall is how many units may be uncharged when a function with a site at its entry is called, atExit when it
 	// returns.
 	beforeCall = 32
 	atExit     = 16
-	// importUnits is the charge of a call of an import; the clock measures the time it took.
+	// importUnits is the charge for a call of an import. The time that the call takes is measured by the clock.
 	importUnits = 64
 )
 
-// weight of an instruction in units.
+// weight is the cost of an instruction in units.
 func weight(op wasmbin.Opcode) int {
 	switch op {
 	case wasmbin.OpNop, wasmbin.OpBlock, wasmbin.OpLoop, wasmbin.OpElse, wasmbin.OpEnd, wasmbin.OpDrop,
@@ -40,23 +41,23 @@ func weight(op wasmbin.Opcode) int {
 		return 16
 	}
 	if op>>8 != 0 {
-		return 4 // vectors and conversions that saturate
+		return 4 // vectors and saturating conversions
 	}
 	return 1
 }
 
-// body is a function as the original has it.
+// body is a function of the original module.
 type body struct {
-	locals uint32 // with the parameters
-	header []byte // the declarations of locals, without their number
-	groups uint32 // that number
+	locals uint32 // including the parameters
+	header []byte // the declarations of locals, without their count
+	groups uint32 // the number of declarations
 	code   wasmbin.Reader
-	bulk   bool // it has instructions in bulk that are charged where they stand
+	bulk   bool // it has bulk instructions, which are charged where they occur
 	weight int  // of all its instructions
 	out    []byte
 }
 
-// readBodies reads the code section: every instruction once, for the calls in it.
+// readBodies reads the code section, looking at every instruction once to find the calls.
 func (w *rewriter) readBodies(s *wasmbin.Section) error {
 	r := s.Reader()
 	n, err := r.Count("bodies")
@@ -183,8 +184,8 @@ func (w *rewriter) codeSection(s *wasmbin.Section) ([]byte, error) {
 	return out, nil
 }
 
-// meter writes one body. A small one gets no site at its entry without need; when a path turns out too heavy for that,
-// it is written again with one.
+// meter writes one body. A small one has no site at its entry if possible; if a path turns out too heavy for that, the
+// body is written again with one.
 func (w *rewriter) meter(f int, b *body) error {
 	checked := w.graph.recursive(f) || b.weight > 2*inlined
 	m := &writer{rewriter: w, body: b, checked: checked}
@@ -202,17 +203,17 @@ func (w *rewriter) meter(f int, b *body) error {
 	return nil
 }
 
-// writer writes one body. due is the account: the most units that a path from the sites before to this place runs up,
-// and dead where no path leads.
+// writer writes one body. due is the most units that any path from earlier sites to this place has accumulated, or dead
+// if no path leads here.
 type writer struct {
 	*rewriter
 	body    *body
 	checked bool
 	out     []byte
-	length  uint32 // an added local: how much an instruction in bulk is about to do
+	length  uint32 // an added local: the length of the next bulk instruction
 	labels  []label
 	due     int
-	exit    int // the most that is due when the function returns
+	exit    int // the most units that are due when the function returns
 }
 
 const dead = -1
@@ -220,17 +221,17 @@ const dead = -1
 // label is a block, loop, if, or the function itself.
 type label struct {
 	op wasmbin.Opcode
-	// due joins the paths that leave by a branch to it; of a loop, those that go back to its header.
+	// due joins the paths that branch to the label; for a loop, those that go back to its header.
 	due int
-	// before is what was due at the if, for its other arm.
+	// before is what was due at the if, needed for its else arm.
 	before int
-	// site is the position in out of the loop's charge, 0 if the loop is dead.
+	// site is the position in out of the loop's charge; 0 if the loop is dead.
 	site int
 }
 
 func (m *writer) write() error {
 	b := m.body
-	var added []byte // locals behind the original's
+	var added []byte // locals after the original's
 	if b.bulk {
 		m.length = b.locals
 		added = append(added, 1, byte(wasmbin.I32))
@@ -242,7 +243,7 @@ func (m *writer) write() error {
 		m.due = beforeCall
 		m.site()
 	}
-	r := b.code // a copy: it starts anew
+	r := b.code // a copy, because it starts over
 	var in wasmbin.Instruction
 	for r.Rest() > 0 {
 		if len(m.labels) == 0 {
@@ -262,7 +263,7 @@ func (m *writer) write() error {
 	return nil
 }
 
-// instruction writes one instruction, raw as the original has it, with the sites that belong before and after it.
+// instruction writes one instruction, whose original bytes are raw, with the sites that belong before and after it.
 func (m *writer) instruction(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
 	if w := weight(in.Op); m.due != dead && w > 0 {
 		if m.due+w > stretch {
@@ -322,14 +323,14 @@ func (m *writer) loop() {
 func (m *writer) end(raw []byte) {
 	l := m.labels[len(m.labels)-1]
 	switch l.op {
-	case wasmbin.OpReturn: // the function
+	case wasmbin.OpReturn: // a return from the function
 		m.leave()
 		m.due = dead
 	case wasmbin.OpLoop:
 		if l.site > 0 {
 			putCharge(m.out[l.site:], max(l.due, 1))
 		}
-	case wasmbin.OpIf: // without else: it may be passed by
+	case wasmbin.OpIf: // without else, its body may be skipped
 		m.due = max(m.due, l.due, l.before)
 	default:
 		m.due = max(m.due, l.due)
@@ -338,7 +339,7 @@ func (m *writer) end(raw []byte) {
 	m.out = append(m.out, raw...)
 }
 
-// branch writes a branch, and settles the account when it may leave the function.
+// branch writes a branch, and charges what is due if it may leave the function.
 func (m *writer) branch(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) error {
 	targets := in.Labels
 	switch in.Op {
@@ -366,7 +367,7 @@ func (m *writer) branch(r *wasmbin.Reader, in *wasmbin.Instruction, raw []byte) 
 	return nil
 }
 
-// leave is a place from which the function may return.
+// leave marks a place where the function may return.
 func (m *writer) leave() {
 	if m.checked && m.due > atExit {
 		m.site()
@@ -396,7 +397,8 @@ func (m *writer) call(in *wasmbin.Instruction, raw []byte) {
 	}
 }
 
-// putCharge writes a charge as a signed LEB128 number of two bytes, which holds 8191: more than a path can run up.
+// putCharge writes a charge as a signed LEB128 number of two bytes. It can hold 8191, more than any path can
+// accumulate.
 func putCharge(b []byte, units int) {
 	b[0], b[1] = byte(units)|0x80, byte(units>>7)
 }
@@ -423,7 +425,7 @@ func (m *writer) charge() int {
 	return at
 }
 
-// ask stores the units left that are on the stack and asks the host for more when they have run out.
+// ask stores the number on the stack as the units left, and asks the host for more if they have run out.
 func (m *writer) ask() {
 	m.global(wasmbin.OpGlobalSet)
 	m.global(wasmbin.OpGlobalGet)
@@ -437,7 +439,8 @@ func (m *writer) askSoon() {
 	m.global(wasmbin.OpGlobalSet)
 }
 
-// bulk charges a bulk operation before it begins: its length is on top of the stack, and 1<<shift of it are a unit.
+// bulk charges for a bulk operation before it starts: its length is on top of the stack, and 1<<shift bytes or entries
+// cost one unit.
 func (m *writer) bulk(shift byte) {
 	if m.due == dead {
 		return

@@ -6,30 +6,30 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// graph is who may call whom. Its nodes are the functions of the original by their index, imports included, and behind
-// them one node for each type, which represents everything that a call_indirect of that type may reach.
+// graph is the call graph. Its nodes are the functions of the original by index, including imports, followed by one
+// node for each type, which stands for everything that a call_indirect of that type may reach.
 type graph struct {
 	functions int
-	types     []int          // the node of each type
-	byType    map[string]int // the same by what the type is: equal types have one node
+	types     []int          // the node of each type index
+	byType    map[string]int // the same by the type's content: equal types share a node
 	edges     [][]int32
-	// order has the components of nodes that reach each other, callees first. in is the component of a node.
+	// order has the strongly connected components of the graph, callees first; component is a node's component.
 	order     [][]int32
 	component []int32
-	// costs are what is known of the functions so far.
+	// costs has what is known about the functions so far.
 	costs []cost
 }
 
-// cost is what a call of a function adds to its caller's account.
+// cost is what a call of a function adds to its caller's uncharged units.
 type cost struct {
 	known bool
-	// checked: there is a site at its entry, which charges for beforeCall units of its caller too.
+	// checked means that there is a site at its entry, which also charges for beforeCall units of its caller.
 	checked bool
-	// unchecked: it may be that there is no such site (a call_indirect may have both).
+	// unchecked means that there may be no such site (a call_indirect may reach both kinds).
 	unchecked bool
-	// units are the most that are uncharged when it returns.
+	// units is the most that is uncharged when it returns.
 	units int
-	// imported: it may be foreign code, whose time is unknown. An import that is quick does not count.
+	// imported means that it may run foreign code for an unknown time. Quick imports do not count.
 	imported bool
 }
 
@@ -41,7 +41,7 @@ func (g *graph) node(in *wasmbin.Instruction) int {
 	return int(in.Index)
 }
 
-// newGraph has the nodes and what call_indirect may reach; the bodies' calls are added with call.
+// newGraph creates the nodes, and the edges of call_indirect; calls in bodies are added with call.
 func (w *rewriter) newGraph() graph {
 	g := graph{functions: int(w.functions), byType: map[string]int{}}
 	nodes := g.functions
@@ -57,7 +57,7 @@ func (w *rewriter) newGraph() graph {
 	return g
 }
 
-// reach adds what call_indirect may reach.
+// reach adds edges to what call_indirect may reach.
 func (w *rewriter) reach() {
 	g := &w.graph
 	for f := range w.functions {
@@ -75,10 +75,11 @@ func (w *rewriter) reach() {
 	}
 }
 
-// sort finds the components, callees first (Tarjan 1972, without recursion, since the graph is a stranger's).
+// sort finds the strongly connected components, callees first (Tarjan 1972). It does not recurse, because the graph is
+// untrusted.
 func (g *graph) sort() {
 	n := len(g.edges)
-	index, low := make([]int32, n), make([]int32, n) // 0: not visited
+	index, low := make([]int32, n), make([]int32, n) // 0 means not visited
 	onStack := make([]bool, n)
 	var stack []int32
 	type visit struct {
@@ -133,13 +134,13 @@ func (g *graph) sort() {
 	}
 }
 
-// recursive reports whether a function may be active twice.
+// recursive reports whether a function may be active more than once at a time.
 func (g *graph) recursive(f int) bool {
 	return len(g.order[g.component[f]]) > 1 || slices.Contains(g.edges[f], int32(f))
 }
 
-// cost gives what a call of a node adds. It is asked by a caller whose callees are known, but for those of its own
-// component, which are checked.
+// cost is what a call of a node adds to its caller. The costs of the caller's callees are known, except in its own
+// component, whose functions are all checked.
 func (g *graph) cost(node int, openTables bool) cost {
 	c := &g.costs[node]
 	if c.known {

@@ -7,45 +7,45 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// Module and Function name the import that Rewrite adds. A module that imports anything from Module by itself is
-// refused.
+// Module and Function name the import that Rewrite adds. Rewrite rejects a module that already imports anything from
+// Module.
 const (
 	Module   = "memhost.meter"
 	Function = "more"
 )
 
-// Version counts what Rewrite makes of the same module: it changes whenever that does. Who keeps rewritten modules
-// keeps it beside them.
+// Version is the version of Rewrite's output: increase it whenever the output for the same module changes. Caches of
+// rewritten modules include it in their keys.
 const Version = 3
 
-// rewriter holds what all parts of one rewriting need to know.
+// rewriter holds the state of one rewriting.
 type rewriter struct {
 	parsed   *wasmbin.Module
 	sections map[wasmbin.SectionID]*wasmbin.Section
 
-	imported  uint32 // functions that the original imports; the meter's import stands behind them
+	imported  uint32 // functions that the original imports; the meter's import comes after them
 	functions uint32 // all functions of the original
-	globals   uint32 // all globals of the original; the count of units stands behind them
-	// quick tells the imports that return at once.
+	globals   uint32 // all globals of the original; the unit count comes after them
+	// quick reports whether an import returns at once.
 	quick func(module, name string) bool
-	// openTables: someone else could put functions into a table.
+	// openTables means that other modules could put functions into a table.
 	openTables bool
-	// referenced are the functions that call_indirect may reach: element segments and ref.func name them.
+	// referenced has the functions that call_indirect may reach, because element segments or ref.func name them.
 	referenced map[uint32]bool
 	bodies     []body
 	graph      graph
 }
 
-// Rewrite returns the metered module. It is deterministic. The input is not changed.
+// Rewrite returns the metered module. It is deterministic, and does not change its input.
 //
-// Errors: what cannot be read, goes beyond WebAssembly 2.0 (for a type: wasmbin.ErrBeyond), points to what is not there,
-// or imports from Module.
+// Errors: a module that cannot be parsed, uses features beyond WebAssembly 2.0 (for a type: wasmbin.ErrBeyond), has an
+// index out of range, or imports from Module.
 func Rewrite(wasm []byte) ([]byte, error) {
 	return RewriteWith(wasm, func(string, string) bool { return false })
 }
 
-// RewriteWith is Rewrite for a module that has imports of which the host knows that they return within some hundred
-// nanoseconds. A call of one is charged like instructions; after a call of any other the next site reads the clock.
+// RewriteWith is Rewrite for a module with imports that return within some hundred nanoseconds, as reported by quick. A
+// call of these is charged like instructions; after a call of any other import the next site reads the clock.
 func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, error) {
 	w := &rewriter{quick: quick, sections: map[wasmbin.SectionID]*wasmbin.Section{}, referenced: map[uint32]bool{}}
 	// 1. Read the outer structure.
@@ -255,7 +255,7 @@ func (w *rewriter) constant(r *wasmbin.Reader, out []byte) ([]byte, error) {
 	}
 }
 
-// within refuses an index that the original does not have: the added ones follow its own indices.
+// within rejects an index that the original does not have: the added items come after its own.
 func within(r *wasmbin.Reader, what string, index, count uint32) error {
 	if index >= count {
 		return r.Errorf("%s %d, but the module has %d", what, index, count)
@@ -280,7 +280,7 @@ func (w *rewriter) exportSection(s *wasmbin.Section) ([]byte, error) {
 	return out, nil
 }
 
-// tableSection leaves the section as it is, unless there is more in it than types and limits.
+// tableSection leaves the section unchanged, and rejects content other than types and limits.
 func tableSection(s *wasmbin.Section) ([]byte, error) {
 	r := s.Reader()
 	n, err := r.Count("tables")
@@ -298,7 +298,7 @@ func tableSection(s *wasmbin.Section) ([]byte, error) {
 	return s.Data, r.End()
 }
 
-// dataSection leaves the section as it is; only the globals that its offsets name are checked.
+// dataSection leaves the section unchanged, and checks the globals that its offsets name.
 func (w *rewriter) dataSection(s *wasmbin.Section) ([]byte, error) {
 	r := s.Reader()
 	n, err := r.Count("data segments")
@@ -345,8 +345,8 @@ func (w *rewriter) elementSection(s *wasmbin.Section) ([]byte, error) {
 	return out, r.End()
 }
 
-// elementSegment copies one segment. Bit 0 of its flags: passive or declared, not active; bit 1: a table (active) or
-// declared; bit 2: expressions, not indices.
+// elementSegment copies one segment. Bit 0 of its flags: passive or declared, not active; bit 1: has a table index
+// (active) or is declared; bit 2: expressions instead of indices.
 func (w *rewriter) elementSegment(r *wasmbin.Reader, out []byte) ([]byte, error) {
 	start := r.Pos()
 	flags, err := r.U32("flags of an element segment")
@@ -412,8 +412,8 @@ func (w *rewriter) element(r *wasmbin.Reader, expression bool, out []byte) ([]by
 	return wasmbin.AppendU32(out, w.shift(index)), nil
 }
 
-// names gives the section "name" with the functions' names under their new indices, and nothing else of it. One that
-// cannot be read is left out.
+// names returns a "name" section with the functions' names under their new indices, and nothing else. It drops a
+// section that cannot be parsed.
 func (w *rewriter) names(s *wasmbin.Section) []byte {
 	r := s.Reader()
 	for r.Rest() > 0 {

@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// PageBytes is the size of a page of memory. EntryBytes is what an engine keeps for each entry of a table.
+// PageBytes is the size of a page of memory. EntryBytes is the memory that an engine needs for each entry of a table.
 const (
 	PageBytes  = 64 << 10
 	EntryBytes = 8
 )
 
-// maxTables bounds the tables of a module: an engine keeps some hundred bytes for each, even an empty one.
+// maxTables bounds the tables of a module: an engine needs some hundred bytes for each, even if it is empty.
 const maxTables = 100
 
-// growthShare is the part of all bytes that tables may grow by: 1/8.
+// growthShare is the share of all bytes by which tables may grow: 1/8.
 const growthShare = 8
 
-// StartBytes is what the module's memories and tables have when it starts, in bytes.
+// StartBytes is the initial size of the module's memories and tables, in bytes.
 func (m *Module) StartBytes() (bytes int64) {
 	for _, memory := range m.Memories {
 		bytes += int64(memory.Min) * PageBytes
@@ -31,13 +31,13 @@ func (m *Module) StartBytes() (bytes int64) {
 }
 
 // Bound returns the module with maxima that keep its memory and its tables together within limit bytes. Everything else
-// is kept byte for byte, and a module that needs no other maxima is returned as it is.
+// is kept byte for byte. A module whose maxima fit is returned unchanged.
 //
-// Tables that no instruction can grow get their minimum as maximum. The others share up to limit/8 bytes to grow by,
-// which the memory loses. With a limit of 128 MiB, a single table without a maximum may grow by 16 MiB, which is
-// 2,097,152 entries, and the memory to 112 MiB. Tables of less than a page take nothing from the memory.
+// Tables that no instruction can grow get their minimum as maximum. The others share up to limit/8 bytes for growth, by
+// which the memory's maximum is reduced. With a limit of 128 MiB, a single table without a maximum may grow by 16 MiB,
+// which is 2,097,152 entries, and the memory to 112 MiB. Tables smaller than a page do not reduce the memory.
 //
-// Errors: as Parse; more than limit bytes at the start.
+// Errors: those of Parse; an initial size of more than limit bytes.
 func Bound(b []byte, limit int64) ([]byte, error) {
 	m, err := Parse(b)
 	if err != nil {
@@ -53,7 +53,7 @@ func Bound(b []byte, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	tables := boundTables(m.Tables, min(rest, limit/growthShare)/EntryBytes, sections)
-	var held int64 // by full tables
+	var held int64 // by tables at their maximum
 	for _, t := range tables {
 		held += int64(t.Max) * EntryBytes
 	}
@@ -81,31 +81,32 @@ func Bound(b []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// The time to compile a function grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops
-// 13 s. A module that standard Go made, of 3 MB, comes to 5 % of mostWork, one of TinyGo's to 1 %.
+// The time to compile a function grows with the square of its control flow: 10,000 blocks take 1.6 s, 5,000 loops 13 s.
+// A 3 MB module built with standard Go uses 5 % of mostWork, one built with TinyGo 1 %.
 const (
-	loopWork     = 10  // of a loop, in blocks
-	bytesOfWork  = 32  // of code that count as a block
-	functionWork = 300 // of a function, beside the square of its blocks: an empty one takes 10 µs
+	loopWork     = 10  // cost of a loop, in blocks
+	bytesOfWork  = 32  // how many bytes of code count as one block
+	functionWork = 300 // cost of a function, besides the square of its blocks: an empty one takes 10 µs
 	mostWork     = 1_000_000_000
-	// A compiler reads every global again at the start of a function and after each call in it. Compilers to wasm make up
-	// to 13 globals. With 65,535 of them a module of 123 KB took 6 GB.
+	// A compiler reloads every global at the start of a function and after each call in it. Compilers to wasm create up
+	// to 13 globals. With 65,535 globals, a module of 123 KB took 6 GB.
 	usualGlobals  = 16
-	bytesOfGlobal = 8 // of code that count as one read of a further global
-	// A compiler keeps each parameter and result of a call, a block or a branch. With 1,000 results, a module of 8 KB
+	bytesOfGlobal = 8 // how many bytes of code count as one reload of a further global
+	// A compiler tracks each parameter and result of a call, a block or a branch. With 1,000 results, a module of 8 KB
 	// took 257 MB.
-	valuesOfWork = 16 // that count as a block; fewer at one place count nothing
+	valuesOfWork = 16 // how many values count as a block; fewer in one place count nothing
 )
 
-// ErrTooMuch is the error of a module that is too much for a compiler.
+// ErrTooMuch is the error for a module that is too expensive to compile.
 var ErrTooMuch = errors.New("would take too long to compile")
 
-// Compilable reads every function, instruction by instruction, and refuses a module whose compilation would take longer
-// than half a minute, by the sum over its functions of the square of their blocks, targets of br_table, loops (each as
-// 10) and bytes (32 as one); beyond 16 globals, each counts as 8 bytes at the start of a function and at every call.
-// Of functions, blocks and branches with more than 16 parameters and results, every 16 count as a block.
+// Compilable reads every function, instruction by instruction, and rejects a module that would take longer than half a
+// minute to compile. The estimate is the sum over its functions of the square of their blocks, targets of br_table,
+// loops (counted as 10 each) and bytes (32 count as one). Each global beyond 16 counts as 8 bytes at the start of a
+// function and at every call. For functions, blocks and branches with more than 16 parameters and results, every 16
+// count as a block.
 //
-// Errors: as Parse; ErrTooMuch; what Instruction refuses, and an index that points nowhere.
+// Errors: those of Parse; ErrTooMuch; those of Instruction; an index out of range.
 func Compilable(b []byte) error {
 	m, err := Parse(b)
 	if err != nil {
@@ -143,16 +144,16 @@ func Compilable(b []byte) error {
 	return nil
 }
 
-// work is what the values of a signature count as, in blocks.
+// work is the cost of a signature's values, in blocks.
 func (t FuncType) work() int { return (len(t.Params) + len(t.Results)) / valuesOfWork }
 
-// blocks is what a body counts in Compilable; reads is what further globals count at a time.
+// blocks is the cost of a body in Compilable; reads is the cost of reloading further globals once.
 func (m *Module) blocks(r *Reader, own FuncType, reads int) (n int, err error) {
 	n = r.Rest()/bytesOfWork + reads + own.work()
 	if _, err = r.skipLocals(); err != nil {
 		return n, err
 	}
-	branch := own.work()                                        // at most, so far
+	branch := own.work()                                        // upper bound so far
 	for in := (Instruction{}); r.Rest() > 0 && n <= mostWork; { // more could not be squared
 		start := r.pos
 		if err = r.Instruction(&in); err != nil {
@@ -192,7 +193,7 @@ func (m *Module) blocks(r *Reader, own FuncType, reads int) (n int, err error) {
 	return n, nil
 }
 
-// boundTables gives every table a maximum. Those that can grow share a number of entries to grow by.
+// boundTables gives every table a maximum. Tables that can grow share the entries available for growth.
 func boundTables(tables []Limits, growth int64, sections []Section) []Limits {
 	bounded := slices.Clone(tables)
 	growing := 0
@@ -214,7 +215,7 @@ func boundTables(tables []Limits, growth int64, sections []Section) []Limits {
 	return bounded
 }
 
-// atMost is l with a maximum that is no larger than most.
+// atMost returns l with a maximum of at most most.
 func (l Limits) atMost(most uint32) Limits {
 	if !l.HasMax || l.Max > most {
 		l.HasMax, l.Max = true, most
@@ -222,7 +223,7 @@ func (l Limits) atMost(most uint32) Limits {
 	return l
 }
 
-// growsTables looks for an instruction that grows a table. Code that cannot be read may hold one.
+// growsTables reports whether an instruction may grow a table. Code that cannot be parsed counts as growing.
 func growsTables(sections []Section) bool {
 	for i := range sections {
 		if sections[i].ID != SectionCode {
@@ -260,7 +261,7 @@ func findTableGrow(code *Reader) (bool, error) {
 	return false, nil
 }
 
-// appendLimits appends a section of tables, each after its type, or of memories, which have none.
+// appendLimits appends a section of tables, each preceded by its type, or of memories, which have no types.
 func appendLimits(out []byte, id SectionID, limits []Limits, types []ValueType) []byte {
 	content := AppendU32(nil, uint32(len(limits)))
 	for i, l := range limits {

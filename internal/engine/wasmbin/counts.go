@@ -5,34 +5,34 @@ import (
 	"fmt"
 )
 
-// An engine makes room for as many items as a module announces before it reads them. Parse therefore reads every
-// section to its end, also those of which Module keeps nothing, and refuses a count that the section cannot hold.
-// The limits below bound what valid modules take. They are those that browsers have for a module, or near them.
+// An engine allocates memory for as many items as a module announces before it reads them. Parse therefore reads every
+// section to its end, even those of which Module keeps nothing, and rejects a count that the section cannot hold. The
+// limits below are the same as, or close to, those of browsers.
 const (
-	// maxItems bounds the items of all vectors outside of function bodies. An engine keeps about 100 bytes for each.
+	// maxItems bounds the total items of all vectors outside function bodies. An engine needs about 100 bytes for each.
 	maxItems = 1_000_000
-	// maxSignature bounds the parameters of a function, and its results.
+	// maxSignature bounds a function's parameters, and its results.
 	maxSignature = 1000
 	// maxLocals bounds the locals that one function declares.
 	maxLocals = 50_000
 )
 
-// ErrBeyond says that a module has a form that WebAssembly 2.0 does not have, which an engine may know. errors.Is finds
-// it in errors of a Reader.
+// ErrBeyond means that a module uses features that WebAssembly 2.0 does not have, but which an engine may support.
+// errors.Is finds it in errors of a Reader.
 var ErrBeyond = errors.New("beyond WebAssembly 2.0")
 
-// beyondError is an error with a place that is ErrBeyond.
+// beyondError is an error with a position that is ErrBeyond.
 type beyondError struct{ error }
 
 func (beyondError) Is(target error) bool { return target == ErrBeyond }
 
-// Prefixes of a type of references that is spelled with its heap type.
+// Prefixes of a reference type that is encoded with its heap type.
 const (
 	refNonNull byte = 0x64
 	refNull    byte = 0x63
 )
 
-// count reads the number of items of one of the module's vectors, and keeps account of all of them.
+// count reads the number of items of one of the module's vectors, and adds it to the total.
 func (m *Module) count(r *Reader, field string) (int, error) {
 	start := r.pos
 	n, err := r.Count(field)
@@ -47,7 +47,7 @@ func (m *Module) count(r *Reader, field string) (int, error) {
 	return n, nil
 }
 
-// skipType steps over the type of a value, typed references included.
+// skipType skips a value type, including typed references.
 func (r *Reader) skipType() error {
 	if r.Rest() > 0 && (r.data[r.pos] == refNull || r.data[r.pos] == refNonNull) {
 		r.pos++
@@ -57,13 +57,13 @@ func (r *Reader) skipType() error {
 	return err
 }
 
-// skipConstant steps over a constant expression.
+// skipConstant skips a constant expression.
 func (r *Reader) skipConstant() error {
 	var in Instruction
 	for {
 		start := r.pos
 		if r.Rest() > 1 && Opcode(r.data[r.pos]) == OpRefNull {
-			// Its type may be an index, as typed references have it.
+			// For typed references, the type may be an index.
 			r.pos++
 			if err := r.signed(5, "heap type"); err != nil {
 				return err
@@ -106,9 +106,9 @@ func (m *Module) readGlobals(r *Reader) error {
 
 // Flags of an element segment.
 const (
-	elementPassive     = 1 // or declared, where elementTable is set too
-	elementTable       = 2 // an active one names its table
-	elementExpressions = 4 // constant expressions in place of indices of functions
+	elementPassive     = 1 // or declared, if elementTable is set too
+	elementTable       = 2 // an active segment names its table
+	elementExpressions = 4 // constant expressions instead of function indices
 )
 
 func (m *Module) readElements(r *Reader) error {
@@ -172,7 +172,7 @@ func (m *Module) readElementSegment(r *Reader) error {
 	return nil
 }
 
-// readDataCount reads the number of data segments, which stands before the code that names them.
+// readDataCount reads the number of data segments, which comes before the code that refers to them.
 func (m *Module) readDataCount(r *Reader) (err error) {
 	m.hasDataCount = true
 	m.dataCount, err = r.U32("number of data segments")
@@ -215,7 +215,7 @@ func (m *Module) readData(r *Reader) error {
 
 // readCode reads the sizes of the bodies and the locals at their start. Compilable reads their instructions.
 func (m *Module) readCode(r *Reader) error {
-	n, err := r.Count("bodies") // there is one for each function, which was counted
+	n, err := r.Count("bodies") // one for each function, which were already counted
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (m *Module) readCode(r *Reader) error {
 	return nil
 }
 
-// skipLocals steps over the locals that a body declares, and returns their number.
+// skipLocals skips the locals that a body declares, and returns their number.
 func (r *Reader) skipLocals() (int, error) {
 	n, err := r.Count("groups of locals")
 	if err != nil {

@@ -2,10 +2,10 @@ package wasmbin
 
 import "bytes"
 
-// Opcode is an instruction: its byte, or its prefix byte and the number after it (0xfc08 is memory.init).
+// Opcode identifies an instruction: its byte, or its prefix byte and the number after it (0xfc08 is memory.init).
 type Opcode uint32
 
-// Opcodes that a reader of code has to distinguish, as WebAssembly 2.0 numbers them.
+// Opcodes that users of Instruction need to distinguish, numbered as in WebAssembly 2.0.
 const (
 	OpUnreachable  Opcode = 0x00
 	OpNop          Opcode = 0x01
@@ -65,30 +65,30 @@ const (
 	OpI8x16Shuffle Opcode = 0xfd0d
 )
 
-// EmptyBlock in the byte of a block type: no parameters, no result.
+// EmptyBlock is the block type without parameters and results.
 const EmptyBlock byte = 0x40
 
 // Instruction is one instruction of a function's body or of a constant expression.
 type Instruction struct {
 	Op Opcode
-	// Index is the first index among the immediates: of a function, type, local, global, table or label. A block whose
-	// type is an index into the types has it here and Typed set.
+	// Index is the first index among the immediates: of a function, type, local, global, table or label. For a block
+	// whose type is an index, Index has that index and Typed is set.
 	Index uint32
 	Typed bool
-	// Labels are the targets of a br_table, the default last. They are overwritten by the next instruction.
+	// Labels are the targets of a br_table, the default last. The next instruction overwrites them.
 	Labels []uint32
 }
 
 // Instruction reads the next instruction into in.
 //
-// It reads exactly what it knows: who rewrites code must not take for one instruction what an engine takes for two.
+// It only reads what it knows exactly: a rewriter must not see one instruction where an engine sees two.
 //
-// Errors: truncated; an instruction, or an immediate of one, beyond WebAssembly 2.0 (tail calls, threads, several
-// memories, exceptions, relaxed SIMD, typed
-// references). Whether an instruction of 2.0 may occur at its place is not checked.
+// Errors: truncated input; an instruction, or an immediate, beyond WebAssembly 2.0 (tail calls, threads, several
+// memories, exceptions, relaxed SIMD, typed references). It does not check whether an instruction may occur at its
+// place.
 func (r *Reader) Instruction(in *Instruction) error {
 	in.Index, in.Typed = 0, false
-	if len(in.Labels) > 0 { // a store of a pointer at each instruction would cost more than reading it
+	if len(in.Labels) > 0 { // writing a pointer for each instruction would cost more than reading it
 		in.Labels = in.Labels[:0]
 	}
 	start := r.pos
@@ -97,12 +97,12 @@ func (r *Reader) Instruction(in *Instruction) error {
 		return err
 	}
 	in.Op = Opcode(c)
-	switch { // the frequent ones first
+	switch { // frequent ones first
 	// locals, globals, tables; br, br_if, call, ref.func
 	case c >= 0x20 && c <= 0x26, c == 0x0c, c == 0x0d, c == 0x10, c == 0xd2:
 		in.Index, err = r.U32("index")
 		return err
-	// nothing behind them
+	// no immediates
 	case c <= 0x01, c == 0x05, c == 0x0b, c == 0x0f, c == 0x1a, c == 0x1b, c >= 0x45 && c <= 0xc4, c == 0xd1:
 		return nil
 	case in.Op == OpI32Const:
@@ -114,8 +114,8 @@ func (r *Reader) Instruction(in *Instruction) error {
 		if err != nil {
 			return err
 		}
-		// For vectors as short as can be: wazero reads the first byte of the number only, and the second as a nop,
-		// which it is then.
+		// Reject vector opcodes that are not encoded as short as possible: wazero only reads the first byte of the
+		// number, and treats the second as a nop, which a zero byte would be.
 		if short := 2 + int(n>>7); n > 0xff || c == 0xfd && r.pos-start != short {
 			r.pos = start
 			return r.Errorf("instruction 0x%02x %d is not one of WebAssembly 2.0, or its number is longer than need be",
@@ -158,7 +158,8 @@ func (r *Reader) Instruction(in *Instruction) error {
 	return r.Errorf("instruction 0x%02x is not one of WebAssembly 2.0", c)
 }
 
-// bulkImmediates are those of the instructions behind 0xfc: conversions that saturate, memories and tables in bulk.
+// bulkImmediates reads the immediates of instructions with prefix 0xfc: saturating conversions, bulk operations on
+// memories and tables.
 func (r *Reader) bulkImmediates(in *Instruction, start int) (err error) {
 	switch {
 	case in.Op <= 0xfc07:
@@ -186,7 +187,7 @@ func (r *Reader) bulkImmediates(in *Instruction, start int) (err error) {
 	return err
 }
 
-// oneOf reads a byte that can be one of few.
+// oneOf reads a byte that must be one of want.
 func (r *Reader) oneOf(field string, want ...byte) error {
 	c, err := r.Byte(field)
 	if err == nil && bytes.IndexByte(want, c) < 0 {
@@ -196,7 +197,7 @@ func (r *Reader) oneOf(field string, want ...byte) error {
 	return err
 }
 
-// vectorImmediates are those of the instructions behind 0xfd.
+// vectorImmediates reads the immediates of instructions with prefix 0xfd.
 func (r *Reader) vectorImmediates(op Opcode) error {
 	switch n := op & 0xff; {
 	case n <= 11, n == 92, n == 93:
@@ -231,7 +232,7 @@ func (r *Reader) memoryArgument() error {
 	return err
 }
 
-// blockType is a signed number: negative for the types of one byte, otherwise an index.
+// blockType reads a signed number: negative for one-byte types, otherwise an index.
 func (r *Reader) blockType(in *Instruction) error {
 	if r.Rest() > 0 {
 		if c := r.data[r.pos]; c == EmptyBlock || ValueType(c).known() {
@@ -267,7 +268,7 @@ func (r *Reader) labels(in *Instruction) error {
 	return nil
 }
 
-// signed steps over a signed LEB128 number of at most so many bytes.
+// signed skips a signed LEB128 number of at most most bytes.
 func (r *Reader) signed(most int, field string) error {
 	for i := range most {
 		c, err := r.Byte(field)

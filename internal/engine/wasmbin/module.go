@@ -3,7 +3,7 @@ package wasmbin
 // maxPages is the size of a 32-bit memory in pages.
 const maxPages = 65536
 
-// Module is what can be read off a module without running it.
+// Module is what can be learned about a module without running it.
 type Module struct {
 	Types   []FuncType
 	Imports []Import
@@ -14,8 +14,8 @@ type Module struct {
 	Tables   []Limits
 	Memories []Limits
 	Exports  []Export
-	// HasStart reports a start section: code that runs on instantiation whatever the
-	// host calls. Start is that function's index, imports counted first.
+	// HasStart reports a start section: code that runs on instantiation, whatever the host calls. Start is the index of
+	// that function, counting imports first.
 	HasStart bool
 	Start    uint32
 	// Customs are the custom sections in file order.
@@ -25,19 +25,17 @@ type Module struct {
 	tableTypes       []ValueType
 	importedMemories int
 
-	items           int // of all vectors outside of bodies
+	items           int // of all vectors outside function bodies
 	globals, bodies int
 	data, dataCount uint32
 	hasDataCount    bool
 }
 
-// Parse reads a module's outer structure: every section to its end, and of the code
-// the sizes and the locals. No count in a module that it accepts announces more than
-// there is.
+// Parse parses a module's outer structure: every section to its end; of the code only the sizes and the locals. In a
+// module that it accepts, no count exceeds what is there.
 //
-// Errors: as Sections; a section that cannot be read, with the byte where it went
-// wrong; an index that points nowhere; two exports of one name; numbers of items that
-// differ between sections or are beyond the limits in counts.go; forms beyond
+// Errors: those of Sections; a section that cannot be parsed, with the byte offset; an index out of range; two exports
+// with one name; numbers of items that differ between sections or exceed the limits in counts.go; features beyond
 // WebAssembly 2.0 with threads (GC types, 64-bit memories).
 func Parse(b []byte) (*Module, error) {
 	sections, err := Sections(b)
@@ -110,14 +108,13 @@ func (m *Module) Export(name string) (Export, bool) {
 	return Export{}, false
 }
 
-// Custom returns the content of the custom section of that name and whether
-// there is one; two of that name are an error, as in the function Custom.
+// Custom returns the content of the custom section with that name, and whether there is one. Two with that name are an
+// error, as in the function Custom.
 func (m *Module) Custom(name string) ([]byte, bool, error) {
 	return findCustom(m.Customs, name)
 }
 
-// FuncType gives the signature of a function by its index, imports counted first,
-// and whether there is such a function.
+// FuncType returns the signature of a function by its index, counting imports first, and whether the function exists.
 func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	i := uint64(index)
 	if i < uint64(len(m.imported)) {
@@ -338,7 +335,7 @@ func (m *Module) readMemories(r *Reader) error {
 	return nil
 }
 
-// Limits reads how large a table may be.
+// Limits reads the size limits of a table or memory.
 func (r *Reader) Limits() (l Limits, err error) {
 	flags, err := r.Byte("limits")
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reader walks over one stretch of a module. base is the stretch's offset in the
-// whole module and what names it, so that errors point into the file. An error leaves
-// it where the trouble is.
+// Reader reads a stretch of a module. base is the stretch's offset in the module and what its name, for errors. After
+// an error the Reader stays at the position of the problem.
 type Reader struct {
 	data []byte
 	pos  int
@@ -21,15 +20,15 @@ func (r *Reader) Rest() int { return len(r.data) - r.pos }
 // Pos is the number of bytes read.
 func (r *Reader) Pos() int { return r.pos }
 
-// Since gives the bytes read since the reader was at pos.
+// Since returns the bytes read since the reader was at pos.
 func (r *Reader) Since(pos int) []byte { return r.data[pos:r.pos:r.pos] }
 
-// Errorf is an error at the reader's place.
+// Errorf returns an error with the reader's position.
 func (r *Reader) Errorf(format string, args ...any) error {
 	return fmt.Errorf("wasm: %s at byte %d: %s", r.what, r.base+r.pos, fmt.Sprintf(format, args...))
 }
 
-// Byte reads one byte. field names it in errors, here and below.
+// Byte reads one byte. Here and below, field is its name in errors.
 func (r *Reader) Byte(field string) (byte, error) {
 	if r.Rest() == 0 {
 		return 0, r.Errorf("truncated %s: want 1 byte, have 0", field)
@@ -41,7 +40,7 @@ func (r *Reader) Byte(field string) (byte, error) {
 
 // U32 reads an unsigned LEB128 number of at most 32 bits and five bytes.
 func (r *Reader) U32(field string) (uint32, error) {
-	if r.pos < len(r.data) && r.data[r.pos] < 0x80 { // most are of one byte
+	if r.pos < len(r.data) && r.data[r.pos] < 0x80 { // most have one byte
 		r.pos++
 		return uint32(r.data[r.pos-1]), nil
 	}
@@ -74,7 +73,7 @@ func (r *Reader) Bytes(n uint32, field string) ([]byte, error) {
 	return out, nil
 }
 
-// Name reads a length and as many bytes of UTF-8.
+// Name reads a length and that many bytes of UTF-8.
 func (r *Reader) Name(field string) (string, error) {
 	n, err := r.U32("length of " + field)
 	if err != nil {
@@ -92,8 +91,8 @@ func (r *Reader) Name(field string) (string, error) {
 	return string(b), nil
 }
 
-// Count reads the length of a vector whose items take at least one byte each,
-// and refuses a length that the remaining bytes cannot hold.
+// Count reads the length of a vector whose items take at least one byte each, and rejects a length that the remaining
+// bytes cannot hold.
 func (r *Reader) Count(field string) (int, error) {
 	start := r.pos
 	n, err := r.U32("number of " + field)
@@ -108,7 +107,7 @@ func (r *Reader) Count(field string) (int, error) {
 	return int(n), nil
 }
 
-// End reports bytes left over after everything announced was read.
+// End returns an error if bytes are left over.
 func (r *Reader) End() error {
 	if r.Rest() > 0 {
 		return r.Errorf("%d bytes left over at its end", r.Rest())
@@ -116,7 +115,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Sub reads a length and gives a reader of as many bytes.
+// Sub reads a length and returns a reader for that many bytes.
 func (r *Reader) Sub(field string) (*Reader, error) {
 	n, err := r.U32("length of " + field)
 	if err != nil {
@@ -131,7 +130,7 @@ func (r *Reader) Sub(field string) (*Reader, error) {
 	return &Reader{data: b, base: r.base + start, what: r.what}, nil
 }
 
-// AppendU32 appends v as an unsigned LEB128 number, as short as can be.
+// AppendU32 appends v as an unsigned LEB128 number in its shortest encoding.
 func AppendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {
 		b = append(b, byte(v)|0x80)

@@ -1,9 +1,9 @@
 package wasmbin
 
-// Rename returns a copy of the module whose imports have other modules and whose exports other names; everything else
-// is kept byte for byte. imports and exports give the new names, or those that they get.
+// Rename returns a copy of the module with renamed imports and exports; everything else is kept byte for byte. imports
+// and exports return the new name, or the name that they got.
 //
-// Errors: as Parse.
+// Errors: those of Parse.
 func Rename(b []byte, imports func(module, name string) (string, string), exports func(name string) string) ([]byte,
 	error) {
 	sections, err := Sections(b)
@@ -48,7 +48,7 @@ func (m *Module) renameImports(r *Reader, to func(module, name string) (string, 
 		if err != nil {
 			return nil, err
 		}
-		// The names were just read; what follows them is the kind and what belongs to it.
+		// The names were just read; after them come the kind and its description.
 		if _, err := start.Name("module of an import"); err != nil {
 			return nil, err
 		}

@@ -30,12 +30,10 @@ const (
 	SectionTag       SectionID = 13
 )
 
-// sectionOrder lists the sections as they must follow one another; custom
-// sections may be anywhere.
+// sectionOrder lists the sections in their required order; custom sections may be anywhere.
 const sectionOrder = "\x01\x02\x03\x04\x05\x0d\x06\x07\x08\x09\x0c\x0a\x0b"
 
-// String names the section as the specification does ("export"), or gives its
-// number when it is unknown.
+// String returns the specification's name of the section ("export"), or its number if it is unknown.
 func (id SectionID) String() string {
 	names := [...]string{
 		"custom", "type", "import", "function", "table", "memory", "global", "export",
@@ -54,15 +52,15 @@ type Section struct {
 	Name string
 	// Offset is the position of the section's id byte in the module.
 	Offset int
-	// Raw is the whole section with id and size, byte for byte as found.
+	// Raw is the whole section with id and size, as in the input.
 	Raw []byte
-	// Data is the content; of a custom section, what follows its name.
+	// Data is the content; for a custom section, what follows its name.
 	Data []byte
 
 	dataOffset int
 }
 
-// Reader starts at the section's content.
+// Reader returns a Reader of the section's content.
 func (s *Section) Reader() *Reader {
 	return &Reader{data: s.Data, base: s.dataOffset, what: fmt.Sprintf("section %d (%s)", byte(s.ID), s.ID)}
 }
@@ -74,8 +72,8 @@ var (
 
 // Sections splits a module into its sections.
 //
-// Errors: not a wasm core module; a section that is truncated, unknown, out of
-// order or there twice; a custom section whose name is malformed.
+// Errors: not a wasm core module; a section that is truncated, unknown, out of order or duplicated; a custom section
+// whose name is malformed.
 func Sections(b []byte) ([]Section, error) {
 	if err := checkHeader(b); err != nil {
 		return nil, err
@@ -147,11 +145,10 @@ func sectionAt(b []byte, offset int) (Section, error) {
 	return s, nil
 }
 
-// Custom returns the content of the custom section of that name and whether
-// there is one.
+// Custom returns the content of the custom section with that name, and whether there is one.
 //
-// Errors: as Sections; more than one custom section of that name, because two readers
-// could then take different ones for the truth.
+// Errors: those of Sections; more than one custom section with that name, because two readers could pick different
+// ones.
 func Custom(b []byte, name string) ([]byte, bool, error) {
 	sections, err := Sections(b)
 	if err != nil {
@@ -178,12 +175,10 @@ func findCustom(sections []Section, name string) ([]byte, bool, error) {
 	return sections[found].Data, true, nil
 }
 
-// SetCustom returns a copy of the module that ends with a custom section of that
-// name and content; sections of the same name that were there before are gone, all
-// others are kept byte for byte.
+// SetCustom returns a copy of the module that ends with a custom section of that name and content. It drops earlier
+// sections of that name; all others are kept byte for byte.
 //
-// Errors: as Sections; a name that is not UTF-8; a section larger than the format's
-// 4 GiB.
+// Errors: those of Sections; a name that is not UTF-8; a section larger than the format's 4 GiB.
 func SetCustom(b []byte, name string, payload []byte) ([]byte, error) {
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("wasm: name %q of a custom section is not UTF-8", name)
@@ -204,10 +199,10 @@ func SetCustom(b []byte, name string, payload []byte) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
-// StripCustom returns a copy of the module without the custom sections of these
-// names; a name that is not there is not an error.
+// StripCustom returns a copy of the module without the custom sections of these names. A missing section is not an
+// error.
 //
-// Errors: as Sections.
+// Errors: those of Sections.
 func StripCustom(b []byte, names ...string) ([]byte, error) {
 	sections, err := Sections(b)
 	if err != nil {

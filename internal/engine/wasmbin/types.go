@@ -54,7 +54,7 @@ type FuncType struct {
 	Params, Results []ValueType
 }
 
-// String writes the signature for a person: "(i32, i32) -> i64", "() -> ()".
+// String formats the signature: "(i32, i32) -> i64", "() -> ()".
 func (t FuncType) String() string {
 	results := typeList(t.Results)
 	if len(t.Results) == 1 {
@@ -76,7 +76,7 @@ func typeList(types []ValueType) string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// Kind says what an import or export is.
+// Kind is the kind of an import or export.
 type Kind byte
 
 // Kinds of imports and exports.
@@ -100,15 +100,14 @@ func (k Kind) String() string {
 // Limits bound a memory (in pages of 64 KiB) or a table (in elements).
 type Limits struct {
 	Min uint32
-	// Max counts only when HasMax is set; otherwise the module leaves the upper
-	// limit to the host.
+	// Max is only valid if HasMax is set; otherwise the host chooses the upper limit.
 	Max    uint32
 	HasMax bool
 	// Shared marks a memory of the threads proposal.
 	Shared bool
 }
 
-// Import is one thing that the module needs from its host.
+// Import is one item that the module needs from its host.
 type Import struct {
 	Module, Name string
 	Kind         Kind
@@ -121,11 +120,11 @@ type Import struct {
 	Mutable bool
 }
 
-// Export is one thing that the module offers.
+// Export is one item that the module offers.
 type Export struct {
 	Name string
 	Kind Kind
-	// Index counts within the kind, imports first.
+	// Index is the index among items of the same kind, counting imports first.
 	Index uint32
 	// Type is the signature of a function.
 	Type FuncType

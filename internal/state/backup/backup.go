@@ -1,7 +1,7 @@
-// Package backup packs a folder into one file that says itself whether it is whole.
+// Package backup packs a folder into one file that can be checked for completeness.
 //
 // A backup is a tar archive compressed with gzip, so that tar -xzf unpacks it. Its last member, backup.json, is a
-// Contents: what the members before it must be. A file that was cut off, or changed, is recognised by Check.
+// Contents, which describes the members before it. Check detects a file that was truncated or changed.
 package backup
 
 import (
@@ -22,7 +22,7 @@ import (
 // ContentsFile is the last member of a backup.
 const ContentsFile = "backup.json"
 
-// Format is the number of this form of a backup.
+// Format is the version of this backup format.
 const Format = 1
 
 // maxContents bounds backup.json, in bytes: some 100,000 files.
@@ -31,19 +31,19 @@ const maxContents = 16 << 20
 // Contents is backup.json.
 type Contents struct {
 	Backup int    `json:"backup"` // Format
-	At     string `json:"at"`     // when the backup was begun, RFC 3339
-	// Files are the members before it, in their order.
+	At     string `json:"at"`     // when the backup was started, RFC 3339
+	// Files are the members before it, in order.
 	Files []File `json:"files"`
 }
 
 // File is one file of a backup.
 type File struct {
-	Name   string `json:"name"` // with slashes, below the folder
+	Name   string `json:"name"` // relative to the folder, with slashes
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"` // in hexadecimal
 }
 
-// Bytes is the size of all files.
+// Bytes is the total size of all files.
 func (c *Contents) Bytes() (n int64) {
 	for _, f := range c.Files {
 		n += f.Bytes
@@ -51,7 +51,7 @@ func (c *Contents) Bytes() (n int64) {
 	return n
 }
 
-// Write packs files of a folder, which nothing changes meanwhile. names are relative to the folder.
+// Write packs files of a folder, which must not change while it runs. names are relative to the folder.
 func Write(w io.Writer, dir string, names []string, at time.Time) error {
 	packed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -107,7 +107,7 @@ func addMember(members *tar.Writer, name string, size int64, at time.Time, conte
 
 // Check reads a backup to its end.
 //
-// Errors: what is wrong with it, in a sentence.
+// Errors: a sentence that says what is wrong.
 func Check(r io.Reader) (*Contents, error) {
 	packed, err := gzip.NewReader(r)
 	if err != nil {
@@ -149,7 +149,7 @@ func Check(r io.Reader) (*Contents, error) {
 			return nil, fmt.Errorf("its file %s is not what was backed up", want.Name)
 		}
 	}
-	// The rest is the end of the tar archive and the checksum of gzip.
+	// What remains is the end of the tar archive and the checksum of gzip.
 	if _, err := io.Copy(io.Discard, packed); err != nil {
 		return nil, notWhole(err)
 	}

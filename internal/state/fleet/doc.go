@@ -1,12 +1,12 @@
-// Package fleet is what the hosts of one slot agree on besides the content of their [state.Store]: who holds the lock of
-// a scope, which hosts live, the slot's mode, and the generation of the provider that serves.
+// Package fleet has what the hosts of one slot agree on besides the content of their [state.Store]: which host holds
+// the lock of a scope, which hosts are alive, the slot's mode, and the generation of the provider that serves.
 //
 // # Everything agreed is a record
 //
-// What hosts agree on are records of the store that they share, and the store's preconditions make it binding. A batch
-// that writes on the strength of a record expects that record as it was read. When it changed, the batch is refused as
-// a whole, and the operation begins anew. So there is no leader, no message between hosts that must arrive, and no lock
-// that outlives a transaction; a host decides nothing by its clock.
+// Hosts agree through records in the store that they share, and enforce them with the store's preconditions. A batch
+// that relies on a record expects its value to be unchanged. If it has changed, the whole batch is rejected, and the
+// operation starts over. So there is no leader, no message between hosts that must arrive, and no database lock that
+// outlives a transaction; and no decision depends on a host's clock.
 //
 //	table    key          value
 //	turns    scope's key  session (16 bytes, zero for free) and epoch (8 bytes, big endian)
@@ -15,19 +15,19 @@
 //
 // # Locks
 //
-// An operation that writes to a scope begins with [Fleet.Begin], which reads the scope's lock and the facts that the
+// An operation that writes to a scope starts with [Fleet.Begin], which reads the scope's lock and the facts that the
 // operation depends on, and waits while a live host has the lock. It then writes in one of two ways:
 //
-//   - with [Lock.Once], when it needs one batch in all: a provider without native calls;
-//   - else [Lock.Take] in the batch that it commits before its first native call, [Lock.Hold] in every later one, and
-//     [Lock.Release] in the last one.
+//   - with [Lock.Once], if it needs only one batch: a provider without native calls;
+//   - otherwise with [Lock.Take] in the batch that it commits before its first native call, [Lock.Hold] in every later
+//     one, and [Lock.Release] in the last one.
 //
 // [Lock.Commit] chooses among them.
 //
-// Each taking raises the epoch, and Hold and Release expect it. A host that was paused and lost its lock therefore
+// Each Take increases the epoch, and Hold and Release expect it. A host that was paused and lost its lock therefore
 // commits nothing more of that operation. Take and Once also expect the facts: a write that was admitted before the
-// mode became read-only, and had not taken its lock by then, is refused; one that had is seen as a held lock by a
-// caller that waits for writes under way.
+// mode became read-only, but had not taken its lock by then, is rejected; one that had taken it is visible as a held
+// lock to a caller that waits for running writes.
 //
 //	operation      turns[scope] before     in its batch                 after
 //	Once           free, 7                 expect free 7, put free 8    free, 8
@@ -36,14 +36,14 @@
 //	Release        A, 9                    expect A 9, put free 9       free, 9
 //	take-over by B A, 9 and A has ended    expect A 9, put B 10         B, 10
 //
-// A take-over is [Lock.From] to the host: an event that the ended session had sent to a backend may still arrive there,
+// After a take-over, [Lock.From] is the ended session: an event that it had sent to a backend may still arrive there,
 // until the longest native deadline and the provider's settling time are over.
 //
 // # Sessions
 //
-// A lock names a session, not a host: a host that lost its session never gets the same one again. [Sessions] is the one
-// thing that the store cannot be asked by records, since it depends on a clock that all hosts share. When End says that
-// a session has ended, it stays ended: the store refuses its commits.
+// A lock names a session, not a host: a host that lost its session never gets the same one again. [Sessions] is the
+// only part that is not a record, because it depends on a clock that all hosts share. Once End reports that a session
+// has ended, it stays ended: the store rejects its commits.
 //
 // # One host
 //

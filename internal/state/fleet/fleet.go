@@ -12,63 +12,63 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// TableLocks holds one record for each scope that was ever written.
+// TableLocks has one record for each scope that was ever written.
 const TableLocks state.Table = "turns"
 
-// Session names one session of one host. The zero value is no session.
+// Session identifies one session of one host. The zero value means no session.
 type Session [16]byte
 
-// Host is a host that lives.
+// Host is a live host.
 type Host struct {
 	Session Session
-	// Name is the machine's, PID the process's, Version the program's. Name and Version may be empty.
+	// Name is the machine's name, PID the process id, Version the program's version. Name and Version may be empty.
 	Name    string
 	PID     int
 	Version string
-	// Began is when the session began, Left how long it lasts if it is not renewed.
+	// Began is when the session started; Left is how long it lasts unless it is renewed.
 	Began time.Time
 	Left  time.Duration
 }
 
-// Past tells which cluster a database holds, and how far it is.
+// Past identifies the cluster of a database, and its progress.
 type Past struct {
-	// Identity names the tables for as long as they exist. Incarnation counts, from 1, how often an operator accepted that
-	// the database had lost commits. Commits is the number of the latest commit.
+	// Identity identifies the tables for as long as they exist. Incarnation counts, from 1, how often an operator
+	// accepted that the database had lost commits. Commits is the number of the latest commit.
 	Identity    string
 	Incarnation int64
 	Commits     int64
 }
 
-// Sessions knows which hosts live. It is safe for concurrent use.
+// Sessions knows which hosts are alive. It is safe for concurrent use.
 type Sessions interface {
-	// Self is the session of this host. It changes when the host had to begin a new one.
+	// Self is the session of this host. It changes when the host has to start a new one.
 	Self() Session
-	// Left is how long this host's session lasts if it is not renewed; 0 or less when it may have ended.
+	// Left is how long this host's session lasts unless it is renewed; 0 or less if it may have ended.
 	Left() time.Duration
-	// Hosts lists the hosts whose sessions have not ended, this one among them, in the order in which they came.
+	// Hosts lists the hosts whose sessions have not ended, including this one, in the order in which they started.
 	Hosts(ctx context.Context) ([]Host, error)
-	// End ends another host's session if its time is over: then left is 0, and none of its commits can happen any more.
-	// Otherwise left is how long it lives at least when it is not renewed.
+	// End ends another host's session if its time is over. Then left is 0, and none of its commits can happen any more.
+	// Otherwise left is the minimum time that it remains alive without renewal.
 	End(ctx context.Context, s Session) (left time.Duration, err error)
 }
 
-// Fleet gives out locks. It is safe for concurrent use.
+// Fleet hands out locks. It is safe for concurrent use.
 type Fleet struct {
 	store    state.Store
 	sessions Sessions
-	stop     context.Context // ends with Close
+	stop     context.Context // done after Close
 	end      context.CancelFunc
 	releases sync.WaitGroup
 	counts   counts
 	failing  atomic.Pointer[error] // Failing
 }
 
-// Counts are what a Fleet has counted since it was made.
+// Counts are what a Fleet has counted since it was created.
 type Counts struct {
-	// Commits are batches that were applied. Refused ones met a precondition that was not met, Failed ones the store's
-	// failure, so that nothing was applied. Of Uncertain ones that is not known.
+	// Commits are batches that were applied. Refused ones did not meet a precondition, Failed ones met a failure of the
+	// store, so that neither was applied. Whether Uncertain ones were is not known.
 	Commits, Refused, Failed, Uncertain int64
-	// Waits is how often the lock of a scope was with another host, Waited how long that took in all.
+	// Waits is how often another host held the lock of a scope, Waited how long these waits took in total.
 	Waits  int64
 	Waited time.Duration
 	// TakeOvers is how often a lock was taken from a host that had ended.
@@ -85,7 +85,7 @@ func (f *Fleet) Counts() Counts {
 		TakeOvers: c.takeOvers.Load()}
 }
 
-// Commit is the store's Commit, counted.
+// Commit is the store's Commit, with counting.
 func (f *Fleet) Commit(ctx context.Context, b *state.Batch) error {
 	_, err := f.store.Commit(ctx, b)
 	switch {
@@ -105,7 +105,7 @@ func (f *Fleet) Commit(ctx context.Context, b *state.Batch) error {
 	return err
 }
 
-// Failing is why the last commit could not be written, such as a full disk; nil after one that could.
+// Failing is why the last commit could not be written, for example a full disk; nil if it succeeded.
 func (f *Fleet) Failing() error {
 	if why := f.failing.Load(); why != nil {
 		return *why
@@ -113,14 +113,14 @@ func (f *Fleet) Failing() error {
 	return nil
 }
 
-// New makes the Fleet of a store. Sessions are nil for a store that one process owns. Close ends it.
+// New creates the Fleet of a store. sessions is nil for a store that one process owns. Call Close at the end.
 func New(store state.Store, sessions Sessions) *Fleet {
 	f := &Fleet{store: store, sessions: sessions}
 	f.stop, f.end = context.WithCancel(context.Background())
 	return f
 }
 
-// Of makes the Fleet of a store that says itself whether hosts share it.
+// Of creates the Fleet of a store that itself knows whether hosts share it.
 func Of(store state.Store) *Fleet {
 	if s, ok := store.(interface{ Sessions() Sessions }); ok {
 		return New(store, s.Sessions())
@@ -128,7 +128,7 @@ func Of(store state.Store) *Fleet {
 	return New(store, nil)
 }
 
-// Close ends attempts to free locks that could not be freed. The store is still open.
+// Close ends attempts to release locks that could not be released. It does not close the store.
 func (f *Fleet) Close() {
 	f.end()
 	f.releases.Wait()
@@ -137,7 +137,7 @@ func (f *Fleet) Close() {
 // Shared reports whether several hosts may share the store.
 func (f *Fleet) Shared() bool { return f.sessions != nil }
 
-// Hosts lists the hosts that share the store, and which of them is this one; none where one process owns it.
+// Hosts lists the hosts that share the store, and returns which of them is this one; empty if one process owns it.
 func (f *Fleet) Hosts(ctx context.Context) (hosts []Host, self Session, err error) {
 	if f.sessions == nil {
 		return nil, self, nil
@@ -146,7 +146,7 @@ func (f *Fleet) Hosts(ctx context.Context) (hosts []Host, self Session, err erro
 	return hosts, f.sessions.Self(), err
 }
 
-// Others counts the other hosts that live.
+// Others counts the other live hosts.
 func (f *Fleet) Others(ctx context.Context) (int, error) {
 	hosts, self, err := f.Hosts(ctx)
 	others := slices.DeleteFunc(hosts, func(h Host) bool { return h.Session == self })
@@ -159,8 +159,8 @@ type Ref struct {
 	Key   []byte
 }
 
-// Look reads facts that other hosts may change: their values, nil for an absent one. Where one process owns the store
-// it reads nothing and returns nil: what that process knows is right.
+// Look reads facts that other hosts may change, and returns their values, nil for an absent one. If one process owns
+// the store it reads nothing and returns nil, because that process already knows the facts.
 func (f *Fleet) Look(ctx context.Context, facts ...Ref) ([][]byte, error) {
 	if f.sessions == nil {
 		return nil, nil
@@ -168,7 +168,7 @@ func (f *Fleet) Look(ctx context.Context, facts ...Ref) ([][]byte, error) {
 	return f.records(ctx, facts)
 }
 
-// records reads records in one round trip, where the store can do that.
+// records reads records, in one round trip if the store supports that.
 func (f *Fleet) records(ctx context.Context, refs []Ref) ([][]byte, error) {
 	if s, ok := f.store.(interface {
 		ReadRecords(context.Context, []Ref) ([][]byte, error)
@@ -185,8 +185,9 @@ func (f *Fleet) records(ctx context.Context, refs []Ref) ([][]byte, error) {
 	return values, nil
 }
 
-// Ensure writes a record unless it is there. Operations that expect a record which all scopes share can then go side by
-// side: an absent one has to be locked by each of them alone. Where one process owns the store it does nothing.
+// Ensure writes a record unless it exists. It lets operations that expect a record which all scopes share run
+// concurrently: an absent record would have to be locked by one of them at a time. It does nothing if one process owns
+// the store.
 func (f *Fleet) Ensure(ctx context.Context, ref Ref, value []byte) error {
 	if f.sessions == nil {
 		return nil
@@ -205,7 +206,7 @@ func (f *Fleet) Ensure(ctx context.Context, ref Ref, value []byte) error {
 	return err
 }
 
-// Held lists the keys of the locks that other hosts have, in their order. Some of these hosts may have ended.
+// Held lists the keys of the locks that other hosts hold, in order. Some of these hosts may have ended.
 func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	if f.sessions == nil {
 		return nil, nil
@@ -213,7 +214,7 @@ func (f *Fleet) Held(ctx context.Context) ([][]byte, error) {
 	return f.held(ctx, f.sessions.Self())
 }
 
-// held lists the keys of the locks that a host other than this one has.
+// held lists the keys of the locks that a host other than this one holds.
 func (f *Fleet) held(ctx context.Context, self Session) ([][]byte, error) {
 	var held [][]byte
 	for after := []byte(nil); ; {
@@ -237,7 +238,7 @@ func (f *Fleet) held(ctx context.Context, self Session) ([][]byte, error) {
 	}
 }
 
-// CountLocks counts the locks that any host has.
+// CountLocks counts the locks that any host holds.
 func (f *Fleet) CountLocks(ctx context.Context) (int64, error) {
 	if f.sessions == nil {
 		return 0, nil
@@ -246,18 +247,18 @@ func (f *Fleet) CountLocks(ctx context.Context) (int64, error) {
 	return int64(len(held)), err
 }
 
-// How long Begin waits before it looks at a held lock again: at first, and at most.
+// How long Begin waits before it checks a held lock again: at first, and at most.
 const (
 	firstLook = 5 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
 )
 
-// Begin waits until no live host has the lock of a scope, and returns what it needs to take it. Nothing is written yet.
-// Within one host, callers see to it that one operation at a time begins for a scope.
+// Begin waits until no live host has the lock of a scope, and returns a Lock, which can then be taken. It writes
+// nothing. The caller ensures that, within this host, only one operation at a time begins for a scope.
 //
-// In:     the scope's key, 1 byte to state.MaxName; facts are records that the operation depends on.
-// Out:    Lock.Facts has their values, nil for an absent one; it is nil where one process owns the store.
-// Errors: the store's; the context's when it ended while another host had the lock.
+// In: scope is the scope's key, 1 byte to state.MaxName; facts are records that the operation depends on.
+// Out: Lock.Facts has their values, nil for an absent one; it is nil if one process owns the store.
+// Errors: those of the store; the context's if it ended while another host had the lock.
 func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Lock, error) {
 	if f.sessions == nil {
 		return &Lock{fleet: f, alone: true}, nil
@@ -291,7 +292,7 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Lock, e
 	}
 }
 
-// TryBegin is Begin without facts that does not wait: nil while a live host has the lock.
+// TryBegin is Begin without facts and without waiting: it returns nil while a live host has the lock.
 func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Lock, error) {
 	t, err := f.read(ctx, scope, nil)
 	if err != nil || t.was.holder == (Session{}) || t.was.holder == t.self {
@@ -315,12 +316,12 @@ func (f *Fleet) read(ctx context.Context, scope []byte, facts []Ref) (*Lock, err
 	return t, err
 }
 
-// Insist does something until it succeeds or the Fleet is closed. It does not wait for that.
+// Insist retries do in the background until it succeeds or the Fleet is closed.
 func (f *Fleet) Insist(do func(context.Context) error) {
 	f.retry(func(ctx context.Context) bool { return do(ctx) == nil })
 }
 
-// retry tries something again and again until it says that it is done, or the Fleet is closed.
+// retry repeats try in the background until it reports done, or the Fleet is closed.
 func (f *Fleet) retry(try func(context.Context) (done bool)) {
 	f.releases.Go(func() {
 		for !try(f.stop) {

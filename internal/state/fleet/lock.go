@@ -19,7 +19,7 @@ type holding struct {
 
 func (h holding) encode() []byte { return binary.BigEndian.AppendUint64(h.holder[:], h.epoch) }
 
-// decode reads a record; an absent one is free in epoch 0.
+// decode decodes a record; an absent one means free in epoch 0.
 func decode(stored []byte) (holding, error) {
 	if stored == nil {
 		return holding{}, nil
@@ -34,9 +34,9 @@ func decode(stored []byte) (holding, error) {
 	return h, nil
 }
 
-// Lock is one operation's lock on a scope. It is used by one goroutine.
+// Lock is one operation's lock on a scope. Only one goroutine may use it.
 type Lock struct {
-	// Facts are the values of the records that Begin was asked for.
+	// Facts are the values of the records that were passed to Begin.
 	Facts [][]byte
 
 	fleet  *Fleet
@@ -44,13 +44,14 @@ type Lock struct {
 	scope  []byte
 	refs   []Ref
 	self   Session
-	stored []byte // the lock's record as it was found
+	stored []byte // the lock's record as it was read
 	was    holding
-	// taken: a commit has taken it. moved: the first commit was refused. ended: the last commit was made.
+	// taken means that a commit has taken it, moved that the first commit was rejected, ended that the last commit was
+	// made.
 	taken, moved, ended bool
 }
 
-// Epoch is the number of this lock among all locks of the scope, from 1; 0 where one process owns the store.
+// Epoch is the number of this lock among all locks of the scope, from 1; 0 if one process owns the store.
 func (l *Lock) Epoch() uint64 {
 	if l.alone {
 		return 0
@@ -58,15 +59,15 @@ func (l *Lock) Epoch() uint64 {
 	return l.was.epoch + 1
 }
 
-// From is the session that held the lock and has ended without releasing it. False when there is none.
+// From is the session that held the lock and ended without releasing it. It returns false if there is none.
 func (l *Lock) From() (Session, bool) {
 	return l.was.holder, l.was.holder != Session{} && l.was.holder != l.self
 }
 
-// Once adds to a batch, the only one of the operation, that it has the lock.
+// Once makes a batch, the only one of the operation, take and release the lock.
 func (l *Lock) Once(b *state.Batch) { l.take(b, Session{}) }
 
-// Take adds to a batch the taking of the lock.
+// Take makes a batch take the lock.
 func (l *Lock) Take(b *state.Batch) { l.take(b, l.self) }
 
 func (l *Lock) take(b *state.Batch, holder Session) {
@@ -80,15 +81,15 @@ func (l *Lock) take(b *state.Batch, holder Session) {
 	b.PutRecord(TableLocks, l.scope, holding{holder, l.Epoch()}.encode())
 }
 
-// Hold adds to a batch the precondition that the lock, taken before, is still this operation's.
+// Hold adds to a batch the precondition that this operation still holds the lock.
 func (l *Lock) Hold(b *state.Batch) {
 	if !l.alone {
 		b.ExpectRecord(TableLocks, l.scope, holding{l.self, l.Epoch()}.encode())
 	}
 }
 
-// Release adds to a batch, the last one of the operation, that the lock is still this operation's and free from then
-// on.
+// Release makes a batch, the last one of the operation, release the lock, on the condition that this operation still
+// holds it.
 func (l *Lock) Release(b *state.Batch) {
 	if l.alone {
 		return
@@ -97,8 +98,8 @@ func (l *Lock) Release(b *state.Batch) {
 	b.PutRecord(TableLocks, l.scope, holding{Session{}, l.Epoch()}.encode())
 }
 
-// Moved reports whether a batch was refused because the lock, or a fact that it depends on, is not what it was. Nothing
-// was written. Before the lock was taken, the operation begins anew; after it, another host has taken over.
+// Moved reports whether a batch was rejected because the lock, or a fact that it depends on, has changed. Nothing was
+// written. If the lock had not been taken yet, the operation starts over; otherwise another host has taken over.
 func (l *Lock) Moved(err error) bool {
 	var e *state.Error
 	if !errors.As(err, &e) || e.Conflict == nil {
@@ -112,11 +113,11 @@ func (l *Lock) Moved(err error) bool {
 	})
 }
 
-// Commit commits a batch of the operation. The first one takes the lock; the last one frees it, or does both when it is
-// the only one. Without Facts and locks, where one process owns the store, it is the store's Commit.
+// Commit commits a batch of the operation. The first one takes the lock; the last one releases it; a single one does
+// both. If one process owns the store, it is just the store's Commit.
 //
-// Errors: the store's; state.ErrLockLost when the lock or a fact is not what it was. Then nothing was written, and Anew
-// says whether the operation may begin anew.
+// Errors: those of the store; state.ErrLockLost if the lock or a fact has changed. Then nothing was written, and Anew
+// reports whether the operation may start over.
 func (l *Lock) Commit(ctx context.Context, b *state.Batch, last bool) error {
 	switch {
 	case l.alone && b.Len() == 0:
@@ -157,14 +158,14 @@ func (l *Lock) refused(cause error) error {
 		"taken it over, or the mode has changed", Hint: "try again"}
 }
 
-// Anew reports whether the operation may begin anew: its first commit was refused, and so nothing was written.
+// Anew reports whether the operation may start over: its first commit was rejected, and so nothing was written.
 func (l *Lock) Anew() bool { return l != nil && l.moved }
 
 // Written reports whether the operation has committed something under its lock.
 func (l *Lock) Written() bool { return l.taken || l.ended && !l.moved }
 
 // Overtaken reports whether another host has written in the scope since Begin, while this operation has not taken the
-// lock yet: what it has read may be of two moments. Then it may begin anew, as Anew says.
+// lock yet: its reads may then be inconsistent. The operation may then start over, as Anew reports.
 func (l *Lock) Overtaken(ctx context.Context) (bool, error) {
 	if l == nil || l.alone || l.taken || l.ended {
 		return false, nil
@@ -177,8 +178,8 @@ func (l *Lock) Overtaken(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Alive returns state.ErrLockLost if this host's session may have ended, so that another host may have the lock. It is
-// for the moment before something is sent that no store can refuse.
+// Alive returns state.ErrLockLost if this host's session may have ended, so that another host may have the lock. Call
+// it before sending something that no store can reject.
 func (l *Lock) Alive() error {
 	if l == nil || l.alone {
 		return nil
@@ -189,8 +190,8 @@ func (l *Lock) Alive() error {
 	return nil
 }
 
-// Unlock frees the lock if it is held. If the store cannot be reached it keeps trying, as long as this host's session
-// is the one that holds it.
+// Unlock releases the lock if it is held. If the store cannot be reached it keeps trying, as long as this host's
+// session holds the lock.
 func (l *Lock) Unlock(ctx context.Context) {
 	if l == nil || l.alone || !l.taken {
 		return

@@ -1,8 +1,8 @@
-// Package move moves the content of one store into another one: of a data folder into a database, and back.
+// Package move moves the content of one store to another: from a data folder to a database, or back.
 //
-// What was interrupted goes on where it ended. In the end the new store is read and compared with the old one, and the
-// old one notes that it was moved: no host serves from it any more ([Check]), since two stores of one slot would each
-// send what only the other one knows as sent.
+// An interrupted move can be resumed. At the end, the new store is read and compared with the old one, and the old one
+// is marked as moved. No host serves from it any more ([Check]), because two stores of one slot would each send events
+// that only the other one knows to have been sent.
 package move
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// tableMove holds the note in the new store and the note in the old one.
+// tableMove holds a note about the move, in both stores.
 const tableMove state.Table = "move"
 
 var (
@@ -26,10 +26,10 @@ var (
 	keyTo   = []byte("to")   // -> moved, in the old one
 )
 
-// progress is how far the new store is.
+// progress is how far the new store has been filled.
 type progress struct {
 	From string `json:"from"`
-	// Operations were made of the old store's; Digest is over them.
+	// Operations is the number of copied operations; Digest is over them.
 	Operations int64  `json:"operations"`
 	Digest     string `json:"digest"`
 	Done       bool   `json:"done"`
@@ -41,46 +41,46 @@ type moved struct {
 	At string `json:"at"`
 }
 
-// Side is a store, with a name for messages.
+// Side is a store and its name for messages.
 type Side struct {
 	Store state.Enumerator
 	Name  string
 }
 
-// Options say what is left behind.
+// Options configure a move.
 type Options struct {
-	// Leave are tables that stay in the old store.
+	// Leave reports which tables stay in the old store.
 	Leave func(state.Table) bool
-	// Progress is called now and then with the number of records, keys and entries that were copied.
+	// Progress is called regularly with the number of records, keys and entries that were copied.
 	Progress func(operations int64)
 }
 
-// Result is what was moved.
+// Result describes what was moved.
 type Result struct {
 	Operations int64
 	Bytes      int64
 	Digest     string
-	// Resumed: an earlier attempt had done a part.
+	// Resumed means that an earlier attempt had done a part.
 	Resumed bool
 }
 
-// A batch ends when it has so many operations or bytes.
+// A batch ends when it has this many operations or bytes.
 const (
 	batchOps   = 500
 	batchBytes = 1 << 20
 )
 
 // Move copies from one store to another, which must be empty, compares the two, closes the old one for hosts, and then
-// opens the new one. So at no moment two serve, and only what was compared does.
+// opens the new one. So at no moment can both serve, and the new one only serves after the comparison.
 //
-// Errors: state.ErrInvalid when the new store is not empty, or the old one has changed since an interrupted attempt;
-// state.ErrDamaged when the new store does not hold what was written; those of the stores.
+// Errors: state.ErrInvalid if the new store is not empty, or the old one has changed since an interrupted attempt;
+// state.ErrDamaged if the new store does not hold what was written; those of the stores.
 func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	leave := func(t state.Table) bool { return t == tableMove || o.Leave(t) }
 	closed := Check(ctx, from.Store)
 	had, err := begun(ctx, to, leave)
 	if closed != nil && (err != nil || had.From != from.Name || !closedFor(ctx, from.Store, to.Name)) {
-		return r, closed // else an attempt ended between the two notes
+		return r, closed // otherwise an attempt ended between the two notes
 	}
 	if err != nil {
 		return r, err
@@ -144,7 +144,7 @@ func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	return r, flush(true)
 }
 
-// begun returns how far an earlier attempt came. Without one the store must be empty.
+// begun returns how far an earlier attempt got. Without one the store must be empty.
 func begun(ctx context.Context, to Side, leave func(state.Table) bool) (p progress, err error) {
 	stored, err := to.Store.Record(ctx, tableMove, keyFrom)
 	if err != nil {
@@ -179,7 +179,7 @@ func changed(from, to Side) error {
 		"to %s", from.Name, to.Name), Hint: "empty " + to.Name + " and move again"}
 }
 
-// compare reads the new store.
+// compare reads the new store and compares its digest.
 func compare(ctx context.Context, to Side, leave func(state.Table) bool, want string) error {
 	sum := sha256.New()
 	err := state.Walk(ctx, to.Store, leave, func(op state.Op) error {
@@ -207,7 +207,7 @@ func leaveNote(ctx context.Context, from, to Side) error {
 	return err
 }
 
-// add adds an operation to a digest. Each part has its length before it.
+// add adds an operation to a digest. Each part is preceded by its length.
 func add(sum hash.Hash, op state.Op) {
 	part := func(p []byte) {
 		_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p)))) // never fails
@@ -220,14 +220,14 @@ func add(sum hash.Hash, op state.Op) {
 	part(op.Value)
 }
 
-// closedFor reports whether a store's content was moved to the one with a name.
+// closedFor reports whether a store's content was moved to the store with a name.
 func closedFor(ctx context.Context, s state.Store, name string) bool {
 	var m moved
 	note, err := s.Record(ctx, tableMove, keyTo)
 	return err == nil && json.Unmarshal(note, &m) == nil && m.To == name
 }
 
-// Check returns state.ErrMoved when no host may serve from a store: its content is elsewhere, or not all of it has come.
+// Check returns state.ErrMoved if no host may serve from a store, because its content is elsewhere or not yet complete.
 func Check(ctx context.Context, s state.Store) error {
 	to, err := s.Record(ctx, tableMove, keyTo)
 	if err != nil {

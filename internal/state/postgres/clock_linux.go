@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is a clock that nobody sets and that also runs while the machine sleeps.
+// sinceBoot is a clock that cannot be set, and that keeps running while the machine sleeps.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // every Linux since 2.6.39 has it

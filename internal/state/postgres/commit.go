@@ -12,21 +12,22 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// MaxValue bounds one value, entry or record, in bytes: PostgreSQL takes no message of a gigabyte.
+// MaxValue bounds one value, entry or record, in bytes: PostgreSQL rejects messages of a gigabyte.
 const MaxValue = 512 << 20
 
-// attempts is how often a batch is tried that the server rolled back because of a deadlock with another one.
+// attempts is how often a batch is tried if the server rolls it back because of a deadlock with another one.
 const attempts = 10
 
-// Commit applies a batch in one transaction of two round trips: it locks what the batch touches, and reads what its
-// preconditions name and what the result depends on; then it writes, notes the usage of the spaces and the token, and
-// commits. A batch with a DeletePrefix takes three: only after the deletion is it known how much went.
+// Commit applies a batch in one transaction of two round trips. The first locks what the batch touches, and reads what
+// its preconditions and its result depend on. The second writes, records the usage of the spaces and the token, and
+// commits. A batch with a DeletePrefix takes three round trips, because only the deletion shows how much was deleted.
 //
-// Batches that touch the same space or the same record go one after another, over all hosts. A context that ends before
-// the transaction has begun withdraws the batch; later, Commit waits for the outcome, at most Options.Timeout.
+// Batches that touch the same space or the same record run one after another, across all hosts. A context that ends
+// before the transaction has started withdraws the batch; after that, Commit waits for the outcome, at most
+// Options.Timeout.
 //
-// When the connection is lost during the commit, the token decides what happened. ErrUncertain is returned only while
-// no server that accepts writes can be asked.
+// If the connection is lost during the commit, the token shows what happened. Commit returns ErrUncertain only if it
+// cannot reach a server that accepts writes.
 func (s *Store) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	if err := s.checkBatch(ctx, b); err != nil {
 		return state.CommitResult{}, err
@@ -83,14 +84,14 @@ type transaction struct {
 	conn    *pgxpool.Conn
 	token   []byte
 	number  int64 // of the commit
-	// before and used are the usage of the spaces that the batch touches, before the batch and with it.
+	// before and used are the usage of the spaces that the batch touches, without and with the batch.
 	before, used map[state.Space]int64
-	// reserved are the records that were absent and are held by a row of ours until the batch has written.
+	// reserved lists absent records that are locked by a placeholder row until the batch has written.
 	reserved []recordKey
-	// found are the versions that the keys had which the batch puts, in its order; 0 for an absent key.
+	// found has the present versions of the keys that the batch puts, in its order; 0 for an absent key.
 	found []int64
-	// deletes: the batch has a DeletePrefix. Then usage and sequence numbers are counted while it writes, else before: the
-	// answer to the last round trip may be lost.
+	// deletes means that the batch has a DeletePrefix. Usage and sequence numbers are then counted while it writes.
+	// Otherwise they are counted before, because the answer to the last round trip may be lost.
 	deletes bool
 	result  state.CommitResult
 }
@@ -136,8 +137,8 @@ func (s *Store) commitOnce(ctx context.Context, b *state.Batch) (state.CommitRes
 		t.rollback(ctx)
 		return state.CommitResult{}, err
 	}
-	_ = conn.Conn().Close(ctx) // it is of no use, and the server notices sooner
-	conn.Release()             // the question takes another one, and all commits may have to ask at once
+	_ = conn.Conn().Close(ctx) // it is unusable, and this way the server notices sooner
+	conn.Release()             // settle needs another connection, and all commits may call it at once
 	number, askErr := s.settle(ctx, token)
 	switch {
 	case askErr != nil:
@@ -157,7 +158,7 @@ func (t *transaction) rollback(ctx context.Context) {
 	}
 }
 
-// prepare does all that comes before the last round trip, and queues what that one writes.
+// prepare does everything before the last round trip, and queues what that one writes.
 func (t *transaction) prepare(ctx context.Context, last *statements) error {
 	if err := t.lock(ctx); err != nil {
 		return err
@@ -174,9 +175,10 @@ func (t *transaction) prepare(ctx context.Context, last *statements) error {
 	return t.checkUsage()
 }
 
-// settle finds out the number of the transaction with a token, 0 when it was not committed, after its connection was
-// lost. It writes the token itself, marked as lost: that waits for a transaction that is still open, fails on a server
-// that is no longer the primary, and keeps a transaction that has not written its token yet from ever committing.
+// settle finds the number of the transaction with a token after its connection was lost; 0 means that it was not
+// committed. It writes the token itself, marked as lost. This waits for a transaction that is still open, fails on a
+// server that is no longer the primary, and keeps a transaction that has not written its token yet from ever
+// committing.
 func (s *Store) settle(ctx context.Context, token []byte) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 	defer cancel()
@@ -198,10 +200,10 @@ func (s *Store) settle(ctx context.Context, token []byte) (number int64, err err
 	}
 }
 
-// forgetTokens removes tokens that nobody will ask for any more, at every thousandth commit.
+// forgetTokens removes tokens that no longer matter, at every thousandth commit.
 func (s *Store) forgetTokens(ctx context.Context) {
 	if s.commits.Add(1)%1000 == 0 {
-		// When it fails, the next thousandth tries again.
+		// If it fails, the next thousandth commit tries again.
 		w := s.wait(ctx, s.opts.Timeout)
 		defer w.end()
 		_, _ = s.pool.Exec(w, s.schema.in("DELETE FROM @.commits WHERE at < now() - interval '1 day'"))

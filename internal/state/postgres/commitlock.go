@@ -13,8 +13,8 @@ import (
 
 // This file is a transaction's first round trip: what a batch locks and reads before it writes.
 
-// lock begins the transaction, takes the locks in an order that all batches share, and checks the preconditions: those
-// of records first.
+// lock starts the transaction, takes the locks in an order that all batches share, and checks the preconditions, those
+// on records first.
 func (t *transaction) lock(ctx context.Context) error {
 	q := statements{schema: t.schema}
 	q.Queue("begin isolation level read committed read write")
@@ -61,7 +61,7 @@ func (t *transaction) lock(ctx context.Context) error {
 	return t.checkVersions()
 }
 
-// checkVersions checks the preconditions of keys.
+// checkVersions checks the preconditions on keys.
 func (t *transaction) checkVersions() error {
 	puts := 0
 	for _, o := range t.batch.Ops() {
@@ -80,8 +80,8 @@ func (t *transaction) checkVersions() error {
 	return nil
 }
 
-// readKeys reads, in one statement, the versions and sizes of the keys that the batch puts: for their preconditions and
-// for the usage. Another statement draws the versions that they get.
+// readKeys reads, in one statement, the versions and sizes of the keys that the batch puts, for their preconditions and
+// for the usage. Another statement allocates their new versions.
 func (t *transaction) readKeys(q *statements) {
 	puts, spaces, heads, hashes := t.opsOf(state.OpPut)
 	if len(puts) == 0 {
@@ -122,8 +122,8 @@ func (t *transaction) readKeys(q *statements) {
 	}))
 }
 
-// readLogs reads, in one statement, the last sequence numbers of the logs that the batch appends to, and so knows those
-// of its entries.
+// readLogs reads, in one statement, the last sequence numbers of the logs that the batch appends to, from which it
+// computes those of the new entries.
 func (t *transaction) readLogs(q *statements) {
 	appends, spaces, heads, hashes := t.opsOf(state.OpAppend)
 	if len(appends) == 0 || t.deletes {
@@ -174,7 +174,7 @@ func eachRow(do func(pgx.Rows) error) func(pgx.Rows) error {
 	}
 }
 
-// countPut adds to the usage what a put takes. old is the size of the value that it replaces, nil for a new key.
+// countPut adds what a put takes to the usage. old is the size of the value that it replaces, nil for a new key.
 func (t *transaction) countPut(o state.Op, old *int64) {
 	t.used[o.Space] += int64(len(o.Value))
 	if old == nil {
@@ -184,7 +184,7 @@ func (t *transaction) countPut(o state.Op, old *int64) {
 	}
 }
 
-// countAppend adds to the usage what an entry takes, and the name of a new log.
+// countAppend adds what an entry takes to the usage, and the name of a new log.
 func (t *transaction) countAppend(o state.Op, first bool) {
 	t.used[o.Space] += int64(len(o.Value)) + state.EntryOverhead
 	if first {
@@ -204,8 +204,8 @@ func (t *transaction) lockRecord(q *statements, key recordKey, strength string, 
 	}))
 }
 
-// lockAbsent is lockRecord for a record that should be absent, and so has no row to lock: a row of ours takes its place
-// until write removes it, and makes others that want the record wait.
+// lockAbsent is lockRecord for a record that should be absent, and so has no row to lock. A placeholder row, which
+// write removes, makes others that want the record wait.
 func (t *transaction) lockAbsent(q *statements, key recordKey, strength string, have map[recordKey][]byte) {
 	n := nameOf(key.name)
 	ours := false
@@ -251,7 +251,7 @@ func (t *transaction) spaces() []state.Space {
 	return slices.SortedFunc(maps.Keys(set), func(a, b state.Space) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// expectedRecords returns the records with a precondition, in order, and which of them should be absent.
+// expectedRecords returns the records with a precondition, in order, and those of them that should be absent.
 func (t *transaction) expectedRecords() (ordered []recordKey, absent map[recordKey]bool) {
 	absent = map[recordKey]bool{}
 	for _, o := range t.batch.Ops() {

@@ -9,7 +9,7 @@ import (
 
 // This file is a transaction's last round trip: what a batch writes.
 
-// write queues the operations in their order.
+// write queues the operations in order.
 func (t *transaction) write(q *statements) {
 	written := t.writtenRecords()
 	puts := 0
@@ -43,7 +43,7 @@ func deleteRecord(q *statements, table state.Table, key string) {
 	q.Queue("DELETE FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(table), n.head, n.hash)
 }
 
-// put queues the n-th put of the batch.
+// put queues the batch's n-th put.
 func (t *transaction) put(q *statements, o state.Op, n int) {
 	if o.Replaced {
 		return
@@ -119,7 +119,7 @@ func (t *transaction) checkUsage() error {
 	return nil
 }
 
-// finish queues what notes the usage and the token, and commits.
+// finish queues the statements that record the usage and the token, and the commit.
 func (t *transaction) finish(q *statements) {
 	for _, space := range t.spaces() {
 		if used := t.used[space]; used > 0 {
@@ -133,7 +133,7 @@ func (t *transaction) finish(q *statements) {
 	q.Queue("commit")
 }
 
-// bytesOf makes nil an empty value: nil would be NULL.
+// bytesOf replaces nil by an empty value: nil would be NULL.
 func bytesOf(b []byte) []byte {
 	if b == nil {
 		return []byte{}

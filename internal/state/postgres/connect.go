@@ -15,36 +15,36 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// A URL may lead to a pooler (PgBouncer and the like) instead of a server. A pooler may drop the parameters with which a
-// connection starts, and may run each transaction of one connection on another connection of the server, or on another
-// server. So the SQL of this package names the schema of every table, sets what it needs within the transaction that
-// needs it, uses no prepared statement behind a pooler, and reads there only what comes from the server that renewed
-// this host's session (Store.server).
+// A URL may lead to a pooler (such as PgBouncer) instead of a server. A pooler may drop the parameters with which a
+// connection starts, and may run each transaction of one connection on another connection to the server, or on another
+// server. So the SQL of this package names the schema of every table, and sets what it needs in the same transaction.
+// Behind a pooler it uses no prepared statements, and only accepts answers from the server that renewed this host's
+// session (Store.server).
 
 // How many connections a host opens unless Options.Connections says so. One of them is for its session.
 const (
 	mostConnections   = 17
 	pooledConnections = 5 // three hosts fit into the 20 connections that PgBouncer opens for a database by default
-	shareOfHost       = 4 // a host takes the fourth part of what the server allows its user
+	shareOfHost       = 4 // a host takes a quarter of what the server allows its user
 	fewestConnections = 2
 )
 
 const (
-	idleConnection = 30 * time.Second // after which a connection is closed
+	idleConnection = 30 * time.Second // after this time an idle connection is closed
 	idleChecks     = 15 * time.Second
-	// longestIdle ends a transaction whose host was paused: other hosts wait for its locks.
+	// longestIdle ends a transaction whose host is paused, because other hosts wait for its locks.
 	longestIdle = "10s"
 )
 
-// schemaName is the quoted name of a schema. Statements write a table of it as @.kv.
+// schemaName is the quoted name of a schema. Statements refer to a table in it as @.kv.
 type schemaName string
 
-// in puts the schema's name into a statement.
+// in replaces @ in a statement by the schema's name.
 func (n schemaName) in(statement string) string {
 	return strings.ReplaceAll(statement, "@.", string(n)+".")
 }
 
-// statements is a pgx.Batch whose statements write tables as @.kv.
+// statements is a pgx.Batch whose statements refer to tables as @.kv.
 type statements struct {
 	pgx.Batch
 	schema schemaName
@@ -55,7 +55,7 @@ func (q *statements) Queue(statement string, args ...any) *pgx.QueuedQuery {
 	return q.Batch.Queue(q.schema.in(statement), args...)
 }
 
-// begin runs do in a transaction that the server ends if this host is paused in it.
+// begin runs do in a transaction, which the server ends if this host is paused in it.
 func (s *Store) begin(ctx context.Context, on interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, do func(tx pgx.Tx) error) error {
@@ -119,7 +119,7 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 	c := config.ConnConfig
 	s.where = fmt.Sprintf("database %s at %s:%d, schema %s, user %s", c.Database, c.Host, c.Port,
 		opts.Schema, c.User)
-	// The connection on which the session is renewed is the first one, and is kept: without it this host serves nobody.
+	// The first connection is the one that renews the session, and is kept: without it this host cannot serve.
 	if s.first, err = pgx.ConnectConfig(ctx, direct); err != nil {
 		return nil, s.fail("open", err)
 	}
@@ -163,7 +163,7 @@ func connect(ctx context.Context, opts Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// parseURL reads a connection string. name is what messages call it.
+// parseURL parses a connection string. name is what messages call it.
 func parseURL(text, name, password string, opts Options) (*pgxpool.Config, error) {
 	if text == "" {
 		return nil, invalid("%s is empty, want postgres://user@host:5432/database", name)
@@ -183,7 +183,7 @@ func parseURL(text, name, password string, opts Options) (*pgxpool.Config, error
 		c.RuntimeParams[applicationName] = "memhost"
 	}
 	wait := 10 * time.Second
-	if n := len(c.Fallbacks); n > 0 { // a renewal gets to the last server though the first ones do not answer
+	if n := len(c.Fallbacks); n > 0 { // a renewal must reach the last server even if the first ones do not answer
 		wait = opts.Session / 2 / time.Duration(n+2)
 	}
 	if c.ConnectTimeout == 0 || c.ConnectTimeout > wait {
@@ -194,7 +194,7 @@ func parseURL(text, name, password string, opts Options) (*pgxpool.Config, error
 
 const applicationName = "application_name"
 
-// inspect finds out whether a pooler is between this host and the server, and how many connections the server allows.
+// inspect detects a pooler between this host and the server, and reads how many connections the server allows.
 func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) error {
 	var process int64
 	err := conn.QueryRow(ctx, `SELECT pg_backend_pid()::bigint, least(
@@ -202,12 +202,12 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) error {
 		(SELECT nullif(rolconnlimit, -1) FROM pg_catalog.pg_roles WHERE rolname = current_user),
 		(SELECT nullif(datconnlimit, -1) FROM pg_catalog.pg_database WHERE datname = current_database()))::bigint`).
 		Scan(&process, &s.allowed)
-	// A pooler has process numbers of its own.
+	// A pooler has its own process numbers.
 	s.pooled = process != int64(conn.PgConn().PID())
 	return err
 }
 
-// size bounds the pool, so that several hosts fit into what the server allows.
+// size limits the pool, so that several hosts fit into what the server allows.
 func (s *Store) size(config *pgxpool.Config) {
 	total := s.opts.Connections
 	switch {
@@ -223,11 +223,11 @@ func (s *Store) size(config *pgxpool.Config) {
 	config.MaxConns = int32(total - 1)
 }
 
-// readBack checks what this package relies on: that a transaction stays on one connection and takes its settings, and
-// that the parameters of the URL arrived.
+// readBack checks what this package relies on: that a transaction stays on one connection and accepts settings, and
+// that the parameters of the URL reached the server.
 func (s *Store) readBack(ctx context.Context) error {
 	params := maps.Clone(s.pool.Config().ConnConfig.RuntimeParams)
-	for _, name := range []string{applicationName, "options", "search_path"} { // nothing depends on them
+	for _, name := range []string{applicationName, "options", "search_path"} { // nothing depends on these
 		delete(params, name)
 	}
 	rollback := errors.New("nothing is kept")
@@ -259,8 +259,8 @@ func (s *Store) readBack(ctx context.Context) error {
 	return err
 }
 
-// serverText is SQL for a text by which one server is known from another, also through a pooler. It is an empty text
-// where this host's connections all lead to the same server.
+// serverText is an SQL expression that identifies the server, even through a pooler. It is an empty text if all of this
+// host's connections lead to the same server.
 func (s *Store) serverText() string {
 	if !s.pooled && len(s.direct.Fallbacks) == 0 {
 		return "''"
@@ -268,8 +268,8 @@ func (s *Store) serverText() string {
 	return "extract(epoch FROM pg_postmaster_start_time())::text"
 }
 
-// checkServer returns an error unless server is the one that has this host's session. Another one may be a primary of
-// the past that does not know it yet.
+// checkServer returns an error unless server is the one that has this host's session. Another one may be a former
+// primary that does not know it has been replaced.
 func (s *Store) checkServer(server string) error {
 	want := s.server.Load()
 	if want == nil || *want == server {
@@ -282,13 +282,13 @@ func (s *Store) checkServer(server string) error {
 	return otherServer(s.where)
 }
 
-// otherServer is the error for an answer of another server than that of the session.
+// otherServer is the error for an answer from a server other than the session's.
 func otherServer(where string) error {
 	return &state.Error{Kind: state.ErrUnavailable, Message: where + ": the answer came from another server than the one " +
 		"that has this host's session, or the server was restarted", Hint: "try again; the session is renewed there first"}
 }
 
-// Connections tells how many connections this host has and may have.
+// Connections reports how many connections this host has and may have.
 func (s *Store) Connections() state.Connections {
 	stat := s.pool.Stat()
 	c := state.Connections{Used: int(stat.TotalConns()), Most: int(stat.MaxConns()), Allowed: int(s.allowed), Pooler: s.pooled}
@@ -298,7 +298,7 @@ func (s *Store) Connections() state.Connections {
 	return c
 }
 
-// poolerHintOf is what to do about an error of the protocol (08P01), which is how poolers refuse.
+// poolerHintOf is the hint for a protocol error (08P01), which is how poolers reject requests.
 func poolerHintOf(server *pgconn.PgError) string {
 	switch text := server.Message; {
 	case strings.Contains(text, "unsupported startup parameter"):

@@ -17,7 +17,7 @@ func invalid(format string, args ...any) error {
 
 func quoteName(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// fail turns an error of the driver into the store's: with what was done, where, and a hint.
+// fail converts a driver's error to the store's, with what was attempted, where, and a hint.
 func (s *Store) fail(what string, err error) error {
 	var own *state.Error
 	var server *pgconn.PgError
@@ -41,7 +41,7 @@ func (s *Store) fail(what string, err error) error {
 		return e
 	}
 	switch code := server.Code; {
-	case strings.HasPrefix(code, "28"): // the user or the password
+	case strings.HasPrefix(code, "28"): // wrong user or password
 		e.Kind, e.Hint = state.ErrDatabase, "correct user and password (store.postgres.url and password)"
 	case code == "3D000": // no such database
 		e.Kind, e.Hint = state.ErrDatabase, "create the database, or correct the name in the URL"
@@ -64,8 +64,8 @@ func (s *Store) fail(what string, err error) error {
 	return e
 }
 
-// uncertain reports whether a commit that ended in err may have happened: the connection was lost, or the server ended
-// it. An ordinary error of the server says that the transaction was rolled back.
+// uncertain reports whether a commit that ended with err may have happened: the connection was lost, or the server
+// closed it. Any other error of the server means that the transaction was rolled back.
 func uncertain(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
@@ -74,10 +74,10 @@ func uncertain(err error) bool {
 	return server.Severity != "ERROR"
 }
 
-// errVanished: a record was deleted by another batch while this one was about to lock it, and is locked by nobody.
+// errVanished means that another batch deleted a record while this one was about to lock it, so that it is not locked.
 var errVanished = errors.New("a record was deleted by another batch at the same moment")
 
-// again reports whether a batch was not applied only because it ran into another one.
+// again reports whether a batch was not applied only because it collided with another one.
 func again(err error) bool {
 	var server *pgconn.PgError
 	return errors.Is(err, errVanished) || errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// versionTable has one row for each migration that was run. The n-th file has version n.
+// versionTable has one row for each completed migration. The n-th file has version n.
 const versionTable = "memhost_migrations"
 
 //go:embed migrations/*.sql
@@ -21,8 +21,8 @@ var migrations embed.FS
 // migrationFiles returns the names of the files in the order in which they run.
 func migrationFiles() ([]string, error) { return fs.Glob(migrations, "migrations/*.sql") }
 
-// Migrate makes the schema and brings its tables to this version. It returns the names of the migrations that it ran,
-// none when everything was up to date. Each migration is one transaction. Two that run at once wait for each other.
+// Migrate creates the schema and updates its tables to this version. It returns the names of the migrations that it
+// ran, none if everything was up to date. Each migration is one transaction. Concurrent calls wait for each other.
 func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 	if opts.Direct != "" {
 		opts.URL, opts.Password, opts.Direct, opts.DirectPassword = opts.Direct, opts.DirectPassword, "", ""
@@ -58,9 +58,9 @@ func Migrate(ctx context.Context, opts Options) (ran []string, err error) {
 	return ran, nil
 }
 
-// prepare makes the schema and the table of versions, each unless it is there: to ask for one that is there takes the
-// right to make it all the same. PostgreSQL refuses one of two that make the same thing at once, in spite of IF NOT
-// EXISTS: the second attempt finds it there.
+// prepare creates the schema and the table of versions if they are missing. It checks first, because IF NOT EXISTS
+// requires the privilege to create even if they exist. If two clients create the same thing at once, PostgreSQL fails
+// one of them in spite of IF NOT EXISTS; its second attempt succeeds.
 func (s *Store) prepare(ctx context.Context) error {
 	var there, prepared bool
 	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
@@ -89,8 +89,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	return err
 }
 
-// migrate runs one migration unless it was run before. The row of its version makes another program that runs the same
-// migration at the same moment wait.
+// migrate runs one migration unless it was already run. The row of its version makes another program that runs the same
+// migration wait.
 func (s *Store) migrate(ctx context.Context, version int, file string) (ran bool, err error) {
 	text, err := migrations.ReadFile(file)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) migrate(ctx context.Context, version int, file string) (ran bool
 			return err
 		}
 		ran = true
-		// The files name their tables without a schema: they run in this one.
+		// The files name tables without a schema: they run in this one.
 		var current *string
 		if err := tx.QueryRow(ctx, "SELECT set_config('search_path', $1::text, true)", string(s.schema)).
 			Scan(new(string)); err != nil {
@@ -116,7 +116,7 @@ func (s *Store) migrate(ctx context.Context, version int, file string) (ran bool
 			return &state.Error{Kind: state.ErrDatabase, Message: s.where + ": the server does not take the schema for a " +
 				"transaction", Hint: poolerHint}
 		}
-		_, err = tx.Exec(ctx, string(text), pgx.QueryExecModeSimpleProtocol) // without parameters, it may be many statements
+		_, err = tx.Exec(ctx, string(text), pgx.QueryExecModeSimpleProtocol) // allows several statements
 		return err
 	})
 	return ran && err == nil, err

@@ -9,11 +9,11 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// headBytes is the length of the part of a name that is indexed as it is. With the space and the hash it stays far
-// below the 2,704 bytes that an entry of a B-tree index may have.
+// headBytes is the length of the part of a name that is indexed verbatim. With space and hash it stays far below 2,704
+// bytes, the limit for an entry of a B-tree index.
 const headBytes = 512
 
-// name is a name as the tables keep it. For "abc" it is {"abc", "", ""}.
+// name is a name as the tables store it. For "abc" it is {"abc", "", ""}.
 type name struct {
 	head, hash, tail []byte
 }
@@ -26,7 +26,7 @@ func nameOf(s string) name {
 	return name{head: []byte(s[:headBytes]), hash: hash[:], tail: []byte(s[headBytes:])}
 }
 
-// tableKey is column tbl for the name of a host's table.
+// tableKey is the value of column tbl for a table of the host.
 func tableKey(t state.Table) []byte {
 	const most = 255
 	if len(t) <= most {
@@ -36,7 +36,7 @@ func tableKey(t state.Table) []byte {
 	return append([]byte(t[:most+1-len(hash)]), hash[:]...)
 }
 
-// where collects conditions and their arguments.
+// where builds a WHERE clause with its arguments.
 type where struct {
 	text string
 	args []any
@@ -82,7 +82,7 @@ func (w *where) after(a string) {
 	w.and("(head > %s OR tail > %s)", n.head, n.tail)
 }
 
-// behind returns the least name that is greater than all names that begin with prefix; nil when there is none, because
+// behind returns the smallest name that is greater than all names that begin with prefix; nil if there is none, because
 // prefix consists of bytes 255. For "a\xff" it is "b".
 func behind(prefix []byte) []byte {
 	end := bytes.TrimRight(prefix, "\xff")
@@ -96,12 +96,12 @@ func behind(prefix []byte) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is the checksum that is kept beside data.
+// sum is the checksum that is stored with data.
 func sum(name string, data []byte) int64 {
 	return int64(crc32.Update(crc32.Checksum([]byte(name), castagnoli), castagnoli, data))
 }
 
-// checkSum returns ErrDamaged when the data is not what was written under the name.
+// checkSum returns ErrDamaged if the data is not what was written under the name.
 func checkSum(what, name string, data []byte, want int64) error {
 	if sum(name, data) == want {
 		return nil

@@ -13,67 +13,69 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Options says which database, and how long to wait for it.
+// Options say which database to use, and how long to wait for it.
 type Options struct {
-	// URL is a connection string of libpq: postgres://user@host:5432/database?sslmode=verify-full, or host=... user=...
-	// It may name several hosts; with target_session_attrs=read-write the primary among them is used. It may lead to a
+	// URL is a libpq connection string: postgres://user@host:5432/database?sslmode=verify-full, or host=... user=... It
+	// may name several hosts; with target_session_attrs=read-write the primary among them is used. It may lead to a
 	// pooler in session or transaction mode. Required.
 	URL string
-	// Password replaces the one of the URL. Empty means the URL's, or what libpq's environment and files say.
+	// Password replaces the one in the URL. Empty means the URL's, or that of libpq's environment and files.
 	Password string
-	// Direct is a connection string for the server itself where URL leads to a pooler. The host's session is renewed
-	// there, however busy the pooler is, and migrations and VACUUM use it. Empty means URL. DirectPassword replaces its
+	// Direct is a connection string for the server itself if URL leads to a pooler. It is used to renew the host's
+	// session, however busy the pooler is, and for migrations and VACUUM. Empty means URL. DirectPassword replaces its
 	// password.
 	Direct, DirectPassword string
-	// Connections is how many connections this host opens at most, one of them for its session; 0 means a fourth of what
-	// the server allows the user, at most 17, and 5 behind a pooler. The URL's pool_max_conns, if any, counts the others.
+	// Connections is the most connections that this host opens, including one for its session. 0 means a quarter of
+	// what the server allows the user, at most 17, and 5 behind a pooler. The URL's pool_max_conns, if any, limits the
+	// others.
 	Connections int
 	// Schema is the PostgreSQL schema of the tables; empty means "memhost".
 	Schema string
-	// Timeout bounds one commit, from its begin to its outcome; 0 means a minute.
+	// Timeout bounds one commit, from its start to its outcome; 0 means a minute.
 	Timeout time.Duration
 	// ReadTimeout is how long a read waits for the server's next row; 0 means 5 seconds.
 	ReadTimeout time.Duration
-	// One makes this host the only one: Open waits for the end of a session that another host does not renew, and is
-	// refused while another host serves. Many lets it serve beside others that were opened with Many. With neither, Store
-	// has no session and nobody sees it.
+	// One makes this host the only one: Open waits for the end of a session that another host does not renew, and fails
+	// while another host serves. Many lets it serve together with other hosts that use Many. With neither, the Store
+	// has no session, and other hosts don't see it.
 	One, Many bool
-	// Session is how long other hosts wait for this one when it does not renew its session; 0 means 15 seconds.
+	// Session is how long other hosts wait for this one if it does not renew its session; 0 means 15 seconds.
 	Session time.Duration
-	// Past is a file in which a host that has a session remembers the latest commit that it saw, so that it notices a
-	// database which lost commits or holds another cluster; empty means that it remembers while it runs.
+	// Past is a file in which a host with a session stores the latest commit that it saw, to detect a database that
+	// lost commits or belongs to another cluster. If it is empty, the host only remembers while it runs.
 	Past string
-	// Version is this program's, for other hosts to see.
+	// Version is this program's version, shown to other hosts.
 	Version string
-	// Dial opens connections; nil means the network's own.
+	// Dial opens connections; nil means the standard dialler.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now is this host's clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Store is a state.Store in a PostgreSQL database. Open makes it.
+// Store is a state.Store in a PostgreSQL database. Open creates it.
 type Store struct {
 	pool   *pgxpool.Pool
 	opts   Options
 	schema schemaName
-	direct *pgx.ConnConfig // for connections beside the pool
+	direct *pgx.ConnConfig // for connections outside the pool
 	first  *pgx.Conn       // the first connection, until the session takes it
-	pooled bool            // a pooler is between this host and the server
-	// server is the one that has this host's session, as serverText knows it. renewSoon asks for a renewal now.
+	pooled bool            // there is a pooler between this host and the server
+	// server is the server that has this host's session, as identified by serverText. renewSoon requests an immediate
+	// renewal.
 	server    atomic.Pointer[string]
 	renewSoon chan struct{}
 	allowed   int64                // connections that the server allows this user
-	where     string               // the database in words, without secrets, for messages
+	where     string               // description of the database, without secrets, for messages
 	session   *session             // nil without Options.One and Many
 	past      *past                // likewise
-	watched   atomic.Pointer[past] // past, for connections: nil until it has been looked at
+	watched   atomic.Pointer[past] // past, for connections: nil until it has been checked
 	closed    atomic.Bool
 	commits   atomic.Int64
-	// background is what runs beside reads and commits until open ends, which shut does.
+	// background waits for the goroutines besides reads and commits. They end with open, which shut cancels.
 	background sync.WaitGroup
 	open       context.Context
 	shut       context.CancelFunc
-	// What the server said when the store was opened.
+	// What the server reported when the store was opened.
 	synchronousCommit, synchronousStandbys string
 	clockWarning                           string
 }
@@ -86,9 +88,9 @@ var (
 
 // Open connects to a database that Migrate has prepared.
 //
-// Errors: ErrInvalid for a wrong URL; ErrServed when another host serves, by Options.One and Many; ErrSchema when the
-// tables are missing or of another version; ErrIdentity and ErrLoss by Options.Past; ErrDatabase when the server refuses this user or is read-only;
-// ErrUnavailable when no server answers.
+// Errors: ErrInvalid for a wrong URL; ErrServed if another host serves (see Options.One and Many); ErrSchema if the
+// tables are missing or of another version; ErrIdentity and ErrLoss (see Options.Past); ErrDatabase if the server
+// rejects this user or is read-only; ErrUnavailable if no server answers.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s, err := connect(ctx, opts)
 	if err != nil {
@@ -125,7 +127,7 @@ func (s *Store) leave(ctx context.Context) {
 	s.pool.Close()
 }
 
-// enter begins this host's session, in a database that has the past which this host knows.
+// enter starts this host's session, after checking the database's past against what this host has seen.
 func (s *Store) enter(ctx context.Context) error {
 	p, err := openPast(s, s.opts.Past)
 	if err != nil {
@@ -145,7 +147,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// Size is that of the slot's tables and their indexes.
+// Size is the size of the slot's tables and indexes.
 func (s *Store) Size(ctx context.Context) (int64, error) {
 	var n int64
 	err := s.pool.QueryRow(ctx, `SELECT coalesce(sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint
@@ -154,7 +156,7 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return n, s.fail("size", err)
 }
 
-// Where names the database in words, without secrets.
+// Where describes the database without secrets.
 func (s *Store) Where() string { return s.where }
 
 // checkVersion compares the version of the tables with that of the migrations.
@@ -192,7 +194,7 @@ func (s *Store) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// version reads the version of the tables, 0 for none.
+// version reads the version of the tables; 0 if there are none.
 func (s *Store) version(ctx context.Context) (version int64, err error) {
 	err = s.pool.QueryRow(ctx, s.schema.in("SELECT coalesce(max(version), 0) FROM @."+versionTable)).Scan(&version)
 	return version, s.fail("open", err)
@@ -204,14 +206,14 @@ func (s *Store) newer(version, known int64) error {
 		known), "use that version of memhost")
 }
 
-// readDurability reads what Durability tells.
+// readDurability reads the settings that Durability reports.
 func (s *Store) readDurability(ctx context.Context) error {
 	return s.fail("open", s.pool.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), "+
 		"current_setting('synchronous_standby_names')").Scan(&s.synchronousCommit, &s.synchronousStandbys))
 }
 
-// clockMost is by how much this host's clock may differ from the server's. Hosts that share a database are compared by
-// it: what each of them knows is the server's clock.
+// clockMost is how far this host's clock may differ from the server's. Hosts that share a database all compare with the
+// server's clock.
 const clockMost = time.Second
 
 // readClock compares this host's clock with the server's.
@@ -222,7 +224,7 @@ func (s *Store) readClock(ctx context.Context) error {
 		return s.fail("open", err)
 	}
 	after := s.opts.Now()
-	ahead, word := before.Sub(servers), "ahead of" // at least by so much, however long the answer took
+	ahead, word := before.Sub(servers), "ahead of" // at least by this much, however long the answer took
 	if behind := servers.Sub(after); behind > ahead {
 		ahead, word = behind, "behind"
 	}
@@ -233,13 +235,13 @@ func (s *Store) readClock(ctx context.Context) error {
 	return nil
 }
 
-// ClockWarning says by how much this host's clock differed from the server's when the store was opened; empty up to a
-// second.
+// ClockWarning says how far this host's clock differed from the server's when the store was opened; empty if less than
+// a second.
 func (s *Store) ClockWarning() string { return s.clockWarning }
 
-// Durability tells the settings that decide what an acknowledged write survives, as they were when the store was opened
-// ("synchronous_commit on, synchronous_standby_names 'node2'"). The warning, "weak_commits: ...", is empty unless a
-// write that was acknowledged may be lost though the server keeps its files.
+// Durability reports the settings that decide what an acknowledged write survives, as of opening the store
+// ("synchronous_commit on, synchronous_standby_names 'node2'"). The warning, "weak_commits: ...", is empty unless an
+// acknowledged write may be lost even if the server keeps its files.
 func (s *Store) Durability() (settings, warning string) {
 	settings = fmt.Sprintf("synchronous_commit %s, synchronous_standby_names '%s'", s.synchronousCommit,
 		s.synchronousStandbys)
@@ -259,7 +261,7 @@ func (s *Store) schemaError(text, hint string) error {
 	return &state.Error{Kind: state.ErrSchema, Message: s.where + " " + text, Hint: hint}
 }
 
-// Close waits for reads and commits under way and closes the connections.
+// Close waits for running reads and commits, and closes the connections.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

@@ -18,38 +18,38 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// A database may lose its past: it is restored from a backup, or a failover promotes a server that lacks commits. Then
-// receipts that callers have are gone. Each host therefore remembers the latest commit that it saw, in a file too
-// (Options.Past), and looks for it on each connection that it opens and with each renewal of its session. Where it is
-// missing the host neither reads nor writes, until AcceptLoss has begun a new incarnation and the host was restarted:
-// what it holds in memory may be of the lost past. It remembers a commit of another host only once the same server has
-// taken a write after that: a commit whose client gave up while it waited for a standby can be seen, and a failover
-// loses it, which is no loss of anything that was acknowledged.
+// A database may lose commits: it is restored from a backup, or a failover promotes a server that lacks them. Then
+// receipts that callers have are gone. Each host therefore remembers the latest commit that it saw, also in a file
+// (Options.Past), and looks for it on each new connection and with each renewal of its session. If the commit is
+// missing, the host neither reads nor writes until AcceptLoss has started a new incarnation and the host was restarted,
+// because what it holds in memory may come from the lost commits. A host remembers another host's commit only after the
+// same server has accepted a later write. Until then, the commit may be one whose client gave up waiting for a standby:
+// it is visible, but if a failover loses it, nothing that was acknowledged is lost.
 
-// seen is what a host knows of the database's past, and the content of the file Options.Past:
+// seen is what a host knows about the database's past, and the content of the file Options.Past:
 //
 //	{"identity": "3e4c...", "incarnation": 1, "commit": 4711, "token": "9f0b..."}
 type seen struct {
 	Identity    string `json:"identity"`
 	Incarnation int64  `json:"incarnation"`
-	// Commit is the greatest number of a commit that was seen, Token its token in hexadecimal.
+	// Commit is the highest commit number that was seen, Token that commit's token in hexadecimal.
 	Commit int64  `json:"commit"`
 	Token  string `json:"token"`
-	// server is the one that answered, as Store.serverText knows it. It is not kept.
+	// server is the server that answered, as identified by Store.serverText. It is not stored.
 	server string
 }
 
-// past is what a host knows of the database's past. Nil knows nothing and finds nothing wrong.
+// past checks the database against what this host has seen. A nil past knows nothing and reports no errors.
 type past struct {
 	where, file string
 	schema      schemaName
-	server      string // SQL, by Store.serverText
+	server      string // SQL of Store.serverText
 
 	mu    sync.Mutex
 	known seen
-	kept  seen  // what the file has
-	begun bool  // this process has looked, and found nothing wrong
-	wrong error // the database is not the one that was seen; it stays so until this host is restarted
+	kept  seen  // content of the file
+	begun bool  // this process has checked, and found nothing wrong
+	wrong error // why the database is not the one that was seen; stays set until this host is restarted
 }
 
 // openPast reads what an earlier process of this host has seen.
@@ -78,10 +78,10 @@ type queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// check looks for the commit that was seen, and returns the latest one, to be learned after a write on the same
-// connection.
+// check looks for the commit that was seen, and returns the latest one, which the caller passes to learn after a write
+// on the same connection.
 //
-// Errors: state.ErrIdentity for another cluster's tables, state.ErrLoss for a database that lacks commits.
+// Errors: state.ErrIdentity for another cluster's tables; state.ErrLoss for a database that lacks commits.
 func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	if p == nil {
 		return now, nil
@@ -104,7 +104,7 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 		return now, err
 	}
 	now.Token = hex.EncodeToString(latest)
-	want, _ := hex.DecodeString(known.Token) // a damaged one is not found
+	want, _ := hex.DecodeString(known.Token) // a damaged token is not found
 	switch {
 	case known.Identity == "":
 	case now.Identity != known.Identity:
@@ -116,7 +116,7 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 			"database had lost commits, and this host may know of some of them", Hint: "restart this host"})
 	case now.Incarnation > known.Incarnation:
 	case now.Incarnation < known.Incarnation || known.Commit > 0 && !bytes.Equal(token, want) && known.Commit >= first:
-		// An old primary that wakes lacks them too. It takes no write: nobody follows it.
+		// A former primary that comes back lacks them too. It accepts no write, because no standby follows it.
 		var server string
 		proof := make([]byte, 16)
 		_, _ = rand.Read(proof) // never fails
@@ -136,7 +136,7 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 	return now, nil
 }
 
-// refuse keeps an error for good.
+// refuse makes an error permanent.
 func (p *past) refuse(err *state.Error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *past) refuse(err *state.Error) error {
 	return err
 }
 
-// error is what was found wrong; nil when nothing was.
+// error is what was found wrong; nil if nothing was.
 func (p *past) error() error {
 	if p == nil {
 		return nil
@@ -180,7 +180,7 @@ func (p *past) committed(number int64, token []byte) {
 	}
 }
 
-// keep writes the file if it is behind. It is renewed later when that fails.
+// keep writes the file if it is outdated. After a failure a later call writes it.
 func (p *past) keep() {
 	if p == nil || p.file == "" {
 		return
@@ -196,7 +196,7 @@ func (p *past) keep() {
 	}
 }
 
-// Past tells which cluster this is, and how far it is.
+// Past identifies the cluster of this database, and its progress.
 func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
 	_, err = s.row(ctx, "past", `SELECT (SELECT value FROM @.meta WHERE name = 'identity'),
 		(SELECT value::bigint FROM @.meta WHERE name = 'incarnation'), coalesce((SELECT max(number) FROM @.commits), 0)`, nil,
@@ -204,9 +204,9 @@ func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
 	return p, err
 }
 
-// Lost reports whether the database lacks commits that a host has seen, by its file Options.Past.
+// Lost reports whether the database lacks commits that a host has seen, according to the host's file Options.Past.
 //
-// Errors: state.ErrFolder for a file that is not there or damaged, state.ErrIdentity for one of another cluster.
+// Errors: state.ErrFolder for a missing or damaged file; state.ErrIdentity for one of another cluster.
 func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
 	p, err := openPast(s, file)
 	if err != nil {
@@ -223,11 +223,11 @@ func (s *Store) Lost(ctx context.Context, file string) (bool, error) {
 	return false, s.fail("accept a loss", err)
 }
 
-// AcceptLoss begins a new incarnation of a database that has lost commits, and returns its number. All hosts have to be
-// started again: no session of before commits any more.
+// AcceptLoss starts a new incarnation of a database that has lost commits, and returns its number. All hosts must be
+// restarted: earlier sessions can no longer commit.
 func (s *Store) AcceptLoss(ctx context.Context) (incarnation int64, err error) {
 	err = s.begin(ctx, s.pool, func(tx pgx.Tx) error {
-		// The lock of the identity keeps hosts from joining.
+		// Locking the identity keeps hosts from joining.
 		if _, err := tx.Exec(ctx, s.schema.in("SELECT value FROM @.meta WHERE name = 'identity' FOR UPDATE")); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (s *Store) Get(ctx context.Context, space state.Space, key string) (state.V
 
 // List returns a page of a space's keys.
 //
-// The statement leaves out the values behind MaxBytes, so that the server sends no more than a page.
+// The statement omits the values beyond MaxBytes, so that the server sends no more than a page.
 func (s *Store) List(ctx context.Context, space state.Space, q state.ListQuery) (state.Page, error) {
 	limit, err := state.PageLimit("list", q.Limit, q.MaxBytes)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) ReadLog(ctx context.Context, space state.Space, q state.LogQuery
 			return err
 		}
 		if entry.Seq == 0 {
-			return nil // the log is there, and no entry was found
+			return nil // the log exists, and no entry was found
 		}
 		if entry.Seq != nextSeq(q, es) {
 			return missingEntry(space, q, es)
@@ -130,7 +130,7 @@ func missingEntry(space state.Space, q state.LogQuery, es state.Entries) error {
 		"log's last one is %d", nextSeq(q, es), q.Log, space, es.Last), Hint: "restore the database from a backup"}
 }
 
-// nextSeq is the number of the entry that follows those read, in the direction of reading.
+// nextSeq is the number of the entry after those read, in the direction of reading.
 func nextSeq(q state.LogQuery, es state.Entries) int64 {
 	if len(es.Items) > 0 {
 		last := es.Items[len(es.Items)-1].Seq
@@ -156,7 +156,7 @@ func (s *Store) LastSeq(ctx context.Context, space state.Space, log string) (las
 	return last, err
 }
 
-// Count tells what DeletePrefix would remove.
+// Count reports what DeletePrefix would remove.
 func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (state.Counts, error) {
 	var w where
 	w.and("space = %s", space[:])
@@ -172,19 +172,19 @@ func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (st
 	return n, err
 }
 
-// What a row of kv and of logs counts for in usage.
+// What a row of kv and of logs adds to the usage.
 var (
 	keySize = "octet_length(head) + octet_length(tail) + octet_length(data)"
 	logSize = fmt.Sprintf("octet_length(head) + octet_length(tail) + bytes + %d * last", state.EntryOverhead)
 )
 
-// Usage returns the bytes that a space holds.
+// Usage returns the size of a space in bytes.
 func (s *Store) Usage(ctx context.Context, space state.Space) (used int64, err error) {
 	_, err = s.row(ctx, "usage", "SELECT used FROM @.spaces WHERE space = $1", []any{space[:]}, &used)
 	return used, err
 }
 
-// Record returns a host record, nil when it is absent.
+// Record returns a host record; nil if it is absent.
 func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]byte, error) {
 	n := nameOf(string(key))
 	var data []byte
@@ -201,8 +201,8 @@ func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 	return data, nil
 }
 
-// ReadRecords reads records in one round trip, nil for an absent one. Each is read by a statement of its own: together
-// they need not be of one moment.
+// ReadRecords reads records in one round trip, nil for an absent one. Each is read by its own statement, so they may be
+// from different snapshots.
 func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, error) {
 	if err := s.session.check(); err != nil {
 		return nil, s.fail("records", err)
@@ -261,8 +261,8 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 	return kvs, nil
 }
 
-// wait is the context of a call that ends when the server has been silent for too long: a server that hangs answers
-// nothing, and closes no connection.
+// wait is a context that ends if the server is silent for too long: a server that hangs neither answers nor closes the
+// connection.
 type wait struct {
 	context.Context
 	store *Store
@@ -273,7 +273,7 @@ type wait struct {
 
 var errSilent = errors.New("the server is silent")
 
-// wait begins to wait for the server. The caller calls end.
+// wait starts to wait for the server. The caller must call end.
 func (s *Store) wait(ctx context.Context, limit time.Duration) *wait {
 	w := &wait{store: s, limit: limit}
 	w.Context, w.stop = context.WithCancelCause(ctx)
@@ -281,7 +281,7 @@ func (s *Store) wait(ctx context.Context, limit time.Duration) *wait {
 	return w
 }
 
-// heard is called when the server has sent something.
+// heard must be called when the server has sent something.
 func (w *wait) heard() { w.timer.Reset(w.limit) }
 
 func (w *wait) end() {
@@ -298,12 +298,12 @@ func (w *wait) error(err error) error {
 		w.store.where, w.limit), Hint: "see that the server runs and can be reached from here"}
 }
 
-// row reads the one row of a query; false when there is none.
+// row reads the single row of a query; false if there is none.
 func (s *Store) row(ctx context.Context, what, query string, args []any, into ...any) (bool, error) {
 	return s.rowWithin(ctx, s.opts.ReadTimeout, what, query, args, into...)
 }
 
-// rowWithin is row for a query that may take long.
+// rowWithin is row with a limit, for slow queries.
 func (s *Store) rowWithin(ctx context.Context, limit time.Duration, what, query string, args []any, into ...any) (bool,
 	error) {
 	if err := s.session.check(); err != nil {
@@ -324,12 +324,12 @@ func (s *Store) rowWithin(ctx context.Context, limit time.Duration, what, query 
 	return err == nil && found, s.fail(what, w.error(err))
 }
 
-// rows calls each for every row of a query. Its slices are the caller's own.
+// rows calls each for every row of a query, which may keep its slices.
 func (s *Store) rows(ctx context.Context, what, query string, args []any, each func(pgx.Rows) error) error {
 	return s.rowsWithin(ctx, s.opts.ReadTimeout, what, query, args, each)
 }
 
-// rowsWithin is rows for a query that may take long until its first row.
+// rowsWithin is rows with a limit, for queries whose first row may take long.
 func (s *Store) rowsWithin(ctx context.Context, limit time.Duration, what, query string, args []any,
 	each func(pgx.Rows) error) error {
 	if err := s.session.check(); err != nil {
@@ -345,8 +345,8 @@ func (s *Store) rowsWithin(ctx context.Context, limit time.Duration, what, query
 	return s.fail(what, w.error(s.pool.SendBatch(w, &q.Batch).Close()))
 }
 
-// reading begins what is sent for a read. A pooler may lead each transaction to another server, so there the read and a
-// question for the server are one transaction.
+// reading starts the statements of a read. A pooler may send each transaction to another server, so behind one the read
+// is in the same transaction as a query for the server.
 func (s *Store) reading() *statements {
 	q := &statements{schema: s.schema}
 	if s.pooled {
@@ -363,7 +363,7 @@ func (s *Store) reading() *statements {
 
 var _ state.Enumerator = (*Store)(nil)
 
-// Tables implements state.Enumerator. A name of more than 255 bytes is not what it was.
+// Tables implements state.Enumerator. Names of more than 255 bytes are not restored.
 func (s *Store) Tables(ctx context.Context) (tables []state.Table, err error) {
 	err = s.names(ctx, "tables", "SELECT DISTINCT tbl FROM @.records ORDER BY tbl", nil, func(name []byte) {
 		tables = append(tables, state.Table(name))

@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// scrubWait is how long Scrub waits for VACUUM, which goes on after that for up to scrubLimit.
+	// scrubWait is how long Scrub waits for VACUUM, which then continues for up to scrubLimit.
 	scrubWait, scrubLimit = 10 * time.Second, time.Hour
-	// scrubTries is how often VACUUM runs while older transactions still see deleted rows, scrubPause the pause between.
+	// scrubTries is how often VACUUM runs while older transactions still see deleted rows, scrubPause the pause between
+	// runs.
 	scrubTries, scrubPause = 5, 500 * time.Millisecond
 )
 
-// vacuum names the tables that hold what users said. Without the truncation it takes no lock that a read waits for.
+// vacuum names the tables that contain what users said. Without truncation it takes no lock that blocks reads.
 const vacuum = "VACUUM (VERBOSE, INDEX_CLEANUP ON, TRUNCATE false) @.kv, @.logs, @.entries, @.records"
 
 var _ state.Scrubber = (*Store)(nil)
 
-// Scrub removes deleted rows and their index entries with VACUUM, on a connection of its own, while reads and commits
-// go on. Deleted rows are in no table after it, but VACUUM overwrites nothing: see Outside.
+// Scrub removes deleted rows and their index entries with VACUUM, on a separate connection, while reads and commits
+// continue. Afterwards no table has deleted rows, but VACUUM does not overwrite their bytes: see Outside.
 //
-// Errors: ErrUnavailable when VACUUM was refused, skipped a table, still runs, or had to leave rows that an older
-// transaction of the database can see; the message has the server's own warnings.
+// Errors: ErrUnavailable if VACUUM was rejected, skipped a table, is still running, or had to leave rows that an older
+// transaction of the database can see; the message includes the server's warnings.
 func (s *Store) Scrub(ctx context.Context) error {
 	if s.closed.Load() {
 		return &state.Error{Kind: state.ErrClosed, Message: "scrub: the store is closed"}
@@ -65,7 +66,7 @@ func (s *Store) Outside() []string {
 	}
 }
 
-// scrub runs VACUUM until no transaction that began before now sees a deleted row.
+// scrub runs VACUUM until no transaction that started before now sees a deleted row.
 func (s *Store) scrub(ctx context.Context) error {
 	said := new(vacuumReport)
 	config := s.direct.Copy()
@@ -98,17 +99,17 @@ func (s *Store) scrub(ctx context.Context) error {
 	}
 }
 
-// vacuumReport collects what VACUUM says.
+// vacuumReport collects the messages of VACUUM.
 type vacuumReport struct {
 	mu       sync.Mutex
 	warnings []string
-	// cutoffs are those of the tables: a row that a transaction before it has deleted was removed.
+	// cutoffs has each table's cutoff: rows deleted by transactions before it were removed.
 	cutoffs []uint32
-	// older: the last problem was that older transactions see deleted rows.
+	// older means that the last problem was older transactions that see deleted rows.
 	older bool
 }
 
-// cutoffText finds the cutoff in the words of PostgreSQL 15 and later, and in those of 13 and 14.
+// cutoffText matches the cutoff in messages of PostgreSQL 15 and later, and in those of 13 and 14.
 var cutoffText = regexp.MustCompile(`(?:removable cutoff|oldest xmin): (\d+)`)
 
 func (r *vacuumReport) add(n *pgconn.Notice) {
@@ -131,7 +132,7 @@ func (r *vacuumReport) clear() {
 	r.mu.Unlock()
 }
 
-// problem says what VACUUM left of rows that were deleted before the transaction now; empty: nothing.
+// problem says which deleted rows VACUUM left, of those deleted before the transaction now; empty if none.
 func (r *vacuumReport) problem(now uint32) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,43 +18,43 @@ import (
 // How long a session lasts after its renewal, and how often it is renewed. Three renewals may fail in a row.
 const (
 	defaultSession = 15 * time.Second
-	renewals       = 5  // in the length of a session
-	looks          = 50 // of a host that waits for the end of another one's session
+	renewals       = 5  // per length of a session
+	looks          = 50 // per length of a session, by a host that waits for the end of another one's session
 )
 
 var _ fleet.Sessions = (*Store)(nil)
 
-// session is this host's row in table sessions. The row is the truth: while it is there, this host lives. A host
-// that finds the row of another one whose end has passed deletes it, and serves; the delete waits for commits of the
-// old host that are under way, and later ones find that the row is gone and are refused. So no clock decides what is
-// written. Clocks decide only how long a host that cannot renew its session goes on answering reads.
+// session is this host's row in table sessions. The row decides: while it exists, this host is alive. A host that finds
+// another host's row with a passed end deletes it, and serves. The delete waits for running commits of the old host;
+// later ones find that the row is gone and are rejected. So no clock decides what is written. Clocks only decide how
+// long a host that cannot renew its session keeps answering reads.
 type session struct {
 	store  *Store
-	id     atomic.Pointer[fleet.Session] // another one after each rejoin
+	id     atomic.Pointer[fleet.Session] // changes with each rejoin
 	length time.Duration
 	// until is when reads end, by sinceBoot.
 	until atomic.Int64
-	// over is set when the row is gone: another host took over. With Options.Many a new session is begun then.
+	// over is set when the row is gone because another host took over. With Options.Many a new session is started then.
 	over atomic.Bool
-	why  atomic.Pointer[error] // the last renewal failed, for messages
-	// conn is for renewals alone, so that neither commits that wait for each other nor a lack of connections hold them up.
-	// It is the first one that the host opens. fresh is set until the pool was renewed after it was opened.
+	why  atomic.Pointer[error] // why the last renewal failed, for messages
+	// conn is only used for renewals, so that they are not delayed by commits that wait for each other or by a lack of
+	// connections. It is the first connection that the host opens. fresh is set from then until the pool was renewed.
 	conn  *pgx.Conn
 	fresh bool
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
-// join begins this host's session. When another host's session keeps it out, it waits for the end of that one, as long
-// as that host does not renew it.
+// join starts this host's session. If another host's session keeps it out, join waits for the end of that session, as
+// long as it is not renewed.
 //
-// Errors: ErrServed when another host serves.
+// Errors: ErrServed if another host serves.
 func (s *Store) join(ctx context.Context) error {
 	j := &session{store: s, length: s.opts.Session, conn: s.first, fresh: true,
 		ended: make(chan struct{})}
 	var first *other
 	for {
-		w := s.wait(ctx, s.opts.Timeout) // for commits of a session that has ended, too
+		w := s.wait(ctx, s.opts.Timeout) // this includes commits of a session that has ended
 		found, err := j.begin(w)
 		w.end()
 		if err != nil {
@@ -93,7 +93,7 @@ type other struct {
 	left    time.Duration
 }
 
-// renewed reports whether somebody serves, given what was found first.
+// renewed reports whether a host is serving, given what was found first.
 func (o *other) renewed(first *other) bool { return o.id != first.id || !o.ends.Equal(first.ends) }
 
 func (o *other) refusal(where string) error {
@@ -102,7 +102,7 @@ func (o *other) refusal(where string) error {
 		Hint: "talk to that slot (--server), stop it, or name another schema"}
 }
 
-// begin begins a session with a name of its own, unless another host keeps this one out, which it returns.
+// begin starts a session with a new id. If another host keeps this one out, it returns that host's session.
 func (j *session) begin(ctx context.Context) (*other, error) {
 	var id fleet.Session
 	_, _ = rand.Read(id[:]) // never fails
@@ -127,7 +127,7 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 	return nil, nil
 }
 
-// insert removes sessions that have ended and inserts this host's, unless another one is left, which it returns.
+// insert removes sessions that have ended and inserts this host's. If another one is left, it returns that one instead.
 func (j *session) insert(ctx context.Context, id fleet.Session, server string) (*other, error) {
 	var found *other
 	in := j.store.schema.in
@@ -139,7 +139,7 @@ func (j *session) insert(ctx context.Context, id fleet.Session, server string) (
 		if here != server {
 			return otherServer(j.store.where)
 		}
-		// The lock lets one host at a time look and insert.
+		// The lock lets one host at a time check and insert.
 		if _, err := tx.Exec(ctx, in("SELECT value FROM @.meta WHERE name = 'identity' FOR UPDATE")); err != nil {
 			return err
 		}
@@ -172,7 +172,8 @@ func (j *session) insert(ctx context.Context, id fleet.Session, server string) (
 	return found, err
 }
 
-// renewAlways renews the session until Close. When the row is gone it ends, or with Options.Many begins a new session.
+// renewAlways renews the session until Close. When the row is gone it returns, or with Options.Many starts a new
+// session.
 func (j *session) renewAlways(ctx context.Context) {
 	defer close(j.ended)
 	defer func() {
@@ -199,7 +200,7 @@ func (j *session) renewAlways(ctx context.Context) {
 	}
 }
 
-// rejoin begins a new session instead of one that has ended, and reports whether it could.
+// rejoin starts a new session to replace one that has ended, and reports whether it succeeded.
 func (j *session) rejoin(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.length/2)
 	defer cancel()
@@ -207,8 +208,8 @@ func (j *session) rejoin(ctx context.Context) bool {
 	return err == nil && found == nil
 }
 
-// renew renews the session once, and reports whether it could ask. A failure is left to the next time: reads report it
-// when the session has ended.
+// renew renews the session once, and reports whether it reached the database. A failure is left to the next attempt:
+// reads report it once the session has ended.
 func (j *session) renew(ctx context.Context) bool {
 	if j.store.past.error() != nil {
 		return false
@@ -259,7 +260,7 @@ func (j *session) connect(ctx context.Context) error {
 	if err != nil {
 		var server *pgconn.PgError
 		if errors.As(err, &server) && (server.Code == "53300" || server.Code == "08P01") {
-			// No connection is left. What keeps the host alive comes first: the idle ones of the pool go.
+			// No connection is left. Staying alive is more important: close the idle ones of the pool.
 			j.store.pool.Reset()
 		}
 		return err
@@ -268,8 +269,8 @@ func (j *session) connect(ctx context.Context) error {
 	return nil
 }
 
-// renewPool closes the other connections after the one for renewals was opened. The server may be another one now, and
-// the old one may still answer on them, with old content.
+// renewPool closes the other connections after the one for renewals was opened. The server may have changed, and the
+// old one may still answer on them, with outdated content.
 func (j *session) renewPool() {
 	if j.fresh {
 		j.store.pool.Reset()
@@ -277,13 +278,13 @@ func (j *session) renewPool() {
 	}
 }
 
-// failed keeps why a renewal failed.
+// failed records why a renewal failed.
 func (j *session) failed(err error) (renewed bool) {
 	j.why.Store(&err)
 	return false
 }
 
-// Sessions are those of the hosts that share the store; nil unless it was opened with Options.Many.
+// Sessions returns the sessions of the hosts that share the store; nil unless it was opened with Options.Many.
 func (s *Store) Sessions() fleet.Sessions {
 	if !s.opts.Many {
 		return nil
@@ -324,7 +325,7 @@ func (s *Store) Hosts(ctx context.Context) (hosts []fleet.Host, err error) {
 	return hosts, err
 }
 
-// End implements fleet.Sessions. The delete waits for commits of that session which are under way.
+// End implements fleet.Sessions. The delete waits for that session's running commits.
 func (s *Store) End(ctx context.Context, other fleet.Session) (left time.Duration, err error) {
 	q := statements{schema: s.schema}
 	q.Queue("DELETE FROM @.sessions WHERE id = $1 AND ends < clock_timestamp()", other[:])
@@ -350,7 +351,7 @@ func (j *session) end() {
 	<-j.ended
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	// When it fails, the session ends by itself.
+	// If it fails, the session simply expires.
 	_, _ = j.store.pool.Exec(ctx, j.store.schema.in("DELETE FROM @.sessions WHERE id = $1"), j.id.Load()[:])
 }
 

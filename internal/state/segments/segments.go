@@ -1,8 +1,8 @@
 // Package segments keeps the sealed part of a data folder's archive: one file for each run of entries, compressed and
-// never written to again. What a file must look like is in its Info, which the caller keeps elsewhere (in the store),
-// so that a file that was cut off, edited, replaced or removed is detected.
+// never written to again. A file's Info, which the caller keeps elsewhere (in the store), describes its content, so
+// that a file that was truncated, edited, replaced or removed is detected.
 //
-// A file is one zstd frame. Unpacked it has an entry on each line, as its Info counts them:
+// A file is one zstd frame. Unpacked it has one entry per line:
 //
 //	$ zstdcat 00000000000000000001-5891b5b522d5.zst
 //	{"seq":1,"at":"2026-03-02T08:00:01Z","provider":"mem0","event":{"event_id":"e-1", ...}}
@@ -24,17 +24,17 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// Info is what a segment must be. All sizes are in bytes.
+// Info describes a segment. All sizes are in bytes.
 type Info struct {
 	// First and Last are the numbers of its first and last entry.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
-	// Entries is the number of lines; TextBytes is their size with the line ends. Forgotten of the lines are those of
-	// events that were forgotten: they have no text.
+	// Entries is the number of lines; TextBytes is their size, including line ends. Forgotten is how many of the lines
+	// belong to forgotten events: they have no text.
 	Entries   int64 `json:"entries"`
 	Forgotten int64 `json:"forgotten,omitempty"`
 	TextBytes int64 `json:"text_bytes"`
-	// FileBytes is the size of the file, SHA256 (hex) its digest.
+	// FileBytes is the size of the file, SHA256 its digest in hex.
 	FileBytes int64  `json:"file_bytes"`
 	SHA256    string `json:"sha256"`
 	// Oldest and Newest are when its first and its last entry were archived, RFC 3339.
@@ -44,12 +44,12 @@ type Info struct {
 
 const extension = ".zst"
 
-// Name is the segment's file name: the number of its first entry, so that names sort as entries do, and the beginning
-// of its digest, so that a segment that is written again has another name.
+// Name is the segment's file name: the number of its first entry, so that names sort as entries do, and the start of
+// its digest, so that a rewritten segment has another name.
 func (i Info) Name() string { return fmt.Sprintf("%020d-%.12s%s", i.First, i.SHA256, extension) }
 
-// Write packs text into a file of the folder, synced, and completes info with sizes and digest. A file of the same name
-// is replaced: it was left behind by a crash.
+// Write packs text into a file of the folder, syncs it, and completes info with sizes and digest. It replaces a file of
+// the same name, which was left by a crash.
 func Write(dir string, info Info, text []byte) (Info, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
@@ -68,7 +68,7 @@ func Write(dir string, info Info, text []byte) (Info, error) {
 
 // Read unpacks a segment.
 //
-// Errors: what is wrong with the file, in a sentence that names it: absent, cut off, or not what was sealed.
+// Errors: a sentence that names the file and says what is wrong with it: missing, truncated, or changed.
 func Read(dir string, info Info) ([]byte, error) {
 	path := filepath.Join(dir, info.Name())
 	packed, err := os.ReadFile(path)
@@ -98,7 +98,7 @@ func Read(dir string, info Info) ([]byte, error) {
 	return text, nil
 }
 
-// Missing are the segments whose files are not in the folder.
+// Missing returns the segments whose files are not in the folder.
 func Missing(dir string, list []Info) (missing []Info) {
 	for _, info := range list {
 		if _, err := os.Stat(filepath.Join(dir, info.Name())); errors.Is(err, fs.ErrNotExist) {
@@ -108,10 +108,10 @@ func Missing(dir string, list []Info) (missing []Info) {
 	return missing
 }
 
-// Remove deletes a segment's file; that it is already gone is not an error.
+// Remove deletes a segment's file. A missing file is not an error.
 func Remove(dir string, info Info) error { return remove(filepath.Join(dir, info.Name())) }
 
-// RemoveStrays deletes the files of the folder that belong to none of the segments.
+// RemoveStrays deletes the files in the folder that belong to no segment.
 func RemoveStrays(dir string, known []Info) error {
 	strays, err := Strays(dir, known)
 	for _, path := range strays {
@@ -127,7 +127,7 @@ func remove(path string) error {
 	return nil
 }
 
-// Strays are the files of the folder that belong to none of the segments: a crash left them behind.
+// Strays returns the files in the folder that belong to no segment. They were left by a crash.
 func Strays(dir string, known []Info) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

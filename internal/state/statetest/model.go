@@ -1,4 +1,4 @@
-// Package statetest holds tests that every state.Store must pass.
+// Package statetest has tests that every state.Store must pass.
 package statetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is what the store promises, in maps.
+// model implements what the store guarantees with maps.
 type model struct {
 	kv      map[state.Space]map[string]state.Value
 	logs    map[state.Space]map[string][][]byte
@@ -65,8 +65,8 @@ func (m *model) counts(s state.Space, prefix string) state.Counts {
 	return n
 }
 
-// commit applies b to a copy, which it returns with the sequence numbers, deletions and kind of error expected.
-// Versions are the store's to choose.
+// commit applies b to a copy, which it returns with the expected sequence numbers, deletions and kind of error. The
+// store chooses the versions.
 func (m *model) commit(b *state.Batch, versions []int64) (after *model, seqs []int64, deleted []state.Counts,
 	err error) {
 	for _, o := range b.Ops() {
@@ -168,9 +168,9 @@ func drawBatch(t *rapid.T, m *model) *state.Batch {
 	return b
 }
 
-// AgreesWithModel runs random histories of batches against stores that open gives, with restarts between, and compares
-// what each store holds at the end with what the model holds. Reopen closes nothing: the store is closed already. Each
-// history starts on what open returns, which must be empty.
+// AgreesWithModel runs random histories of batches against stores that open returns, with restarts in between, and
+// compares the final content of each store with the model's. reopen is called after the store was closed. Each history
+// starts with what open returns, which must be empty.
 func AgreesWithModel(t *testing.T, open func() (store state.Store, reopen func() (state.Store, error), err error)) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s, reopen, err := open()
@@ -220,7 +220,7 @@ func sameRecord(have, want []byte) bool {
 	return (have == nil) == (want == nil) && bytes.Equal(have, want)
 }
 
-// compare reads everything, in pages of random shape, and counts usage anew.
+// compare reads everything, in pages of random sizes, and recomputes the usage.
 func compare(t *rapid.T, s state.Store, m *model) {
 	for _, sp := range spaces {
 		items := map[string]state.Value{}
