@@ -18,23 +18,23 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Something is attached to a module, as a signature or a report, by an OCI manifest whose subject is the module's
-// manifest (a referrer). A registry without the referrers API has a list of them under the tag sha256-<hex>.
+// A signature or a report is attached to a module by an OCI manifest whose subject is the module's manifest (a
+// referrer). A registry without the referrers API has a list of them under the tag sha256-<hex>.
 
 const (
 	// maxAttached bounds one attached blob, in bytes.
 	maxAttached = 4 << 20
 	// maxReferrers bounds how many referrers of a module are listed.
 	maxReferrers = 10_000
-	// maxRead bounds how many of them are read.
+	// maxRead bounds how many of the referrers are read.
 	maxRead = 1_000
-	// maxAllAttached bounds all blobs of one module together, in bytes.
+	// maxAllAttached bounds the total size of all blobs of one module, in bytes.
 	maxAllAttached = 64 << 20
 )
 
-// Attach attaches a blob of a media type to the module that r names by its digest.
+// Attach attaches a blob of a media type to the module that r names by digest.
 //
-// Errors: those of Push, and not_found where the registry does not have the module.
+// Errors: those of Push; not_found if the registry does not have the module.
 func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []byte, notes map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -73,10 +73,10 @@ func (c *Client) Attach(ctx context.Context, r Reference, kind string, blob []by
 	return nil
 }
 
-// Attached gives the blobs of a media type that are attached to the module that r names by its digest, from each mirror
-// and from the registry. What they say is not checked. What is Kept goes into the cache, too.
+// Attached returns the blobs of a media type that are attached to the module that r names by digest, from each mirror
+// and from the registry. It does not verify their content. Blobs of type Kept are also cached.
 //
-// Errors: those of Pull, where neither a mirror nor the registry answers.
+// Errors: those of Pull, if neither a mirror nor the registry answers.
 func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -111,14 +111,14 @@ func (c *Client) Attached(ctx context.Context, r Reference, kind string) ([][]by
 	return all, nil
 }
 
-// AttachedBefore is Attached of what is Kept, from the cache and without a connection.
+// AttachedBefore returns attached blobs of type Kept from the cache, without connecting.
 func (c *Client) AttachedBefore(r Reference) [][]byte { return c.Cache.kept(r.Digest) }
 
-// attachedAt is Attached from one registry. Anybody who may write there can attach things, so what is of no use must not
-// hide a signature: referrers whose listed artifact type is kind are read first, then those that the list says nothing
-// of, then the others, which may still have a blob of kind. Beyond the bounds, what was found is the answer.
+// attachedAt is Attached for one registry. Everyone with write access can attach blobs, so useless ones must not hide a
+// signature: it first reads referrers whose listed artifact type is kind, then those without a listed type, then the
+// others, which may still have a blob of that kind. If it reaches a limit, it returns what it found.
 //
-// Errors: those of Pull; too_large if there is more than the bounds let read, and nothing of kind among it.
+// Errors: those of Pull; too_large if a limit was reached before anything of the kind was found.
 func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Reference, kind string) ([][]byte, error) {
 	referrers, all, err := referrersOf(ctx, repo, r)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Refe
 		}
 		read++
 		blob, err := c.attachedBlob(ctx, repo, r, d, kind)
-		if abi.CodeOf(err) == abi.CodeNotFound { // it was deleted, and is still in the list
+		if abi.CodeOf(err) == abi.CodeNotFound { // deleted, but still in the list
 			continue
 		}
 		if err != nil {
@@ -158,7 +158,7 @@ func (c *Client) attachedAt(ctx context.Context, repo *remote.Repository, r Refe
 	return list, nil
 }
 
-// errEnough ends a list of referrers.
+// errEnough stops the listing of referrers.
 var errEnough = errors.New("enough referrers")
 
 // referrersOf lists the referrers of a module page by page, at most maxReferrers; all is false if there are more.
@@ -180,7 +180,7 @@ func referrersOf(ctx context.Context, repo *remote.Repository, r Reference) (lis
 	return list, err == nil, nil
 }
 
-// attachedBlob is the blob of one referrer, nil where it is of another media type.
+// attachedBlob returns the blob of one referrer; nil if it has another media type.
 func (c *Client) attachedBlob(
 	ctx context.Context, repo *remote.Repository, r Reference, d ocispec.Descriptor, kind string,
 ) ([]byte, error) {

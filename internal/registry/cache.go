@@ -12,15 +12,15 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// Cache is a folder of manifests and modules, each in a file sha256/HEX named by its digest. Empty: there is no cache.
-// What is read from it is held against its digest, so a damaged file counts as missing.
+// Cache is a folder of manifests and modules, each in a file sha256/HEX named by its digest. Empty means no cache.
+// Everything read from it is verified against its digest, so a damaged file counts as missing.
 type Cache string
 
 func (c Cache) path(of string) string {
 	return filepath.Join(string(c), filepath.FromSlash(strings.Replace(of, ":", "/", 1)))
 }
 
-// read gives the bytes with a digest, if the cache has them.
+// read returns the bytes with a digest, if the cache has them.
 func (c Cache) read(of string, limit int64) ([]byte, bool) {
 	if c == "" || !isDigest(of) {
 		return nil, false
@@ -34,8 +34,8 @@ func (c Cache) read(of string, limit int64) ([]byte, bool) {
 	return b, err == nil && string(digest.FromBytes(b)) == of
 }
 
-// write keeps bytes that have been held against their digest. A cache that cannot be written to costs a download next
-// time, and is no error.
+// write stores bytes that have been verified against their digest. If the cache cannot be written, the only cost is
+// another download, so this is not an error.
 func (c Cache) write(as string, b []byte) {
 	if c == "" {
 		return
@@ -46,10 +46,11 @@ func (c Cache) write(as string, b []byte) {
 	_ = wholefile.Write(c.path(as), b, 0o600)
 }
 
-// keptFile is what is attached to the manifest with a digest: a JSON list of base64. It checks itself, by signatures.
+// keptFile is the file with the blobs attached to a manifest: a JSON list of base64. It has no digest, since signatures
+// protect its content.
 func (c Cache) keptFile(of string) string { return c.path(of) + ".attached" }
 
-// keep keeps what is attached to a manifest.
+// keep caches the blobs that are attached to a manifest.
 func (c Cache) keep(of string, list [][]byte) {
 	if c == "" {
 		return
@@ -61,7 +62,7 @@ func (c Cache) keep(of string, list [][]byte) {
 	_ = wholefile.Write(c.keptFile(of), text, 0o600)
 }
 
-// kept gives what was attached to a manifest when it was fetched last.
+// kept returns the blobs that were attached to a manifest when it was last fetched.
 func (c Cache) kept(of string) [][]byte {
 	var list [][]byte
 	if c == "" || !isDigest(of) {

@@ -26,27 +26,27 @@ import (
 	"github.com/memhost/memhost/internal/base/noswitch"
 )
 
-// maxManifest bounds the manifest that is read, in bytes.
+// maxManifest bounds the size of a manifest, in bytes.
 const maxManifest = 1 << 20
 
-// answerWait is how long a registry may take to begin its answer, or to go on with it, and a credential helper to
-// answer at all.
+// answerWait is how long a registry may take to start its answer, or pause within it, and how long a credential helper
+// may take to answer.
 const answerWait = 30 * time.Second
 
-// within bounds what one method of the client does, however slowly a registry sends.
+// within bounds the duration of each method of the client, however slowly a registry sends.
 const within = 5 * time.Minute
 
-// Client moves modules to and from registries. Credentials are Docker's: those of its config.json and of the credential
-// helpers that it names. Its zero value has no cache and no mirrors.
+// Client copies modules to and from registries. It uses Docker's credentials: from its config.json and the credential
+// helpers named there. Its zero value has no cache and no mirrors.
 type Client struct {
 	Cache Cache
-	// Mirrors lists, for a registry's HOST[:PORT], others that are asked before it, in this order. Names are the same
-	// on all of them.
+	// Mirrors lists, for a registry's HOST[:PORT], other registries to ask first, in this order. Modules have the same
+	// names on all of them.
 	Mirrors map[string][]string
-	// Kept is the media type of what is fetched with a module and kept in the cache, where something of it is attached.
+	// Kept is the media type of attached blobs to fetch and cache together with a module.
 	Kept string
 
-	wait time.Duration // of tests; 0: answerWait
+	wait time.Duration // set by tests; 0 means answerWait
 }
 
 func (c *Client) longestWait() time.Duration {
@@ -56,11 +56,11 @@ func (c *Client) longestWait() time.Duration {
 	return answerWait
 }
 
-// Pull gives a module's bytes, and the reference with the digest of its manifest. A reference with a digest is taken
-// from the cache if it is there, without a connection. A tag is always looked up.
+// Pull returns a module's bytes, and the reference with the digest of its manifest. A reference with a digest is read
+// from the cache if possible, without connecting. A tag is always looked up.
 //
-// Errors: not_found, unauthenticated, denied, unavailable, invalid_argument (it is no module), backend (other bytes
-// than those that were asked for, a redirect that is not followed).
+// Errors: not_found; unauthenticated; denied; unavailable; invalid_argument if it is not a module; backend if the bytes
+// are not the requested ones, or a redirect is not followed.
 func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -75,7 +75,7 @@ func (c *Client) Pull(ctx context.Context, r Reference) ([]byte, Reference, erro
 		if err == nil {
 			return wasm, pinned, nil
 		}
-		failed = err // that of the registry itself, which is last
+		failed = err // the error of the registry itself, which is last
 	}
 	return nil, r, failed
 }
@@ -110,17 +110,17 @@ func (c *Client) pullFrom(ctx context.Context, host string, r Reference) ([]byte
 		}
 	}
 	c.Cache.write(string(layer.Digest), wasm)
-	if c.Kept != "" { // no error: who needs what is attached asks for it, and gets the error then
-		// A mirror often has the module alone, which says nothing about what the registry has.
+	if c.Kept != "" { // not an error: a caller that needs attached blobs asks for them, and gets the error then
+		// A mirror often has only the module, so an empty list from it proves nothing about the registry.
 		if list, err := c.attachedAt(ctx, repo, pinned, c.Kept); err == nil && (len(list) > 0 || host == r.Host) {
 			c.Cache.keep(digest, list)
 		}
 	}
-	c.Cache.write(digest, manifest) // last: whoever finds it finds the module
+	c.Cache.write(digest, manifest) // last, so that a cached manifest implies a cached module
 	return wasm, pinned, nil
 }
 
-// Cached is Pull of a reference with a digest, without a connection.
+// Cached is Pull of a reference with a digest, without connecting.
 func (c *Client) Cached(r Reference) ([]byte, bool) {
 	manifest, ok := c.Cache.read(r.Digest, maxManifest)
 	if !ok {
@@ -133,9 +133,9 @@ func (c *Client) Cached(r Reference) ([]byte, bool) {
 	return c.Cache.read(string(layer.Digest), maxModule)
 }
 
-// Push stores a module under a reference's tag, and gives the reference with the digest of its manifest.
+// Push stores a module under a reference's tag, and returns the reference with the digest of its manifest.
 //
-// Errors: invalid_argument (the reference has a digest), unauthenticated, denied, unavailable, backend.
+// Errors: invalid_argument if the reference has a digest; unauthenticated; denied; unavailable; backend.
 func (c *Client) Push(ctx context.Context, r Reference, wasm []byte) (Reference, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -171,7 +171,7 @@ func (c *Client) Push(ctx context.Context, r Reference, wasm []byte) (Reference,
 	return r, nil
 }
 
-// fetchManifest gives the manifest that r names, and its digest, which is that of r where r has one.
+// fetchManifest returns the manifest that r names, and its digest, which must be r's if r has one.
 func fetchManifest(ctx context.Context, repo *remote.Repository, r Reference) ([]byte, string, error) {
 	named := r.Digest
 	if named == "" {
@@ -201,7 +201,7 @@ func fetchManifest(ctx context.Context, repo *remote.Repository, r Reference) ([
 	return manifest, string(d.Digest), nil
 }
 
-// repository is a client of the registry for one name.
+// repository returns a client for one name in the registry.
 func (c *Client) repository(r Reference) (*remote.Repository, error) {
 	repo, err := remote.NewRepository(r.Host + "/" + r.Name)
 	if err != nil {
@@ -216,9 +216,9 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 		ControlContext: address.Refuse}).DialContext
 	base.ResponseHeaderTimeout = c.longestWait()
 	repo.PlainHTTP = r.loopback()
-	repo.SkipReferrersGC = true // many registries refuse to delete the list of referrers that a new one replaces
-	// A nil BlockedRealmPrefixes refuses a token server on another host that is loopback, link-local or a cloud's
-	// metadata service.
+	repo.SkipReferrersGC = true // many registries do not allow deleting the old list of referrers after it was replaced
+	// With nil BlockedRealmPrefixes, a token server on another host is rejected if it is loopback, link-local or a
+	// cloud's metadata service.
 	repo.Client = &auth.Client{
 		Client: &http.Client{
 			Transport: &retry.Transport{Base: &stallTransport{noswitch.Transport{Base: base}, c.longestWait()},
@@ -235,7 +235,8 @@ func (c *Client) repository(r Reference) (*remote.Repository, error) {
 var retries = &retry.GenericPolicy{Retryable: worthAnother, Backoff: retry.DefaultBackoff,
 	MinWait: 200 * time.Millisecond, MaxWait: 2 * time.Second, MaxRetry: 3}
 
-// worthAnother leaves out what has been waited for already: a registry that hangs would be waited for four times.
+// worthAnother decides about retries. It does not retry after a timeout: a registry that hangs would be waited for four
+// times.
 func worthAnother(answer *http.Response, err error) (bool, error) {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
@@ -248,10 +249,10 @@ const maxRedirects = 5
 
 var blobPath = regexp.MustCompile(`^/v2/.+/blobs/sha256:[0-9a-f]{64}$`)
 
-// checkRedirect lets a registry send a reader of blobs to another host, as those do that keep blobs in an object store:
-// the blob is held against its digest, and credentials do not go there. Manifests and uploads stay with the registry,
-// nothing goes from HTTPS to HTTP, and the other host is none that a registry could only reach through this machine: the
-// addresses are those that oras refuses for token servers.
+// checkRedirect allows a registry to redirect downloads of blobs to another host, for registries that keep blobs in an
+// object store. The blob is verified against its digest, and credentials are not sent there. Manifests and uploads are
+// not redirected, HTTPS is never redirected to HTTP, and the other host must not be one that the registry could only
+// reach through this machine: the rejected addresses are those that oras rejects for token servers.
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -269,8 +270,8 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	return checkRedirectAddress(next, first.URL)
 }
 
-// checkRedirectAddress refuses a host with an address of this machine or network link, or of a cloud's metadata service.
-// A name that cannot be resolved here passes: a proxy may resolve it.
+// checkRedirectAddress rejects a host with an address of this machine or network link, or of a cloud's metadata
+// service. It accepts a name that cannot be resolved here, because a proxy may resolve it.
 func checkRedirectAddress(next *http.Request, from *url.URL) error {
 	host := next.URL.Hostname()
 	addresses := []netip.Addr{}
@@ -292,7 +293,7 @@ func checkRedirectAddress(next *http.Request, from *url.URL) error {
 	return nil
 }
 
-// redirectError says that a redirect was not followed.
+// redirectError means that a redirect was not followed.
 type redirectError struct {
 	from, to *url.URL
 	why      string

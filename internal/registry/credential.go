@@ -8,15 +8,15 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 )
 
-// credentialError says that Docker's credentials could not be read.
+// credentialError means that Docker's credentials could not be read.
 type credentialError struct{ why string }
 
 func (e *credentialError) Error() string {
 	return "Docker's credentials for it cannot be read: " + e.why
 }
 
-// credential asks Docker's store, which may run a helper. A helper that hangs is waited for as long as a registry is;
-// ending it is not enough, since a child of it may hold its output open.
+// credential asks Docker's credential store, which may run a helper. It waits for a hanging helper only as long as for
+// a registry. Killing the helper is not enough, because a child of it may keep its output open.
 func (c *Client) credential(store auth.CredentialFunc) auth.CredentialFunc {
 	type answer struct {
 		auth.Credential
@@ -42,7 +42,7 @@ func (c *Client) credential(store auth.CredentialFunc) auth.CredentialFunc {
 	}
 }
 
-// reason leaves out what oras repeats of an entry, since that may be a password.
+// reason describes an error without the text that oras quotes from an entry, which may contain a password.
 func reason(err error) string {
 	if strings.Contains(err.Error(), "invalid config format") {
 		return "its entry in config.json is not base64 of USER:PASSWORD"

@@ -14,11 +14,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// other is the hint where a registry does not keep to what registries do.
+// other is the hint for a registry that violates the protocol.
 const other = "the registry, or something on the way, changes what it sends: try another one that has it, as with " +
 	"MEMHOST_MIRRORS"
 
-// explain gives an error of a registry its code, and a hint.
+// explain converts a registry's error to one with a code and a hint.
 func explain(r Reference, verb string, err error) error {
 	code, text, hint := abi.CodeBackend, err.Error(), other
 	if verb == "push" || verb == "attach something to" {
@@ -63,7 +63,7 @@ func explain(r Reference, verb string, err error) error {
 	return e
 }
 
-// ofStatus is what an answer with an error means.
+// ofStatus interprets an error status.
 func ofStatus(answer *errcode.ErrorResponse) (code abi.Code, text string) {
 	switch status := answer.StatusCode; {
 	case status == http.StatusUnauthorized:

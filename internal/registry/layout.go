@@ -12,18 +12,18 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Media types of the CNCF's layout, as of config v0.
+// Media types of the CNCF's Wasm layout, config v0.
 const (
 	ConfigType = "application/vnd.wasm.config.v0+json"
 	LayerType  = "application/wasm"
 )
 
-// Limits of what is read, in bytes.
+// Size limits, in bytes.
 const (
 	maxModule = 64 << 20
 )
 
-// layerOf reads a manifest that has its digest already, and gives the one layer that is the module.
+// layerOf parses a manifest that was verified against its digest, and returns the one layer, which is the module.
 func layerOf(r Reference, manifest []byte) (ocispec.Descriptor, error) {
 	wrong := func(format string, args ...any) (ocispec.Descriptor, error) {
 		return ocispec.Descriptor{}, abi.NewError(abi.CodeInvalidArgument,
@@ -53,8 +53,8 @@ func layerOf(r Reference, manifest []byte) (ocispec.Descriptor, error) {
 	return layer, nil
 }
 
-// verified reads what a descriptor names. Other bytes than those are an error with the code backend, a connection that
-// breaks before they are all there is one with the code unavailable.
+// verified reads the content of a descriptor. Wrong bytes are an error with code backend; a connection that breaks too
+// early is one with code unavailable.
 func verified(r Reference, from io.Reader, d ocispec.Descriptor) ([]byte, error) {
 	body := &brokenReader{from: from}
 	b, err := content.ReadAll(body, d)
@@ -73,7 +73,7 @@ func verified(r Reference, from io.Reader, d ocispec.Descriptor) ([]byte, error)
 	return b, nil
 }
 
-// brokenReader counts what it reads, and keeps the error that ends it early.
+// brokenReader counts the bytes read, and keeps the error that ended reading early.
 type brokenReader struct {
 	from   io.Reader
 	n      int64
@@ -89,7 +89,8 @@ func (b *brokenReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Pack gives the config and the manifest of a module. The same module always has the same manifest, so the same digest.
+// Pack returns the config and the manifest of a module. They are deterministic, so the same module always has the same
+// digest.
 func Pack(wasm []byte) (config, manifest []byte, err error) {
 	layer := content.NewDescriptorFromBytes(LayerType, wasm)
 	config, err = json.Marshal(map[string]any{"created": "1970-01-01T00:00:00Z", "architecture": "wasm",

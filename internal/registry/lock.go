@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// LockFile is the name of the lock file, which is beside the configuration file.
+// LockFile is the name of the lock file, which is next to the configuration file.
 const LockFile = "memhost.lock"
 
 const lockVersion = 1
@@ -28,7 +28,7 @@ type Lock struct {
 	Modules map[string]string `json:"modules"`
 }
 
-// ReadLock reads a lock file; a missing one pins nothing. An error has the code invalid_argument.
+// ReadLock reads a lock file; a missing file pins nothing. Errors have the code invalid_argument.
 func ReadLock(path string) (*Lock, error) {
 	empty := &Lock{Version: lockVersion, Modules: map[string]string{}}
 	text, err := os.ReadFile(path)
@@ -66,8 +66,8 @@ func ReadLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// Pin gives a reference the digest that the lock file has for it. It returns an error with the code conflict if the
-// reference has another digest. A reference that is not in the lock file stays as it is.
+// Pin adds to a reference the digest that the lock file has for it. It returns an error with code conflict if the
+// reference has another digest. A reference that is not in the lock file is returned unchanged.
 func (l *Lock) Pin(r Reference) (Reference, error) {
 	pinned := l.Modules[r.tagged()]
 	switch {
@@ -89,10 +89,10 @@ func (l *Lock) Set(r Reference) {
 	}
 }
 
-// UpdateLock pins a reference with a tag in a lock file, one process after the other. An error has the code
+// UpdateLock pins a reference with a tag in a lock file. Concurrent processes take turns. Errors have the code
 // invalid_argument.
 func UpdateLock(path string, r Reference) error {
-	// The folder is locked: the file is replaced as a whole.
+	// The folder is locked, because the file itself is replaced.
 	defer alone.Wait(filepath.Dir(path))()
 	l, err := ReadLock(path)
 	if err != nil {
@@ -105,7 +105,7 @@ func UpdateLock(path string, r Reference) error {
 	return nil
 }
 
-// Write writes a lock file whole.
+// Write writes a lock file atomically.
 func (l *Lock) Write(path string) error {
 	text, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package registry moves modules to and from OCI registries, in the Wasm artifact layout of the CNCF: one layer of type
-// application/wasm, and a config of type application/vnd.wasm.config.v0+json.
+// Package registry copies modules to and from OCI registries, in the Wasm artifact layout of the CNCF: one layer of
+// type application/wasm, and a config of type application/vnd.wasm.config.v0+json.
 //
-// A module is known by the digest of its OCI manifest, which covers everything else. Nothing is taken on a registry's
-// word: manifest and module are held against their digests, from the registry and from the cache.
+// A module is identified by the digest of its OCI manifest, which covers everything else. Registries are not trusted:
+// manifest and module are verified against their digests, whether they come from the registry or from the cache.
 package registry
 
 import (
@@ -14,23 +14,24 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Scheme begins the name of a module in a registry.
+// Scheme is the prefix of a reference to a module in a registry.
 const Scheme = "oci://"
 
 // Reference names a module in a registry: oci://HOST[:PORT]/NAME[:TAG][@sha256:DIGEST].
 type Reference struct {
-	Host string // as localhost:5000
-	Name string // as team/mem
-	// Tag is empty where only a digest was given; without both it is "latest".
+	Host string // for example localhost:5000
+	Name string // for example team/mem
+	// Tag is empty if only a digest was given; without both it is "latest".
 	Tag string
-	// Digest is that of the OCI manifest, as sha256:<64 hexadecimal digits>. Empty: whatever the tag names.
+	// Digest is the digest of the OCI manifest, as sha256:<64 hexadecimal digits>. Empty means whatever the tag points
+	// to.
 	Digest string
 }
 
-// IsReference tells a module in a registry from a file or the name of a built-in one.
+// IsReference reports whether s names a module in a registry, rather than a file or a built-in one.
 func IsReference(s string) bool { return strings.HasPrefix(s, Scheme) }
 
-// ParseReference reads a reference. An error has the code invalid_argument.
+// ParseReference parses a reference. Errors have the code invalid_argument.
 func ParseReference(s string) (Reference, error) {
 	wrong := func(why string) (Reference, error) {
 		return Reference{}, abi.NewError(abi.CodeInvalidArgument, s+": "+why).
@@ -77,7 +78,7 @@ func (r Reference) String() string {
 	return s
 }
 
-// loopback reports whether the registry is on this computer: only there is plain HTTP spoken.
+// loopback reports whether the registry is on this computer. Only there is plain HTTP allowed.
 func (r Reference) loopback() bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// errStalled ends an answer that does not go on.
+// errStalled ends an answer that has stopped.
 var errStalled = errors.New("the registry stopped in the middle of its answer")
 
-// stallTransport is a transport whose answers fail where nothing comes for a while. The transport itself waits for
-// their beginning only.
+// stallTransport makes answers fail if nothing arrives for a while. The base transport only limits the wait for the
+// start of an answer.
 type stallTransport struct {
 	base http.RoundTripper
 	wait time.Duration
@@ -31,7 +31,7 @@ func (p *stallTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// watched is the body of an answer. Its timer begins anew with each part that comes.
+// watched is the body of an answer. Each read restarts its timer.
 type watched struct {
 	body  io.ReadCloser
 	ctx   context.Context

@@ -25,7 +25,7 @@ var (
 	_ Verifier = Keyless{}
 )
 
-// Names that cosign and Sigstore define.
+// Names defined by cosign and Sigstore.
 const (
 	// BundleType is the media type of a signature, and the artifact type of its OCI manifest.
 	BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -33,11 +33,11 @@ const (
 	payloadType   = "application/vnd.in-toto+json"
 	statementType = "https://in-toto.io/Statement/v1"
 
-	// Signature is the kind of statement that says: these are my bytes. Other kinds say something about them.
+	// Signature is the kind of statement that means: these are my bytes. Other kinds of statements are about the bytes.
 	Signature = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// Annotations are those of the OCI manifest of a statement of a kind, without its time.
+// Annotations returns the annotations of the OCI manifest for a statement of a kind, without its time.
 func Annotations(kind string) map[string]string {
 	return map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": kind}
 }
@@ -80,7 +80,7 @@ func (k *PrivateKey) Sign(kind, digest string, predicate json.RawMessage) ([]byt
 	})
 }
 
-// unchecked reads as much of a bundle as it can, to show what it claims. The result may be empty.
+// unchecked parses as much of a bundle as possible, to show its claims. The result may be empty.
 func unchecked(text []byte) *bundle.Bundle {
 	b := &bundlepb.Bundle{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, b); err != nil {
@@ -108,7 +108,7 @@ func Signer(text []byte) string {
 	return "an unknown key"
 }
 
-// ErrOtherKey is returned for a signature by another key than the one it was checked with.
+// ErrOtherKey means that the signature was made by another key than the one it was checked against.
 var ErrOtherKey = errors.New("it is not by this key")
 
 // Statement returns the kind and the predicate of a bundle's statement, unchecked unless Verify has accepted the bundle.
@@ -123,12 +123,12 @@ func Statement(text []byte) (kind string, predicate json.RawMessage) {
 
 // Verifier accepts the signatures of one signer: a PublicKey, or a Keyless identity.
 type Verifier interface {
-	// Verify checks that a bundle is the signer's statement of a kind about the manifest with this digest, sha256:<hex>,
-	// and returns the signer's name.
+	// Verify checks that a bundle is the signer's statement of a kind about the manifest with this digest,
+	// sha256:<hex>, and returns the signer's name.
 	//
-	// Errors: ErrOtherKey if it was made by somebody else; any other error says what is wrong with the bundle.
+	// Errors: ErrOtherKey if another signer made it; any other error says what is wrong with the bundle.
 	Verify(bundle []byte, kind, digest string) (signer string, err error)
-	// Claims reports whether a bundle says that it is the signer's, unchecked.
+	// Claims reports whether a bundle claims, unchecked, to be from the signer.
 	Claims(bundle []byte) bool
 	// String names the signer in errors.
 	String() string
@@ -153,7 +153,7 @@ func (k *PublicKey) Verify(text []byte, kind, digest string) (signer string, err
 	return k.ID, b.checkStatement(kind, digest)
 }
 
-// signedBundle is a bundle that has the form of one: a DSSE envelope with exactly one signature.
+// signedBundle is a well-formed bundle: a DSSE envelope with exactly one signature.
 type signedBundle struct {
 	*bundle.Bundle
 	content     verify.VerificationContent
@@ -162,7 +162,7 @@ type signedBundle struct {
 	payloadType string
 }
 
-// readBundle reads a bundle strictly, and checks nothing that is signed.
+// readBundle parses a bundle strictly, without verifying the signature.
 func readBundle(text []byte) (*signedBundle, error) {
 	b := &signedBundle{Bundle: new(bundle.Bundle)}
 	if err := b.UnmarshalJSON(text); err != nil {
@@ -183,7 +183,8 @@ func readBundle(text []byte) (*signedBundle, error) {
 	return b, nil
 }
 
-// checkStatement checks the content of the envelope. One key may sign many things: only the wanted kind counts.
+// checkStatement checks the content of the envelope. A key may sign many kinds of statements: only the given kind is
+// accepted.
 func (b *signedBundle) checkStatement(kind, digest string) error {
 	var s statement
 	if b.payloadType != payloadType {

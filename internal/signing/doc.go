@@ -1,16 +1,15 @@
-// Package signing signs modules in registries, and checks signatures, in the form of cosign 3: a Sigstore bundle 0.3
-// that holds a DSSE envelope with an in-toto statement about the digest of the module's OCI manifest.
+// Package signing signs modules in registries, and verifies signatures, in the format of cosign 3: a Sigstore bundle
+// 0.3 that holds a DSSE envelope with an in-toto statement about the digest of the module's OCI manifest.
 //
 // Keys are cosign's key pairs: ECDSA on P-256, the private half encrypted with a password. Keyless signatures, with a
-// certificate of Sigstore, are checked with a trusted root that the caller gives, without a connection; they are not
-// made.
+// certificate from Sigstore, are verified offline with a trusted root from the caller. The package cannot create them.
 //
-// # What is checked of a keyless signature
+// # How keyless signatures are verified
 //
-// sigstore-go makes the checks that cosign makes. In this package are only those in which it is stricter, each with the
-// test that fails without it: C is TestAChangedKeylessSignatureIsRefused, E TestEachPartOfAKeylessSignatureCounts, K
-// TestAClockIsNamedByTheRoot, O TestOnlyASignatureIsASignature, R TestWhatTheRootDoesNotHaveDoesNotCount, S
-// TestASingleChangeIsRefused, W TestEachWitnessCounts.
+// sigstore-go makes the checks that cosign makes. This package only adds stricter checks. The table names the function
+// and the test that fails without the check: C is TestAChangedKeylessSignatureIsRefused, E
+// TestEachPartOfAKeylessSignatureCounts, K TestAClockIsNamedByTheRoot, O TestOnlyASignatureIsASignature, R
+// TestWhatTheRootDoesNotHaveDoesNotCount, S TestASingleChangeIsRefused, W TestEachWitnessCounts.
 //
 //	the envelope has one signature, by the certificate's key    verifySignature, readBundle  C E
 //	the certificate's key is of ECDSA on P-256                  verifySignature              E
@@ -28,5 +27,5 @@
 //	the trusted root names the clock, not only its authority    readRoot                     K
 //	the statement is a signature, and of this digest            checkStatement               O
 //
-// So entries of kind intoto, and certificates for a user name (otherName), are refused.
+// So entries of kind intoto, and certificates for a user name (otherName), are rejected.
 package signing

@@ -19,27 +19,27 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Types of PEM blocks. The second is that of older versions of cosign.
+// Types of PEM blocks. The second one comes from older versions of cosign.
 const (
 	privateType      = "ENCRYPTED SIGSTORE PRIVATE KEY"
 	olderPrivateType = "ENCRYPTED COSIGN PRIVATE KEY"
 	publicType       = "PUBLIC KEY"
 )
 
-// PublicKey checks signatures.
+// PublicKey verifies signatures.
 type PublicKey struct {
-	// ID is the SHA-256 of the key in PKIX form: sha256:<64 hexadecimal digits>.
+	// ID is the SHA-256 of the key in PKIX format: sha256:<64 hexadecimal digits>.
 	ID       string
 	verifier *root.ExpiringKey // valid at any time
 }
 
-// PrivateKey signs.
+// PrivateKey creates signatures.
 type PrivateKey struct {
 	PublicKey
 	key *ecdsa.PrivateKey
 }
 
-// NewKey makes a key pair. Password may be empty, as with cosign: then the file alone is enough to sign.
+// NewKey creates a key pair. password may be empty, as with cosign: anyone with the file can then sign.
 func NewKey(password []byte) (private, public []byte, id string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewKey(password []byte) (private, public []byte, id string, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: pkix}), idOf(pkix), nil
 }
 
-// ReadPrivateKey reads the private half of a key pair. An error has the code invalid_argument, or unauthenticated where
+// ReadPrivateKey parses the private half of a key pair. Errors have the code invalid_argument, or unauthenticated if
 // the password is wrong.
 func ReadPrivateKey(text, password []byte) (*PrivateKey, error) {
 	block, _ := pem.Decode(text)
@@ -91,7 +91,7 @@ func ReadPrivateKey(text, password []byte) (*PrivateKey, error) {
 	return &PrivateKey{PublicKey: *public, key: key}, nil
 }
 
-// ReadPublicKey reads the public half of a key pair. An error has the code invalid_argument.
+// ReadPublicKey parses the public half of a key pair. Errors have the code invalid_argument.
 func ReadPublicKey(text []byte) (*PublicKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != publicType {

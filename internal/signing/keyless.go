@@ -25,34 +25,34 @@ import (
 	"github.com/transparency-dev/merkle/rfc6962"
 )
 
-// A keyless signature is by a key that its owner made for this one signature and then threw away. In place of the key
-// one trusts an identity: an issuer (Sigstore's Fulcio) has seen a token of that identity, and says in a certificate of
-// some minutes that the key is the identity's. That it was used in those minutes, and that all of it was done in
-// public, logs and clocks say. So a signature is valid where
+// A keyless signature is made with a key that its owner created for this one signature and then discarded. Instead of
+// the key one trusts an identity. An issuer (Sigstore's Fulcio) has seen a token of that identity, and issues a
+// certificate, valid for some minutes, that the key belongs to it. Logs and clocks prove that the key was used in those
+// minutes, and that all this happened in public. So a signature is valid if
 //
 //  1. the envelope is signed by the certificate's key;
 //  2. the certificate is in a log of certificates (its SCT);
 //  3. the signature is in a log of signatures (Rekor), with a proof of that;
-//  4. a log or a clock says at what time it was made;
-//  5. the certificate was valid then, as were those of its issuer, and the log of signatures counted then.
+//  4. a log or a clock proves at what time it was made;
+//  5. at that time, the certificate, those of its issuer, and the log of signatures were valid.
 //
-// The keys of issuers, logs and clocks are those of a Root. Versions 1 and 2 of Rekor are known.
+// The keys of issuers, logs and clocks come from a Root. Versions 1 and 2 of Rekor are supported.
 
-// Identity is whom a certificate is for.
+// Identity is the subject of a certificate.
 type Identity struct {
-	// Name is an e-mail address or a URI, as that of a workflow:
+	// Name is an e-mail address or a URI, for example that of a workflow:
 	// https://github.com/team/mem/.github/workflows/release.yml@refs/tags/v1.
 	Name string
-	// Issuer is the URL of who has checked that: https://token.actions.githubusercontent.com.
+	// Issuer is the URL of the service that verified the identity: https://token.actions.githubusercontent.com.
 	Issuer string
 }
 
 func (i Identity) String() string { return i.Name + " issued by " + i.Issuer }
 
-// Keyless wants a signature of an identity.
+// Keyless accepts the keyless signatures of one identity.
 type Keyless struct {
 	Root *Root
-	// Identity is whose; * at the end of its name, which is a URI, stands for anything.
+	// Identity is the identity to accept; * at the end of its name, which must be a URI, matches anything.
 	Identity Identity
 }
 
@@ -79,7 +79,7 @@ func (k Keyless) matches(i Identity) bool {
 	return i.Name == k.Identity.Name
 }
 
-// Verify implements Verifier. The signer is the identity with its whole name.
+// Verify implements Verifier. The signer is the identity with its full name.
 func (k Keyless) Verify(text []byte, kind, digest string) (signer string, err error) {
 	i, err := k.Root.Verify(text, kind, digest)
 	if err != nil {
@@ -91,11 +91,11 @@ func (k Keyless) Verify(text []byte, kind, digest string) (signer string, err er
 	return i.String(), nil
 }
 
-// maxStamps bounds how many timestamps a signature may have. The library has the same bound for log entries.
+// maxStamps bounds how many timestamps a signature may have. The library has the same limit for log entries.
 const maxStamps = 32
 
 // Verify checks that a bundle is a keyless statement of a kind about the manifest with this digest, and returns its
-// signer. An error says what is wrong with the bundle.
+// signer. Errors say what is wrong with the bundle.
 func (r *Root) Verify(text []byte, kind, digest string) (Identity, error) {
 	b, err := readBundle(text)
 	if err != nil {
@@ -111,11 +111,12 @@ func (r *Root) Verify(text []byte, kind, digest string) (Identity, error) {
 	return r.verifySignature(b, verify.WithArtifactDigest("sha256", raw))
 }
 
-// verifySignature has sigstore-go verify the signature, after the checks that are stricter than the library's. The
+// verifySignature makes sigstore-go verify the signature, after the checks that are stricter than the library's. The
 // caller checks the identity.
 //
-// The library ignores log entries and timestamps that it cannot verify, if others are enough. Here all of them must be
-// right, so each is verified alone: pair by pair, the last of the shorter list with the rest of the longer one.
+// The library ignores log entries and timestamps that it cannot verify, if the others suffice. Here all of them must be
+// valid, so they are verified one pair at a time; the last element of the shorter list is paired with the rest of the
+// longer one.
 func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOption) (Identity, error) {
 	certificate := b.content.Certificate()
 	if certificate == nil {
@@ -179,7 +180,8 @@ func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOp
 	return identity, nil
 }
 
-// verifyWitnesses verifies the signature with one log entry and at most one timestamp, and returns when they saw it.
+// verifyWitnesses verifies the signature with one log entry and at most one timestamp, and returns the times that they
+// prove.
 func (r *Root) verifyWitnesses(
 	b *signedBundle, entry *rekorpb.TransparencyLogEntry, stamp *commonpb.RFC3161SignedTimestamp,
 	artifact verify.ArtifactPolicyOption,
@@ -216,10 +218,10 @@ func (r *Root) verifyWitnesses(
 	return result.VerifiedTimestamps, nil
 }
 
-// refusal is an error of the library, in one line and with the step that failed in our words.
+// refusal is an error of the library, on one line and with our description of the failed step.
 type refusal struct{ cause error }
 
-// steps are those of the library by the start of their errors, in its order.
+// steps describes the library's steps, in order, by the start of their errors.
 var steps = []struct{ start, words string }{
 	{"failed to verify log inclusion", "its log does not vouch for this signature"},
 	{"failed to verify timestamps", "no clock of the trusted root has seen it"},
@@ -240,13 +242,13 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// Kinds of log entries: version 1 of Rekor has the envelope, version 2 a hash of what was signed.
+// Kinds of log entries: version 1 of Rekor stores the envelope, version 2 a hash of what was signed.
 const (
 	entryVersion1 = "dsse 0.0.1"
 	entryVersion2 = "hashedrekord 0.0.2"
 )
 
-// checkEntry makes the checks of a log entry that the library does not make, and returns the entry's log.
+// checkEntry checks a log entry in ways that the library does not, and returns the entry's log.
 func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLog, error) {
 	log := r.trusted.RekorLogs()[hex.EncodeToString(e.GetLogId().GetKeyId())]
 	if log == nil {
@@ -283,7 +285,7 @@ func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLo
 			return nil, fmt.Errorf("its log entry has %d signatures, want one", n)
 		}
 	case entryVersion2:
-		// The library would not compare an entry of version 2 in a log of version 1 with the signature.
+		// The library would not compare a version 2 entry in a version 1 log with the signature.
 		if treeID.MatchString(lines[0]) {
 			return nil, errors.New("its log entry is of another version than its log")
 		}
@@ -293,8 +295,8 @@ func (r *Root) checkEntry(e *rekorpb.TransparencyLogEntry) (*root.TransparencyLo
 	return log, nil
 }
 
-// strictSignatures reports whether the signature lines of a checkpoint, "— name base64", are in the one valid encoding:
-// the library ignores the unused bits of the last character, so that an entry could be changed there.
+// strictSignatures reports whether the signature lines of a checkpoint, "— name base64", use the canonical encoding.
+// The library ignores the unused bits of the last character, so that an entry could be modified there.
 func strictSignatures(text string) bool {
 	for _, line := range strings.Split(text, "\n") {
 		signature, signed := strings.CutPrefix(line, "\u2014 ")
@@ -309,16 +311,16 @@ func strictSignatures(text string) bool {
 	return true
 }
 
-// treeID ends the name of a log of version 1 in its checkpoints.
+// treeID matches the end of a version 1 log's name in its checkpoints.
 var treeID = regexp.MustCompile(` - [0-9]+$`)
 
-// Extensions of Fulcio's certificates: the issuer as a string of ASN.1, and in older ones as it is.
+// Extensions of Fulcio's certificates: the issuer as an ASN.1 string, and in older ones as raw text.
 var (
 	issuerExtension = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 8}
 	olderExtension  = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}
 )
 
-// identityOf reads a certificate, which need not have been checked.
+// identityOf reads the identity in a certificate, which need not have been verified.
 func identityOf(c *x509.Certificate) (Identity, error) {
 	var names []string
 	for _, u := range c.URIs {

@@ -13,13 +13,13 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Root is a Sigstore trusted root: the issuers of certificates, logs and clocks (timestamp authorities) that count. No
-// others do, and nothing is fetched.
+// Root is a Sigstore trusted root: the trusted issuers of certificates, logs and clocks (timestamp authorities).
+// Nothing is fetched.
 type Root struct {
 	trusted *root.TrustedRoot
 }
 
-// ReadRoot reads a trusted root. An error has the code invalid_argument.
+// ReadRoot parses a trusted root. Errors have the code invalid_argument.
 func ReadRoot(text []byte) (*Root, error) {
 	r, err := readRoot(text)
 	if err != nil {
@@ -61,7 +61,7 @@ func readRoot(text []byte) (*Root, error) {
 	return &Root{trusted}, nil
 }
 
-// usableLogs drops logs with keys of other kinds than Sigstore uses: nothing that they sign counts.
+// usableLogs drops logs whose keys are of kinds that Sigstore does not use: their signatures cannot be verified.
 func usableLogs(logs []*trustrootpb.TransparencyLogInstance) []*trustrootpb.TransparencyLogInstance {
 	var usable []*trustrootpb.TransparencyLogInstance
 	for _, log := range logs {

@@ -8,14 +8,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Snapshotter is a Store that can copy itself while it is used.
+// Snapshotter is a Store that can copy itself while it is in use.
 type Snapshotter interface {
-	// Snapshot makes a folder whose data file has what the store held at one moment, and returns the folder. The caller
-	// removes it. It lies in the store's own folder, and the next Open removes it if the process ends before.
+	// Snapshot creates a folder whose data file has the store's content at one moment, and returns the folder. The
+	// caller removes it. It is inside the store's own folder, and the next Open removes it if the process ends first.
 	Snapshot(ctx context.Context) (dir string, err error)
 }
 
-// Sizer is a Store that knows how much room it takes.
+// Sizer is a Store that knows its size.
 type Sizer interface {
 	// Size is the size of the store's files or tables, in bytes.
 	Size(ctx context.Context) (int64, error)
@@ -23,17 +23,18 @@ type Sizer interface {
 
 // Connected is a Store in a database that several hosts may share.
 type Connected interface {
-	// Connections tells how many connections this host has and may have.
+	// Connections reports how many connections this host has and may have.
 	Connections() Connections
 }
 
 // Connections are the connections of a host to the database.
 type Connections struct {
-	// Used are open now, Most are opened at most.
+	// Used is how many are open now, Most how many this host may open.
 	Used, Most int
-	// Allowed is how many the server allows this user over all hosts; behind a pooler, the pooler's own limits count, too.
+	// Allowed is how many the server allows this user over all hosts; behind a pooler, the pooler's own limits also
+	// apply.
 	Allowed int
-	// Pooler says that a connection pooler is between this host and the server.
+	// Pooler means that a connection pooler is between this host and the server.
 	Pooler bool
 }
 
@@ -42,7 +43,7 @@ var (
 	_ Sizer       = (*Bolt)(nil)
 )
 
-// Size is that of the data file.
+// Size is the size of the data file.
 func (s *Bolt) Size(context.Context) (int64, error) {
 	info, err := os.Stat(s.path)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Bolt) Size(context.Context) (int64, error) {
 	return info.Size(), nil
 }
 
-// Snapshot copies the data file. It needs as much room as the data file has.
+// Snapshot copies the data file. It needs as much disk space as the data file.
 func (s *Bolt) Snapshot(ctx context.Context) (dir string, err error) {
 	err = s.view(ctx, "snapshot", func(tx *bbolt.Tx) error {
 		var err error

@@ -21,15 +21,15 @@ import (
 	"github.com/memhost/memhost/internal/base/noswitch"
 )
 
-// sendTimeout bounds one request, longestPause the wait between two for the same spans.
+// sendTimeout bounds one request; longestPause is the longest wait between two attempts for the same spans.
 const (
 	sendTimeout  = 10 * time.Second
 	longestPause = 30 * time.Second
 )
 
-// client sends batches. OpenTelemetry's own client gives up on a batch when it cannot connect, as while
-// a collector restarts, and after a minute of retries. This one sends a batch until the collector takes or refuses it,
-// or the tracer is closed; newer spans wait meanwhile, up to the bound of queue.
+// client sends batches. OpenTelemetry's own client drops a batch if it cannot connect, for example while a collector
+// restarts, and after a minute of retries. This one retries a batch until the collector accepts or rejects it, or the
+// tracer is closed; newer spans wait, up to the limit of queue.
 type client struct {
 	otlptrace.Client
 	tracer   *Tracer
@@ -37,8 +37,8 @@ type client struct {
 	down     bool // the last request failed
 }
 
-// newClient gives every option that OTEL_* variables could set: what memhost sends, and where to, is for its
-// configuration alone to say. Where no option can (the resource), UploadTraces does.
+// newClient sets every option that OTEL_* variables could set, because only memhost's configuration decides what to
+// send and where to. The resource, for which there is no option, is set by UploadTraces.
 func newClient(t *Tracer) *client {
 	o := t.options
 	const dialTimeout = 5 * time.Second
@@ -67,7 +67,7 @@ func newClient(t *Tracer) *client {
 	return c
 }
 
-// UploadTraces implements otlptrace.Client. It counts and logs failures, and returns none.
+// UploadTraces implements otlptrace.Client. It counts and logs failures instead of returning them.
 func (c *client) UploadTraces(_ context.Context, batch []*tracepb.ResourceSpans) error {
 	var spans int64
 	for _, of := range batch {
@@ -98,7 +98,7 @@ func (c *client) UploadTraces(_ context.Context, batch []*tracepb.ResourceSpans)
 	}
 }
 
-// send sends a batch once. It reports whether a failed one may be sent again.
+// send sends a batch once. again reports whether a failed batch may be retried.
 func (c *client) send(batch []*tracepb.ResourceSpans) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(c.tracer.sending, sendTimeout)
 	defer cancel()
@@ -106,10 +106,10 @@ func (c *client) send(batch []*tracepb.ResourceSpans) (again bool, err error) {
 	return again, err
 }
 
-// rejected matches the error of the client for an answer in which the collector refused some spans.
+// rejected matches the client's error for a partial success, in which the collector rejected some spans.
 var rejected = regexp.MustCompile(`OTLP partial success: .*\((\d+) spans? rejected\)`)
 
-// rejectedOf returns how many of a batch's spans the collector did not take.
+// rejectedOf returns how many of a batch's spans the collector rejected.
 func rejectedOf(err error, spans int64) int64 {
 	match := rejected.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -119,7 +119,7 @@ func rejectedOf(err error, spans int64) int64 {
 	return min(n, spans)
 }
 
-// report logs when the collector cannot be reached any more, and when it can again.
+// report logs when the collector becomes unreachable, and when it is reachable again.
 func (c *client) report(err error) {
 	t := c.tracer
 	switch {
@@ -134,7 +134,7 @@ func (c *client) report(err error) {
 
 type againKey struct{}
 
-// observer notes in the bool under againKey whether a request may be sent again, which OTLP says by the status.
+// observer stores in the bool under againKey whether a request may be retried, which OTLP derives from the status.
 type observer struct{ http.RoundTripper }
 
 func (o observer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -150,8 +150,8 @@ func (o observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// queue is a processor that bounds the spans which wait for the collector, and counts those that find it full. The
-// processor behind it drops them without a word.
+// queue is a span processor that limits how many spans wait for the collector, and counts those that don't fit. The
+// next processor would drop them silently.
 type queue struct {
 	sdktrace.SpanProcessor
 	tracer *Tracer

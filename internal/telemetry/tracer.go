@@ -1,7 +1,7 @@
-// Package telemetry makes spans with OpenTelemetry's SDK and sends them to a collector, by OTLP over HTTP.
+// Package telemetry creates spans with OpenTelemetry's SDK and sends them to a collector, by OTLP over HTTP.
 //
-// The SDK and its exporter are configured here and nowhere else: they would read variables named OTEL_* by themselves,
-// and an agent that memhost runs beside may have some that are meant for the agent.
+// The SDK and its exporter are only configured here. By default they would read OTEL_* variables, but an agent that
+// runs next to memhost may have some that are meant for the agent.
 package telemetry
 
 import (
@@ -25,29 +25,29 @@ import (
 
 // Options configure a Tracer. The zero value of a field means its default.
 type Options struct {
-	// Endpoint is the collector's URL, http or https, to which /v1/traces is added: http://127.0.0.1:4318. Required.
+	// Endpoint is the collector's URL, http or https, to which /v1/traces is appended: http://127.0.0.1:4318. Required.
 	Endpoint string
-	// Headers are sent with every request: credentials of the collector.
+	// Headers are sent with every request, for example credentials for the collector.
 	Headers map[string]string
-	// SamplePercent is the share of traces that are recorded, of those that begin here. A trace that began elsewhere is
-	// recorded if its beginning is.
+	// SamplePercent is the percentage of traces that are recorded, among those that start here. A trace that started
+	// elsewhere is recorded if its parent is.
 	SamplePercent int64
-	// Host is the machine's name, Instance that of this process among all, Version the program's.
+	// Host is the machine's name, Instance a unique name of this process, Version the program's version.
 	Host, Instance, Version string
-	// Every is how long a span waits for others; default 1 s.
+	// Every is how long a span waits to be sent together with others; default 1 s.
 	Every time.Duration
-	// Logger is told once when the collector cannot be reached, and when it can again. Default: none.
+	// Logger gets one line when the collector becomes unreachable, and one when it is reachable again. Default: no log.
 	Logger hclog.Logger
 }
 
-// Bounds of what waits for the collector, in spans: one has a kilobyte or two.
+// Limits of the queue for the collector, in spans of one or two kilobytes.
 const (
 	queued    = 4096
 	batchMost = 512
 )
 
-// Tracer is a host.Tracer that sends spans to a collector. It never waits for it: spans that find the queue full are
-// counted as lost. Make one with New.
+// Tracer is a host.Tracer that sends spans to a collector. It never blocks: spans that don't fit the queue are counted
+// as lost. Create it with New.
 type Tracer struct {
 	options  Options
 	url      string
@@ -62,7 +62,7 @@ type Tracer struct {
 
 var _ host.Tracer = (*Tracer)(nil)
 
-// New makes a tracer and starts to send. Close ends it.
+// New creates a tracer and starts sending. Call Close at the end.
 func New(o Options) *Tracer {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
@@ -86,10 +86,10 @@ func New(o Options) *Tracer {
 	return t
 }
 
-// Counts are how many spans the collector has taken, and how many it did not get.
+// Counts returns how many spans the collector has accepted, and how many were lost.
 func (t *Tracer) Counts() (sent, lost int64) { return t.sent.Load(), t.lost.Load() }
 
-// Close sends what waits, for at most within, and ends sending. Later spans are dropped.
+// Close sends the waiting spans, for at most within, and stops sending. Later spans are dropped.
 func (t *Tracer) Close(within time.Duration) {
 	limit := time.AfterFunc(within, t.abort)
 	close(t.ending)
@@ -110,7 +110,7 @@ func (t *Tracer) isEnding() bool {
 // Traceparent implements host.Tracer.
 func (t *Tracer) Traceparent(ctx context.Context) string { return traceparent.Of(ctx).String() }
 
-// Begin implements host.Tracer. In a trace that is not sampled the context carries that, and nothing is recorded.
+// Begin implements host.Tracer. In a trace that is not sampled, only the context is extended, and nothing is recorded.
 func (t *Tracer) Begin(ctx context.Context, start host.SpanStart) (context.Context, host.Span) {
 	parent := traceparent.Of(ctx)
 	if !parent.Present() && (start.Kind == host.SpanPart || start.Kind == host.SpanCall) {
@@ -147,7 +147,7 @@ func spanContext(p traceparent.Parent, remote bool) trace.SpanContext {
 		TraceFlags: trace.TraceFlags(0).WithSampled(p.Sampled), Remote: remote})
 }
 
-// span is a span that is recorded.
+// span is a recorded span.
 type span struct{ trace.Span }
 
 // SetName implements host.Span.

@@ -1,4 +1,4 @@
-// Package address says which network addresses are never dialled.
+// Package address lists the network addresses that are never dialled.
 package address
 
 import (
@@ -14,13 +14,13 @@ import (
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // Amazon
 	netip.MustParseAddr("fd20:ce::254"),    // Google
-	netip.MustParseAddr("168.63.129.16"),   // Azure, its platform's channel into every machine
+	netip.MustParseAddr("168.63.129.16"),   // Azure, its platform's channel to every machine
 	netip.MustParseAddr("100.100.100.200"), // Alibaba
 	netip.MustParseAddr("192.0.0.192"),     // Oracle
 }
 
-// carriers are the ranges of IPv6 addresses that stand for an IPv4 address, with the byte at which it begins: NAT64
-// (RFC 6052), 6to4 (RFC 3056) and the retired IPv4-compatible form (RFC 4291). A gateway may deliver there.
+// carriers are the ranges of IPv6 addresses that embed an IPv4 address, with the byte offset of that address: NAT64
+// (RFC 6052), 6to4 (RFC 3056) and the deprecated IPv4-compatible form (RFC 4291). A gateway may deliver there.
 var carriers = []struct {
 	prefix netip.Prefix
 	at     int
@@ -30,15 +30,15 @@ var carriers = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// Always says of which kind an address is that this program never reaches for anybody, whatever name led there.
+// Always describes the addresses that this program never dials, whatever name they came from.
 const Always = "the address is link-local, a metadata service, multicast or unspecified, " +
 	"which are always refused"
 
-// ErrRefused is the error of such an address.
+// ErrRefused is the error for such an address.
 var ErrRefused = errors.New(Always)
 
-// Refuse checks an address and port, as net.Dialer.ControlContext: when a connection is dialled, after its name was
-// resolved, so that a name cannot change its meaning after a check.
+// Refuse checks an address and port. It is a net.Dialer.ControlContext, which is called at the moment of dialling,
+// after the name was resolved, so that the name cannot resolve differently after the check.
 //
 // Errors: ErrRefused, wrapped with the address.
 func Refuse(_ context.Context, _, address string, _ syscall.RawConn) error {

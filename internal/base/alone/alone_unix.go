@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// Wait waits until no other process has the folder, and keeps it until done is called. A folder that cannot be locked
-// is everybody's.
+// Wait waits until no other process has locked the folder, and holds the lock until done is called. A folder that
+// cannot be locked is treated as free.
 func Wait(folder string) (done func()) {
 	done, _ = lock(folder, syscall.LOCK_EX)
 	return done
 }
 
-// Try is Wait for a caller that does not wait: ok is false, and done nil, if another process has the folder.
+// Try is Wait without waiting: ok is false, and done nil, if another process holds the lock.
 func Try(folder string) (done func(), ok bool) {
 	done, err := lock(folder, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile is what is locked: Windows cannot lock a folder.
+// lockFile is the file to lock: Windows cannot lock a folder.
 const lockFile = ".lock"
 
-// Wait waits until no other process has the folder, and keeps it until done is called. A folder that cannot be locked
-// is everybody's.
+// Wait waits until no other process has locked the folder, and holds the lock until done is called. A folder that
+// cannot be locked is treated as free.
 func Wait(folder string) (done func()) {
 	done, _ = lock(folder, windows.LOCKFILE_EXCLUSIVE_LOCK)
 	return done
 }
 
-// Try is Wait for a caller that does not wait: ok is false, and done nil, if another process has the folder.
+// Try is Wait without waiting: ok is false, and done nil, if another process holds the lock.
 func Try(folder string) (done func(), ok bool) {
 	done, err := lock(folder, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {

@@ -1,3 +1,3 @@
-// Package alone keeps processes that use the same folder out of each other's way. A process that ends, or is killed,
-// is no longer in anybody's way. Where the system has no such locks everybody goes on at once.
+// Package alone locks a folder against other processes that use it. The lock ends with its process, even if that is
+// killed. On systems without such locks, no process waits.
 package alone

@@ -1,4 +1,4 @@
-// Package gate lets many pass side by side until one closes it behind them.
+// Package gate has a gate that many callers may pass concurrently until one of them closes it.
 package gate
 
 import (
@@ -6,17 +6,18 @@ import (
 	"sync"
 )
 
-// Gate lets callers pass. Closing it waits until nobody is inside, and those that come meanwhile wait until it is open
+// Gate lets callers pass. Closing it waits until all callers inside have left, and new callers wait until it is open
 // again. The zero value is open.
 type Gate struct {
 	mu     sync.Mutex
 	inside int
-	// shut is closed when the gate opens again; nil while it is open. empty is closed when nobody is inside any more; nil
-	// where nobody waits for that.
+	// shut is closed when the gate opens again; nil while it is open. empty is closed when the last caller has left;
+	// nil unless Close waits for that.
 	shut, empty chan struct{}
 }
 
-// Enter waits while the gate is closed. Leave follows, unless ctx ended first: then the error is its cause.
+// Enter waits while the gate is closed. The caller must then call Leave, unless ctx ended first: the error is then
+// ctx's cause.
 func (g *Gate) Enter(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -35,7 +36,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	}
 }
 
-// Leave ends what Enter began.
+// Leave undoes Enter.
 func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,8 +47,8 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Close closes the gate and waits until nobody is inside. Where ctx ends first it is open again, and closed is false.
-// Only one caller at a time may close it; Open follows.
+// Close closes the gate and waits until all callers have left. If ctx ends first, the gate is open again and closed is
+// false. Only one caller at a time may close it, and must then call Open.
 func (g *Gate) Close(ctx context.Context) (closed bool) {
 	g.mu.Lock()
 	g.shut = make(chan struct{})

@@ -1,7 +1,8 @@
-// Package noswitch refuses answers of HTTP that change the protocol.
+// Package noswitch rejects HTTP answers that switch the protocol.
 //
-// After "101 Switching Protocols" package net/http hands the connection to the caller, and neither the request's
-// context nor the client's timeout ends a read of it. A server could so keep a caller that asked for no other protocol.
+// After "101 Switching Protocols" package net/http passes the connection to the caller, and neither the request's
+// context nor the client's timeout ends a read from it. A server could block a caller in this way that did not ask for
+// another protocol.
 package noswitch
 
 import (
@@ -9,10 +10,10 @@ import (
 	"net/http"
 )
 
-// ErrSwitched is the error of an answer that changes the protocol.
+// ErrSwitched is the error for an answer that switches the protocol.
 var ErrSwitched = errors.New("the server answered 101 Switching Protocols, which was not asked for")
 
-// Refuse closes the connection of an answer that changes the protocol, and returns ErrSwitched. For every other answer
+// Refuse closes the connection of an answer that switches the protocol, and returns ErrSwitched. For any other answer
 // it returns nil.
 func Refuse(answer *http.Response) error {
 	if answer.StatusCode != http.StatusSwitchingProtocols {
@@ -22,7 +23,7 @@ func Refuse(answer *http.Response) error {
 	return ErrSwitched
 }
 
-// Transport is Base without answers that change the protocol.
+// Transport is Base, but rejects answers that switch the protocol.
 type Transport struct{ Base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

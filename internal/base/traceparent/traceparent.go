@@ -1,5 +1,5 @@
-// Package traceparent reads and writes the W3C header traceparent, which tells a program of which trace its work is a
-// part, and keeps its content in a context. https://www.w3.org/TR/trace-context/
+// Package traceparent reads and writes the W3C header traceparent, which identifies the trace that a request belongs
+// to, and stores it in a context. https://www.w3.org/TR/trace-context/
 package traceparent
 
 import (
@@ -9,21 +9,21 @@ import (
 )
 
 // Header is the name of the header, and of the member of an MCP request's _meta. Variable is the environment variable
-// in which a program passes it to another one that it starts.
+// in which a program passes it to a child process.
 const (
 	Header   = "traceparent"
 	Variable = "TRACEPARENT"
 )
 
-// Parent is a span, here or elsewhere: what the header holds. The zero value is none.
+// Parent identifies a span, in this process or elsewhere: the content of the header. The zero value means none.
 type Parent struct {
 	Trace [16]byte
 	Span  [8]byte
-	// Sampled says that the trace is recorded.
+	// Sampled means that the trace is recorded.
 	Sampled bool
 }
 
-// Present reports whether p is a span.
+// Present reports whether p identifies a span.
 func (p Parent) Present() bool { return p.Trace != [16]byte{} && p.Span != [8]byte{} }
 
 // The header has four parts, of which the first is the version:
@@ -34,7 +34,7 @@ const (
 	sampledFlag = 1
 )
 
-// Parse reads a header. A later version may add parts, which are left out.
+// Parse parses a header. Later versions may append parts, which it ignores.
 func Parse(header string) (p Parent, ok bool) {
 	if len(header) < headerBytes || len(header) > headerBytes && (header[:2] == "00" || header[headerBytes] != '-') {
 		return Parent{}, false
@@ -80,18 +80,18 @@ type (
 	causesKey struct{}
 )
 
-// With says of which span the work under ctx is a part.
+// With sets the parent span of the work under ctx.
 func With(ctx context.Context, p Parent) context.Context {
 	return context.WithValue(ctx, parentKey{}, p)
 }
 
-// Of is what With said; the zero value where nobody did.
+// Of returns the parent that With set; otherwise the zero value.
 func Of(ctx context.Context) Parent {
 	p, _ := ctx.Value(parentKey{}).(Parent)
 	return p
 }
 
-// Accept is With for a header of a caller's. An absent or invalid one changes nothing.
+// Accept is With for a header from a caller. It ignores a missing or invalid one.
 func Accept(ctx context.Context, header string) context.Context {
 	if p, ok := Parse(header); ok {
 		return With(ctx, p)
@@ -99,8 +99,8 @@ func Accept(ctx context.Context, header string) context.Context {
 	return ctx
 }
 
-// WithCauses says by their headers which spans caused the work under ctx without being around it. Empty ones are left
-// out.
+// WithCauses sets, by their headers, the spans that caused the work under ctx without being its parents. It skips empty
+// headers.
 func WithCauses(ctx context.Context, headers ...string) context.Context {
 	headers = slices.DeleteFunc(slices.Clone(headers), func(header string) bool { return header == "" })
 	if len(headers) == 0 {
@@ -109,7 +109,7 @@ func WithCauses(ctx context.Context, headers ...string) context.Context {
 	return context.WithValue(ctx, causesKey{}, headers)
 }
 
-// CausesOf is what WithCauses said; nil where nobody did.
+// CausesOf returns what WithCauses set; otherwise nil.
 func CausesOf(ctx context.Context) []string {
 	headers, _ := ctx.Value(causesKey{}).([]string)
 	return headers

@@ -1,6 +1,6 @@
-// Package wholefile writes a file in one step: a reader sees the content before or all of the new one, and a
-// process that is killed leaves one of the two. A link stays, and the file that it names is replaced. Anything that is
-// not a regular file, such as /dev/null or a pipe, is written to as it is.
+// Package wholefile writes files atomically: a reader sees either the old content or all of the new one, even if the
+// process is killed. If the path is a symbolic link, the link stays and its target is replaced. Anything that is not a
+// regular file, such as /dev/null or a pipe, is written to directly.
 package wholefile
 
 import (
@@ -11,18 +11,18 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file, or makes it, with a mode of its own. Its folder must be there. What was written last may be
-// lost when the machine loses power; WriteDurable keeps it.
+// Write replaces or creates a file, with the given mode. Its folder must exist. After a power loss the last content may
+// be lost; WriteDurable prevents that.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	return replace(path, mode, false, bytesOf(content))
 }
 
-// WriteDurable is Write whose content is on disk when it returns.
+// WriteDurable is Write, but the content is on disk when it returns.
 func WriteDurable(path string, content []byte, mode fs.FileMode) error {
 	if err := replace(path, mode, true, bytesOf(content)); err != nil {
 		return err
 	}
-	// The new name is durable with its folder. A system that cannot sync a folder does so by itself.
+	// Syncing the folder makes the new name durable. Systems that cannot sync a folder do not need it.
 	if folder, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = folder.Sync()
 		_ = folder.Close()
@@ -30,12 +30,12 @@ func WriteDurable(path string, content []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Stream is Write for content that is not held in memory. An error of fill leaves the file as it was.
+// Stream is Write for content that is not held in memory. If fill fails, the file is unchanged.
 func Stream(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return replace(path, mode, false, fill)
 }
 
-// StreamDurable is Stream whose content is on disk when it returns.
+// StreamDurable is Stream, but the content is on disk when it returns.
 func StreamDurable(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return replace(path, mode, true, fill)
 }

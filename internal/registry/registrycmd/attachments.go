@@ -15,39 +15,39 @@ import (
 	"github.com/memhost/memhost/internal/signing"
 )
 
-// reportType is the media type of a report of the conformance kit that is attached to a module.
+// reportType is the media type of a conformance report that is attached to a module.
 const reportType = "application/vnd.memhost.conformance.v1+json"
 
-// reportKind is the kind of a signed statement that has a report.
+// reportKind is the kind of a signed statement that contains a report.
 const reportKind = "https://github.com/memhost/memhost/conformance/v1"
 
 // maxReport bounds a report, in bytes.
 const maxReport = 2 << 20
 
-// attachments are what a module in a registry has beside its bytes. Nil for any other module.
+// attachments are the signatures and reports of a module in a registry. Nil for any other module.
 type attachments struct {
 	Signatures []signature      `json:"signatures"`
 	Reports    []attachedReport `json:"reports"`
 }
 
-// attachedReport is a report of the conformance kit, with its signature where it has one.
+// attachedReport is a conformance report, with its signature if it has one.
 type attachedReport struct {
 	*conformance.Report
 	Signature *signature `json:"signature,omitempty"`
 }
 
-// signature is one of a module, or of a report about it.
+// signature is a signature of a module, or of a report about it.
 type signature struct {
-	// Signer is the ID of the key, or the identity, as the signature has it. It is checked only where Trust is not
-	// empty.
+	// Signer is the key's ID or the identity, as the signature claims. It is only verified if Trust is not empty.
 	Signer string `json:"signer"`
-	// Trust is the line of modules.trust whose signer has made the signature.
+	// Trust is the line in modules.trust whose signer made the signature.
 	Trust string `json:"trust,omitempty"`
-	// Problem is why a signature that claims to be by a signer in modules.trust does not count.
+	// Problem is why a signature that claims to be by a signer in modules.trust is not valid.
 	Problem string `json:"problem,omitempty"`
 }
 
-// attachments fetches what is attached to a module. Without its registry they are the signatures in the cache.
+// attachments fetches the signatures and reports of a module. If the registry does not answer, it returns the
+// signatures in the cache.
 func (a *commands) attachments(ctx context.Context, m *cli.Module) (*attachments, error) {
 	if !registry.IsReference(m.Source) {
 		return nil, nil
@@ -65,7 +65,7 @@ func (a *commands) attachments(ctx context.Context, m *cli.Module) (*attachments
 	if err == nil {
 		reports, err = client.Attached(ctx, r, reportType)
 	}
-	if err != nil { // the module itself is here
+	if err != nil { // the module itself is available
 		a.Out.Note("what the registry has for it now cannot be shown: %s", abi.AsError(err).Message)
 		bundles = client.AttachedBefore(r)
 	}
@@ -90,7 +90,7 @@ func (a *commands) attachments(ctx context.Context, m *cli.Module) (*attachments
 	return found, nil
 }
 
-// addReport leaves out what is no report about the module: what is attached may be anybody's.
+// addReport adds a report, unless it is not about the module: anyone with write access can attach blobs.
 func (a *attachments) addReport(text []byte, by *signature, m *cli.Module) {
 	report, err := parseReport(text, m)
 	if err == nil {
@@ -98,8 +98,8 @@ func (a *attachments) addReport(text []byte, by *signature, m *cli.Module) {
 	}
 }
 
-// trustLines are those of the configuration about the module, where there is one that can be read, and the file of the
-// trusted root.
+// trustLines returns the lines of the configuration that apply to the module, if the configuration can be read, and the
+// file of the trusted root.
 func (a *commands) trustLines(r registry.Reference) (lines []config.Trust, root string) {
 	c, err := a.Config()
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *commands) trustLines(r registry.Reference) (lines []config.Trust, root 
 	return lines, c.Modules.SigstoreRoot
 }
 
-// checked is what the lines say of the signature of a statement.
+// checked verifies the signature of a statement against the lines.
 func checked(
 	bundle []byte, kind string, r registry.Reference, lines []config.Trust, root string, now time.Time,
 ) signature {
@@ -138,7 +138,7 @@ func checked(
 	return s
 }
 
-// lines are rows of `memhost inspect`.
+// lines returns rows for `memhost inspect`.
 func (a *attachments) lines() (rows [][2]string) {
 	if a == nil {
 		return nil
@@ -155,7 +155,7 @@ func (a *attachments) lines() (rows [][2]string) {
 	return rows
 }
 
-// text is who has signed and whether that counts.
+// text says who signed and whether the signature is trusted.
 func (s *signature) text() string {
 	switch {
 	case s.Trust != "":
@@ -166,7 +166,7 @@ func (s *signature) text() string {
 	return "by " + s.Signer + ", not checked: modules.trust has no line for it"
 }
 
-// text is a report in a line: its verdict, how many clauses have which verdict, before what, and who says so.
+// text summarizes a report in one line: its verdict, how many clauses have which verdict, the backend, and the signer.
 func (r attachedReport) text() string {
 	count := map[conformance.Verdict]int{}
 	for _, c := range r.Clauses {
@@ -185,7 +185,7 @@ func (r attachedReport) text() string {
 	return text + "; signed " + r.Signature.text()
 }
 
-// readReport reads a report that is to be attached to a module. A report about other bytes is refused.
+// readReport reads a report to attach to a module. It rejects a report about other bytes.
 func readReport(path string, m *cli.Module) ([]byte, error) {
 	text, err := cli.ReadFile(path, maxReport)
 	if err != nil {

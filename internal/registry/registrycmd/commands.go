@@ -7,12 +7,12 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those that list, inspect, pack, store, fetch and sign modules.
+// Commands returns the commands that list, inspect, pack, store, fetch and sign modules.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupModules, a.providersCommand(), a.inspectCommand(), a.packCommand(), a.pushCommand(),
 		a.pullCommand(), a.signCommand())
 }
 
-// commands makes and runs the commands of this package.
+// commands implements the commands of this package.
 type commands struct{ *cli.App }

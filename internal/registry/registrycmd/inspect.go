@@ -49,7 +49,7 @@ type moduleInfo struct {
 	Engine       string         `json:"engine"`
 	Warnings     []string       `json:"warnings"`
 	Manifest     abi.Raw        `json:"manifest"`
-	// Attached is what a module in a registry has beside its bytes.
+	// Attached has the signatures and reports of a module in a registry.
 	Attached *attachments `json:"attached,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 		o.Print("%s\n", cli.InALine(f.Homepage))
 	}
 	w := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { // the module's author wrote most of it
+	row := func(name, format string, args ...any) { // most of the values were written by the module's author
 		fmt.Fprintf(w, "%s\t%s\n", name, cli.InALine(fmt.Sprintf(format, args...)))
 	}
 	row("source", "%s", cli.SourceText(source))
@@ -129,7 +129,7 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 	return a.showSchema(f)
 }
 
-// nativeText is a native query or mutation in a line.
+// nativeText describes a native query or mutation in one line.
 func nativeText(n abi.NativeDecl) string {
 	text := n.Name
 	if params := declared.ParamList(&n); params != "" {
@@ -169,7 +169,7 @@ func (a *commands) showRoutes(f *abi.ModuleManifest) error {
 	return w.Flush()
 }
 
-// settable describes the headers or query keys that a module may set on a route; empty when there are none.
+// settable describes the headers or query keys that a module may set on a route; empty if there are none.
 func settable(what string, list []string, unlisted string) string {
 	switch {
 	case list == nil:
@@ -225,8 +225,8 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// settleWarning warns of a settle_ms that is below the deadline of record_event: a turn that the backend takes later is
-// sent again. Empty: there is nothing to warn of.
+// settleWarning warns about a settle_ms below the deadline of record_event: a turn that the backend receives later
+// would be sent again. Empty if there is nothing to warn about.
 func settleWarning(m *abi.ModuleManifest) string {
 	deadline := m.DeadlinesMS[abi.OpRecordEvent]
 	if deadline == 0 {

@@ -103,7 +103,7 @@ func (a *commands) pull(ctx context.Context, name, to string, lock bool) error {
 	if err != nil {
 		return err
 	}
-	// The module may be from the cache, or from a mirror: what is attached to it is the registry's of now.
+	// The module may come from the cache or a mirror, but its signatures should be the registry's current ones.
 	if _, err := client.Attached(ctx, r, client.Kept); err != nil {
 		a.Out.Note("its signatures are those of the cache: %s", abi.AsError(err).Message)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// providerInfo is a provider that is built in.
+// providerInfo describes a built-in provider.
 type providerInfo struct {
 	Name         string            `json:"name"`
 	Kind         abi.ConditionKind `json:"kind"`

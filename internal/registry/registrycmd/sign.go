@@ -37,7 +37,7 @@ const newKeyHelp = `Writes a key pair: NAME.key, which signs and is encrypted wi
 
 The password is COSIGN_PASSWORD, or is asked for on the terminal. An empty one leaves NAME.key as good as unencrypted.`
 
-// envPassword is cosign's.
+// envPassword is the variable that cosign uses.
 const envPassword = "COSIGN_PASSWORD"
 
 func (a *commands) signCommand() *cobra.Command {
@@ -130,7 +130,7 @@ func (a *commands) privateKey(path string) (*signing.PrivateKey, error) {
 	return key, nil
 }
 
-// password is that of the environment, also an empty one, else what is typed.
+// password returns the password from the environment, even if it is empty, or else asks for it.
 func (a *commands) password(prompt string) ([]byte, error) {
 	if slices.ContainsFunc(a.Environ, func(pair string) bool { return strings.HasPrefix(pair, envPassword+"=") }) {
 		return []byte(a.Getenv(envPassword)), nil

@@ -1,8 +1,8 @@
-// Package convert reads conversations as people have them and makes events of them: JSON Lines of MemoryEvents, or of
-// OpenAI-style message lists.
+// Package convert converts conversations to events. It reads JSON Lines of MemoryEvents, or of OpenAI-style message
+// lists.
 //
-// Most callers need NewReader and Reader.Next. What is read twice gets the same ids and times, so that recording it
-// again doubles nothing.
+// Most callers need NewReader and Reader.Next. The same input always gets the same ids and times, so that recording it
+// again creates no duplicates.
 //
 // Reading order: line.go (lines of a stream), reader.go (line to events), message.go (OpenAI's messages), turn.go
 // (messages to turns, ids and times).
@@ -15,35 +15,35 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Format says what a line holds.
+// Format is the format of a line.
 type Format string
 
-// The formats of a line. FormatAuto tells them apart: a list, or an object with messages but without event_id, turn_id
-// and timestamp, is a conversation.
+// The formats of a line. FormatAuto detects the format: a list, or an object with messages but without event_id,
+// turn_id and timestamp, is a conversation.
 const (
 	FormatAuto     Format = "auto"
 	FormatEvents   Format = "events"
 	FormatMessages Format = "messages"
 )
 
-// Formats lists them, the default first.
+// Formats returns all formats, the default first.
 func Formats() []Format { return []Format{FormatAuto, FormatEvents, FormatMessages} }
 
-// Options say how lines are read. The zero value reads MemoryEvents that are complete.
+// Options say how to read lines. The zero value reads complete MemoryEvents.
 type Options struct {
-	// Format is FormatAuto when empty.
+	// Format is the format; empty means FormatAuto.
 	Format Format
-	// RunID, UserID, AgentID and SessionID are used where a line names none. What a line says itself is never changed.
+	// RunID, UserID, AgentID and SessionID are the defaults for lines that don't have them.
 	RunID, UserID, AgentID, SessionID string
-	// Start is the time of a session's first turn, and Step what lies between two (default one minute), where messages
-	// carry no time of their own. A zero Start makes such messages an error: a time taken from the clock would differ
+	// Start is the time of a session's first turn, and Step the time between two turns (default one minute), for
+	// messages without a time. With a zero Start such messages are an error, because the time of reading would differ
 	// when the same file is read again.
 	Start time.Time
 	Step  time.Duration
-	// MaxLine bounds a line, in bytes; default 16 MiB, which is also what a slot accepts.
+	// MaxLine bounds a line, in bytes; default 16 MiB, which is also a slot's limit.
 	MaxLine int
-	// SkipAttachments leaves out the parts of a message that are not text (images, sound, files), which are an error
-	// otherwise. Item.Attachments counts them.
+	// SkipAttachments skips the parts of a message that are not text (images, sound, files), which are otherwise an
+	// error. Item.Attachments counts them.
 	SkipAttachments bool
 }
 
@@ -71,23 +71,23 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Item is one event with where it came from.
+// Item is one event and where it came from.
 type Item struct {
 	Event *abi.MemoryEvent
-	// Line counts from 1. A conversation gives several events of one line.
+	// Line is the line number, from 1. A conversation has several events on one line.
 	Line int
-	// Attachments is how many parts of its messages were left out.
+	// Attachments is how many parts of its messages were skipped.
 	Attachments int
 }
 
-// LineError is what is wrong with one line. The lines after it can still be read.
+// LineError is an error in one line. The lines after it can still be read.
 type LineError struct {
 	Line int
-	// Err is an invalid_argument whose message starts with the path of the field, as in messages[1].role.
+	// Err is an invalid_argument whose message starts with the path of the field, such as messages[1].role.
 	Err *abi.Error
 }
 
-// Error is the line and the message.
+// Error returns the line number and the message.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Err.Message) }
 
 // Unwrap returns Err.

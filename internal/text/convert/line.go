@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// LineReader cuts a stream into lines of bounded length. A byte order mark before the first line is left out.
+// LineReader splits a stream into lines of bounded length. It removes a byte order mark before the first line.
 type LineReader struct {
 	in     *bufio.Reader
 	max    int
-	number int // of the line that next returned last
+	number int // number of the last line that next returned
 	long   []byte
 }
 
-// DefaultMaxLine bounds a line, in bytes: what a slot accepts.
+// DefaultMaxLine bounds a line, in bytes. It is the same as a slot's limit.
 const DefaultMaxLine = 16 << 20
 
 // NewLineReader reads lines of at most max bytes.
@@ -28,10 +28,10 @@ var errLineTooLong = errors.New("line too long")
 
 func (l *LineReader) line() int { return l.number }
 
-// Next returns a line without its end and without blanks around it; it may be empty. The bytes are valid until the next
+// Next returns a line without its line end and surrounding blanks; it may be empty. The bytes are valid until the next
 // call. number counts from 1.
 //
-// Errors: io.EOF after the last line; a line of more than max bytes, which has been passed over; what the stream says.
+// Errors: io.EOF after the last line; a line of more than max bytes, which is skipped; those of the stream.
 func (l *LineReader) Next() (line []byte, number int, err error) {
 	line, err = l.next()
 	if errors.Is(err, errLineTooLong) {
@@ -40,11 +40,11 @@ func (l *LineReader) Next() (line []byte, number int, err error) {
 	return line, l.number, err
 }
 
-// next returns a line without its end and without blanks around it; it may be empty. The bytes are valid until the next
+// next returns a line without its line end and surrounding blanks; it may be empty. The bytes are valid until the next
 // call.
 //
-// Errors: errLineTooLong for a line of more than max bytes, which has been passed over; io.EOF after the last line;
-// what the stream says.
+// Errors: errLineTooLong for a line of more than max bytes, which is skipped; io.EOF after the last line; those of the
+// stream.
 func (l *LineReader) next() ([]byte, error) {
 	part, err := l.in.ReadSlice('\n')
 	if len(part) == 0 && err != nil {
@@ -57,7 +57,7 @@ func (l *LineReader) next() ([]byte, error) {
 	l.long = l.long[:0]
 	tooLong := false
 	for {
-		if tooLong = tooLong || len(l.long)+len(part) > l.max+1; !tooLong { // one more for the line's end
+		if tooLong = tooLong || len(l.long)+len(part) > l.max+1; !tooLong { // one more for the line end
 			l.long = append(l.long, part...)
 		}
 		switch {
@@ -79,7 +79,7 @@ func (l *LineReader) finish(line []byte) ([]byte, error) {
 		return nil, errLineTooLong
 	}
 	if l.number == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // some editors put a byte order mark there
+		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // added by some editors
 	}
 	return bytes.Trim(line, " \t\r"), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/text/whose"
 )
 
-// conversation is what one line says, before it is cut into turns.
+// conversation is the content of one line, before it is split into turns.
 type conversation struct {
 	runID, userID, agentID, sessionID string
 	start                             time.Time
@@ -22,16 +22,16 @@ type conversation struct {
 	messages                          []message
 }
 
-// message is one message with what a MemoryEvent keeps elsewhere.
+// message is one message, with the fields that a MemoryEvent stores elsewhere.
 type message struct {
 	abi.Message
-	at          string // RFC 3339, empty when it carries no time
+	at          string // RFC 3339; empty if it has no time
 	attachments int
-	joins       bool // the turn before it, though it is a user's
+	joins       bool // belongs to the previous turn, although it is a user's message
 }
 
-// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that are beside messages and say nothing about
-// the conversation.
+// ignoredOfRequest are keys of OpenAI's requests and fine-tuning files that come along with messages but say nothing
+// about the conversation.
 func ignoredOfRequest() []string {
 	return []string{"id", "object", "model", "tools", "tool_choice", "functions", "function_call",
 		"parallel_tool_calls", "temperature", "top_p", "n", "seed", "stream",
@@ -39,15 +39,15 @@ func ignoredOfRequest() []string {
 		"reasoning_effort", "store", "user", "usage"}
 }
 
-// ignoredOfMessage are keys of a message that are no part of what was said.
+// ignoredOfMessage are keys of a message that are not part of what was said.
 func ignoredOfMessage() []string {
 	return []string{"id", "object", "status", "type", "annotations", "audio", "logprobs", "weight", "reasoning",
 		"reasoning_content", "thinking_blocks",
 		"provider_specific_fields", "cache_control", "metadata", "function_call"}
 }
 
-// parseConversation reads a list of messages, or an object with one and perhaps with ids, labels and the time of its
-// start. What it returns with an error has at least the ids, as far as they could be read.
+// parseConversation parses a list of messages, or an object with such a list and optional ids, labels and start time.
+// Together with an error it returns a conversation with those ids that could be read.
 func (r *Reader) parseConversation(v any) (*conversation, error) {
 	c := &conversation{runID: r.options.RunID, userID: r.options.UserID, agentID: r.options.AgentID,
 		sessionID: r.options.SessionID, start: r.options.Start}
@@ -156,7 +156,7 @@ func parseMessage(v any, path string, o Options) (m message, err error) {
 		if m.attachments == 0 {
 			return m, invalid(path+".content", "missing, and there are no tool_calls")
 		}
-		m.Content = new("") // all that was said was an attachment
+		m.Content = new("") // the message was only an attachment
 	}
 	for _, key := range []string{"created_at", "timestamp"} {
 		at, err := timeOf(object[key], path+"."+key)
@@ -170,7 +170,7 @@ func parseMessage(v any, path string, o Options) (m message, err error) {
 	return m, nil
 }
 
-// roleOf maps OpenAI's roles to those of the contract.
+// roleOf converts OpenAI's roles to the contract's.
 func roleOf(role, path string) (abi.Role, error) {
 	switch r := abi.Role(role); r {
 	case abi.RoleUser, abi.RoleAssistant, abi.RoleSystem, abi.RoleTool:
@@ -185,7 +185,7 @@ func roleOf(role, path string) (abi.Role, error) {
 	return "", invalid(path+".role", "%s is not one of user, assistant, system, tool", schema.Show(nil, role))
 }
 
-// contentOf reads a text, or a list of parts whose texts are joined by a line's end.
+// contentOf reads a text, or a list of parts, whose texts it joins with newlines.
 func contentOf(v any, path string, o Options) (content *string, attachments int, err error) {
 	switch v := v.(type) {
 	case nil:
@@ -229,7 +229,7 @@ func contentOf(v any, path string, o Options) (content *string, attachments int,
 	return nil, 0, invalid(path, "want a string, a list of parts or null, got %s", schema.Show(nil, v))
 }
 
-// toolCallsOf reads OpenAI's nested form, and the contract's own flat one.
+// toolCallsOf reads OpenAI's nested form, or the contract's own flat one.
 func toolCallsOf(v any, path string) ([]abi.ToolCall, error) {
 	if v == nil {
 		return nil, nil
@@ -262,7 +262,7 @@ func toolCallsOf(v any, path string) ([]abi.ToolCall, error) {
 	return calls, nil
 }
 
-// timeOf reads a time: RFC 3339 with a zone, kept as given, or seconds (from 1e11 on milliseconds) since 1970.
+// timeOf reads a time: RFC 3339 with a zone, which is kept as given, or seconds since 1970 (milliseconds from 1e11 on).
 func timeOf(v any, path string) (string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -298,7 +298,7 @@ func readText(object map[string]any, key, path string, to *string) error {
 	}
 }
 
-// onlyKnown refuses a key that is neither read nor known to say nothing, and names the nearest one that is read, or
+// onlyKnown rejects a key that is neither read nor known to be irrelevant, and names the nearest key that is read, or
 // all of them.
 func onlyKnown(object map[string]any, path string, own, ignored []string) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {

@@ -15,22 +15,22 @@ import (
 	"github.com/memhost/memhost/internal/text/whose"
 )
 
-// Reader reads events from JSON Lines. Empty lines are passed over.
+// Reader reads events from JSON Lines. It skips empty lines.
 type Reader struct {
 	options  Options
 	lines    source
 	sessions map[sessionKey]*session
-	at       int // the line of what is being read
+	at       int // number of the line being read
 	in       io.Reader
 	begun    bool
 	pending  []Item
 	failed   error
 }
 
-// NewReader reads from in. JSON that takes several lines is read like lines, too: a list of events or conversations,
-// a list of messages, one of them.
+// NewReader reads from in. It also accepts JSON that spans several lines: a list of events or conversations, a list of
+// messages, or a single one of these.
 //
-// Errors: invalid_argument for options that cannot be.
+// Errors: invalid_argument for invalid options.
 func NewReader(in io.Reader, o Options) (*Reader, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -41,9 +41,8 @@ func NewReader(in io.Reader, o Options) (*Reader, error) {
 
 // Next returns the next event, complete and valid.
 //
-// Errors: *LineError for a line that cannot be read as a whole, after which Next goes on with the next line;
-// io.EOF at the end; what the
-// stream says, for good.
+// Errors: *LineError for a line that cannot be read, after which Next continues with the next line; io.EOF at the end;
+// those of the stream, permanently.
 func (r *Reader) Next() (Item, error) {
 	if r.lines == nil && r.failed == nil {
 		r.lines, r.failed = newSource(r.in, r.options)
@@ -52,7 +51,7 @@ func (r *Reader) Next() (Item, error) {
 		if err := r.failed; err != nil {
 			var wrong *LineError
 			if errors.As(err, &wrong) {
-				r.failed = io.EOF // told once
+				r.failed = io.EOF // reported once
 			}
 			return Item{}, err
 		}
@@ -67,7 +66,7 @@ func (r *Reader) Next() (Item, error) {
 		var wrong *LineError
 		switch {
 		case errors.As(err, &wrong):
-			r.failed = io.EOF // nothing can be told apart behind it
+			r.failed = io.EOF // nothing after it can be read
 			return Item{}, wrong
 		case errors.Is(err, errLineTooLong):
 			r.session(nil).pass()
@@ -89,7 +88,7 @@ func (r *Reader) Next() (Item, error) {
 	return item, nil
 }
 
-// read turns one line into its events.
+// read converts one line to its events.
 func (r *Reader) read(line []byte) ([]Item, error) {
 	if !utf8.Valid(line) {
 		r.session(nil).pass()
@@ -111,7 +110,7 @@ func (r *Reader) read(line []byte) ([]Item, error) {
 	return r.readConversation(line)
 }
 
-// readList reads the elements of a list as if each were on a line.
+// readList reads the elements of a list as if each were on its own line.
 func (r *Reader) readList(list []json.RawMessage) ([]Item, error) {
 	var items []Item
 	for i, value := range list {
@@ -129,14 +128,14 @@ func (r *Reader) readList(list []json.RawMessage) ([]Item, error) {
 	return items, nil
 }
 
-// detect tells a conversation from an event by the keys at the top.
+// detect distinguishes a conversation from an event by the top-level keys.
 func detect(line []byte) Format {
 	if line[0] == '[' {
 		return FormatMessages
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(line, &keys); err != nil {
-		return FormatEvents // whose reader says what is wrong
+		return FormatEvents // its reader reports the error
 	}
 	for _, own := range []string{"event_id", "turn_id", "timestamp"} {
 		if _, ok := keys[own]; ok {
@@ -149,7 +148,7 @@ func detect(line []byte) Format {
 	return FormatEvents
 }
 
-// readEvent reads a MemoryEvent and completes its ids.
+// readEvent reads a MemoryEvent and fills in missing ids.
 func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	if line[0] != '{' {
 		return nil, invalid("", "want a MemoryEvent, a JSON object")
@@ -183,7 +182,7 @@ func (r *Reader) readEvent(line []byte) ([]Item, error) {
 	return []Item{{Event: e, Line: r.at}}, nil
 }
 
-// toMetadata says where a field belongs that an event does not have and that is like none of its own.
+// toMetadata hints where to put an unknown field that does not resemble any known one.
 func toMetadata(err error) error {
 	e := *abi.AsError(err)
 	field, _, found := strings.Cut(e.Message, ": unknown field, want one of ")
@@ -197,7 +196,7 @@ func toMetadata(err error) error {
 	return &e
 }
 
-// readConversation reads a list of messages, or an object that holds one, and cuts it into turns.
+// readConversation reads a list of messages, or an object with one, and splits it into turns.
 func (r *Reader) readConversation(line []byte) ([]Item, error) {
 	v, err := schema.Decode(line, nil)
 	if err != nil {
@@ -222,7 +221,7 @@ func (r *Reader) readConversation(line []byte) ([]Item, error) {
 	return items, nil
 }
 
-// explain adds to an error of the JSON text what is its usual cause.
+// explain adds the usual cause to an error in the JSON text.
 func explain(err error, line []byte) error {
 	e := *abi.AsError(err)
 	e.Code, e.Retryable = abi.CodeInvalidArgument, false
@@ -232,7 +231,7 @@ func explain(err error, line []byte) error {
 	return &e
 }
 
-// withFlagHint says which flag gives an id that a line lacks.
+// withFlagHint adds the flag that provides an id which a line lacks.
 func withFlagHint(e *abi.Error) *abi.Error {
 	if e.Hint != "" {
 		return e

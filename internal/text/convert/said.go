@@ -6,21 +6,20 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Said is one message of a conversation that has been read already: who said what, and when. A zero At is a message
-// without a time.
+// Said is one message of a conversation that has already been parsed. A zero At means that it has no time.
 type Said struct {
 	Role abi.Role
 	Text string
 	At   time.Time
-	// Joins: a user's message that belongs to the turn before it.
+	// Joins means that it is a user's message, but belongs to the previous turn.
 	Joins bool
 }
 
-// Events cuts a whole conversation into turns and makes an event of each, in order. Scope, Start and Step are those of
-// the options; metadata goes into every event. The same conversation gets the same ids and times each time, also when
-// turns have been added at its end.
+// Events splits a whole conversation into turns and converts each to an event, in order. Scope, Start and Step come
+// from the options; metadata is added to every event. The same conversation always gets the same ids and times, even
+// after turns were appended to it.
 //
-// Errors: *LineError with the line given, for a conversation that no slot would take.
+// Errors: *LineError with the given line, for a conversation that no slot would accept.
 func Events(o Options, sessionID string, said []Said, metadata map[string]abi.Raw, line int) ([]Item, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// lookAhead is how many bytes of a stream are read to find out its shape.
+// lookAhead is how many bytes of a stream are read to detect its format.
 const lookAhead = 64 << 10
 
-// source gives the JSON values of a stream one by one, as if each were on a line.
+// source returns the JSON values of a stream one by one, as if each were on a line.
 type source interface {
-	// next returns a value, which is valid until the next call; it may be empty. Errors: errLineTooLong, io.EOF, a
-	// *LineError after which nothing can be read, or the stream's own.
+	// next returns a value, which may be empty, and is valid until the next call. Errors: errLineTooLong; io.EOF; a
+	// *LineError after which nothing can be read; those of the stream.
 	next() ([]byte, error)
-	// line is the line on which the last value begins, from 1.
+	// line is the line on which the last value starts, from 1.
 	line() int
 }
 
-// newSource tells the shape of a stream by its beginning: JSON Lines, or one JSON value over many lines, which is a
-// list of what would be on lines, or one of them.
+// newSource detects the format of a stream from its start: JSON Lines, or one JSON value that spans several lines. The
+// value is a list of what could be on lines, or one such element.
 //
-// Errors: *LineError for what is of another kind as a whole.
+// Errors: *LineError for a stream in an unsupported format.
 func newSource(in io.Reader, o Options) (source, error) {
 	buffered := bufio.NewReaderSize(in, lookAhead)
 	start, whole := beginning(buffered)
@@ -46,7 +46,7 @@ func newSource(in io.Reader, o Options) (source, error) {
 	return &LineReader{in: buffered, max: o.MaxLine}, nil
 }
 
-// beginning is what a stream has to give at once. A pipe whose writer pauses is not waited for.
+// beginning returns the bytes that a stream has immediately available. It does not wait for a pipe whose writer pauses.
 func beginning(in *bufio.Reader) (start []byte, whole bool) {
 	if _, err := in.Peek(1); err != nil {
 		return nil, true
@@ -68,15 +68,14 @@ func overManyLines(start []byte, whole bool) bool {
 	return strings.ContainsRune("[{,", rune(first[len(first)-1])) && !json.Valid(first) && readsOn(start)
 }
 
-// readsOn reports whether what has been looked at is one value as far as it goes. Lines of which the first is broken
-// are not.
+// readsOn reports whether start is the start of a single value. This excludes lines of which the first is broken.
 func readsOn(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
 	for {
 		_, err := d.Token()
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return syntax.Offset >= int64(len(start)) // it is only cut off there
+			return syntax.Offset >= int64(len(start)) // it is only truncated there
 		}
 		if err != nil {
 			return true
@@ -84,8 +83,8 @@ func readsOn(start []byte) bool {
 	}
 }
 
-// isListOfLines reports a list whose first element could be on a line: an event, a conversation, or a list of
-// messages.
+// isListOfLines reports whether a value is a list whose first element could be on a line: an event, a conversation, or
+// a list of messages.
 func isListOfLines(start []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(start))
 	if _, err := d.Token(); err != nil {
@@ -103,7 +102,7 @@ func isListOfLines(start []byte) bool {
 	return json.Unmarshal(first, &keys) == nil && (keys["event_id"] != nil || keys["messages"] != nil)
 }
 
-// foreign refuses, in one sentence, a stream of which no line can be read.
+// foreign rejects, in one sentence, a stream of which no line can be read.
 func foreign(start []byte) error {
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	var what string
@@ -133,8 +132,8 @@ func foreign(start []byte) error {
 	return abi.NewError(abi.CodeInvalidArgument, what+", not JSON: no line of it can be recorded").WithHint(wantedShape)
 }
 
-// beginsJSON reports whether a line may be JSON, or the first line of JSON over several: `[` of a list, no
-// `[link](page.md)`.
+// beginsJSON reports whether a line may be JSON, or the first line of multi-line JSON. The `[` of `[link](page.md)` is
+// not the start of a list.
 func beginsJSON(line []byte) bool {
 	if len(line) == 0 || line[0] != '{' && line[0] != '[' {
 		return false
@@ -146,14 +145,14 @@ func beginsJSON(line []byte) bool {
 const wantedShape = `want JSON Lines (or a JSON list) of events, {"event_id": ..., "messages": [...]}, or of ` +
 	`conversations, {"messages": [{"role": ..., "content": ...}]}`
 
-// foreignObject refuses a stream whose first object has nothing that an event, a conversation or a message has. An
-// object of one key may be a line that went wrong: such a stream is refused when the key comes again.
+// foreignObject rejects a stream whose first object has none of the keys of an event, a conversation or a message. An
+// object with a single key may be a line with a mistake, so such a stream is only rejected if the key occurs again.
 func foreignObject(start []byte) error {
 	d := json.NewDecoder(bytes.NewReader(firstItem(start)))
 	for depth := 0; depth < 3; depth++ {
 		token, err := d.Token()
 		if err != nil || token != json.Delim('[') && token != json.Delim('{') {
-			return nil // whose reader says what is wrong
+			return nil // its reader reports the error
 		}
 		if token == json.Delim('{') {
 			break
@@ -200,7 +199,7 @@ func foreignObject(start []byte) error {
 		WithHint(wantedShape)
 }
 
-// firstItem begins at the first item where an export is an object with a list.
+// firstItem skips to the first item if an export is an object with a list.
 func firstItem(start []byte) []byte {
 	before, list, found := bytes.Cut(start, []byte("["))
 	if name := string(bytes.Trim(before, "{\": \t\r\n")); found && (name == "results" || name == "memories") {
@@ -209,8 +208,8 @@ func firstItem(start []byte) []byte {
 	return start
 }
 
-// holdsFacts tells, by its keys, what a memory made of conversations: an item of mem0 or MemOS, an edge of Graphiti, a
-// conclusion of Honcho.
+// holdsFacts recognises, by its keys, what a memory has derived from conversations: an item of mem0 or MemOS, an edge
+// of Graphiti, a conclusion of Honcho.
 func holdsFacts(keys []string) bool {
 	facts := false
 	for _, key := range keys {
@@ -224,8 +223,8 @@ func holdsFacts(keys []string) bool {
 	return facts
 }
 
-// values reads one JSON value that takes several lines. The elements of a list come one by one, unless they are the
-// messages of one conversation.
+// values reads one JSON value that spans several lines. The elements of a list are returned one by one, unless they are
+// the messages of one conversation.
 type values struct {
 	in     *lineCounter
 	decode *json.Decoder
@@ -271,7 +270,7 @@ func (v *values) next() ([]byte, error) {
 	return v.messages(value)
 }
 
-// messages collects a list whose first element is a message: that is one conversation.
+// messages collects a list whose first element is a message: it is a single conversation.
 func (v *values) messages(first []byte) ([]byte, error) {
 	list, at := append([]byte("["), first...), v.at
 	for v.decode.More() {
@@ -295,14 +294,14 @@ func (v *values) read() ([]byte, error) {
 	if len(v.value) > v.max {
 		return nil, errLineTooLong
 	}
-	var compact bytes.Buffer // as a line has it
+	var compact bytes.Buffer // as it would be on a line
 	if err := json.Compact(&compact, v.value); err != nil {
 		return nil, v.broken(err)
 	}
 	return compact.Bytes(), nil
 }
 
-// broken says where a value that cannot be read breaks off. Nothing can be read after it.
+// broken reports where a value is broken. Nothing can be read after it.
 func (v *values) broken(err error) error {
 	v.ended = true
 	var syntax *json.SyntaxError
@@ -317,18 +316,18 @@ func (v *values) broken(err error) error {
 	return err
 }
 
-// lineCounter remembers where the lines of a stream begin.
+// lineCounter remembers where the lines of a stream start.
 type lineCounter struct {
 	in   *bufio.Reader
 	read int64
-	ends []int64 // offsets behind line ends
+	ends []int64 // offsets after line ends
 }
 
-// first is the first byte that is no blank. Nothing is taken from the stream but what Read gives again.
+// first returns the first byte that is not a blank. It consumes only what Read will return again.
 func (c *lineCounter) first() (byte, error) {
 	mark := []byte("\xEF\xBB\xBF")
 	start, _ := beginning(c.in)
-	if bytes.HasPrefix(start, mark) { // which is no JSON
+	if bytes.HasPrefix(start, mark) { // it is not JSON
 		_, _ = c.in.Discard(len(mark))
 		start, _ = beginning(c.in)
 	}
@@ -351,7 +350,7 @@ func (c *lineCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineAt is the line of an offset, from 1.
+// lineAt is the line number of an offset, from 1.
 func (c *lineCounter) lineAt(offset int64) int {
 	n, _ := slices.BinarySearchFunc(c.ends, offset, func(end, offset int64) int {
 		if end <= offset {
@@ -362,7 +361,7 @@ func (c *lineCounter) lineAt(offset int64) int {
 	return n + 1
 }
 
-// isMessage tells one message of a conversation, which has a role.
+// isMessage reports whether a value is a message of a conversation, which has a role.
 func isMessage(value []byte) bool {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(value, &keys) != nil {
@@ -374,9 +373,9 @@ func isMessage(value []byte) bool {
 	return role && !event && !messages
 }
 
-// gather puts messages on one line each into one conversation.
+// gather collects messages that are on one line each into one conversation.
 //
-// Errors: *LineError for an invalid line, and for messages that name sessions of their own.
+// Errors: *LineError for an invalid line, and for messages that name different sessions.
 func (r *Reader) gather(first []byte) ([]byte, int, error) {
 	line := r.lines.line()
 	list := append([]byte("["), first...)

@@ -16,14 +16,14 @@ import (
 // sessionKey is a session within its scope.
 type sessionKey struct{ run, user, session string }
 
-// session counts what was read of a session so far.
+// session counts what was read from a session so far.
 type session struct {
-	// lines and turns are the position of the next conversation: the turns of one line are numbered of their own, so that
-	// a conversation that has grown since keeps the ids of the turns it had.
+	// lines and turns are the position of the next conversation. Turns are numbered per line, so that a conversation
+	// that has grown keeps the ids of its earlier turns.
 	lines, turns int
 }
 
-// session finds the counters of a conversation. Nil, for a line that cannot be read at all, is the session of the
+// session returns the counters of a conversation. Nil, for a line that cannot be read at all, means the session of the
 // options.
 func (r *Reader) session(c *conversation) *session {
 	key := sessionKey{r.options.RunID, r.options.UserID, r.options.SessionID}
@@ -43,10 +43,10 @@ func (s *session) advance(turns int) {
 	s.turns += turns
 }
 
-// pass counts a line that could not be read as one turn: the lines after it keep their ids when it has been corrected.
+// pass counts an unreadable line as one turn, so that later lines keep their ids when it has been corrected.
 func (s *session) pass() { s.advance(1) }
 
-// events cuts the conversation into turns and makes an event of each.
+// events splits the conversation into turns and converts each to an event.
 func (c *conversation) events(s *session, o Options) ([]Item, error) {
 	var items []Item
 	first := 0
@@ -74,7 +74,7 @@ func (c *conversation) events(s *session, o Options) ([]Item, error) {
 	return items, nil
 }
 
-// ofLine turns a message's place in its turn, in an error, into its place in the line.
+// ofLine converts a message's index in an error from its turn to its line.
 func ofLine(err error, first int) error {
 	e := *abi.AsError(err)
 	if rest, ok := strings.CutPrefix(e.Message, "messages["); ok {
@@ -87,8 +87,8 @@ func ofLine(err error, first int) error {
 	return &e
 }
 
-// cutTurns splits messages: a turn is a user message with what follows, up to the next one; what is before the
-// first belongs to the first turn.
+// cutTurns splits messages into turns: a turn is a user message and what follows, up to the next one. Messages before
+// the first user message belong to the first turn.
 func cutTurns(messages []message) [][]message {
 	var turns [][]message
 	begin, hasUser := 0, false
@@ -105,7 +105,7 @@ func cutTurns(messages []message) [][]message {
 	return append(turns, messages[begin:])
 }
 
-// timeOf is a turn's time: that of its first message that carries one, or by its place in the session.
+// timeOf is a turn's time: that of its first message with a time, or else computed from its place in the session.
 func (c *conversation) timeOf(turn []message, index, first int, o Options) (string, error) {
 	for _, m := range turn {
 		if m.at != "" {
@@ -124,9 +124,9 @@ func (c *conversation) timeOf(turn []message, index, first int, o Options) (stri
 	return c.start.Add(time.Duration(index) * o.Step).Format(time.RFC3339Nano), nil
 }
 
-// EventID is the id of a turn that has none of its own: 32 hex digits of a SHA-256 over scope, session, index (which
-// conversation of the session, which turn of it) and the messages. It stays the same however often, and from wherever,
-// the same conversation is read.
+// EventID is the id of a turn without its own id: 32 hex digits of a SHA-256 over scope, session, position (of the
+// conversation in the session, and of the turn in it) and the messages. It is the same whenever and from wherever the
+// same conversation is read.
 func EventID(e *abi.MemoryEvent, conversation, turn int) string {
 	var b []byte
 	add := func(part []byte) {

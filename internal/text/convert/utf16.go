@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// UTF8 reads a text file that is UTF-8 or UTF-16, and gives UTF-8 without a byte order mark. UTF-16 is known by its mark,
-// or by a first character of which one byte is 0.
+// UTF8 reads a text file in UTF-8 or UTF-16, and returns UTF-8 without a byte order mark. It detects UTF-16 by its byte
+// order mark, or by a zero byte in the first character.
 func UTF8(in io.Reader) io.Reader {
 	b := bufio.NewReaderSize(in, 64<<10)
 	start, _ := b.Peek(4)

@@ -1,4 +1,4 @@
-// Package jsonpointer resolves RFC 6901 JSON Pointers in values as encoding/json decodes them.
+// Package jsonpointer resolves RFC 6901 JSON Pointers in values that encoding/json has decoded.
 package jsonpointer
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Find returns the value at a pointer; false where there is none, or where the pointer is invalid. The empty pointer is
+// Find returns the value at a pointer, and false if there is none or the pointer is invalid. The empty pointer means
 // the whole value.
 func Find(value any, pointer string) (any, bool) {
 	if pointer == "" {
@@ -37,9 +37,8 @@ func Find(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// Set puts a value where a pointer leads, by keys of objects alone; objects that are missing on the way are made.
-// False, and nothing is changed, where something that is not an object is in the way, or where the pointer is empty or
-// none.
+// Set sets the value at a pointer, which may only lead through objects; missing ones are created. It returns false and
+// changes nothing if something else is in the way, or if the pointer is empty or invalid.
 func Set(object map[string]any, pointer string, value any) bool {
 	if !strings.HasPrefix(pointer, "/") {
 		return false
@@ -62,7 +61,7 @@ func Set(object map[string]any, pointer string, value any) bool {
 	return ok && Set(next, "/"+rest, value)
 }
 
-// Unescape is the name that a token of a pointer means: "a~1b~0c" is "a/b~c".
+// Unescape decodes a token of a pointer: "a~1b~0c" becomes "a/b~c".
 func Unescape(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

@@ -1,4 +1,4 @@
-// Package plainjson is encoding/json without the escapes for HTML: what is written stays readable for people.
+// Package plainjson is encoding/json without HTML escapes, so that the output is readable for people.
 package plainjson
 
 import (
@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// Marshal is json.Marshal, but for <, > and &, which stay as they are.
+// Marshal is json.Marshal, but does not escape <, > and &.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

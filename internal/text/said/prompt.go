@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Prompt is a text in a person's place, taken apart.
+// Prompt is the result of parsing a text in a user's message.
 type Prompt struct {
-	// Words are the person's. Empty: no person said anything.
+	// Words is what the person said; empty if nothing.
 	Words string
-	// Command: the words are a command of the program, such as "/plan a garden". Bare: it has no words behind its name.
-	// Whether a command was meant for the model is known only by what follows it.
+	// Command means that the words are a command of the program, such as "/plan a garden". Bare means that the command
+	// has no arguments. Only what follows shows whether a command was meant for the model.
 	Command, Bare bool
-	// Instructions and Others are how many pieces a program put there, and how many messages of others.
+	// Instructions is how many elements a program inserted, Others how many messages of others.
 	Instructions, Others int
 	// Output: the text is what a command of the program printed.
 	Output bool
 }
 
-// put are the elements that programs put into a person's text, by name: Claude Code, Codex, their extensions for
-// editors, and memhost itself. Other marks those in which others speak.
+// put has the elements that programs insert into a user's text, by name: Claude Code, Codex, their editor extensions,
+// and memhost itself. Other marks elements that contain messages of others.
 var put = map[string]Kind{
 	"system-reminder": Instruction, "system_reminder": Instruction, "memory-context": Instruction,
 	"ide_opened_file": Instruction, "ide_selection": Instruction, "ide_diagnostics": Instruction,
@@ -39,32 +39,33 @@ var put = map[string]Kind{
 	"channel": Other, "channel-message": Other, "agent-notification": Other,
 }
 
-// anywhere are elements that are removed wherever they are, since programs put them into the middle of words too.
+// anywhere matches elements that are removed wherever they are, because programs insert them even in the middle of a
+// text.
 var anywhere = regexp.MustCompile(`(?is)<(system-reminder|memory-context)(?:\s[^>]*)?>.*?</(?:system-reminder|memory-context)>`)
 
-// opening is the first tag of a text.
+// opening matches a tag at the start of a text.
 var opening = regexp.MustCompile(`^<([A-Za-z][A-Za-z0-9_-]*)((?:\s[^<>]*)?)>`)
 
-// closing is the last tag of a text.
+// closing matches a tag at the end of a text.
 var closing = regexp.MustCompile(`</([A-Za-z][A-Za-z0-9_-]*)(?:\s[^<>]*)?>$`)
 
-// commandParts are the elements of a command of Claude Code.
+// commandPart matches the elements of a Claude Code command.
 var commandPart = regexp.MustCompile(`(?s)<(command-name|command-message|command-args|command-contents)>(.*?)</(?:command-name|command-message|command-args|command-contents)>`)
 
-// starts begin texts that no person wrote, up to their end.
+// starts has the starts of texts that were generated as a whole.
 var starts = []string{"[Request interrupted by user", "Caveat: The messages below were generated",
 	"This session is being continued from a previous conversation", "# AGENTS.md instructions", "[System: async:"}
 
-// request comes before a person's words where an editor's extension put its surroundings above them.
+// request precedes a person's words if an editor extension put context above them.
 const request = "## My request for Codex:"
 
-// loops are the commands that submit a prompt again and again: /proactive is another name of /loop.
+// loops has the commands that repeatedly submit a prompt: /proactive is another name of /loop.
 var loops = []string{"/loop", "/proactive"}
 
-// ReadPrompt takes a text in a person's place apart.
+// ReadPrompt parses a text in a user's message.
 //
-// An element that a program puts there counts at the text's beginning and end, and only whole: a person may write about
-// such elements.
+// It only recognises elements that programs insert at the text's start and end, and only if they are complete, because
+// people may write about such elements.
 func ReadPrompt(text string) (p Prompt) {
 	p.Instructions = len(anywhere.FindAllStringIndex(text, -1))
 	text = strings.TrimSpace(anywhere.ReplaceAllString(text, ""))
@@ -111,7 +112,7 @@ func (p *Prompt) strip(text string) (rest string, more bool) {
 			return strings.TrimSpace(text[:at]), true
 		}
 	}
-	// What a person asked to be remembered with # is the person's.
+	// What a person asked to remember with # are the person's words.
 	if inside, ok := strings.CutPrefix(text, "<user-memory-input>"); ok {
 		if inside, rest, ok = strings.Cut(inside, "</user-memory-input>"); ok {
 			return strings.TrimSpace(inside + "\n" + strings.TrimSpace(rest)), true
@@ -128,7 +129,8 @@ func (p *Prompt) count(kind Kind) {
 	}
 }
 
-// marks are what the tag of an element has whose name alone says too little: people write such elements as well.
+// marks has an attribute that identifies elements whose name alone is ambiguous, because people write such elements as
+// well.
 var marks = map[string]string{"channel": "source=", "permissions": "instructions"}
 
 func kindOfElement(name, attributes string) (Kind, bool) {
@@ -136,7 +138,7 @@ func kindOfElement(name, attributes string) (Kind, bool) {
 	return kind, known && strings.Contains(attributes, marks[name])
 }
 
-// endOf is where the element that begins the text ends, 0 where it does not.
+// endOf returns the end of the element that starts the text; 0 if it has none.
 func endOf(text, name string) int {
 	closer := "</" + name
 	depth, at := 0, 0
@@ -161,7 +163,7 @@ func endOf(text, name string) int {
 	}
 }
 
-// index is the place of a tag's beginning from at on, -1 where there is none. The name ends there.
+// index returns the position of a tag's start, from at on; -1 if there is none. The tag's name must end there.
 func index(text, tag string, at int) int {
 	for {
 		i := strings.Index(text[at:], tag)
@@ -176,7 +178,7 @@ func index(text, tag string, at int) int {
 	}
 }
 
-// lastOpening is where the element that ends the text begins, -1 where it does not.
+// lastOpening returns the start of the element that ends the text; -1 if there is none.
 func lastOpening(text, name string) int {
 	for at := len(text); at > 0; {
 		at = strings.LastIndex(text[:at], "<"+name)
@@ -187,7 +189,7 @@ func lastOpening(text, name string) int {
 	return -1
 }
 
-// command reads a command of Claude Code, which its log has in elements.
+// command parses a Claude Code command, which its log stores in elements.
 func (p *Prompt) command(text string) (words string, ok bool) {
 	rest := commandPart.ReplaceAllString(text, "")
 	if len(rest) == len(text) || strings.TrimSpace(rest) != "" {

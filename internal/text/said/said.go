@@ -1,7 +1,8 @@
-// Package said decides what a piece of a conversation is: what a person or an assistant said, or what a program put
-// there. The readers of exports and logs use it, and so do the hooks of agents: what one leaves out, the other does too.
+// Package said classifies the pieces of a conversation: what a person or an assistant said, and what a program
+// inserted. The readers of exports and logs use it, and so do the hooks of agents, so that all of them skip the same
+// pieces.
 //
-// Reading order: said.go (the kinds, and the blocks of a message), prompt.go (a person's text), answer below it.
+// Reading order: said.go (the kinds, the blocks of a message, and an assistant's answer), prompt.go (a person's text).
 package said
 
 import (
@@ -11,21 +12,21 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// Kind is what a piece of a conversation is.
+// Kind is the kind of a piece of a conversation.
 type Kind string
 
-// The kinds. Words and Attachment are recorded, an attachment by its name. Everything else is left out and counted.
+// The kinds. Words and Attachment are recorded, an attachment by its name. All other kinds are skipped and counted.
 const (
 	Words      Kind = "words"
 	Attachment Kind = "attachment"
 	ToolCall   Kind = "tool_call"
 	ToolOutput Kind = "tool_output"
 	Thought    Kind = "thought"
-	// Instruction is what a program tells the model in a person's place: instructions, surroundings, reminders.
+	// Instruction is what a program inserts into a user's message for the model: instructions, context, reminders.
 	Instruction Kind = "instruction"
 	// Other is a message of another session, agent or channel.
 	Other Kind = "other"
-	// Unknown is a block of a type that this version does not know.
+	// Unknown is a block type that this version does not know.
 	Unknown Kind = "unknown"
 )
 
@@ -34,11 +35,11 @@ type Piece struct {
 	Kind Kind
 	// Text is what was said, or the attachment's name.
 	Text string
-	// Type is the block's own type, as in "image"; for an attachment it stands for a missing name.
+	// Type is the block's own type, such as "image". For an attachment it is used if there is no name.
 	Type string
 }
 
-// block is a part of a message, as Claude, Claude Code, Codex and OpenAI's API write it.
+// block is a part of a message, in the formats of Claude, Claude Code, Codex and OpenAI's API.
 type block struct {
 	Type       string          `json:"type"`
 	Text       json.RawMessage `json:"text"`
@@ -55,7 +56,7 @@ type block struct {
 	} `json:"file"`
 }
 
-// kinds are the block types that are known.
+// kinds has the known block types.
 var kinds = map[string]Kind{
 	"text": Words, "input_text": Words, "output_text": Words, "refusal": Words,
 	"voice_note": Words, "audio_transcription": Words, "transcript": Words, "pasted_text": Words, "paste": Words,
@@ -71,12 +72,12 @@ var kinds = map[string]Kind{
 	"video_url": Attachment,
 }
 
-// attachments are what an attachment of a type is called without a name of its own.
+// attachments has the names of attachments that have no name of their own, by type.
 var attachments = map[string]string{"document": "file", "input_file": "file", "file": "file", "container_upload": "file",
 	"input_audio": "sound", "audio": "sound", "video": "video", "input_video": "video", "video_url": "video"}
 
-// kindOf is the kind of a block of a type. Calls and outputs of tools are known by the ends of their names, too, since
-// each new tool brings types of its own.
+// kindOf is the kind of a block type. Tool calls and outputs are also recognised by suffix, because each new tool
+// brings new types.
 func kindOf(of string) Kind {
 	if kind, known := kinds[of]; known {
 		return kind
@@ -90,8 +91,8 @@ func kindOf(of string) Kind {
 	return Unknown
 }
 
-// Blocks reads the content of a message: a text, a list of texts and blocks, or one block. Null and nothing have no
-// pieces.
+// Blocks parses the content of a message: a text, a list of texts and blocks, or one block. Null and empty content have
+// no pieces.
 func Blocks(content json.RawMessage) []Piece {
 	var text string
 	if len(content) == 0 || string(content) == "null" {
@@ -115,10 +116,10 @@ func Blocks(content json.RawMessage) []Piece {
 	return pieces
 }
 
-// Block reads one block.
+// Block parses one block.
 func Block(raw json.RawMessage) Piece {
 	var b block
-	if json.Unmarshal(raw, &b) != nil { // a field is not what this version knows: the type counts
+	if json.Unmarshal(raw, &b) != nil { // a field has an unexpected type: only the block's type counts
 		b = block{Type: typeOf(raw)}
 	}
 	p := Piece{Kind: kindOf(b.Type), Type: b.Type}
@@ -142,7 +143,7 @@ func Block(raw json.RawMessage) Piece {
 	return p
 }
 
-// words are the text of a block, which is a text, an object with one, or stands under another name.
+// words returns the text of a block, which is a string, an object with one, or in another field.
 func (b *block) words() string {
 	for _, raw := range []json.RawMessage{b.Text, b.Content} {
 		var text string
@@ -173,6 +174,5 @@ func typeOf(raw json.RawMessage) string {
 	return b.Type
 }
 
-// Answer takes an assistant's text apart: its words without what the model thought aloud, and how many thoughts there
-// were.
+// Answer splits an assistant's text into its words and the model's thoughts, which it removes and counts.
 func Answer(text string) (words string, thoughts int) { return chat.StripThoughts(text) }

@@ -10,14 +10,14 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// chatgptExport is an element of conversations.json: a tree of messages, and the leaf that the person saw last.
+// chatgptExport is an element of conversations.json: a tree of messages, and the leaf that the user saw last.
 type chatgptExport struct {
 	ID             string                 `json:"id"`
 	ConversationID string                 `json:"conversation_id"`
 	CreateTime     json.RawMessage        `json:"create_time"`
 	CurrentNode    string                 `json:"current_node"`
 	Mapping        map[string]chatgptNode `json:"mapping"`
-	// ChatMessages is there only in an export of claude.ai.
+	// ChatMessages is only present in an export from claude.ai.
 	ChatMessages json.RawMessage `json:"chat_messages"`
 }
 
@@ -77,8 +77,8 @@ func chatgptTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	return t, nil
 }
 
-// shown are the nodes from the root to the leaf that was shown last. An export that does not name that leaf means the
-// newest message.
+// shown returns the nodes from the root to the leaf that was shown last. If the export does not name that leaf, it is
+// the newest message.
 func (c *chatgptExport) shown() ([]string, error) {
 	leaf := c.CurrentNode
 	if _, ok := c.Mapping[leaf]; !ok {
@@ -114,7 +114,7 @@ func (c *chatgptExport) newest() string {
 	return newest
 }
 
-// replaced counts what people and the assistant said on branches that are not shown.
+// replaced counts the messages of people and of the assistant on branches that are not shown.
 func (c *chatgptExport) replaced(shown []string) int {
 	isShown := make(map[string]bool, len(shown))
 	for _, id := range shown {
@@ -130,11 +130,11 @@ func (c *chatgptExport) replaced(shown []string) int {
 	return n
 }
 
-// chatgptContext are the types of what the service tells the model.
+// chatgptContext has the content types with which the service instructs the model.
 var chatgptContext = []string{"user_editable_context", "model_editable_context", "system_error", "app_pairing_content",
 	"sonic_webpage", "system_message"}
 
-// isSaid tells words from what the service put there and from what tools were given.
+// isSaid distinguishes words from what the service inserted and from input for tools.
 func (m *chatgptMessage) isSaid() bool {
 	role := m.Author.Role
 	toAll := m.Recipient == "" || m.Recipient == "all"
@@ -151,7 +151,7 @@ func (t *talk) addChatGPT(m *chatgptMessage, at time.Time, id string) {
 	switch kind := m.Content.Type; {
 	case role == abi.RoleTool:
 		t.counts.ToolOutputs++
-		if kind == "multimodal_text" { // a picture that was asked for is named as an answer
+		if kind == "multimodal_text" { // a requested picture is recorded by name, as an answer
 			say(abi.RoleAssistant, false)
 		}
 	case kind == "thoughts" || kind == "reasoning_recap":
@@ -171,11 +171,11 @@ func (t *talk) addChatGPT(m *chatgptMessage, at time.Time, id string) {
 	}
 }
 
-// mark is a place in ChatGPT's text where a page shows a source or a widget: letters of the private use area.
+// mark matches a citation or a widget in ChatGPT's text, which uses letters of the private use area.
 var mark = regexp.MustCompile("\ue200[^\ue201]*\ue201")
 
-// chatgptWords joins the parts of a message; parts that are not text, and files that it names, become attachments.
-// Without texts only the attachments are returned.
+// chatgptWords joins the parts of a message. Parts that are not text, and files that it names, become attachments.
+// Without texts it returns only the attachments.
 func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
 	var words []string
 	if texts && m.Content.Text != "" {
@@ -201,7 +201,7 @@ func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
 			words = append(words, t.attached("", "video"))
 		case strings.Contains(part.Type, "image"), strings.Contains(part.Type, "video"),
 			strings.Contains(part.Type, "audio"), strings.HasSuffix(part.Type, "_asset_pointer"):
-			// Named below, or the sound of a transcription.
+			// named below, or the sound of a transcription
 		default:
 			t.counts.Unknown[orWithout(part.Type)]++
 		}

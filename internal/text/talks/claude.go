@@ -18,7 +18,7 @@ type claudeExport struct {
 	CreatedAt json.RawMessage `json:"created_at"`
 	Leaf      string          `json:"current_leaf_message_uuid"`
 	Messages  []claudeMessage `json:"chat_messages"`
-	// Mapping is there only in an export of chatgpt.
+	// Mapping is only present in an export from ChatGPT.
 	Mapping json.RawMessage `json:"mapping"`
 }
 
@@ -35,7 +35,7 @@ type claudeMessage struct {
 
 type claudeFile struct {
 	Name string `json:"file_name"`
-	// Extracted is its text, as far as the service has it.
+	// Extracted is the attachment's text, as far as the service has extracted it.
 	Extracted string `json:"extracted_content"`
 }
 
@@ -73,8 +73,8 @@ func claudeTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	return t, nil
 }
 
-// shown are the messages of the branch that was shown last. Exports without parents are one branch, in the order of
-// time. An export that does not name the branch's last message means the newest.
+// shown returns the messages of the branch that was shown last. Exports without parents have one branch, ordered by
+// time. If the export does not name the branch's last message, it is the newest one.
 func (c *claudeExport) shown() []claudeMessage {
 	byID := map[string]claudeMessage{}
 	linked, timed := false, true
@@ -117,12 +117,12 @@ func (c *claudeExport) shown() []claudeMessage {
 	return path
 }
 
-// pasted are the names that the service gives to what a person pasted instead of uploading a file.
+// pasted matches the names that the service gives to pasted texts.
 var pasted = regexp.MustCompile(`(?i)^\s*$|^pasted?([ _-](text|content))?([ _-]?\(?\d+\)?)?(\.(txt|md))?$`)
 
-// claudeWords reads the blocks, because text replaces blocks that are no words by notes. Old exports have only text, and
-// so do messages whose blocks say nothing. What was pasted is the person's: an attachment that the service has the text
-// of. earlier is what was read before.
+// claudeWords reads the blocks, because in text the service replaces blocks other than words by notes. Old exports only
+// have text, and so do messages with empty blocks. Pasted text counts as the person's: it is an attachment whose text
+// the service has. earlier is what older builds read.
 func (t *talk) claudeWords(m claudeMessage) (words, earlier string) {
 	pieces := said.Blocks(m.Content)
 	words, earlier = t.wordsOf(pieces), earlierWords(m.Content)

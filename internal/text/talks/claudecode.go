@@ -14,11 +14,11 @@ import (
 	"github.com/memhost/memhost/internal/text/said"
 )
 
-// claudeCodeLog reads a session's log: one talk.
+// claudeCodeLog reads the log of a session, which is one conversation.
 type claudeCodeLog struct {
 	in   *lines
 	zone *time.Location
-	seen map[string]bool // keys of recorded messages, over all files: a resumed session repeats those of another
+	seen map[string]bool // keys of recorded messages in all files: a resumed session repeats those of another one
 	done bool
 }
 
@@ -35,21 +35,21 @@ type claudeCodeEntry struct {
 	Hidden    bool            `json:"isVisibleInTranscriptOnly"`
 	APIError  bool            `json:"isApiErrorMessage"`
 	Subtype   string          `json:"subtype"`
-	// Payload is there only in a log of codex.
+	// Payload is only present in a log of Codex.
 	Payload json.RawMessage `json:"payload"`
 	Message struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
-	// Operation and Content are of a queue-operation.
+	// Operation and Content belong to a queue-operation.
 	Operation string          `json:"operation"`
 	Content   json.RawMessage `json:"content"`
-	// Attachment is of an entry of that type: what the program adds to the conversation while the agent works.
+	// Attachment belongs to an entry of that type: what the program adds to the conversation while the agent works.
 	Attachment claudeCodeAttachment `json:"attachment"`
 
 	at      time.Time
 	line    int
 	pieces  []said.Piece
-	prompt  said.Prompt // of a user's entry, or a queued one
+	prompt  said.Prompt // of a user's entry, or a queued prompt
 	earlier string      // what a build before the release read as words
 }
 
@@ -62,12 +62,12 @@ type claudeCodeAttachment struct {
 	} `json:"origin"`
 }
 
-// isQueued tells a prompt that was typed while the agent worked.
+// isQueued reports whether the entry is a prompt that was typed while the agent worked.
 func (e *claudeCodeEntry) isQueued() bool {
 	return e.Type == "attachment" && e.Attachment.Type == "queued_command"
 }
 
-// key tells an entry from those of all sessions: a copy in the log of a resumed session has the key of its original.
+// key identifies an entry across all sessions: a copy in the log of a resumed session has the key of its original.
 func (e *claudeCodeEntry) key() string {
 	if isUUID(e.UUID) || e.UUID == "" {
 		return e.UUID
@@ -149,8 +149,8 @@ func (l *claudeCodeLog) next() (*talk, error) {
 	return t, nil
 }
 
-// read reads an entry's time and words, and lets go of the rest: a log's tool outputs need not be held until its end.
-// ok is false for an entry whose time cannot be read, which is a bad line then.
+// read reads an entry's time and words, and drops the rest, so that a log's tool outputs are not held in memory. ok is
+// false for an entry whose time cannot be parsed, which then counts as a bad line.
 func (e *claudeCodeEntry) read(t *talk) (ok bool) {
 	at, err := readTime(e.Timestamp, t.zone)
 	if err != nil {
@@ -187,7 +187,7 @@ func (e *claudeCodeEntry) read(t *talk) (ok bool) {
 	return true
 }
 
-// programEntries are types of entries that hold no words of a conversation.
+// programEntries are types of entries without words of a conversation.
 var programEntries = []string{"system", "summary", "progress", "file-history-snapshot", "attachment", "ai-title",
 	"custom-title", "agent-name", "agent-color", "agent-setting", "permission-mode", "mode", "worktree-state", "last-prompt",
 	"tag", "pr-link", "attribution-snapshot", "content-replacement", "task-summary", "saved_hook_context", "result",
@@ -205,7 +205,7 @@ func (t *talk) countEntry(e *claudeCodeEntry) {
 	t.counts.Unknown[of]++
 }
 
-// addClaudeCode adds what an entry says. prompts are the ids of prompts that began a turn before.
+// addClaudeCode adds the words of an entry. prompts are the ids of prompts that already started a turn.
 func (t *talk) addClaudeCode(e *claudeCodeEntry, prompts map[string]bool) *message {
 	if e.Type == "assistant" {
 		calls := t.counts.ToolCalls
@@ -251,7 +251,7 @@ func (t *talk) addClaudeCode(e *claudeCodeEntry, prompts map[string]bool) *messa
 	return m
 }
 
-// entryID is an entry's id over all sessions.
+// entryID is an entry's id, unique across sessions.
 func entryID(session, id string) string {
 	if id == "" || isUUID(id) {
 		return id
@@ -259,8 +259,8 @@ func entryID(session, id string) string {
 	return session + "\x00" + id
 }
 
-// queued follows the prompts that are typed while the agent works. One that was taken back leaves the queue, and
-// nothing in the log has its words.
+// queued tracks the prompts that are typed while the agent works. A prompt that was taken back leaves the queue, and
+// the log does not contain its words.
 type queued struct{ open []string }
 
 func (q *queued) note(e *claudeCodeEntry) {
@@ -272,15 +272,16 @@ func (q *queued) note(e *claudeCodeEntry) {
 	}
 }
 
-// taken notes that the agent got a prompt.
+// taken removes a prompt that the agent received from the queue.
 func (q *queued) taken(words string) {
 	if at := slices.Index(q.open, words); at >= 0 {
 		q.open = slices.Delete(q.open, at, at+1)
 	}
 }
 
-// lastTime is the time of a log's last entry. A resumed session is in a log of its own, which begins with a copy of the
-// one before and always ends later: so the first log, read first, keeps its messages, whichever logs come with it.
+// lastTime is the time of a log's last entry. A resumed session has its own log, which starts with a copy of the
+// previous one and always ends later. So if logs are read in this order, the original keeps its messages, whichever
+// logs are read together.
 func lastTime(f file) (last time.Time, err error) {
 	in, err := f.open()
 	if err != nil {
@@ -293,7 +294,7 @@ func lastTime(f file) (last time.Time, err error) {
 		}
 		err := l.next(&e)
 		var bad *badLine
-		if err != nil && !errors.As(err, &bad) { // what cannot be read is an error when its turn comes
+		if err != nil && !errors.As(err, &bad) { // an unreadable file is reported when it is read
 			return last, nil
 		}
 		if at, err := readTime(e.Timestamp, time.UTC); err == nil {
@@ -302,7 +303,7 @@ func lastTime(f file) (last time.Time, err error) {
 	}
 }
 
-// byLastTime sorts logs by their last entries, then by name.
+// byLastTime sorts logs by the time of their last entries, then by name.
 func byLastTime(files []file) error {
 	times := map[string]time.Time{}
 	for _, f := range files {
@@ -323,11 +324,11 @@ func (e *claudeCodeEntry) isPrompt() bool {
 	return e.Type == "user" && e.prompt.Words != "" && (!e.prompt.Command || !e.prompt.Bare)
 }
 
-// wasPrompt is isPrompt as it was before the release.
+// wasPrompt is isPrompt as older builds decided it.
 func (e *claudeCodeEntry) wasPrompt() bool { return e.Type == "user" && e.earlier != "" }
 
-// replacedEntries are the messages after a prompt that the person took back: of the prompts that follow one message
-// only the last counts. Other forks stay, since several tools that run at once make such, too.
+// replacedEntries returns the messages after a prompt that the person took back: of several prompts that follow one
+// message only the last counts. Other forks are kept, because tools that run concurrently create them, too.
 func replacedEntries(entries []*claudeCodeEntry, isPrompt func(*claudeCodeEntry) bool) map[string]bool {
 	last := map[string]string{} // parent -> its last prompt
 	prompt := func(e *claudeCodeEntry) bool { return isPrompt(e) && !e.Side && !e.Meta && e.Parent != "" }
@@ -348,8 +349,9 @@ func replacedEntries(entries []*claudeCodeEntry, isPrompt func(*claudeCodeEntry)
 	return replaced
 }
 
-// FindPrompt looks for a person's words in the log of a session, from its end, and returns the id of the turn that the
-// last entry with them begins; "" where there is none. Only the last 8 MiB are read: an agent waits for it.
+// FindPrompt looks for a person's words in the log of a session, starting from its end, and returns the id of the turn
+// that starts with the last entry containing them; "" if there is none. It only reads the last 8 MiB, because an agent
+// waits for it.
 func FindPrompt(path, words string) string {
 	const most = 8 << 20
 	in, err := os.Open(path)
@@ -368,7 +370,7 @@ func FindPrompt(path, words string) string {
 		err := l.next(e)
 		var bad *badLine
 		switch {
-		case errors.As(err, &bad): // the first may begin in the middle
+		case errors.As(err, &bad): // the first line may be incomplete
 			continue
 		case err != nil:
 			return found

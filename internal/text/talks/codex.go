@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/text/said"
 )
 
-// codexLog reads a session's log: one talk. A line is {"timestamp", "type", "payload"}; logs of 2025's first half have
-// the payload alone, with a first line {"id", "timestamp"}.
+// codexLog reads the log of a session, which is one conversation. A line is {"timestamp", "type", "payload"}; logs from
+// the first half of 2025 have only the payload, and a first line {"id", "timestamp"}.
 type codexLog struct {
 	in   *lines
 	zone *time.Location
@@ -29,7 +29,7 @@ type codexLine struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	Payload   *codexPayload   `json:"payload"`
-	// SessionID is there only in a log of Claude Code.
+	// SessionID is only present in a log of Claude Code.
 	SessionID string `json:"sessionId"`
 }
 
@@ -39,13 +39,13 @@ type codexPayload struct {
 	TurnID  string          `json:"turn_id"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
-	// Source is "cli", "vscode", "exec" or, for a sub-agent, an object.
+	// Source is "cli", "vscode" or "exec"; for a sub-agent it is an object.
 	Source json.RawMessage `json:"source"`
 	// Turns is how many turns a person took back, in a thread_rolled_back.
 	Turns int `json:"num_turns"`
 }
 
-// codexItems are the items of a response that hold no words of a conversation.
+// codexItems are response items without words of a conversation.
 var codexItems = map[string]said.Kind{"function_call": said.ToolCall, "custom_tool_call": said.ToolCall,
 	"local_shell_call": said.ToolCall, "web_search_call": said.ToolCall, "tool_search_call": said.ToolCall,
 	"image_generation_call": said.ToolCall, "mcp_tool_call": said.ToolCall,
@@ -55,7 +55,7 @@ var codexItems = map[string]said.Kind{"function_call": said.ToolCall, "custom_to
 	"ghost_commit": said.Instruction, "ghost_snapshot": said.Instruction, "compaction": said.Instruction,
 	"compaction_summary": said.Instruction, "context_compaction": said.Instruction, "compaction_trigger": said.Instruction}
 
-// codexLines are the types of lines beside items. An event_msg repeats what an item says.
+// codexLines are the types of lines other than items. An event_msg repeats what an item says.
 var codexLines = []string{"session_meta", "turn_context", "event_msg", "compacted", "world_state", "state",
 	"inter_agent_communication"}
 
@@ -90,7 +90,7 @@ func (l *codexLog) next() (*talk, error) {
 		}
 		at = orElse(now, at)
 		p := line.Payload
-		if p == nil { // a log of before
+		if p == nil { // the older log format
 			p = &codexPayload{Type: line.Type, Role: line.Role, Content: line.Content}
 			if line.Type == "" && t.session == "" {
 				t.session = line.ID
@@ -103,7 +103,7 @@ func (l *codexLog) next() (*talk, error) {
 			turn = p.TurnID
 		}
 		switch {
-		case line.Type == "session_meta" && t.session == "": // a fork repeats the one that it came from
+		case line.Type == "session_meta" && t.session == "": // a fork repeats the session_meta of its origin
 			t.session = p.ID
 			side = len(p.Source) > 0 && p.Source[0] == '{'
 		case line.Type == "session_meta" && origin == "":
@@ -135,7 +135,7 @@ func (l *codexLog) next() (*talk, error) {
 	for of := l.said[origin]; t.repeated < min(len(of), len(all)) && of[t.repeated] == all[t.repeated]; {
 		t.repeated++
 	}
-	if t.session != "" { // else it cannot be what a fork repeats
+	if t.session != "" { // without an id, no fork can repeat it
 		l.said[t.session] = all
 	}
 	return t, nil
@@ -148,8 +148,8 @@ func orWithout(of string) string {
 	return of
 }
 
-// codexID is the id of a message that a person may have begun a turn with: the turn's, or its place in the log. used are
-// the turns that have begun.
+// codexID returns the id of a message that may start a turn: the turn's id, or its place in the log. used has the turns
+// that have already started.
 func codexID(session, turn string, line int, used map[string]bool) func() string {
 	return func() string {
 		if turn != "" && !used[turn] {
@@ -160,7 +160,7 @@ func codexID(session, turn string, line int, used map[string]bool) func() string
 	}
 }
 
-// addCodex adds what an item says. id is its id.
+// addCodex adds the words of an item. id returns its id.
 func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
 	kind, known := codexItems[p.Type]
 	if !known && p.Type != "message" {

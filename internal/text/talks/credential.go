@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// leftOut takes a credential's place.
+// leftOut replaces a credential.
 const leftOut = "[credential left out]"
 
-// forms are those that services give their keys, so that few other words look like one:
+// forms matches the key formats of well-known services, which few other words resemble:
 //
 //	ghp_..., github_pat_..., glpat-...           GitHub, GitLab
 //	AKIA..., AIza..., ya29., GOCSPX-..., 1//0... AWS, Google
 //	xoxb-..., xapp-..., https://hooks.slack...   Slack
 //	hf_..., npm_..., pypi-..., rubygems_...      registries of models and packages
-//	sk_live_..., shpat_..., sq0atp-..., SG....   Stripe, Shopify, Square, SendGrid, and others alike
+//	sk_live_..., shpat_..., sq0atp-..., SG....   Stripe, Shopify, Square, SendGrid, and similar services
 //	eyJ....eyJ....                               a JSON Web Token
 //	-----BEGIN ... PRIVATE KEY-----              up to its end, or to the end of the text
 var forms = regexp.MustCompile(
@@ -38,10 +38,12 @@ var forms = regexp.MustCompile(
 		`https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{30,}|` +
 		`https://(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{40,}`)
 
-// dashed are keys of the form that OpenAI began. Locales, packages and file names look alike: isRandom tells them.
+// dashed matches keys in the format that OpenAI introduced. Locales, packages and file names look similar: isRandom
+// distinguishes them.
 var dashed = regexp.MustCompile(`\b(?:sk|rk|pk)-[A-Za-z0-9_-]{16,}`)
 
-// beginnings are in every text that forms or dashed can match. To look for them is much faster.
+// beginnings has strings of which every text that forms or dashed match contains at least one. Searching for them is
+// much faster.
 var beginnings = []string{"PRIVATE KEY", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-",
 	"glptt-", "glft-", "glcbt-", "glsoat-", "glagent-", "glimt-", "AKIA", "ASIA", "ABIA", "ACCA", "AIza", "ya29.", "GOCSPX-",
 	"1//0", "xox", "xapp-", "hf_", "npm_", "pypi-", "rubygems_", "dckr_pat_", "sk_", "rk_", "pk_", "whsec_", "shp", "sq0",
@@ -50,24 +52,25 @@ var beginnings = []string{"PRIVATE KEY", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
 	"tvly-", "fo1_", "fly_", "glsa_", "glc_", "AGE-SECRET-KEY-", ":AA", "eyJ", "hooks.slack.com", "discord", "sk-", "rk-",
 	"pk-"}
 
-// named are values that a name, a header or an address calls a credential. Of the four groups of a match the first
-// stays, and the second, third or fourth goes: a value in double quotes, in single ones, or without.
+// named matches values that a name, a header or an address identifies as a credential. Of the four groups of a match
+// the first is kept, and the second, third or fourth is removed: a value in double quotes, in single quotes, or
+// unquoted.
 var named = regexp.MustCompile(`(?i)(\b[a-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|` +
 	`secret[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|private[_-]?key|client[_-]?secret|` +
 	`account[_-]?key|encryption[_-]?key|signing[_-]?key|auth[_-]?key)["']?\s*(?::=|=>|:|=)\s*)` +
 	`(?:"([^"\n]{6,200})"|'([^'\n]{6,200})'|([^\s"'` + "`" + `,;<>()\[\]{}$=&|]{6,}))`)
 
-// headers are credentials in a header of HTTP.
+// headers matches credentials in HTTP headers.
 var headers = regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|apikey)\s+|` +
 	`\b(?:x-api-key|api-key|x-auth-token|private-token)["']?\s*[:=]\s*["']?)([A-Za-z0-9._~+/=-]{8,})`)
 
-// addresses are URLs with a password.
+// addresses matches URLs with a password.
 var addresses = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@"'<>?#]*:)([^\s/@"'<>${}?#]{3,})@`)
 
-// nameHints is in every text that one of the three can match.
+// nameHints matches every text that one of these three can match.
 var nameHints = regexp.MustCompile(`(?i)pass|pwd|secret|key|token|authorization|://`)
 
-// withoutCredentials replaces what looks like a credential, and says how many there were.
+// withoutCredentials replaces what looks like a credential, and returns how many it replaced.
 func withoutCredentials(text string) (string, int) {
 	found := 0
 	replaced := func(string) string {
@@ -109,8 +112,8 @@ func withoutCredentials(text string) (string, int) {
 	return text, found
 }
 
-// isNamedSecret tells a value from code, from prose and from an example. before is the name with what is between it and
-// the value, after what follows the value.
+// isNamedSecret distinguishes a value from code, prose and examples. before is the name and what is between it and the
+// value; after is what follows the value.
 func isNamedSecret(before, value, after string, quoted bool) bool {
 	digits := strings.ContainsAny(value, "0123456789")
 	switch {
@@ -123,7 +126,7 @@ func isNamedSecret(before, value, after string, quoted bool) bool {
 	value = strings.TrimRight(value, ".:")
 	switch next, blank := firstOf(after), strings.HasSuffix(before, " "); {
 	case strings.ContainsRune("([{<$", next):
-		return false // a call, an index, a literal of a type
+		return false // a call, an index, or a type literal
 	case dottedName.MatchString(value) || isName(value):
 		return false
 	case len(value) < 6, value[0] == '!':
@@ -135,7 +138,7 @@ func isNamedSecret(before, value, after string, quoted bool) bool {
 	case !plainName.MatchString(value):
 		return true
 	}
-	// As in a shell or a file with variables: API_KEY=abcdefgh. In a program it would be a variable's name.
+	// As in a shell or an environment file: API_KEY=abcdefgh. In a program it would be a variable's name.
 	name := strings.TrimRight(before, "=")
 	return len(name) == len(before)-1 && name == strings.ToUpper(name) || strings.HasPrefix(before, "--")
 }
@@ -148,16 +151,16 @@ func firstOf(text string) rune {
 }
 
 var (
-	// dottedName is an expression: process.env.SECRET, self.password, Config::secret, user->password.
+	// dottedName matches an expression: process.env.SECRET, self.password, Config::secret, user->password.
 	dottedName = regexp.MustCompile(`^[*&@]*[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|->|\?\.)[A-Za-z_][A-Za-z0-9_]*)+[.!?]*$`)
-	// plainName is what a variable may be called.
+	// plainName matches a possible name of a variable.
 	plainName = regexp.MustCompile(`^[*&@-]*[A-Za-z_][A-Za-z_]*$`)
 	word      = regexp.MustCompile(`^\PN*$`)
-	// naming is in names of variables, fields and settings that hold credentials.
+	// naming matches names of variables, fields and settings that hold credentials.
 	naming = regexp.MustCompile(`(?i)pass(word|wd|phrase)?|secret|token|api_?key|_key|key_|credential|auth`)
-	// algorithm is a name with digits that is no secret.
+	// algorithm matches names with digits that are not secrets.
 	algorithm = regexp.MustCompile(`(?i)^(?:[a-z]+[_-])*(?:sha|md|aes|rsa|hs|rs|es|ps|ed|x|p|base|utf|oauth|argon|pbkdf|secp|curve|blake|ripemd|uint|int|float|latin|iso|ipv|http|s)[_-]?[0-9]{1,5}(?:[_-][a-z0-9]+)*$`)
-	// placeholder is in an example's value.
+	// placeholder matches values in examples.
 	placeholder = regexp.MustCompile(`(?i)your|example\b|placeholder|change.?me|xxxx|\*\*\*|\.\.\.|…|dummy|redacted|insert|replace|` +
 		`<[^>]*>|todo|foobar|hunter2$|^(?:password|passwd|pass|pwd|secret|token|string|boolean|number|required|optional|undefined|none|null|` +
 		`true|false|default|hidden|protected|username|user|admin|root|postgres|guest|value|text|input|object|function|self|this|await|async|` +
@@ -166,7 +169,8 @@ var (
 	filePath = regexp.MustCompile(`(?i)^(?:\.{0,2}/|~/|[a-z]:\\|https?://|file:|env:|arn:|\w+://)|\.(?:pem|key|crt|json|ya?ml|txt|toml|env|py|js|ts|go|rb|java|ini|cfg|conf|pub)$`)
 )
 
-// isName reports whether a value names something that holds a credential, or an algorithm, instead of being one.
+// isName reports whether a value is the name of something that holds a credential, or of an algorithm, rather than a
+// credential.
 func isName(value string) bool {
 	if algorithm.MatchString(value) {
 		return true
@@ -177,7 +181,7 @@ func isName(value string) bool {
 	}) < 0 || naming.MatchString(value) && plainWithDigits.MatchString(value)
 }
 
-// plainWithDigits is a name with few digits: user2_password, apiKeyV2.
+// plainWithDigits matches a name with few digits: user2_password, apiKeyV2.
 var plainWithDigits = regexp.MustCompile(`^[A-Za-z_]+[0-9]{1,2}[A-Za-z_]*$`)
 
 func isPlaceholder(value string) bool {
@@ -190,7 +194,7 @@ func isPlaceholder(value string) bool {
 
 func looksLikePath(value string) bool { return filePath.MatchString(value) }
 
-// isRandom tells the random part of a key from words with dashes between them.
+// isRandom distinguishes the random part of a key from words with dashes between them.
 func isRandom(text string) bool {
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '-' || r == '_' }) {
 		digits := strings.ContainsAny(part, "0123456789")

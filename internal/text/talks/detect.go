@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// detectBytes of a file are looked at, of at most detectFiles in a folder or an archive.
+	// detectBytes is how much of a file is examined, detectFiles how many files of a folder or an archive.
 	detectBytes = 256 << 10
 	detectFiles = 20
-	// detectLines of a log are looked at: notes of a program may precede what is said.
+	// detectLines is how many lines of a log are examined: a program's notes may come first.
 	detectLines = 50
 )
 
-// Detect finds out by their content of which source files, folders and archives are. It is "" where they are of none that
-// can be told from other JSON: requests of OpenAI's chat API are conversations as they are. Paths that cannot be opened, and
-// pipes, are passed over.
+// Detect finds out which source files, folders and archives come from, by their content. It returns "" if they look
+// like no known source; requests of OpenAI's chat API, for example, are plain conversations. It skips paths that cannot
+// be opened, and pipes.
 //
-// Errors: invalid_argument for paths of several sources, and for archives that cannot be read.
+// Errors: invalid_argument for paths from several sources, and for archives that cannot be read.
 func Detect(paths []string) (Source, error) {
 	found, at := Source(""), ""
 	for _, path := range paths {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-			continue // a pipe is read once
+			continue // a pipe can only be read once
 		}
 		sources, err := detect(path)
 		if err != nil {
@@ -50,7 +50,7 @@ func Detect(paths []string) (Source, error) {
 	return found, nil
 }
 
-// detect lists the sources of which one path has talks.
+// detect returns the sources whose conversations a path may contain.
 func detect(path string) (sources []Source, err error) {
 	for _, source := range []Source{ChatGPT, Claude, ClaudeCode, Codex, Gemini} {
 		files, _, err := find(source, path)
@@ -67,7 +67,7 @@ func detect(path string) (sources []Source, err error) {
 	return sources, nil
 }
 
-// looksLike reports whether a file begins as those of a source do.
+// looksLike reports whether a file starts like those of a source.
 func looksLike(source Source, f file) bool {
 	in, err := f.open()
 	if err != nil {
@@ -106,7 +106,7 @@ func looksLike(source Source, f file) bool {
 	return false
 }
 
-// firstKeys are the keys of an object, or of the first object of a list, as far as the text has them.
+// firstKeys returns the keys of an object, or of the first object of a list, as far as the text contains them.
 func firstKeys(start []byte) (keys []string) {
 	d := json.NewDecoder(bytes.NewReader(start))
 	token, err := d.Token()
@@ -131,7 +131,7 @@ func firstKeys(start []byte) (keys []string) {
 	return keys
 }
 
-// Title is the source's name for people.
+// Title is the source's display name.
 func (s Source) Title() string {
 	switch s {
 	case ChatGPT:
