@@ -24,10 +24,15 @@ const headers = (more: Record<string, string> = {}) => ({ "Memhost-Origin": "pag
   ...(key ? { Authorization: `Bearer ${key}` } : {}), ...more });
 
 // call sends a request and returns the answer's JSON. It throws a Problem, or a TypeError while the slot is away.
-export async function call<A>(method: string, path: string, body?: unknown): Promise<A> {
+export const call = <A>(method: string, path: string, body?: unknown) =>
+  request<A>(method, path, body === undefined ? undefined : JSON.stringify(body), "application/json");
+
+// send sends a file.
+export const send = <A>(path: string, file: Blob, type: string) => request<A>("POST", path, file, type);
+
+async function request<A>(method: string, path: string, body: string | Blob | undefined, type: string): Promise<A> {
   const response = await fetch(at(path), { method, credentials: "omit", cache: "no-store", redirect: "error",
-    headers: headers(body === undefined ? {} : { "Content-Type": "application/json" }),
-    body: body === undefined ? undefined : JSON.stringify(body) });
+    headers: headers(body === undefined ? {} : { "Content-Type": type }), body });
   let answer = {};
   try {
     answer = await response.json();

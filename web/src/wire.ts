@@ -36,6 +36,8 @@ export type ShadowAnswer = All["ShadowAnswer"];
 export type ShadowAnswers = All["ShadowAnswers"];
 export type Backfill = All["Backfill"];
 export type BackfillPlan = All["BackfillPlan"];
+export type ImportCheck = All["ImportCheck"];
+export type ImportProgress = All["ImportProgress"];
 export type ForgetReceipt = All["ForgetReceipt"];
 export type ResetReceipt = All["ResetReceipt"];
 

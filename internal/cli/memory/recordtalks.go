@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -206,36 +204,12 @@ func talksText(c talks.Counts) string {
 	if c.Attachments > 0 {
 		text += fmt.Sprintf("; %s named", cli.Count(c.Attachments, "attachment"))
 	}
-	var left []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{c.Credentials, "credential"}, {c.ToolCalls, "tool call"}, {c.ToolOutputs, "tool output"},
-		{c.Thoughts, "thought"}, {c.Instructions, "instruction"}, {c.Replaced, "replaced message"},
-		{c.SideTalks, "sub-agent message"}, {c.TakenBack, "prompt taken back"}, {c.Repeated, "repeated message"},
-		{c.Unfinished, "unfinished turn"}, {c.ProgramEntries, "program note"}, {c.CutOff, "last line cut off"},
-		{c.Empty, "empty talk"}} {
-		if part.n > 0 {
-			left = append(left, cli.Count(part.n, part.what))
-		}
-	}
-	if c.Others > 0 {
-		left = append(left, cli.Count(c.Others, "message")+" of other sessions or agents")
-	}
-	if c.AnswersToOthers > 0 {
-		left = append(left, cli.Count(c.AnswersToOthers, "answer")+" to them")
-	}
-	for _, of := range slices.Sorted(maps.Keys(c.Unknown)) {
-		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], of))
-	}
+	left := c.LeftOut()
 	if len(left) > 0 {
 		text += "\nleft out: " + strings.Join(left, ", ")
 	}
 	if c.BadTimes > 0 {
 		text += fmt.Sprintf("\n%s could not be read: those of the messages before count", cli.Count(c.BadTimes, "time"))
-	}
-	for _, name := range c.Derived {
-		text += "\nleft out: " + name + " has facts that were drawn from talks, not talks"
 	}
 	return text
 }

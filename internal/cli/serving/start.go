@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/cli/moving"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/doors/importing"
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
 	"github.com/memhost/memhost/internal/doors/page"
 	"github.com/memhost/memhost/internal/doors/server"
@@ -271,6 +272,11 @@ func (b *start) doorOptions() (server.Options, error) {
 		Shutdown:   callsWithin(b.slot.within), Logger: b.slot.log, Version: b.Version().Version, Metrics: b.metrics,
 		Operations: b.operations, Tracer: b.host.Tracer,
 		Modules: func() []wire.Module { return b.ListedModules(b.module) }}
+	importer, err := importing.New(b.slot.Dir, slot)
+	if err != nil {
+		return o, err
+	}
+	o.Importer = importer
 	var views []string
 	if c.Server.Runs != "" {
 		o.Runs = runsFolder(c.Server.Runs)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/examples/demo"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -117,9 +118,25 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.serveReport(w, strings.TrimPrefix(name, reportPrefix))
 	case name == "settings":
 		answer(w, map[string]any{"mode": p.mode, "token": p.token, "views": append([]string{}, p.also...)})
+	case name == exampleFile:
+		serveExample(w)
 	default:
 		serveFile(w, name)
 	}
+}
+
+// exampleFile is the example conversation, which the page offers to an empty slot.
+const exampleFile = "demo.jsonl"
+
+func serveExample(w http.ResponseWriter) {
+	events, err := demo.Events()
+	if err != nil {
+		refuse(w, abi.AsError(err), http.StatusInternalServerError)
+		return
+	}
+	defer func() { _ = events.Close() }()
+	w.Header().Set("Content-Type", wire.MediaLines)
+	_, _ = io.Copy(w, events) // a browser that has gone gets nothing
 }
 
 // mediaTypes are those of the files, by the end of the name.

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ var bodyBounds = []struct{ above, atATime int }{{64 << 10, 256}, {1 << 20, 16}}
 // Errors: statusError 415 when it does not say application/json, or is compressed; too_large for many values; those of
 // read.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
-	if err := checkContentType(r.Header); err != nil {
+	if _, err := checkContentType(r.Header, wire.MediaJSON); err != nil {
 		return nil, func() {}, err
 	}
 	if body, release, err = s.read(w, r); err == nil {
@@ -171,11 +172,11 @@ func (b *hurriedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkContentType demands application/json by name: that is what no form of a foreign web page can send.
-func checkContentType(h http.Header) error {
-	refuse := func(message string) error {
-		return &statusError{abi.NewError(abi.CodeInvalidArgument,
-			message).WithReason("content_type").WithHint("send Content-Type: " + wire.MediaJSON),
+// checkContentType demands one of the types by name, and returns it: no form of a foreign web page can send any of them.
+func checkContentType(h http.Header, allowed ...string) (media string, err error) {
+	refuse := func(message string) (string, error) {
+		return "", &statusError{abi.NewError(abi.CodeInvalidArgument,
+			message).WithReason("content_type").WithHint("send Content-Type: " + strings.Join(allowed, " or ")),
 			http.StatusUnsupportedMediaType}
 	}
 	given := h.Get("Content-Type")
@@ -183,12 +184,12 @@ func checkContentType(h http.Header) error {
 	switch {
 	case given == "":
 		return refuse("the request has no Content-Type")
-	case err != nil || media != wire.MediaJSON:
-		return refuse(fmt.Sprintf("the body is of type %q, not %s", given, wire.MediaJSON))
+	case err != nil || !slices.Contains(allowed, media):
+		return refuse(fmt.Sprintf("the body is of type %q, not %s", given, strings.Join(allowed, " or ")))
 	case params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8"):
 		return refuse(fmt.Sprintf("the body is in %s, not UTF-8", params["charset"]))
 	case h.Get("Content-Encoding") != "" && !strings.EqualFold(h.Get("Content-Encoding"), "identity"):
 		return refuse("compressed bodies are not read")
 	}
-	return nil
+	return media, nil
 }

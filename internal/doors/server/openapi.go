@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -88,6 +89,12 @@ func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, pro
 	if t.request != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: content(wire.MediaJSON, t.request, r)}
 	}
+	if len(t.takes) > 0 {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+		for _, media := range t.takes {
+			maps.Copy(op.RequestBody.Content, content(media, nil, r))
+		}
+	}
 	op.Responses = map[string]*huma.Response{"200": {Description: "Done.",
 		Content: content(cmp.Or(t.media, wire.MediaJSON), t.answer, r)}}
 	for status, codes := range refusals(t) {
@@ -146,7 +153,7 @@ func refusals(t route) map[int][]abi.Code {
 	if len(t.parameters) > 0 {
 		codes = append(codes, abi.CodeInvalidArgument)
 	}
-	if t.request != nil {
+	if t.request != nil || len(t.takes) > 0 {
 		codes = append(codes, abi.CodeInvalidArgument, abi.CodeTooLarge)
 		add(http.StatusRequestTimeout, abi.CodeTimeout)
 		add(http.StatusUnsupportedMediaType, abi.CodeInvalidArgument)

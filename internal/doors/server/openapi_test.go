@@ -32,7 +32,7 @@ func table() []string {
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
 		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/turn",
 		"POST /v1/backfill/stop", "GET /v1/shadows", "POST /v1/shadows/answers",
-		"POST /v1/archive/events", "GET /v1/archive/check", "GET /v1/backup", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
+		"POST /v1/archive/events", "GET /v1/archive/check", "GET /v1/backup", "POST /v1/import", "POST /v1/import/confirm", "GET /v1/import", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
 }
 
@@ -217,7 +217,7 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathMutations:  new(abi.NativeMutation),
 		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
 		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest),
-		wire.PathRunsReport:  new(wire.RunReportRequest),
+		wire.PathRunsReport: new(wire.RunReportRequest), wire.PathImportConfirm: new(wire.ImportConfirm),
 		wire.PathArchivePage: new(abi.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),
 		wire.PathBackfillGive: new(abi.BackfillEvents),

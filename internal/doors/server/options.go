@@ -49,6 +49,8 @@ type Options struct {
 	Modules func() []wire.Module
 	// Runs are the evaluation runs of GET /v1/runs. Default: none, the routes are unsupported.
 	Runs Runs
+	// Importer answers /v1/import. Default: none, the routes are unsupported.
+	Importer Importer
 	// Page is served below /page/, without a token: its files hold nothing of memory. Default: none.
 	Page Page
 	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.

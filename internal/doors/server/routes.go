@@ -30,6 +30,8 @@ type route struct {
 	request, answer abi.Encodable
 	// media is the type of the answer; empty means JSON.
 	media string
+	// takes are the types of a body that is a file, without an example.
+	takes []string
 	// local routes never ask a backend, open ones never a token.
 	local, open bool
 	handler     http.Handler
@@ -50,7 +52,7 @@ const (
 func (s *Server) routes() []route {
 	var all []route
 	for _, part := range [][]route{s.memoryRoutes(), s.scopeRoutes(), s.listRoutes(), s.runRoutes(), s.slotRoutes(),
-		s.capabilityRoutes(), s.archiveRoutes(), s.followRoutes(), s.processRoutes()} {
+		s.capabilityRoutes(), s.archiveRoutes(), s.importRoutes(), s.followRoutes(), s.processRoutes()} {
 		all = append(all, part...)
 	}
 	return all

@@ -4,9 +4,7 @@ import { Empty } from "./Empty";
 export const Nothing = () => (
   <Empty>
     <p><strong>This slot has no scope yet: nothing was recorded.</strong></p>
-    <p>Record a turn with <code>POST /v1/events</code>, or bring a conversation:</p>
-    <pre tabIndex={0}>memhost record chat.jsonl</pre>
-    <p>To look around first, <code>memhost demo</code> serves an example conversation. The page shows what comes without a
-      reload.</p>
+    <p>An agent records as it talks. <a href="#people">People</a> takes a conversation that you have as a file, and offers an
+      example.</p>
   </Empty>
 );

@@ -3,12 +3,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api";
 import { choices, nameOf, scopes } from "../ask";
 import { Loaded, useLoad } from "../parts/Loaded";
-import { Nothing } from "../parts/Nothing";
 import { Time } from "../parts/Time";
 import { Words } from "../parts/Words";
 import { go, type Query } from "../route";
 import { useLines } from "../slot";
 import type { ListedScope, Manifest } from "../wire";
+import { Import } from "./Import";
 import { Person } from "./Person";
 
 const shownAtOnce = 100;
@@ -21,11 +21,12 @@ export function People({ about }: { about: Query }) {
   // the list is read again when somebody comes for the first time, and not with each turn
   const [asked, ask] = useState(0);
   useLines((line) => { if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1); });
+  const [importing, setImporting] = useState(false);
   const empty = got && "data" in got && got.data[0].list.length === 0;
   const beyond = chosen !== "" && got && "data" in got && got.data[0].more &&
     !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
   useEffect(() => { if (beyond) readWhole(true); }, [beyond]);
-  useEffect(() => { if (asked > 0 && empty) void again(); }, [asked]);
+  useEffect(() => { if (asked > 0 && empty && !importing) void again(); }, [asked]);
   return (
     <Loaded got={got}>{([{ list, more }, manifest]) => {
       const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : undefined);
@@ -33,8 +34,9 @@ export function People({ about }: { about: Query }) {
         <div class={`people ${one ? "chosen" : ""}`}>
           <section class="list" aria-label="People">
             <h2>People</h2>
-            {list.length === 0 ? <Nothing /> : <List list={list} more={more} chosen={one} searched={() => readWhole(true)}
+            {list.length === 0 ? null : <List list={list} more={more} chosen={one} searched={() => readWhole(true)}
               choose={(s) => go("people", { scope: nameOf(s.scope) })} />}
+            <Import first={list.length === 0} started={() => setImporting(true)} done={() => { setImporting(false); void again(); }} />
           </section>
           {one ? <Person key={`${nameOf(one.scope)} ${about.event}`} of={one} manifest={manifest} event={about.event} /> : list.length === 0 ? null :
             <section class="hint quiet"><p>Choose a person to see what was said, and what the memory made of it.</p></section>}

@@ -4,7 +4,7 @@
 import { render } from "./preact.js";
 
 // src/Page.tsx
-import { useEffect as useEffect10, useMemo as useMemo2, useRef as useRef10, useState as useState17 } from "./preact.js";
+import { useEffect as useEffect11, useMemo as useMemo2, useRef as useRef10, useState as useState18 } from "./preact.js";
 
 // src/api.ts
 var key = "";
@@ -26,14 +26,16 @@ var headers = (more = {}) => ({
   ...key ? { Authorization: `Bearer ${key}` } : {},
   ...more
 });
-async function call(method, path, body) {
+var call = (method, path, body) => request(method, path, body === void 0 ? void 0 : JSON.stringify(body), "application/json");
+var send = (path, file, type) => request("POST", path, file, type);
+async function request(method, path, body, type) {
   const response = await fetch(at(path), {
     method,
     credentials: "omit",
     cache: "no-store",
     redirect: "error",
-    headers: headers(body === void 0 ? {} : { "Content-Type": "application/json" }),
-    body: body === void 0 ? void 0 : JSON.stringify(body)
+    headers: headers(body === void 0 ? {} : { "Content-Type": type }),
+    body
   });
   let answer = {};
   try {
@@ -295,15 +297,9 @@ import { jsx as jsx9, jsxs as jsxs4 } from "./preact.js";
 var Nothing = () => /* @__PURE__ */ jsxs4(Empty, { children: [
   /* @__PURE__ */ jsx9("p", { children: /* @__PURE__ */ jsx9("strong", { children: "This slot has no scope yet: nothing was recorded." }) }),
   /* @__PURE__ */ jsxs4("p", { children: [
-    "Record a turn with ",
-    /* @__PURE__ */ jsx9("code", { children: "POST /v1/events" }),
-    ", or bring a conversation:"
-  ] }),
-  /* @__PURE__ */ jsx9("pre", { tabIndex: 0, children: "memhost record chat.jsonl" }),
-  /* @__PURE__ */ jsxs4("p", { children: [
-    "To look around first, ",
-    /* @__PURE__ */ jsx9("code", { children: "memhost demo" }),
-    " serves an example conversation. The page shows what comes without a reload."
+    "An agent records as it talks. ",
+    /* @__PURE__ */ jsx9("a", { href: "#people", children: "People" }),
+    " takes a conversation that you have as a file, and offers an example."
   ] })
 ] });
 
@@ -742,7 +738,7 @@ function Swap({ manifest, modules }) {
   const offer = offers.find((o) => o.name === name);
   const required = offer?.schema.required ?? [];
   const keys = Object.entries(offer?.schema.properties ?? {}).map(([key2, s]) => ({ key: key2, s: resolved(s, offer?.schema ?? {}) }));
-  const request = () => {
+  const request2 = () => {
     if (!offer || !form.current) return void 0;
     if (!given) return { [offer.kind]: offer.name };
     const fields = typed(form.current);
@@ -767,11 +763,11 @@ function Swap({ manifest, modules }) {
     throw e;
   };
   const attempt = () => {
-    const q = request();
+    const q = request2();
     if (q) void start("loading the module", async () => /* @__PURE__ */ jsx21(Plan, { of: await post("/v1/backfill/plan", q).catch(told) }));
   };
   const change = async () => {
-    const q = request();
+    const q = request2();
     if (!q || !await confirm("Exchange the provider?", `${manifest.provider} is replaced by ${name}. Calls under way end first; when a step fails, ${manifest.provider} keeps serving. What was recorded before is not carried over.`, "Exchange it")) return;
     await start("working", async () => {
       const m = await post("/v1/swap", q).catch(told);
@@ -782,7 +778,7 @@ function Swap({ manifest, modules }) {
     });
   };
   const fill = async () => {
-    const q = request();
+    const q = request2();
     if (!q || !await confirm("Fill it first, then let it serve?", `${name} is filled from the archive while ${manifest.provider} serves, and serves once it has everything.`, "Fill it")) return;
     await start("working", async () => {
       const b = await post("/v1/backfill", q).catch(told);
@@ -1018,9 +1014,9 @@ function Seen({ manifest, mode, found }) {
   const soon = useRef6(0);
   const swapping = useRef6(false);
   useEffect4(() => {
-    const every2 = setInterval(() => setNow(Date.now()), 15e3);
+    const every3 = setInterval(() => setNow(Date.now()), 15e3);
     return () => {
-      clearInterval(every2);
+      clearInterval(every3);
       clearTimeout(soon.current);
     };
   }, []);
@@ -1390,52 +1386,207 @@ function older(params2) {
 }
 
 // src/views/People.tsx
-import { useEffect as useEffect8, useMemo, useState as useState13 } from "./preact.js";
+import { useEffect as useEffect9, useMemo, useState as useState14 } from "./preact.js";
+
+// src/views/Import.tsx
+import { useEffect as useEffect5, useState as useState11 } from "./preact.js";
+import { Fragment as Fragment11, jsx as jsx31, jsxs as jsxs22 } from "./preact.js";
+var largest = 256 << 20;
+var every2 = 500;
+function Import({ first, started, done }) {
+  const { settings } = useSlot();
+  const [check, setCheck] = useState11(null);
+  const [over, setOver] = useState11(false);
+  const [doing, start, clear] = useDoing();
+  if (settings.mode !== "on") {
+    return first ? /* @__PURE__ */ jsxs22("p", { class: "quiet", children: [
+      "Nothing was recorded yet. This page reads only: ",
+      /* @__PURE__ */ jsx31("code", { children: "memhost record FILE" }),
+      " brings a conversation."
+    ] }) : null;
+  }
+  const read = (file, name) => {
+    setCheck(null);
+    return start(`reading ${name}`, async () => {
+      if (file.size > largest) {
+        return /* @__PURE__ */ jsxs22("p", { children: [
+          "The file is larger than 256 MiB. This command reads it: ",
+          /* @__PURE__ */ jsx31("code", { children: "memhost record FILE" })
+        ] });
+      }
+      setCheck(await send("/v1/import", file, /\.zip$/i.test(name) ? "application/zip" : "application/json"));
+      return null;
+    });
+  };
+  const example = () => start("reading the example", async () => {
+    const response = await fetch(at("demo.jsonl"), { credentials: "omit", cache: "no-store" });
+    setCheck(await send("/v1/import", await response.blob(), "application/json"));
+    return null;
+  });
+  const dropped = (e) => {
+    e.preventDefault();
+    setOver(false);
+    const file = e.dataTransfer?.files[0];
+    if (file) void read(file, file.name);
+  };
+  const form = /* @__PURE__ */ jsxs22(Fragment11, { children: [
+    /* @__PURE__ */ jsxs22(
+      "div",
+      {
+        class: `drop ${over ? "over" : ""}`,
+        onDragOver: (e) => {
+          e.preventDefault();
+          setOver(true);
+        },
+        onDragLeave: () => setOver(false),
+        onDrop: dropped,
+        children: [
+          /* @__PURE__ */ jsxs22("label", { children: [
+            "Drop a file here, or choose one",
+            /* @__PURE__ */ jsx31("input", { type: "file", accept: ".json,.jsonl,.zip", onChange: (e) => {
+              const file = e.currentTarget.files?.[0];
+              if (file) void read(file, file.name);
+            } })
+          ] }),
+          /* @__PURE__ */ jsx31("p", { class: "quiet", children: "An export of ChatGPT or Claude, a log of Claude Code or Codex, Gemini's activity, or messages with times: JSON, JSON Lines or ZIP, at most 256 MiB. Nothing is recorded before you have seen what it holds." })
+        ]
+      }
+    ),
+    first ? /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "button", onClick: example, children: "Try it with the example conversation" }) }) : null,
+    doing,
+    check ? /* @__PURE__ */ jsx31(Found2, { of: check, started, done: () => {
+      setCheck(null);
+      clear();
+      done();
+    } }) : null
+  ] });
+  return first ? /* @__PURE__ */ jsxs22("div", { class: "empty", children: [
+    /* @__PURE__ */ jsxs22("p", { children: [
+      /* @__PURE__ */ jsx31("strong", { children: "Nothing was recorded yet." }),
+      " An agent records as it talks; to look around first, bring a conversation."
+    ] }),
+    form
+  ] }) : /* @__PURE__ */ jsxs22("details", { class: "import", children: [
+    /* @__PURE__ */ jsx31("summary", { children: "Bring a conversation" }),
+    form
+  ] });
+}
+function Found2({ of: c, started, done }) {
+  const [run, setRun] = useState11("default");
+  const [person, setPerson] = useState11("");
+  const [progress, setProgress] = useState11(null);
+  const [failed, setFailed] = useState11(null);
+  const moving = progress?.state === "recording";
+  useEffect5(() => {
+    if (!moving) return void 0;
+    const timer = setInterval(() => {
+      void get("/v1/import").then(setProgress, () => void 0);
+    }, every2);
+    return () => clearInterval(timer);
+  }, [moving]);
+  const record = async (e) => {
+    e.preventDefault();
+    setFailed(null);
+    started();
+    try {
+      setProgress(await post("/v1/import/confirm", {
+        confirmation: c.confirmation,
+        ...c.needs_scope ? { scope: { run_id: run, persona_id: person } } : {}
+      }));
+    } catch (problem) {
+      setFailed(problem);
+    }
+  };
+  if (progress) return /* @__PURE__ */ jsx31(Recorded, { of: progress, done });
+  return /* @__PURE__ */ jsxs22("form", { class: "card", onSubmit: record, "aria-label": "What the file holds", children: [
+    /* @__PURE__ */ jsx31("h3", { children: c.confirmation ? `This is ${c.title}` : "Nothing in it can be recorded" }),
+    /* @__PURE__ */ jsx31(Facts, { of: [
+      ["conversations", c.talks || ""],
+      ["turns", c.events],
+      ["messages", c.messages],
+      ["from", c.first?.slice(0, 10)],
+      ["to", c.last?.slice(0, 10)],
+      ["for", c.scopes.map(nameOf).join(", ") + (c.needs_scope && c.scopes.length > 0 ? ", and whom you name" : "")],
+      ["left out", c.left_out.join(", ")],
+      ["cannot be read", c.cannot_be_read || ""]
+    ] }),
+    c.problems.length > 0 ? /* @__PURE__ */ jsx31("ul", { children: c.problems.map((p) => /* @__PURE__ */ jsx31("li", { children: /* @__PURE__ */ jsx31(Words, { children: p }) }, p)) }) : null,
+    c.needs_scope && c.confirmation ? /* @__PURE__ */ jsxs22("p", { class: "fields", children: [
+      /* @__PURE__ */ jsxs22("label", { children: [
+        "Person",
+        /* @__PURE__ */ jsx31("input", { required: true, value: person, onInput: (e) => setPerson(e.currentTarget.value) })
+      ] }),
+      /* @__PURE__ */ jsxs22("label", { children: [
+        "Run",
+        /* @__PURE__ */ jsx31("input", { required: true, value: run, onInput: (e) => setRun(e.currentTarget.value) })
+      ] })
+    ] }) : null,
+    c.confirmation ? /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "submit", class: "act", children: `Record ${c.events} ${c.events === 1 ? "turn" : "turns"}` }) }) : null,
+    failed ? /* @__PURE__ */ jsx31(Failure, { of: failed }) : null
+  ] });
+}
+function Recorded({ of: p, done }) {
+  const tried = p.recorded + p.known + p.not_kept + p.failed;
+  return /* @__PURE__ */ jsxs22("div", { class: "card", role: "status", children: [
+    /* @__PURE__ */ jsx31("h3", { children: p.state === "recording" ? "Recording" : p.state === "done" ? "Recorded" : "It stopped" }),
+    /* @__PURE__ */ jsx31("progress", { max: Math.max(1, p.events), value: tried, "aria-label": "turns recorded" }),
+    /* @__PURE__ */ jsx31(Facts, { of: [
+      ["turns", `${tried} of ${p.events}`],
+      ["recorded now", p.recorded],
+      ["were there already", p.known || ""],
+      ["not kept by this memory", p.not_kept || ""],
+      ["failed", p.failed || ""]
+    ] }),
+    p.error ? /* @__PURE__ */ jsx31(Failure, { of: p.error }) : null,
+    p.problems.length > 0 ? /* @__PURE__ */ jsx31("ul", { children: p.problems.map((t) => /* @__PURE__ */ jsx31("li", { children: /* @__PURE__ */ jsx31(Words, { children: t }) }, t)) }) : null,
+    p.state === "recording" ? null : /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "button", class: "act", onClick: done, children: "Show the people" }) })
+  ] });
+}
 
 // src/views/Person.tsx
-import { useEffect as useEffect7, useRef as useRef8, useState as useState12 } from "./preact.js";
+import { useEffect as useEffect8, useRef as useRef8, useState as useState13 } from "./preact.js";
 
 // src/views/Conversation.tsx
-import { useEffect as useEffect5 } from "./preact.js";
-import { Fragment as Fragment11, jsx as jsx31, jsxs as jsxs22 } from "./preact.js";
+import { useEffect as useEffect6 } from "./preact.js";
+import { Fragment as Fragment12, jsx as jsx32, jsxs as jsxs23 } from "./preact.js";
 function Conversation({ turns: listed, archive, search, turn, lit, items, look }) {
   const turns = listed.map((t) => ({ ...t, said: t.said ?? heardIn(items, t.listed) }));
   const first = lit.size > 0 ? [...lit][0] : turn;
-  useEffect5(() => {
+  useEffect6(() => {
     document.getElementById(`turn ${first}`)?.scrollIntoView({ block: "nearest" });
   }, [first]);
   const wanted = search.trim().toLowerCase();
   const found = turns.filter((t) => wanted === "" || `${t.listed.event_id}
 ${textOf(t.said)}`.toLowerCase().includes(wanted));
-  if (turns.length === 0) return /* @__PURE__ */ jsx31(Empty, { children: /* @__PURE__ */ jsx31("p", { children: "Nothing was recorded in this generation." }) });
-  if (found.length === 0) return /* @__PURE__ */ jsx31("p", { class: "quiet", children: "Nothing on this page has these words." });
+  if (turns.length === 0) return /* @__PURE__ */ jsx32(Empty, { children: /* @__PURE__ */ jsx32("p", { children: "Nothing was recorded in this generation." }) });
+  if (found.length === 0) return /* @__PURE__ */ jsx32("p", { class: "quiet", children: "Nothing on this page has these words." });
   const sessions = /* @__PURE__ */ new Map();
   for (const t of found) {
     const session = t.listed.session_id || t.said?.session_id || "";
     sessions.set(session, [...sessions.get(session) ?? [], t]);
   }
   const made = (id) => items.filter((i) => i.evidence.source_event_ids?.includes(id)).length;
-  return /* @__PURE__ */ jsxs22(Fragment11, { children: [
-    archive ? null : /* @__PURE__ */ jsx31("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
-    [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs22("section", { class: "session", children: [
-      /* @__PURE__ */ jsxs22("h4", { children: [
+  return /* @__PURE__ */ jsxs23(Fragment12, { children: [
+    archive ? null : /* @__PURE__ */ jsx32("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
+    [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs23("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs23("h4", { children: [
         "Session ",
-        /* @__PURE__ */ jsx31(Words, { children: session })
+        /* @__PURE__ */ jsx32(Words, { children: session })
       ] }),
-      /* @__PURE__ */ jsx31("ol", { class: "turns", children: list.map((t) => {
+      /* @__PURE__ */ jsx32("ol", { class: "turns", children: list.map((t) => {
         const id = t.listed.event_id;
-        return /* @__PURE__ */ jsxs22("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
-          /* @__PURE__ */ jsxs22("p", { class: "quiet row", children: [
-            /* @__PURE__ */ jsx31(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
+        return /* @__PURE__ */ jsxs23("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
+          /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+            /* @__PURE__ */ jsx32(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
             " ",
-            /* @__PURE__ */ jsx31(Words, { children: id }),
-            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx31(State, { of: t.listed.state }),
-            made(id) > 0 ? /* @__PURE__ */ jsx31("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made(id)} in memory` }) : null
+            /* @__PURE__ */ jsx32(Words, { children: id }),
+            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx32(State, { of: t.listed.state }),
+            made(id) > 0 ? /* @__PURE__ */ jsx32("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made(id)} in memory` }) : null
           ] }),
-          (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs22("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
-            /* @__PURE__ */ jsx31("b", { children: /* @__PURE__ */ jsx31(Words, { children: m.name || m.role }) }),
+          (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs23("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
+            /* @__PURE__ */ jsx32("b", { children: /* @__PURE__ */ jsx32(Words, { children: m.name || m.role }) }),
             " ",
-            /* @__PURE__ */ jsx31(Words, { children: m.content ?? "" })
+            /* @__PURE__ */ jsx32(Words, { children: m.content ?? "" })
           ] }))
         ] }, id);
       }) })
@@ -1444,13 +1595,13 @@ ${textOf(t.said)}`.toLowerCase().includes(wanted));
 }
 
 // src/views/Items.tsx
-import { useEffect as useEffect6, useState as useState11 } from "./preact.js";
-import { Fragment as Fragment12, jsx as jsx32, jsxs as jsxs23 } from "./preact.js";
+import { useEffect as useEffect7, useState as useState12 } from "./preact.js";
+import { Fragment as Fragment13, jsx as jsx33, jsxs as jsxs24 } from "./preact.js";
 function Items(p) {
   const slot = useSlot();
-  const [asked2, setAsked] = useState11(null);
+  const [asked2, setAsked] = useState12(null);
   const [said, start] = useDoing();
-  useEffect6(() => {
+  useEffect7(() => {
     document.querySelector(".item.lit, .item.looked")?.scrollIntoView({ block: "nearest" });
   }, [p.item, p.turn]);
   const all = asked2 ?? p.of;
@@ -1463,61 +1614,61 @@ function Items(p) {
     await start("forgetting", async () => {
       const r = await post("/v1/forget", { scope: p.scope, native_ids: [id], reason: "asked on the page" });
       p.changed();
-      return /* @__PURE__ */ jsx32(Facts, { of: [["status", /* @__PURE__ */ jsx32(State, { of: r.status })], ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]] });
+      return /* @__PURE__ */ jsx33(Facts, { of: [["status", /* @__PURE__ */ jsx33(State, { of: r.status })], ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]] });
     });
   };
   const ask = () => start("asking about each turn of this page", async () => {
     setAsked(await p.byTurn());
     return null;
   });
-  return /* @__PURE__ */ jsxs23(Fragment12, { children: [
-    p.reason ? /* @__PURE__ */ jsxs23("p", { class: "quiet", children: [
-      /* @__PURE__ */ jsx32(Words, { children: p.reason }),
+  return /* @__PURE__ */ jsxs24(Fragment13, { children: [
+    p.reason ? /* @__PURE__ */ jsxs24("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx33(Words, { children: p.reason }),
       ". ",
-      /* @__PURE__ */ jsx32("button", { type: "button", onClick: ask, children: "Ask about each turn on this page" })
+      /* @__PURE__ */ jsx33("button", { type: "button", onClick: ask, children: "Ask about each turn on this page" })
     ] }) : null,
     said,
-    p.turn === "" ? null : /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+    p.turn === "" ? null : /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
       "Only what came from ",
-      /* @__PURE__ */ jsx32(Words, { children: p.turn }),
-      /* @__PURE__ */ jsx32("button", { type: "button", class: "link", onClick: () => p.lookAtTurn(""), children: "Show all" })
+      /* @__PURE__ */ jsx33(Words, { children: p.turn }),
+      /* @__PURE__ */ jsx33("button", { type: "button", class: "link", onClick: () => p.lookAtTurn(""), children: "Show all" })
     ] }),
-    found.length === 0 && !p.reason ? /* @__PURE__ */ jsx32("p", { class: "quiet", children: all.length === 0 ? "The memory holds nothing of this person." : "No item fits." }) : null,
-    [...types].map(([type, list]) => /* @__PURE__ */ jsxs23("section", { class: "session", children: [
-      /* @__PURE__ */ jsxs23("h4", { children: [
-        /* @__PURE__ */ jsx32(Words, { children: type }),
+    found.length === 0 && !p.reason ? /* @__PURE__ */ jsx33("p", { class: "quiet", children: all.length === 0 ? "The memory holds nothing of this person." : "No item fits." }) : null,
+    [...types].map(([type, list]) => /* @__PURE__ */ jsxs24("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs24("h4", { children: [
+        /* @__PURE__ */ jsx33(Words, { children: type }),
         ` (${list.length}${p.more ? " or more" : ""})`
       ] }),
-      /* @__PURE__ */ jsx32("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs23("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
-        /* @__PURE__ */ jsx32("p", { class: "said", children: textOf2(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx32("span", { class: "line", children: /* @__PURE__ */ jsx32(Words, { children: line }) })) }),
-        /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
-          e.superseded ? /* @__PURE__ */ jsx32(State, { of: "open", children: "replaced" }) : null,
-          e.valid_at ? /* @__PURE__ */ jsxs23("span", { children: [
+      /* @__PURE__ */ jsx33("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs24("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
+        /* @__PURE__ */ jsx33("p", { class: "said", children: textOf2(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx33("span", { class: "line", children: /* @__PURE__ */ jsx33(Words, { children: line }) })) }),
+        /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
+          e.superseded ? /* @__PURE__ */ jsx33(State, { of: "open", children: "replaced" }) : null,
+          e.valid_at ? /* @__PURE__ */ jsxs24("span", { children: [
             "valid from ",
-            /* @__PURE__ */ jsx32(Time, { at: e.valid_at })
-          ] }) : e.created_at ? /* @__PURE__ */ jsxs23("span", { children: [
+            /* @__PURE__ */ jsx33(Time, { at: e.valid_at })
+          ] }) : e.created_at ? /* @__PURE__ */ jsxs24("span", { children: [
             e.time_basis === "event" ? "said " : "made ",
-            /* @__PURE__ */ jsx32(Time, { at: e.created_at })
+            /* @__PURE__ */ jsx33(Time, { at: e.created_at })
           ] }) : null,
-          e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs23("span", { children: [
+          e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs24("span", { children: [
             "until ",
-            /* @__PURE__ */ jsx32(Time, { at: e.invalid_at ?? e.expired_at })
+            /* @__PURE__ */ jsx33(Time, { at: e.invalid_at ?? e.expired_at })
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
+        /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
           (e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from",
-          (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx32(
+          (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx33(
             "button",
             {
               type: "button",
               class: "link",
               title: p.texts.get(id),
               onClick: () => p.look(e.native_id ?? id),
-              children: /* @__PURE__ */ jsx32(Words, { children: id })
+              children: /* @__PURE__ */ jsx33(Words, { children: id })
             }
           )),
           (e.source_event_ids ?? []).length > 12 ? `and ${(e.source_event_ids ?? []).length - 12} more` : "",
-          p.forgets && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx32(
+          p.forgets && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx33(
             "button",
             {
               type: "button",
@@ -1528,10 +1679,10 @@ function Items(p) {
             }
           ) : null
         ] }),
-        /* @__PURE__ */ jsxs23("details", { children: [
-          /* @__PURE__ */ jsx32("summary", { children: "As it is kept" }),
-          /* @__PURE__ */ jsx32(Facts, { of: [["id", e.native_id]] }),
-          /* @__PURE__ */ jsx32(Json, { of: native })
+        /* @__PURE__ */ jsxs24("details", { children: [
+          /* @__PURE__ */ jsx33("summary", { children: "As it is kept" }),
+          /* @__PURE__ */ jsx33(Facts, { of: [["id", e.native_id]] }),
+          /* @__PURE__ */ jsx33(Json, { of: native })
         ] })
       ] })) })
     ] }))
@@ -1544,16 +1695,16 @@ function textOf2(text, native) {
 }
 
 // src/views/Person.tsx
-import { Fragment as Fragment13, jsx as jsx33, jsxs as jsxs24 } from "./preact.js";
+import { Fragment as Fragment14, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
 var pageSize = 50;
 function Person({ of, manifest, event }) {
   const scope = asked(of.scope);
   const name = nameOf(of.scope);
   const can = (capability) => manifest.capabilities.capabilities.includes(capability);
-  const [before, setBefore] = useState12([]);
-  const [search, setSearch] = useState12("");
-  const [turn, lookAtTurn] = useState12(event ?? "");
-  const [item, lookAtItem] = useState12("");
+  const [before, setBefore] = useState13([]);
+  const [search, setSearch] = useState13("");
+  const [turn, lookAtTurn] = useState13(event ?? "");
+  const [item, lookAtItem] = useState13("");
   const at3 = before.at(-1) ?? "";
   const [turns, readTurns] = useLoad(async () => {
     const page = await events({ scope, ...at3 ? { after: at3 } : {} }, pageSize);
@@ -1563,7 +1714,7 @@ function Person({ of, manifest, event }) {
   }, [at3]);
   const [items, readItems] = useLoad(() => can("provenance") ? itemsOf(scope) : Promise.resolve(null), []);
   const soon = useRef8(0);
-  useEffect7(() => () => clearTimeout(soon.current), []);
+  useEffect8(() => () => clearTimeout(soon.current), []);
   useLines((line) => {
     if (!/^(record_events?|reset_scope|forget|apply_feedback)$/.test(line.operation ?? "") || soon.current) return;
     soon.current = window.setTimeout(() => {
@@ -1576,16 +1727,16 @@ function Person({ of, manifest, event }) {
   const has = items && "data" in items ? items.data?.list ?? [] : [];
   const texts = new Map((data?.list ?? []).map((t) => [t.listed.event_id, textOf(t.said)]));
   const count = of.queued + of.pending + of.lost;
-  return /* @__PURE__ */ jsxs24("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
-    /* @__PURE__ */ jsxs24("div", { class: "row head", children: [
-      /* @__PURE__ */ jsx33("h2", { class: "grow", children: /* @__PURE__ */ jsx33(Words, { children: of.scope.persona_id }) }),
-      /* @__PURE__ */ jsx33(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
-      /* @__PURE__ */ jsx33(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
-      /* @__PURE__ */ jsx33(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
+  return /* @__PURE__ */ jsxs25("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
+    /* @__PURE__ */ jsxs25("div", { class: "row head", children: [
+      /* @__PURE__ */ jsx34("h2", { class: "grow", children: /* @__PURE__ */ jsx34(Words, { children: of.scope.persona_id }) }),
+      /* @__PURE__ */ jsx34(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
+      /* @__PURE__ */ jsx34(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
+      /* @__PURE__ */ jsx34(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
     ] }),
-    /* @__PURE__ */ jsx33("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs24("label", { class: "wide", children: [
+    /* @__PURE__ */ jsx34("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs25("label", { class: "wide", children: [
       "Search in what was said and what is known",
-      /* @__PURE__ */ jsx33(
+      /* @__PURE__ */ jsx34(
         "input",
         {
           type: "search",
@@ -1596,11 +1747,11 @@ function Person({ of, manifest, event }) {
         }
       )
     ] }) }),
-    /* @__PURE__ */ jsxs24("div", { class: "columns both", children: [
-      /* @__PURE__ */ jsxs24("section", { "aria-label": "What was said", children: [
-        /* @__PURE__ */ jsx33("h3", { children: "What was said" }),
-        /* @__PURE__ */ jsx33(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs24(Fragment13, { children: [
-          /* @__PURE__ */ jsx33(
+    /* @__PURE__ */ jsxs25("div", { class: "columns both", children: [
+      /* @__PURE__ */ jsxs25("section", { "aria-label": "What was said", children: [
+        /* @__PURE__ */ jsx34("h3", { children: "What was said" }),
+        /* @__PURE__ */ jsx34(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs25(Fragment14, { children: [
+          /* @__PURE__ */ jsx34(
             Conversation,
             {
               turns: page.list,
@@ -1615,15 +1766,15 @@ function Person({ of, manifest, event }) {
               }
             }
           ),
-          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs24("p", { class: "buttons", children: [
-            /* @__PURE__ */ jsx33("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
-            /* @__PURE__ */ jsx33("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
+          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs25("p", { class: "buttons", children: [
+            /* @__PURE__ */ jsx34("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+            /* @__PURE__ */ jsx34("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
           ] })
         ] }) })
       ] }),
-      /* @__PURE__ */ jsxs24("section", { "aria-label": "What the memory made of it", children: [
-        /* @__PURE__ */ jsx33("h3", { children: `What ${manifest.provider} made of it` }),
-        /* @__PURE__ */ jsx33(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx33("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx33(
+      /* @__PURE__ */ jsxs25("section", { "aria-label": "What the memory made of it", children: [
+        /* @__PURE__ */ jsx34("h3", { children: `What ${manifest.provider} made of it` }),
+        /* @__PURE__ */ jsx34(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx34("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx34(
           Items,
           {
             of: found.list,
@@ -1714,35 +1865,36 @@ function Export({ scope, turns, items }) {
     a.click();
     setTimeout(() => URL.revokeObjectURL(url), 1e4);
   };
-  return /* @__PURE__ */ jsx33("button", { type: "button", onClick: save, children: "Save as a file" });
+  return /* @__PURE__ */ jsx34("button", { type: "button", onClick: save, children: "Save as a file" });
 }
 
 // src/views/People.tsx
-import { Fragment as Fragment14, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
+import { Fragment as Fragment15, jsx as jsx35, jsxs as jsxs26 } from "./preact.js";
 var shownAtOnce = 100;
 var most2 = 2e4;
 function People({ about: about2 }) {
-  const [whole, readWhole] = useState13(false);
+  const [whole, readWhole] = useState14(false);
   const [got, again] = useLoad(() => Promise.all([whole ? scopes(most2) : choices(), get("/v1/manifest")]), [whole]);
   const chosen = about2.scope ?? "";
-  const [asked2, ask] = useState13(0);
+  const [asked2, ask] = useState14(0);
   useLines((line) => {
     if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1);
   });
+  const [importing, setImporting] = useState14(false);
   const empty2 = got && "data" in got && got.data[0].list.length === 0;
   const beyond = chosen !== "" && got && "data" in got && got.data[0].more && !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
-  useEffect8(() => {
+  useEffect9(() => {
     if (beyond) readWhole(true);
   }, [beyond]);
-  useEffect8(() => {
-    if (asked2 > 0 && empty2) void again();
+  useEffect9(() => {
+    if (asked2 > 0 && empty2 && !importing) void again();
   }, [asked2]);
-  return /* @__PURE__ */ jsx34(Loaded, { got, children: ([{ list, more }, manifest]) => {
+  return /* @__PURE__ */ jsx35(Loaded, { got, children: ([{ list, more }, manifest]) => {
     const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : void 0);
-    return /* @__PURE__ */ jsxs25("div", { class: `people ${one ? "chosen" : ""}`, children: [
-      /* @__PURE__ */ jsxs25("section", { class: "list", "aria-label": "People", children: [
-        /* @__PURE__ */ jsx34("h2", { children: "People" }),
-        list.length === 0 ? /* @__PURE__ */ jsx34(Nothing, {}) : /* @__PURE__ */ jsx34(
+    return /* @__PURE__ */ jsxs26("div", { class: `people ${one ? "chosen" : ""}`, children: [
+      /* @__PURE__ */ jsxs26("section", { class: "list", "aria-label": "People", children: [
+        /* @__PURE__ */ jsx35("h2", { children: "People" }),
+        list.length === 0 ? null : /* @__PURE__ */ jsx35(
           List,
           {
             list,
@@ -1751,25 +1903,29 @@ function People({ about: about2 }) {
             searched: () => readWhole(true),
             choose: (s) => go("people", { scope: nameOf(s.scope) })
           }
-        )
+        ),
+        /* @__PURE__ */ jsx35(Import, { first: list.length === 0, started: () => setImporting(true), done: () => {
+          setImporting(false);
+          void again();
+        } })
       ] }),
-      one ? /* @__PURE__ */ jsx34(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx34("section", { class: "hint quiet", children: /* @__PURE__ */ jsx34("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
+      one ? /* @__PURE__ */ jsx35(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx35("section", { class: "hint quiet", children: /* @__PURE__ */ jsx35("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
     ] });
   } });
 }
 function List({ list, more, chosen, choose, searched }) {
-  const [search, setSearch] = useState13("");
+  const [search, setSearch] = useState14("");
   const found = useMemo(() => {
     const wanted = search.trim().toLowerCase();
     return wanted === "" ? list : list.filter((s) => nameOf(s.scope).toLowerCase().includes(wanted));
   }, [list, search]);
-  const [open4, setOpen] = useState13(false);
+  const [open4, setOpen] = useState14(false);
   const shown = found.filter((s) => !open4 || s.queued + s.pending + s.lost > 0);
-  return /* @__PURE__ */ jsxs25(Fragment14, { children: [
-    /* @__PURE__ */ jsxs25("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsxs25("label", { class: "wide", children: [
+  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
+    /* @__PURE__ */ jsxs26("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsxs26("label", { class: "wide", children: [
         "Search by id",
-        /* @__PURE__ */ jsx34(
+        /* @__PURE__ */ jsx35(
           "input",
           {
             type: "search",
@@ -1783,44 +1939,44 @@ function List({ list, more, chosen, choose, searched }) {
           }
         )
       ] }),
-      /* @__PURE__ */ jsxs25("label", { class: "check", children: [
-        /* @__PURE__ */ jsx34("input", { type: "checkbox", checked: open4, onChange: (e) => {
+      /* @__PURE__ */ jsxs26("label", { class: "check", children: [
+        /* @__PURE__ */ jsx35("input", { type: "checkbox", checked: open4, onChange: (e) => {
           setOpen(e.currentTarget.checked);
           if (more) searched();
         } }),
         "With open matters"
       ] })
     ] }),
-    /* @__PURE__ */ jsx34("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
-    /* @__PURE__ */ jsx34("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx34("li", { children: /* @__PURE__ */ jsxs25("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
-      /* @__PURE__ */ jsxs25("span", { class: "grow", children: [
-        /* @__PURE__ */ jsx34("b", { children: /* @__PURE__ */ jsx34(Words, { children: s.scope.persona_id }) }),
-        /* @__PURE__ */ jsx34("small", { children: /* @__PURE__ */ jsx34(Words, { children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
+    /* @__PURE__ */ jsx35("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
+    /* @__PURE__ */ jsx35("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx35("li", { children: /* @__PURE__ */ jsxs26("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
+      /* @__PURE__ */ jsxs26("span", { class: "grow", children: [
+        /* @__PURE__ */ jsx35("b", { children: /* @__PURE__ */ jsx35(Words, { children: s.scope.persona_id }) }),
+        /* @__PURE__ */ jsx35("small", { children: /* @__PURE__ */ jsx35(Words, { children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
       ] }),
-      /* @__PURE__ */ jsx34("span", { class: "quiet since", children: /* @__PURE__ */ jsx34(Time, { at: s.since }) }),
-      s.queued + s.pending > 0 ? /* @__PURE__ */ jsx34("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
-      s.lost > 0 ? /* @__PURE__ */ jsx34("span", { class: "badge bad", children: `${s.lost} lost` }) : null
+      /* @__PURE__ */ jsx35("span", { class: "quiet since", children: /* @__PURE__ */ jsx35(Time, { at: s.since }) }),
+      s.queued + s.pending > 0 ? /* @__PURE__ */ jsx35("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
+      s.lost > 0 ? /* @__PURE__ */ jsx35("span", { class: "badge bad", children: `${s.lost} lost` }) : null
     ] }) }, nameOf(s.scope))) })
   ] });
 }
 
 // src/views/Runs.tsx
-import { Fragment as Fragment15, jsx as jsx35, jsxs as jsxs26 } from "./preact.js";
+import { Fragment as Fragment16, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
 function Runs() {
   const [got] = useLoad(() => get("/v1/runs"), []);
   const [shown, start] = useDoing();
   const show = (r) => start("reading", async () => {
     const report = r.report ? await post("/v1/runs/report", { name: r.name }).catch((e) => e) : null;
-    return /* @__PURE__ */ jsx35(Shown2, { run: r, report });
+    return /* @__PURE__ */ jsx36(Shown2, { run: r, report });
   });
-  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
-    /* @__PURE__ */ jsx35("h2", { children: "Runs" }),
-    /* @__PURE__ */ jsx35(Loaded, { got, children: ({ runs, left_out: leftOut }) => runs.length === 0 ? /* @__PURE__ */ jsx35(Empty, { children: /* @__PURE__ */ jsxs26("p", { children: [
+  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
+    /* @__PURE__ */ jsx36("h2", { children: "Runs" }),
+    /* @__PURE__ */ jsx36(Loaded, { got, children: ({ runs, left_out: leftOut }) => runs.length === 0 ? /* @__PURE__ */ jsx36(Empty, { children: /* @__PURE__ */ jsxs27("p", { children: [
       "The folder server.runs has no run. ",
-      /* @__PURE__ */ jsx35("code", { children: "memhost eval run" }),
+      /* @__PURE__ */ jsx36("code", { children: "memhost eval run" }),
       " makes one."
-    ] }) }) : /* @__PURE__ */ jsxs26("section", { class: "card", children: [
-      /* @__PURE__ */ jsx35(
+    ] }) }) : /* @__PURE__ */ jsxs27("section", { class: "card", children: [
+      /* @__PURE__ */ jsx36(
         Table,
         {
           caption: "Evaluation runs",
@@ -1828,88 +1984,88 @@ function Runs() {
           rows: runs.map((r) => [
             r.name,
             r.title ?? "",
-            /* @__PURE__ */ jsx35(Time, { at: r.begun_at }),
+            /* @__PURE__ */ jsx36(Time, { at: r.begun_at }),
             r.providers.join(", "),
             r.probes,
-            /* @__PURE__ */ jsx35(Counts, { of: r }),
-            /* @__PURE__ */ jsx35("button", { type: "button", "aria-label": `Show ${r.name}`, onClick: () => show(r), children: "Show" })
+            /* @__PURE__ */ jsx36(Counts, { of: r }),
+            /* @__PURE__ */ jsx36("button", { type: "button", "aria-label": `Show ${r.name}`, onClick: () => show(r), children: "Show" })
           ])
         }
       ),
-      leftOut ? /* @__PURE__ */ jsx35("p", { children: `${leftOut} older runs are not listed.` }) : null
+      leftOut ? /* @__PURE__ */ jsx36("p", { children: `${leftOut} older runs are not listed.` }) : null
     ] }) }),
     shown
   ] });
 }
 function Shown2({ run: r, report }) {
-  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
-    /* @__PURE__ */ jsxs26("section", { class: "card", children: [
-      /* @__PURE__ */ jsx35("h2", { children: /* @__PURE__ */ jsx35(Words, { children: r.title ?? r.name }) }),
-      r.problem ? /* @__PURE__ */ jsx35(Failure, { of: { message: r.problem } }) : null,
-      /* @__PURE__ */ jsx35(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
-      r.verdicts.length === 0 ? null : /* @__PURE__ */ jsx35(
+  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
+    /* @__PURE__ */ jsxs27("section", { class: "card", children: [
+      /* @__PURE__ */ jsx36("h2", { children: /* @__PURE__ */ jsx36(Words, { children: r.title ?? r.name }) }),
+      r.problem ? /* @__PURE__ */ jsx36(Failure, { of: { message: r.problem } }) : null,
+      /* @__PURE__ */ jsx36(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
+      r.verdicts.length === 0 ? null : /* @__PURE__ */ jsx36(
         Table,
         {
           caption: "Verdicts",
           heads: ["check", "outcome", "what was found"],
-          rows: r.verdicts.map((v) => [v.name, /* @__PURE__ */ jsx35(State, { of: v.outcome }), v.detail ?? ""])
+          rows: r.verdicts.map((v) => [v.name, /* @__PURE__ */ jsx36(State, { of: v.outcome }), v.detail ?? ""])
         }
       )
     ] }),
-    report instanceof Error ? /* @__PURE__ */ jsx35(Failure, { of: report }) : report ? /* @__PURE__ */ jsxs26(Fragment15, { children: [
-      /* @__PURE__ */ jsx35("h2", { children: "Report" }),
-      /* @__PURE__ */ jsx35("iframe", { sandbox: "", referrerPolicy: "no-referrer", title: `Report of ${r.name}`, src: report.path })
+    report instanceof Error ? /* @__PURE__ */ jsx36(Failure, { of: report }) : report ? /* @__PURE__ */ jsxs27(Fragment16, { children: [
+      /* @__PURE__ */ jsx36("h2", { children: "Report" }),
+      /* @__PURE__ */ jsx36("iframe", { sandbox: "", referrerPolicy: "no-referrer", title: `Report of ${r.name}`, src: report.path })
     ] }) : null
   ] });
 }
 function Counts({ of: r }) {
-  if (r.problem) return /* @__PURE__ */ jsx35(State, { of: "open", children: "not known" });
+  if (r.problem) return /* @__PURE__ */ jsx36(State, { of: "open", children: "not known" });
   const each = ["good", "bad", "open"].map((o) => [o, r.verdicts.filter((v) => v.outcome === o).length]);
-  return /* @__PURE__ */ jsx35("span", { children: each.filter(([, n]) => n > 0).map(([o, n]) => [/* @__PURE__ */ jsx35(State, { of: o, children: `${n} ${o}` }), " "]) });
+  return /* @__PURE__ */ jsx36("span", { children: each.filter(([, n]) => n > 0).map(([o, n]) => [/* @__PURE__ */ jsx36(State, { of: o, children: `${n} ${o}` }), " "]) });
 }
 
 // src/views/Side.tsx
-import { useState as useState14 } from "./preact.js";
-import { Fragment as Fragment16, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
+import { useState as useState15 } from "./preact.js";
+import { Fragment as Fragment17, jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
 var pageSize2 = 10;
 function Side() {
   const [got] = useLoad(() => get("/v1/shadows"), []);
-  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
-    /* @__PURE__ */ jsx36("h2", { children: "Side by side" }),
-    /* @__PURE__ */ jsx36(Loaded, { got, children: (list) => /* @__PURE__ */ jsx36(Shadows, { of: list }) })
+  return /* @__PURE__ */ jsxs28(Fragment17, { children: [
+    /* @__PURE__ */ jsx37("h2", { children: "Side by side" }),
+    /* @__PURE__ */ jsx37(Loaded, { got, children: (list) => /* @__PURE__ */ jsx37(Shadows, { of: list }) })
   ] });
 }
 function Shadows({ of }) {
-  const [provider, setProvider] = useState14("");
-  const [before, setBefore] = useState14([]);
+  const [provider, setProvider] = useState15("");
+  const [before, setBefore] = useState15([]);
   const at3 = before.at(-1);
   const [got] = useLoad(() => post("/v1/shadows/answers", {
     limit: pageSize2,
     ...at3 ? { before: at3 } : {},
     ...provider ? { provider } : {}
   }), [provider, at3]);
-  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
-    /* @__PURE__ */ jsxs27("p", { class: "lead", children: [
-      /* @__PURE__ */ jsx36(Words, { children: of.serving }),
+  return /* @__PURE__ */ jsxs28(Fragment17, { children: [
+    /* @__PURE__ */ jsxs28("p", { class: "lead", children: [
+      /* @__PURE__ */ jsx37(Words, { children: of.serving }),
       " serves. A shadow gets every event, too, and is asked a share of the questions after the agent has its answer. No agent sees what it says."
     ] }),
-    /* @__PURE__ */ jsx36("div", { class: "card", children: /* @__PURE__ */ jsx36(Table, { caption: "Shadows", heads, rows: of.shadows.map(row) }) }),
-    /* @__PURE__ */ jsx36("h2", { children: "Questions, the newest first" }),
-    /* @__PURE__ */ jsx36("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs27("label", { children: [
+    /* @__PURE__ */ jsx37("div", { class: "card", children: /* @__PURE__ */ jsx37(Table, { caption: "Shadows", heads, rows: of.shadows.map(row) }) }),
+    /* @__PURE__ */ jsx37("h2", { children: "Questions, the newest first" }),
+    /* @__PURE__ */ jsx37("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs28("label", { children: [
       "Shadow",
-      /* @__PURE__ */ jsxs27("select", { value: provider, onChange: (e) => {
+      /* @__PURE__ */ jsxs28("select", { value: provider, onChange: (e) => {
         setProvider(e.currentTarget.value);
         setBefore([]);
       }, children: [
-        /* @__PURE__ */ jsx36("option", { value: "", children: "all" }),
-        of.shadows.map((s) => /* @__PURE__ */ jsx36("option", { value: s.provider, children: s.provider }))
+        /* @__PURE__ */ jsx37("option", { value: "", children: "all" }),
+        of.shadows.map((s) => /* @__PURE__ */ jsx37("option", { value: s.provider, children: s.provider }))
       ] })
     ] }) }),
-    /* @__PURE__ */ jsx36(Loaded, { got, children: (page) => /* @__PURE__ */ jsxs27(Fragment16, { children: [
-      page.answers.length === 0 ? /* @__PURE__ */ jsx36(Empty, { children: /* @__PURE__ */ jsx36("p", { children: "No question was asked of a shadow yet." }) }) : byQuestion(page.answers).map((answers) => /* @__PURE__ */ jsx36(Question, { answers })),
-      /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
-        /* @__PURE__ */ jsx36("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Newer" }),
-        /* @__PURE__ */ jsx36("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Older" })
+    /* @__PURE__ */ jsx37(Loaded, { got, children: (page) => /* @__PURE__ */ jsxs28(Fragment17, { children: [
+      page.answers.length === 0 ? /* @__PURE__ */ jsx37(Empty, { children: /* @__PURE__ */ jsx37("p", { children: "No question was asked of a shadow yet." }) }) : byQuestion(page.answers).map((answers) => /* @__PURE__ */ jsx37(Question, { answers })),
+      /* @__PURE__ */ jsxs28("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx37("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Newer" }),
+        /* @__PURE__ */ jsx37("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Older" })
       ] })
     ] }) })
   ] });
@@ -1919,7 +2075,7 @@ var heads = ["memory", "state", "events", "asked", "answers", "errors", "tokens"
 function row({ provider, state: is, progress: p, sample_percent: share, report: r }) {
   return [
     provider,
-    /* @__PURE__ */ jsx36(State, { of: is }),
+    /* @__PURE__ */ jsx37(State, { of: is }),
     `${p.done} of ${p.events}`,
     `${share} %`,
     r.answers,
@@ -1942,17 +2098,17 @@ function Question({ answers }) {
   const served = new Set(lines2(first.serving_context));
   const answered = answers.filter((a) => !a.error);
   const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines2(a.formatted_context ?? "")));
-  return /* @__PURE__ */ jsxs27("section", { class: "question card", children: [
-    /* @__PURE__ */ jsx36("h3", { children: /* @__PURE__ */ jsx36(Words, { children: first.query }) }),
-    /* @__PURE__ */ jsxs27("p", { class: "quiet", children: [
-      /* @__PURE__ */ jsx36(Time, { at: first.at }),
+  return /* @__PURE__ */ jsxs28("section", { class: "question card", children: [
+    /* @__PURE__ */ jsx37("h3", { children: /* @__PURE__ */ jsx37(Words, { children: first.query }) }),
+    /* @__PURE__ */ jsxs28("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx37(Time, { at: first.at }),
       " ",
-      /* @__PURE__ */ jsx36(Words, { children: nameOf(first.scope) }),
+      /* @__PURE__ */ jsx37(Words, { children: nameOf(first.scope) }),
       ", session ",
-      /* @__PURE__ */ jsx36(Words, { children: first.session_id })
+      /* @__PURE__ */ jsx37(Words, { children: first.session_id })
     ] }),
-    /* @__PURE__ */ jsxs27("div", { class: "columns", children: [
-      /* @__PURE__ */ jsx36(
+    /* @__PURE__ */ jsxs28("div", { class: "columns", children: [
+      /* @__PURE__ */ jsx37(
         Column,
         {
           name: first.serving,
@@ -1962,10 +2118,10 @@ function Question({ answers }) {
           about: [["tokens", first.serving_tokens], ["took", `${first.serving_latency_ms} ms`]]
         }
       ),
-      answers.map((a) => a.error ? /* @__PURE__ */ jsxs27("section", { children: [
-        /* @__PURE__ */ jsx36("h4", { children: /* @__PURE__ */ jsx36(Words, { children: a.provider }) }),
-        /* @__PURE__ */ jsx36(Failure, { of: a.error })
-      ] }) : /* @__PURE__ */ jsx36(
+      answers.map((a) => a.error ? /* @__PURE__ */ jsxs28("section", { children: [
+        /* @__PURE__ */ jsx37("h4", { children: /* @__PURE__ */ jsx37(Words, { children: a.provider }) }),
+        /* @__PURE__ */ jsx37(Failure, { of: a.error })
+      ] }) : /* @__PURE__ */ jsx37(
         Column,
         {
           name: a.provider,
@@ -1985,25 +2141,25 @@ function Question({ answers }) {
 }
 var lines2 = (context) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
 function Column({ name, role, context, other, about: about2 }) {
-  return /* @__PURE__ */ jsxs27("section", { children: [
-    /* @__PURE__ */ jsxs27("h4", { children: [
-      /* @__PURE__ */ jsx36(Words, { children: name }),
+  return /* @__PURE__ */ jsxs28("section", { children: [
+    /* @__PURE__ */ jsxs28("h4", { children: [
+      /* @__PURE__ */ jsx37(Words, { children: name }),
       ` (${role})`
     ] }),
-    context === "" ? /* @__PURE__ */ jsx36("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx36("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
-      lines2(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx36("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
+    context === "" ? /* @__PURE__ */ jsx37("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx37("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
+      lines2(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx37("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
       "\n"
     ]) }),
-    /* @__PURE__ */ jsx36(Facts, { of: about2 })
+    /* @__PURE__ */ jsx37(Facts, { of: about2 })
   ] });
 }
 
 // src/views/Token.tsx
-import { useState as useState15 } from "./preact.js";
-import { jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
+import { useState as useState16 } from "./preact.js";
+import { jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
 function Token({ first, enter: enter2 }) {
-  const [token, setToken] = useState15("");
-  const [wrong, setWrong] = useState15(first);
+  const [token, setToken] = useState16("");
+  const [wrong, setWrong] = useState16(first);
   const submit = async (e) => {
     e.preventDefault();
     useToken(token);
@@ -2014,13 +2170,13 @@ function Token({ first, enter: enter2 }) {
       setWrong(e2);
     }
   };
-  return /* @__PURE__ */ jsxs28("section", { class: "card narrow", children: [
-    /* @__PURE__ */ jsx37("h2", { children: "This slot wants a token" }),
-    /* @__PURE__ */ jsx37("p", { children: "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only." }),
-    /* @__PURE__ */ jsxs28("form", { onSubmit: submit, children: [
-      /* @__PURE__ */ jsxs28("label", { children: [
+  return /* @__PURE__ */ jsxs29("section", { class: "card narrow", children: [
+    /* @__PURE__ */ jsx38("h2", { children: "This slot wants a token" }),
+    /* @__PURE__ */ jsx38("p", { children: "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only." }),
+    /* @__PURE__ */ jsxs29("form", { onSubmit: submit, children: [
+      /* @__PURE__ */ jsxs29("label", { children: [
         "Token",
-        /* @__PURE__ */ jsx37(
+        /* @__PURE__ */ jsx38(
           "input",
           {
             type: "password",
@@ -2031,15 +2187,15 @@ function Token({ first, enter: enter2 }) {
           }
         )
       ] }),
-      /* @__PURE__ */ jsx37("button", { class: "act", children: "Open" })
+      /* @__PURE__ */ jsx38("button", { class: "act", children: "Open" })
     ] }),
-    /* @__PURE__ */ jsx37(Failure, { of: wrong })
+    /* @__PURE__ */ jsx38(Failure, { of: wrong })
   ] });
 }
 
 // src/views/Turns.tsx
-import { useEffect as useEffect9, useRef as useRef9, useState as useState16 } from "./preact.js";
-import { Fragment as Fragment17, jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
+import { useEffect as useEffect10, useRef as useRef9, useState as useState17 } from "./preact.js";
+import { Fragment as Fragment18, jsx as jsx39, jsxs as jsxs30 } from "./preact.js";
 var open3 = ["queued", "pending", "partial", "uncertain", "sent", "lost", "failed"];
 var filters = {
   all: [],
@@ -2051,9 +2207,9 @@ var filters = {
 var pageSize3 = 100;
 function Turns({ about: about2 }) {
   const [got] = useLoad(() => Promise.all([choices(), get("/v1/manifest")]), []);
-  return /* @__PURE__ */ jsxs29(Fragment17, { children: [
-    /* @__PURE__ */ jsx38("h2", { children: "Turns" }),
-    /* @__PURE__ */ jsx38(Loaded, { got, children: ([found, manifest]) => found.list.length === 0 ? /* @__PURE__ */ jsx38(Nothing, {}) : /* @__PURE__ */ jsx38(List2, { found, manifest, about: about2 }) })
+  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
+    /* @__PURE__ */ jsx39("h2", { children: "Turns" }),
+    /* @__PURE__ */ jsx39(Loaded, { got, children: ([found, manifest]) => found.list.length === 0 ? /* @__PURE__ */ jsx39(Nothing, {}) : /* @__PURE__ */ jsx39(List2, { found, manifest, about: about2 }) })
   ] });
 }
 function List2({ found, manifest, about: about2 }) {
@@ -2063,10 +2219,10 @@ function List2({ found, manifest, about: about2 }) {
   const texts = Boolean(manifest.archive);
   const changes = slot.settings.mode === "on";
   const forgets = changes && (can("forget") || texts);
-  const [name, setName] = useState16(about2.scope ?? nameOf(found.list[0].scope));
-  const [filter, setFilter] = useState16("all");
-  const [session, setSession] = useState16(about2.session ?? "");
-  const [before, setBefore] = useState16([]);
+  const [name, setName] = useState17(about2.scope ?? nameOf(found.list[0].scope));
+  const [filter, setFilter] = useState17("all");
+  const [session, setSession] = useState17(about2.session ?? "");
+  const [before, setBefore] = useState17([]);
   const native = useRef9(null);
   const [where, start, clear] = useDoing();
   const scope = scopeOf(found, name);
@@ -2081,7 +2237,7 @@ function List2({ found, manifest, about: about2 }) {
     pageSize3
   ) }), [name, filter, session, at3]);
   const soon = useRef9(0);
-  useEffect9(() => () => clearTimeout(soon.current), []);
+  useEffect10(() => () => clearTimeout(soon.current), []);
   useLines((line) => {
     const changed = /^(record_event|record_events|reset_scope|forget|readiness|wait_until_ready)$/;
     if (!changed.test(line.operation ?? "") || soon.current) return;
@@ -2090,7 +2246,7 @@ function List2({ found, manifest, about: about2 }) {
       void again();
     }, 1e3);
   });
-  useEffect9(() => {
+  useEffect10(() => {
     if (about2.event) void show(about2.event);
   }, []);
   const anew = (change) => {
@@ -2104,34 +2260,34 @@ function List2({ found, manifest, about: about2 }) {
       tells ? post("/v1/provenance", { scope, event_id: id, limit: 50 }) : null
     ]);
     const event = said instanceof Error ? void 0 : said?.events?.[0];
-    return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
-      /* @__PURE__ */ jsxs29("h2", { children: [
+    return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs30("h2", { children: [
         "What was said in ",
-        /* @__PURE__ */ jsx38(Words, { children: id })
+        /* @__PURE__ */ jsx39(Words, { children: id })
       ] }),
-      event ? /* @__PURE__ */ jsxs29("div", { children: [
-        /* @__PURE__ */ jsx38(Facts, { of: [["session", event.session_id], ["turn", event.turn_id], ["at", /* @__PURE__ */ jsx38(Time, { at: event.timestamp })]] }),
-        event.messages.map((m) => /* @__PURE__ */ jsxs29("p", { children: [
-          /* @__PURE__ */ jsxs29("b", { children: [
-            /* @__PURE__ */ jsx38(Words, { children: m.name || m.role }),
+      event ? /* @__PURE__ */ jsxs30("div", { children: [
+        /* @__PURE__ */ jsx39(Facts, { of: [["session", event.session_id], ["turn", event.turn_id], ["at", /* @__PURE__ */ jsx39(Time, { at: event.timestamp })]] }),
+        event.messages.map((m) => /* @__PURE__ */ jsxs30("p", { children: [
+          /* @__PURE__ */ jsxs30("b", { children: [
+            /* @__PURE__ */ jsx39(Words, { children: m.name || m.role }),
             ": "
           ] }),
-          /* @__PURE__ */ jsx38(Words, { children: m.content ?? "" })
+          /* @__PURE__ */ jsx39(Words, { children: m.content ?? "" })
         ] }))
-      ] }) : /* @__PURE__ */ jsx38("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
-      /* @__PURE__ */ jsx38("h2", { children: "What memory has of it" }),
-      has ? /* @__PURE__ */ jsx38(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx38("p", { children: "This provider does not say what it has of an event." })
+      ] }) : /* @__PURE__ */ jsx39("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
+      /* @__PURE__ */ jsx39("h2", { children: "What memory has of it" }),
+      has ? /* @__PURE__ */ jsx39(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx39("p", { children: "This provider does not say what it has of an event." })
     ] });
   });
   const origins = (id) => start("asking the provider", async () => {
     const p = await post("/v1/provenance", { scope, native_id: id, limit: 50 });
-    return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
-      /* @__PURE__ */ jsxs29("h2", { children: [
+    return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs30("h2", { children: [
         "Where ",
-        /* @__PURE__ */ jsx38(Words, { children: id }),
+        /* @__PURE__ */ jsx39(Words, { children: id }),
         " came from"
       ] }),
-      /* @__PURE__ */ jsx38(Held, { of: p, scope: name, origins })
+      /* @__PURE__ */ jsx39(Held, { of: p, scope: name, origins })
     ] });
   });
   const forget = async (what, called) => {
@@ -2140,13 +2296,13 @@ function List2({ found, manifest, about: about2 }) {
     await start("forgetting", async () => {
       const r = await post("/v1/forget", { scope, ...what, reason: "asked on the page" });
       await again();
-      return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
-        /* @__PURE__ */ jsxs29("h2", { children: [
+      return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs30("h2", { children: [
           "Forgotten: ",
-          /* @__PURE__ */ jsx38(Words, { children: called })
+          /* @__PURE__ */ jsx39(Words, { children: called })
         ] }),
-        /* @__PURE__ */ jsx38(Facts, { of: [
-          ["status", /* @__PURE__ */ jsx38(State, { of: r.status })],
+        /* @__PURE__ */ jsx39(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx39(State, { of: r.status })],
           ...Object.entries(r.removed).map(([type, ids]) => [`removed: ${type}`, `${ids?.length ?? 0}: ${(ids ?? []).slice(0, 20).join(", ")}`]),
           ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain],
           ["outside", r.outside ?? "nothing"]
@@ -2160,13 +2316,13 @@ function List2({ found, manifest, about: about2 }) {
       const r = await post("/v1/scopes/reset", scope);
       setBefore([]);
       await again();
-      return /* @__PURE__ */ jsxs29("div", { class: "card", children: [
-        /* @__PURE__ */ jsxs29("h2", { children: [
+      return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs30("h2", { children: [
           "Erased: ",
-          /* @__PURE__ */ jsx38(Words, { children: name })
+          /* @__PURE__ */ jsx39(Words, { children: name })
         ] }),
-        /* @__PURE__ */ jsx38(Facts, { of: [
-          ["status", /* @__PURE__ */ jsx38(State, { of: r.status })],
+        /* @__PURE__ */ jsx39(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx39(State, { of: r.status })],
           ["generation", r.new_generation],
           ["remains", r.remains]
         ] })
@@ -2175,13 +2331,13 @@ function List2({ found, manifest, about: about2 }) {
   };
   const row2 = (e) => [
     e.event_id,
-    e.session_id ? /* @__PURE__ */ jsx38(Link, { to: "turns", about: { scope: name, session: e.session_id }, children: /* @__PURE__ */ jsx38(Words, { children: e.session_id }) }) : "",
-    /* @__PURE__ */ jsx38(State, { of: e.state }),
+    e.session_id ? /* @__PURE__ */ jsx39(Link, { to: "turns", about: { scope: name, session: e.session_id }, children: /* @__PURE__ */ jsx39(Words, { children: e.session_id }) }) : "",
+    /* @__PURE__ */ jsx39(State, { of: e.state }),
     outcome(e, manifest),
-    /* @__PURE__ */ jsx38(Time, { at: e.sent_at }),
-    /* @__PURE__ */ jsxs29("div", { class: "buttons", children: [
-      tells || texts ? /* @__PURE__ */ jsx38("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
-      forgets ? /* @__PURE__ */ jsx38(
+    /* @__PURE__ */ jsx39(Time, { at: e.sent_at }),
+    /* @__PURE__ */ jsxs30("div", { class: "buttons", children: [
+      tells || texts ? /* @__PURE__ */ jsx39("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
+      forgets ? /* @__PURE__ */ jsx39(
         "button",
         {
           type: "button",
@@ -2192,16 +2348,16 @@ function List2({ found, manifest, about: about2 }) {
       ) : null
     ] })
   ];
-  return /* @__PURE__ */ jsxs29(Fragment17, { children: [
-    /* @__PURE__ */ jsxs29("form", { class: "card", onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsx38(ScopeChoice, { found, value: name, onChange: (n) => anew(() => setName(n)) }),
-      /* @__PURE__ */ jsxs29("label", { children: [
+  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
+    /* @__PURE__ */ jsxs30("form", { class: "card", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsx39(ScopeChoice, { found, value: name, onChange: (n) => anew(() => setName(n)) }),
+      /* @__PURE__ */ jsxs30("label", { children: [
         "State",
-        /* @__PURE__ */ jsx38("select", { value: filter, onChange: (e) => anew(() => setFilter(e.currentTarget.value)), children: Object.keys(filters).map((f) => /* @__PURE__ */ jsx38("option", { value: f, children: f })) })
+        /* @__PURE__ */ jsx39("select", { value: filter, onChange: (e) => anew(() => setFilter(e.currentTarget.value)), children: Object.keys(filters).map((f) => /* @__PURE__ */ jsx39("option", { value: f, children: f })) })
       ] }),
-      /* @__PURE__ */ jsxs29("label", { children: [
+      /* @__PURE__ */ jsxs30("label", { children: [
         "Session",
-        /* @__PURE__ */ jsx38(
+        /* @__PURE__ */ jsx39(
           "input",
           {
             autoComplete: "off",
@@ -2213,8 +2369,8 @@ function List2({ found, manifest, about: about2 }) {
           }
         )
       ] }),
-      changes ? /* @__PURE__ */ jsx38("button", { type: "button", class: "danger", onClick: erase, children: "Erase this scope's memory" }) : null,
-      forgets && session ? /* @__PURE__ */ jsx38(
+      changes ? /* @__PURE__ */ jsx39("button", { type: "button", class: "danger", onClick: erase, children: "Erase this scope's memory" }) : null,
+      forgets && session ? /* @__PURE__ */ jsx39(
         "button",
         {
           type: "button",
@@ -2224,42 +2380,42 @@ function List2({ found, manifest, about: about2 }) {
         }
       ) : null
     ] }),
-    /* @__PURE__ */ jsx38(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs29("div", { children: [
-      /* @__PURE__ */ jsx38("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
-      /* @__PURE__ */ jsx38(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
-      /* @__PURE__ */ jsxs29("p", { class: "buttons", children: [
-        /* @__PURE__ */ jsx38("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
-        /* @__PURE__ */ jsx38("button", { type: "button", disabled: !p.next, onClick: () => setBefore([...before, p.next ?? ""]), children: "Next page" })
+    /* @__PURE__ */ jsx39(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs30("div", { children: [
+      /* @__PURE__ */ jsx39("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
+      /* @__PURE__ */ jsx39(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
+      /* @__PURE__ */ jsxs30("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx39("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+        /* @__PURE__ */ jsx39("button", { type: "button", disabled: !p.next, onClick: () => setBefore([...before, p.next ?? ""]), children: "Next page" })
       ] })
     ] }, p.of) }),
-    tells ? /* @__PURE__ */ jsxs29("form", { onSubmit: (e) => {
+    tells ? /* @__PURE__ */ jsxs30("form", { onSubmit: (e) => {
       e.preventDefault();
       void origins(native.current?.value ?? "");
     }, children: [
-      /* @__PURE__ */ jsxs29("label", { children: [
+      /* @__PURE__ */ jsxs30("label", { children: [
         "Memory, by the backend's id",
-        /* @__PURE__ */ jsx38("input", { ref: native, autoComplete: "off", spellcheck: false, required: true })
+        /* @__PURE__ */ jsx39("input", { ref: native, autoComplete: "off", spellcheck: false, required: true })
       ] }),
-      /* @__PURE__ */ jsx38("button", { children: "Where it came from" })
+      /* @__PURE__ */ jsx39("button", { children: "Where it came from" })
     ] }) : null,
     where
   ] });
 }
 function Held({ of, scope, origins }) {
-  if (of.items.length === 0) return /* @__PURE__ */ jsx38("p", { children: "Nothing." });
-  return /* @__PURE__ */ jsx38(Fragment17, { children: of.items.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs29("details", { open: of.items.length < 6, children: [
-    /* @__PURE__ */ jsxs29("summary", { children: [
-      /* @__PURE__ */ jsx38(Words, { children: e.native_type ?? "" }),
+  if (of.items.length === 0) return /* @__PURE__ */ jsx39("p", { children: "Nothing." });
+  return /* @__PURE__ */ jsx39(Fragment18, { children: of.items.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs30("details", { open: of.items.length < 6, children: [
+    /* @__PURE__ */ jsxs30("summary", { children: [
+      /* @__PURE__ */ jsx39(Words, { children: e.native_type ?? "" }),
       " ",
-      /* @__PURE__ */ jsx38(Words, { children: e.native_id ?? "" }),
+      /* @__PURE__ */ jsx39(Words, { children: e.native_id ?? "" }),
       " ",
-      /* @__PURE__ */ jsx38(Words, { children: e.text ?? "" })
+      /* @__PURE__ */ jsx39(Words, { children: e.text ?? "" })
     ] }),
-    /* @__PURE__ */ jsxs29("p", { children: [
+    /* @__PURE__ */ jsxs30("p", { children: [
       "From turns: ",
-      (e.source_event_ids ?? []).length === 0 ? "not known" : e.source_event_ids?.map((id) => [/* @__PURE__ */ jsx38(Link, { to: "turns", about: { scope, event: id }, children: /* @__PURE__ */ jsx38(Words, { children: id }) }), " "])
+      (e.source_event_ids ?? []).length === 0 ? "not known" : e.source_event_ids?.map((id) => [/* @__PURE__ */ jsx39(Link, { to: "turns", about: { scope, event: id }, children: /* @__PURE__ */ jsx39(Words, { children: id }) }), " "])
     ] }),
-    e.native_id ? /* @__PURE__ */ jsx38("p", { children: /* @__PURE__ */ jsx38(
+    e.native_id ? /* @__PURE__ */ jsx39("p", { children: /* @__PURE__ */ jsx39(
       "button",
       {
         type: "button",
@@ -2268,7 +2424,7 @@ function Held({ of, scope, origins }) {
         children: "Where it came from"
       }
     ) }) : null,
-    /* @__PURE__ */ jsx38(Json, { of: native })
+    /* @__PURE__ */ jsx39(Json, { of: native })
   ] })) });
 }
 function outcome({ state: is, receipt }, manifest) {
@@ -2290,7 +2446,7 @@ function outcome({ state: is, receipt }, manifest) {
 }
 
 // src/Page.tsx
-import { Fragment as Fragment18, jsx as jsx39, jsxs as jsxs30 } from "./preact.js";
+import { Fragment as Fragment19, jsx as jsx40, jsxs as jsxs31 } from "./preact.js";
 var views = [
   { id: "people", title: "People", part: "people", Is: People, stays: true },
   { id: "turns", title: "Turns", part: "people", Is: Turns },
@@ -2303,9 +2459,9 @@ var views = [
   { id: "runs", title: "Runs", part: "runs", Is: Runs, needs: "runs" }
 ];
 function Page() {
-  const [settings, setSettings] = useState17(null);
-  const [refused, setRefused] = useState17(null);
-  const [inside, setInside] = useState17(false);
+  const [settings, setSettings] = useState18(null);
+  const [refused, setRefused] = useState18(null);
+  const [inside, setInside] = useState18(false);
   const begin2 = async () => {
     try {
       const s = await enter();
@@ -2319,21 +2475,21 @@ function Page() {
       setRefused(e);
     }
   };
-  useEffect10(() => {
+  useEffect11(() => {
     void begin2();
   }, []);
-  if (inside && settings) return /* @__PURE__ */ jsx39(Open2, { settings });
-  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
-    /* @__PURE__ */ jsx39("header", { children: /* @__PURE__ */ jsx39("h1", { children: "memhost" }) }),
-    /* @__PURE__ */ jsx39("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx39(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx39(Failure, { of: refused }) : null })
+  if (inside && settings) return /* @__PURE__ */ jsx40(Open2, { settings });
+  return /* @__PURE__ */ jsxs31(Fragment19, { children: [
+    /* @__PURE__ */ jsx40("header", { children: /* @__PURE__ */ jsx40("h1", { children: "memhost" }) }),
+    /* @__PURE__ */ jsx40("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx40(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx40(Failure, { of: refused }) : null })
   ] });
 }
 function Open2({ settings }) {
-  const [route, setRoute] = useState17(here);
-  const [more, setMore] = useState17([]);
-  const [link, setLink] = useState17({ word: "", good: true });
-  const [times, setTimes] = useState17(0);
-  const [blurred, blur] = useState17(false);
+  const [route, setRoute] = useState18(here);
+  const [more, setMore] = useState18([]);
+  const [link, setLink] = useState18({ word: "", good: true });
+  const [times, setTimes] = useState18(0);
+  const [blurred, blur] = useState18(false);
   const listeners2 = useRef10(/* @__PURE__ */ new Set());
   const away = useRef10(false);
   const main2 = useRef10(null);
@@ -2349,14 +2505,14 @@ function Open2({ settings }) {
   const view = offered.find((v) => v.id === route.view) ?? offered[0];
   const parts = offered.filter((v) => v.id === v.part || v.part === "runs");
   const beside = offered.filter((v) => v.part === view.part);
-  useEffect10(() => onRoute(() => {
+  useEffect11(() => onRoute(() => {
     setRoute(here());
     main2.current?.focus();
   }), []);
-  useEffect10(() => {
+  useEffect11(() => {
     document.title = `${view.title} - memhost`;
   }, [view]);
-  useEffect10(() => {
+  useEffect11(() => {
     void follow((line) => {
       keep(line);
       for (const l of listeners2.current) l(line);
@@ -2373,16 +2529,16 @@ function Open2({ settings }) {
       ]);
     }, () => void 0);
   }, []);
-  const tab = (v, current) => /* @__PURE__ */ jsx39("li", { children: /* @__PURE__ */ jsx39("a", { href: `#${v.id}`, "aria-current": current ? "page" : void 0, children: v.title }) });
-  return /* @__PURE__ */ jsxs30(SlotContext.Provider, { value: slot, children: [
-    /* @__PURE__ */ jsx39("a", { class: "skip", href: "#main", children: "Skip to the view" }),
-    /* @__PURE__ */ jsxs30("header", { children: [
-      /* @__PURE__ */ jsx39("h1", { children: "memhost" }),
-      /* @__PURE__ */ jsx39("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx39("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
-      /* @__PURE__ */ jsxs30("div", { class: "tools", children: [
-        settings.mode === "on" ? null : /* @__PURE__ */ jsx39("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),
-        /* @__PURE__ */ jsx39("span", { class: "quiet", title: "All times are shown in this time zone.", children: zone }),
-        /* @__PURE__ */ jsx39(
+  const tab = (v, current) => /* @__PURE__ */ jsx40("li", { children: /* @__PURE__ */ jsx40("a", { href: `#${v.id}`, "aria-current": current ? "page" : void 0, children: v.title }) });
+  return /* @__PURE__ */ jsxs31(SlotContext.Provider, { value: slot, children: [
+    /* @__PURE__ */ jsx40("a", { class: "skip", href: "#main", children: "Skip to the view" }),
+    /* @__PURE__ */ jsxs31("header", { children: [
+      /* @__PURE__ */ jsx40("h1", { children: "memhost" }),
+      /* @__PURE__ */ jsx40("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx40("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
+      /* @__PURE__ */ jsxs31("div", { class: "tools", children: [
+        settings.mode === "on" ? null : /* @__PURE__ */ jsx40("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),
+        /* @__PURE__ */ jsx40("span", { class: "quiet", title: "All times are shown in this time zone.", children: zone }),
+        /* @__PURE__ */ jsx40(
           "button",
           {
             type: "button",
@@ -2393,21 +2549,21 @@ function Open2({ settings }) {
             children: "Blur"
           }
         ),
-        /* @__PURE__ */ jsx39("p", { id: "link", role: "status", class: link.good ? "good" : "bad", children: link.word })
+        /* @__PURE__ */ jsx40("p", { id: "link", role: "status", class: link.good ? "good" : "bad", children: link.word })
       ] })
     ] }),
-    /* @__PURE__ */ jsxs30("main", { id: "main", ref: main2, tabIndex: -1, "aria-busy": "true", class: `${blurred ? "blurred " : ""}${link.good ? "" : "stale"}`, children: [
-      beside.length > 1 ? /* @__PURE__ */ jsx39("nav", { "aria-label": `Within ${parts.find((p) => p.part === view.part)?.title}`, class: "within", children: /* @__PURE__ */ jsx39("ul", { children: beside.map((v) => tab(v, v === view)) }) }) : null,
-      /* @__PURE__ */ jsx39(view.Is, { about: route.about }, `${view.id} ${times} ${view.stays ? "" : JSON.stringify(route.about)}`)
+    /* @__PURE__ */ jsxs31("main", { id: "main", ref: main2, tabIndex: -1, "aria-busy": "true", class: `${blurred ? "blurred " : ""}${link.good ? "" : "stale"}`, children: [
+      beside.length > 1 ? /* @__PURE__ */ jsx40("nav", { "aria-label": `Within ${parts.find((p) => p.part === view.part)?.title}`, class: "within", children: /* @__PURE__ */ jsx40("ul", { children: beside.map((v) => tab(v, v === view)) }) }) : null,
+      /* @__PURE__ */ jsx40(view.Is, { about: route.about }, `${view.id} ${times} ${view.stays ? "" : JSON.stringify(route.about)}`)
     ] }),
-    /* @__PURE__ */ jsx39(Confirm, {})
+    /* @__PURE__ */ jsx40(Confirm, {})
   ] });
 }
 
 // src/main.tsx
-import { jsx as jsx40 } from "./preact.js";
+import { jsx as jsx41 } from "./preact.js";
 var main = document.getElementById("page");
 if (main) {
   main.replaceChildren();
-  render(/* @__PURE__ */ jsx40(Page, {}), main);
+  render(/* @__PURE__ */ jsx41(Page, {}), main);
 }

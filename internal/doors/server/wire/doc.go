@@ -42,6 +42,8 @@ const (
 	PathBackfillTurn  = "/v1/backfill/turn"
 	PathBackfillStop  = "/v1/backfill/stop"
 	PathShadows       = "/v1/shadows"
+	PathImport        = "/v1/import"
+	PathImportConfirm = "/v1/import/confirm"
 	PathShadowAnswers = "/v1/shadows/answers"
 
 	PathLive    = "/healthz"
@@ -101,4 +103,8 @@ const (
 	OpBackfillStop   = "backfill_stop"
 	OpShadows        = "shadows"
 	OpShadowAnswers  = "shadow_answers"
+
+	OpImportCheck    = "import_check"
+	OpImportConfirm  = "import_confirm"
+	OpImportProgress = "import_progress"
 )

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
+// MaxImport is the largest file that POST /v1/import takes, in bytes.
+const MaxImport = 256 << 20
+
+// MediaZip is an archive, as services export conversations.
+const MediaZip = "application/zip"
+
+// ImportCheck is what a file for import holds. Nothing of it was recorded.
+type ImportCheck struct {
+	// Confirmation records the file: once, and within fifteen minutes. Absent where the file has no event.
+	Confirmation string `json:"confirmation,omitempty"`
+	// Source is whose form the file has: chatgpt, claude, ...; empty for events, and messages as a model gets them.
+	Source string `json:"source,omitempty"`
+	// Title is the source's name for people.
+	Title string `json:"title"`
+	// Talks are conversations; 0 where the file does not tell them apart.
+	Talks    int64 `json:"talks"`
+	Events   int64 `json:"events"`
+	Messages int64 `json:"messages"`
+	// First and Last are the times of the first and the last event, RFC 3339. Absent where there is none.
+	First string `json:"first,omitempty"`
+	Last  string `json:"last,omitempty"`
+	// LeftOut says what is not recorded, one kind an entry, as "3 tool calls".
+	LeftOut []string `json:"left_out"`
+	// CannotBeRead counts the parts that are damaged, and Problems tells of the first of them why.
+	CannotBeRead int64    `json:"cannot_be_read"`
+	Problems     []string `json:"problems"`
+	// Scopes are those that events of the file name themselves, the first ten. Other events go to the scope of the
+	// confirmation, and NeedsScope reports whether there are any.
+	Scopes     []abi.MemoryScope `json:"scopes"`
+	NeedsScope bool              `json:"needs_scope"`
+}
+
+// ImportConfirm records the file that was checked.
+type ImportConfirm struct {
+	Confirmation string `json:"confirmation"`
+	// Scope is whose memory it is, for events that name none. Absent where all do.
+	Scope *abi.MemoryScope `json:"scope,omitempty"`
+}
+
+// The states of an import.
+const (
+	// ImportNone: nothing was confirmed since the slot started.
+	ImportNone = "none"
+	// ImportRecording: events are being recorded.
+	ImportRecording = "recording"
+	// ImportDone: every event was tried.
+	ImportDone = "done"
+	// ImportStopped: it ended before the last event, for the reason in Error.
+	ImportStopped = "stopped"
+)
+
+// ImportProgress is how far the latest import has come.
+type ImportProgress struct {
+	State string `json:"state"`
+	// Events is how many there are. Recorded arrived now; Known the slot had already; NotKept went to a memory that keeps
+	// nothing, or came while it was read-only; Failed did not arrive.
+	Events   int64 `json:"events"`
+	Recorded int64 `json:"recorded"`
+	Known    int64 `json:"known"`
+	NotKept  int64 `json:"not_kept"`
+	Failed   int64 `json:"failed"`
+	// Problems tells of the first failures why.
+	Problems []string `json:"problems"`
+	// Error is why it stopped.
+	Error *abi.Error `json:"error,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *ImportCheck) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	optional(e, "confirmation", x.Confirmation)
+	optional(e, "source", x.Source)
+	e.FieldStart("title")
+	e.Str(x.Title)
+	number(e, "talks", x.Talks)
+	number(e, "events", x.Events)
+	number(e, "messages", x.Messages)
+	optional(e, "first", x.First)
+	optional(e, "last", x.Last)
+	list(e, "left_out", x.LeftOut)
+	number(e, "cannot_be_read", x.CannotBeRead)
+	list(e, "problems", x.Problems)
+	objects(e, "scopes", x.Scopes)
+	e.FieldStart("needs_scope")
+	e.Bool(x.NeedsScope)
+	e.ObjEnd()
+}
+
+// Encode implements abi.Encodable.
+func (x *ImportConfirm) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("confirmation")
+	e.Str(x.Confirmation)
+	if x.Scope != nil {
+		e.FieldStart("scope")
+		x.Scope.Encode(e)
+	}
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *ImportConfirm) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = ImportConfirm{}
+	return readObject(d, m, []member{{"confirmation", text(&x.Confirmation)}, {"scope", func(d *wirejson.Decoder) error {
+		if d.Next() == wirejson.Null {
+			return d.Null()
+		}
+		x.Scope = new(abi.MemoryScope)
+		return x.Scope.Decode(d, m)
+	}}})
+}
+
+// Validate checks that there is a confirmation, and the scope.
+func (x *ImportConfirm) Validate() error {
+	if x.Confirmation == "" {
+		return abi.NewError(abi.CodeInvalidArgument, "confirmation: missing")
+	}
+	if x.Scope == nil {
+		return nil
+	}
+	return under("scope", x.Scope.Validate())
+}
+
+// Encode implements abi.Encodable.
+func (x *ImportProgress) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("state")
+	e.Str(x.State)
+	number(e, "events", x.Events)
+	number(e, "recorded", x.Recorded)
+	number(e, "known", x.Known)
+	number(e, "not_kept", x.NotKept)
+	number(e, "failed", x.Failed)
+	list(e, "problems", x.Problems)
+	if x.Error != nil {
+		e.FieldStart("error")
+		x.Error.Encode(e)
+	}
+	e.ObjEnd()
+}

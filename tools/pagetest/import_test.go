@@ -1,0 +1,42 @@
+//go:build page
+
+package pagetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnEmptySlotTakesAConversation: the example, and a file of one's own with whom it is about; nothing is recorded before
+// the button that says how much.
+func TestAnEmptySlotTakesAConversation(t *testing.T) {
+	const line = `{"session_id": "s", "messages": [{"role": "user", "content": "I moved to Lyon.", ` +
+		`"timestamp": "2026-03-02T09:00:00Z"}]}`
+	file := filepath.Join(t.TempDir(), "chat.json")
+	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
+	b := open(t, 1300, 900, false)
+	var people int
+	b.run(t, append(b.at(s, "people"), says("Nothing was recorded yet"), press("Try it with the example conversation"),
+		until(`document.querySelector("form.card") !== null`))...)
+	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &people))
+	assert.Zero(t, people, "nothing before the confirmation")
+	b.run(t, until(`document.querySelector("form.card button.act") !== null`),
+		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), says("Recorded"), press("Show the people"),
+		until(`document.querySelectorAll(".person").length > 1`), person("mara"), says("What was said"))
+
+	b.run(t, chromedp.Evaluate(`document.querySelector("details.import summary").click()`, nil),
+		chromedp.SetUploadFiles("input[type=file]", []string{file}, chromedp.ByQuery), says("Record 1 turn"),
+		chromedp.Evaluate(`{ const field = document.querySelector("form.card input"); field.value = "ann";
+			field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil),
+		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), says("Recorded"), press("Show the people"),
+		until(`[...document.querySelectorAll(".person")].some((p) => p.textContent.includes("ann"))`), person("ann"),
+		says("I moved to Lyon."))
+	b.clean(t)
+}
