@@ -61,7 +61,7 @@ func (s *Server) importRoutes() []route {
 }
 
 func noImporter() *abi.Error {
-	return abi.NewError(abi.CodeUnsupported, "this slot takes no files").WithReason("import").
+	return abi.NewError(abi.CodeUnsupported, "this slot takes no files").WithReason("import_off").
 		WithHint("memhost record FILE reads the same files")
 }
 
