@@ -1,8 +1,7 @@
-// Package build makes packs from the files that data sets are published as. The user supplies the data; none are
-// shipped.
+// Package build creates packs from published data sets. The user supplies the files; none are included.
 //
-// Each builder is one file, reads its source as a stream, one conversation at a time, and mends nothing silently: what
-// it repairs or leaves out is counted in the pack (pack.Repair), with the place in the source.
+// Each builder is one file, and reads its source as a stream, one conversation at a time. Everything that it repairs or
+// skips is counted in the pack (pack.Repair), with the place in the source.
 package build
 
 import (
@@ -25,31 +24,31 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// Builder makes a pack of one kind of source.
+// Builder creates packs from one kind of source.
 type Builder struct {
 	Name string
-	// What says what its sources are, for help texts.
+	// What describes its sources, for help texts.
 	What string
-	// Options are its options with what they mean; the default is Defaults[name].
+	// Options describes its options; the default of an option is Defaults[name].
 	Options  map[string]string
 	Defaults map[string]string
-	// Sources is how many files it takes, in this order; empty for a builder that makes its own data.
+	// Sources are the names of the files that it takes, in this order; empty for a builder that generates its data.
 	Sources []string
-	// Licence of the data set as it is published, where there is one of that name; an SPDX identifier.
+	// Licence is the licence of the published data set, if it has one; an SPDX identifier.
 	Licence    string
 	Timestamps string
 
 	build func(b *builder) (conditions map[string]json.RawMessage, err error)
 }
 
-// Builders lists all, by name.
+// Builders returns all builders, sorted by name.
 func Builders() []*Builder {
 	return []*Builder{chatsBuilder, locomoBuilder, longmemevalBuilder, personamemBuilder, synthBuilder}
 }
 
-// Find finds a builder.
+// Find returns the builder with a name.
 //
-// Errors: invalid_argument that names the nearest one.
+// Errors: invalid_argument that suggests the nearest name.
 func Find(name string) (*Builder, error) {
 	var names []string
 	for _, b := range Builders() {
@@ -65,17 +64,17 @@ func Find(name string) (*Builder, error) {
 	return nil, e
 }
 
-// Request is what a pack is built from.
+// Request says what to build a pack from.
 type Request struct {
 	Name    string // of the pack; default: the builder's and the source's
 	Sources []string
 	Options map[string]string
 	Licence string // default: the builder's
-	// Progress is called with how much of the sources has been read, in bytes; nil: no calls.
+	// Progress is called with how much of the sources has been read, in bytes. Optional.
 	Progress func(done, total int64)
 }
 
-// builder is one building while it runs.
+// builder is a running build.
 type builder struct {
 	*pack.Writer
 	options  map[string]string
@@ -83,10 +82,10 @@ type builder struct {
 	progress func(done, total int64)
 	total    int64
 	done     int64
-	again    bool // the same part of the source is read once more: what is mended in it was counted
+	again    bool // the same part of the source is read again: its repairs were already counted
 }
 
-// Repair counts a fault of the source, with its place.
+// Repair counts a repaired fault of the source, with its place.
 func (b *builder) Repair(kind, place string) {
 	if !b.again {
 		b.Writer.Repair(kind, place)
@@ -95,7 +94,7 @@ func (b *builder) Repair(kind, place string) {
 
 // Build writes a pack to path: a folder, or a .tar.zst.
 //
-// Errors: invalid_argument for an unknown option, and for a source of another shape, with the place and what was
+// Errors: invalid_argument for an unknown option, and for a source in an unexpected format, with the place and what was
 // expected there.
 func (b *Builder) Build(r Request, path string) (*pack.Manifest, error) {
 	options, err := b.options(r.Options)
@@ -158,7 +157,7 @@ func (b *Builder) options(given map[string]string) (map[string]string, error) {
 	return options, nil
 }
 
-// sourceOf hashes the sources, one after the other; of a folder its files, in the order of their names.
+// sourceOf hashes the sources, one after the other; the files of a folder are sorted by name.
 func sourceOf(paths []string) (*pack.Source, int64, error) {
 	content, total := sha256.New(), int64(0)
 	var names []string
@@ -187,7 +186,7 @@ func sourceOf(paths []string) (*pack.Source, int64, error) {
 	return &pack.Source{Name: strings.Join(names, "+"), SHA256: hex.EncodeToString(content.Sum(nil))}, total, nil
 }
 
-// open opens the nth source as UTF-8, counting what is read of it.
+// open opens the nth source as UTF-8, and counts what is read from it.
 func (b *builder) open(n int) (io.ReadCloser, error) {
 	f, err := os.Open(b.sources[n])
 	if err != nil {
@@ -213,7 +212,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// elements decodes the nth source as one JSON array, element by element. each gets the element's index from 0.
+// elements decodes the nth source as one JSON array, element by element. each gets the element's index, from 0.
 func elements[T any](b *builder, n int, want string, each func(index int, element *T) error) error {
 	in, err := b.open(n)
 	if err != nil {
@@ -240,7 +239,7 @@ func elements[T any](b *builder, n int, want string, each func(index int, elemen
 	return nil
 }
 
-// inFile puts a source's name before what is wrong in it.
+// inFile prefixes an error with the source's name.
 func inFile(name string, err error) error {
 	e := abi.AsError(err)
 	if e.Code != abi.CodeInvalidArgument {
@@ -261,7 +260,7 @@ func found(token json.Token, err error) any {
 	return token
 }
 
-// oneOf reads an option with a fixed set of values.
+// oneOf returns an option that must have one of the given values.
 func (b *builder) oneOf(name string, values ...string) (string, error) {
 	value := b.options[name]
 	if !slices.Contains(values, value) {
@@ -270,7 +269,7 @@ func (b *builder) oneOf(name string, values ...string) (string, error) {
 	return value, nil
 }
 
-// number reads an option that is a whole number of at least least.
+// number returns an option that must be a whole number of at least least.
 func (b *builder) number(name string, least int) (int, error) {
 	n, err := strconv.Atoi(b.options[name])
 	if err != nil || n < least {
@@ -279,8 +278,8 @@ func (b *builder) number(name string, least int) (int, error) {
 	return n, nil
 }
 
-// insertion is when a probe is asked: as soon as its evidence was recorded, at the end, or at each nth session.
-type insertion struct{ every int } // 0: end; 1: asap
+// insertion says when a probe is asked: as soon as its evidence was recorded, at the end, or at every nth session.
+type insertion struct{ every int } // 0: end; 1: as soon as possible
 
 func (b *builder) insertion() (insertion, error) {
 	value := b.options["insert"]
@@ -298,8 +297,8 @@ func (b *builder) insertion() (insertion, error) {
 	return insertion{}, wrong("option insert: %q is not one of asap, end, every:N", value)
 }
 
-// after is the session after which a probe is asked whose newest evidence is in session newest (0: none) of last
-// sessions.
+// after is the session after which a probe is asked. newest is the session with its newest evidence (0: none), last the
+// number of sessions.
 func (i insertion) after(newest, last int) int {
 	if i.every == 0 || newest == 0 {
 		return last
@@ -307,17 +306,17 @@ func (i insertion) after(newest, last int) int {
 	return min(last, (newest+i.every-1)/i.every*i.every)
 }
 
-// inOrder sorts a persona's probes by the session they are asked after, keeping the source's order within one.
+// inOrder sorts a persona's probes by the session after which they are asked, keeping the source's order within one.
 func inOrder(probes []*pack.Probe) {
 	slices.SortStableFunc(probes, func(a, b *pack.Probe) int { return a.AfterSession - b.AfterSession })
 }
 
-// message makes a message of the contract.
+// message creates a message of the contract.
 func message(role abi.Role, name, content string) abi.Message {
 	return abi.Message{Role: role, Name: name, Content: &content}
 }
 
-// scalar reads an answer that a data set writes as a string, a number or a boolean.
+// scalar reads an answer that a data set stores as a string, a number or a boolean.
 func scalar(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

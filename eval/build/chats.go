@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// chatsBuilder reads one's own conversations, as `memhost record` takes them, with probes written by hand. It keeps
-// them in memory.
+// chatsBuilder reads the user's own conversations, as `memhost record` accepts them, and probes written by hand. It
+// holds them in memory.
 var chatsBuilder = &Builder{
 	Name: "chats", What: "one's own conversations (files, exports, logs), and probes written by hand",
 	Sources: []string{"conversation.jsonl", "probes.jsonl"}, Timestamps: "source",
@@ -73,7 +73,7 @@ func buildChats(b *builder) (map[string]json.RawMessage, error) {
 	return nil, nil
 }
 
-// readChats reads the conversations by person, in the order in which each is met first.
+// readChats reads the conversations by person. The persons are in order of first appearance.
 func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, error) {
 	reader, closing, err := b.openChats(o)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, erro
 	return chats, order, nil
 }
 
-// openChats opens the conversations: a file as `memhost record` takes it, or an export or logs that are recognised.
+// openChats opens the conversations: a file that `memhost record` accepts, or an export or logs in a known format.
 func (b *builder) openChats(o convert.Options) (reader interface{ Next() (convert.Item, error) }, closing func(), err error) {
 	paths := b.sources[:1]
 	source, err := talks.Detect(paths)
@@ -140,8 +140,8 @@ func (b *builder) openChats(o convert.Options) (reader interface{ Next() (conver
 	return r, func() { _ = in.Close() }, nil
 }
 
-// readProbes reads lines of pack.Probe. Without an after_session a probe is asked at the end, without a persona_id it
-// is the only person's.
+// readProbes reads lines of pack.Probe. A probe without after_session is asked at the end; one without persona_id
+// belongs to the only person.
 func (b *builder) readProbes(chats map[string]*chat) error {
 	in, err := b.open(1)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // locomoBuilder reads LoCoMo: conversations of two people over months, with questions whose evidence is named by turn.
 //
-// Form: [{sample_id, conversation {speaker_a, speaker_b, session_<n>_date_time, session_<n> [{speaker, dia_id, text,
+// Format: [{sample_id, conversation {speaker_a, speaker_b, session_<n>_date_time, session_<n> [{speaker, dia_id, text,
 // img_url?, blip_caption?}]}, qa [{question, answer?, adversarial_answer?, evidence [dia_id], category}]}], as
 // github.com/snap-research/locomo publishes it.
 var locomoBuilder = &Builder{
@@ -60,7 +60,7 @@ type locomoSession struct {
 // locomoCategories are the labels of categories 1 to 5.
 var locomoCategories = []string{"multi_hop", "temporal", "open_domain", "single_hop", "adversarial"}
 
-// locomoStep lies between two turns of a session: the source dates sessions only.
+// locomoStep is the time between two turns of a session: the source only has the time of the session.
 const locomoStep = 30 * time.Second
 
 func buildLocomo(b *builder) (map[string]json.RawMessage, error) {
@@ -150,7 +150,7 @@ func (b *builder) locomoSessions(sample string, conversation map[string]json.Raw
 	return list, nil
 }
 
-// locomoPersona writes the conversation as one of its two people would remember it: their words are the user's.
+// locomoPersona writes the conversation as one of its two people would remember it, with that person as the user.
 func (b *builder) locomoPersona(sample, side, group string, insert insertion, s *locomoSample,
 	sessions []locomoSession) error {
 	persona := "locomo-" + sample + "-" + side
@@ -212,7 +212,7 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 			b.Repair("unanswerable_with_answer", fmt.Sprintf("%s: %q", where, scalar(q.Answer)))
 		}
 		if !p.Gold.Answerable {
-			p.Gold.Evidence = nil // what the question twists is no evidence for it
+			p.Gold.Evidence = nil // what the question distorts is not evidence for it
 		}
 		probes = append(probes, p)
 	}
@@ -225,7 +225,7 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 	return nil
 }
 
-// words are a turn's text, with the caption of what was shown.
+// words returns a turn's text, including the caption of an image.
 func (t *locomoTurn) words() string {
 	if t.Caption == "" {
 		return t.Text
@@ -233,7 +233,7 @@ func (t *locomoTurn) words() string {
 	return strings.TrimSpace(t.Text + " [shares " + t.Caption + "]")
 }
 
-// grouped cuts a session's turns into events.
+// grouped splits a session's turns into events.
 func grouped(turns []locomoTurn, by string) [][]locomoTurn {
 	size := map[string]int{"message": 1, "pair": 2, "session": len(turns)}[by]
 	return slices.Collect(slices.Chunk(turns, size))
@@ -241,8 +241,8 @@ func grouped(turns []locomoTurn, by string) [][]locomoTurn {
 
 var diaID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
-// locomoEvidence reads evidence ids, of which some are malformed in the published file: "D8:6; D9:17" is two, "D30:05"
-// is D30:5, "D:11:26" is D11:26, "D" is nothing.
+// locomoEvidence parses evidence ids, some of which are malformed in the published file: "D8:6; D9:17" means two ids,
+// "D30:05" means D30:5, "D:11:26" means D11:26, and "D" means none.
 func (b *builder) locomoEvidence(where string, given []string, known map[string]string) []string {
 	var list []string
 	for _, text := range given {

@@ -11,10 +11,10 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// longmemevalBuilder reads LongMemEval: for each question a haystack of sessions of its own, so that each question is a
+// longmemevalBuilder reads LongMemEval: each question has its own haystack of sessions, so each question becomes a
 // persona.
 //
-// Form: [{question_id, question_type, question, answer, question_date, haystack_session_ids, haystack_dates,
+// Format: [{question_id, question_type, question, answer, question_date, haystack_session_ids, haystack_dates,
 // haystack_sessions [[{role, content, has_answer?}]], answer_session_ids}], as github.com/xiaowu0162/LongMemEval
 // publishes it.
 var longmemevalBuilder = &Builder{
@@ -75,13 +75,13 @@ func buildLongmemeval(b *builder) (map[string]json.RawMessage, error) {
 	})
 }
 
-// longmemevalDate reads "2023/05/30 (Tue) 23:40", in UTC: the source names no zone.
+// longmemevalDate parses "2023/05/30 (Tue) 23:40", in UTC: the source names no zone.
 func longmemevalDate(text string) (time.Time, error) {
 	return time.Parse("2006/01/02 (Mon) 15:04", strings.TrimSpace(text))
 }
 
-// longmemevalSessions reads the haystack in order of time: it is published in any. A session that is given twice counts
-// once; one that is later than the question stays, as its publishers gave it. Both are told.
+// longmemevalSessions sorts the haystack by time, because it is published in any order. A session that occurs twice is
+// used once; one that is later than the question is kept as published. Both are counted as repairs.
 func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]longmemevalSession, error) {
 	if len(q.Dates) != len(q.Sessions) || len(q.SessionIDs) != len(q.Sessions) {
 		return nil, wrong("%s: want one date and one id for each of its %d sessions; found %d dates, %d ids",
@@ -121,8 +121,8 @@ func (b *builder) longmemevalSessions(where string, q *longmemevalQuestion) ([]l
 	return list, nil
 }
 
-// longmemevalPersona writes one question's haystack. Its ids are numbers: the source's session ids tell which session
-// has the answer.
+// longmemevalPersona writes one question's haystack. Its ids are numbers, because the source's session ids reveal which
+// session has the answer.
 func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQuestion,
 	sessions []longmemevalSession) error {
 	persona := fmt.Sprintf("lme-%04d", number+1)
@@ -133,7 +133,7 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 	for i, s := range sessions {
 		at := s.began
 		if at.Before(last) {
-			at = last // two sessions of one minute
+			at = last // two sessions in the same minute
 		}
 		for n, turns := range byUser(s.turns) {
 			e := &pack.Event{SessionIndex: i + 1, EventID: fmt.Sprintf("%s-%d-%d", persona, i+1, n+1),
@@ -160,7 +160,7 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 	}
 	asked, err := longmemevalDate(q.QuestionDate)
 	if err != nil {
-		return err // longmemevalSessions has read it
+		return err // longmemevalSessions has already parsed it
 	}
 	p := &pack.Probe{ProbeID: persona + "-q", AfterSession: len(sessions), Kind: "question", Label: q.QuestionType,
 		Query: q.Question,
@@ -178,7 +178,7 @@ func (b *builder) longmemevalPersona(number int, where string, q *longmemevalQue
 	return b.Probe(p)
 }
 
-// byUser cuts messages into turns: a user's message with what follows, up to the next one.
+// byUser splits messages into turns: a user's message and what follows, up to the next one.
 func byUser(messages []longmemevalMessage) [][]longmemevalMessage {
 	var turns [][]longmemevalMessage
 	for i, m := range messages {

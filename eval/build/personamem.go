@@ -18,12 +18,12 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// personamemBuilder reads PersonaMem: long conversations, with multiple-choice questions that are asked at a message of
-// them.
+// personamemBuilder reads PersonaMem: long conversations, with multiple-choice questions, each asked at a certain
+// message.
 //
-// Form: contexts JSONL {id: [{role, content}]}; questions CSV with question_id, question_type, question or
-// user_question_or_message, persona_id, correct_answer "(c)", all_options, shared_context_id, end_index_in_shared_context, as
-// huggingface.co/datasets/bowen-upenn/PersonaMem publishes it.
+// Format: contexts JSONL {id: [{role, content}]}; questions CSV with question_id, question_type, question or
+// user_question_or_message, persona_id, correct_answer "(c)", all_options, shared_context_id,
+// end_index_in_shared_context, as huggingface.co/datasets/bowen-upenn/PersonaMem publishes it.
 var personamemBuilder = &Builder{
 	Name: "personamem", What: "PersonaMem: shared_contexts_*.jsonl and questions_*.csv", Timestamps: "synthetic",
 	Sources: []string{"shared_contexts_32k.jsonl", "questions_32k.csv"}, Licence: "MIT",
@@ -102,7 +102,7 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 			return nil, wrong("%s: want the column %s; found %s", name, wanted, strings.Join(head, ", "))
 		}
 	}
-	person := column("persona_id") // the published file has it; a question's context is one of several of this person
+	person := column("persona_id") // in the published file; a question's context is one of several of this person
 	questions := map[string][]personamemQuestion{}
 	for {
 		row, err := r.Read()
@@ -136,7 +136,7 @@ func (b *builder) personamemQuestions() (map[string][]personamemQuestion, error)
 
 var quotedOption = regexp.MustCompile(`(?s)'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
 
-// optionList reads a list as JSON has it, or as Python prints it.
+// optionList parses a list in JSON or in Python's notation.
 func optionList(text string) []string {
 	var list []string
 	if json.Unmarshal([]byte(text), &list) == nil {
@@ -148,7 +148,7 @@ func optionList(text string) []string {
 	return list
 }
 
-// personamemPersona writes one context, cut into sessions where questions are asked.
+// personamemPersona writes one context, split into sessions at the points where questions are asked.
 func (b *builder) personamemPersona(id string, messages []longmemevalMessage, questions []personamemQuestion,
 	start time.Time) error {
 	if len(messages) == 0 {
@@ -162,7 +162,7 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 	var probes []*pack.Probe
 	for from < len(messages) {
 		until := len(messages)
-		// before anything was said, or again at the same place
+		// before anything was said, or at the same place as the previous one
 		for asked < len(questions) && questions[asked].end <= from {
 			probes = append(probes, b.personamemProbe(persona, max(1, session-1), at(from), &questions[asked]))
 			asked++
@@ -196,8 +196,8 @@ func (b *builder) personamemPersona(id string, messages []longmemevalMessage, qu
 	return nil
 }
 
-// personamemCluster is the person of a context. Several contexts tell of one person, so they are no independent
-// observations. A context whose questions name none, or several, is a cluster of its own.
+// personamemCluster is the person of a context. Several contexts may be about one person, so they are not independent
+// observations. A context whose questions name no person, or several, is its own cluster.
 func (b *builder) personamemCluster(id string, questions []personamemQuestion) string {
 	person := ""
 	for _, q := range questions {
@@ -212,7 +212,7 @@ func (b *builder) personamemCluster(id string, questions []personamemQuestion) s
 		person = q.person
 	}
 	if person == "" {
-		return id // nothing is asked of it
+		return id // it has no questions
 	}
 	return "person-" + person
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// synthBuilder makes conversations of its own, without a model, from a seed: people whose preferences change at known
-// times, half of them in one context only. Values are made-up names, so that scoring is exact string work.
+// synthBuilder generates conversations from a seed, without a model: people whose preferences change at known times,
+// half of them in one context only. Values are made-up names, so that scoring can compare strings exactly.
 var synthBuilder = &Builder{
 	Name: "synth", What: "made here, from a seed; no file", Timestamps: "synthetic",
 	Options: map[string]string{
@@ -26,12 +26,14 @@ var synthBuilder = &Builder{
 	build:    buildSynth,
 }
 
-// synthAttribute is a preference that people of a synthetic pack have. Each is said and asked in words of its own.
+// synthAttribute is a preference that people in a synthetic pack have, with its own phrases for stating it and asking
+// about it.
 type synthAttribute struct {
 	name     string
-	contexts []string // nil: the same everywhere
-	// say is how the person tells it: %s is the value, and then the context. ask is a question about the person, want
-	// what the person says to an agent that should know: of a context, %s is the context.
+	contexts []string // nil: it is the same everywhere
+	// say is how the person states it: %s is the value, followed by the context. ask is a question about the person;
+	// want is what the person says to an agent that should know the preference. For a preference in a context, %s is
+	// the context.
 	say, ask, want string
 }
 
@@ -55,7 +57,7 @@ var synthAttributes = []synthAttribute{
 		"Which chair does the user sit on at %s?", "I am at %s. Move my chair to the window, and say which one it is."},
 }
 
-// synthSmallTalk are distractors: %s is a name that no probe asks for.
+// synthSmallTalk has distractors: %s is a name that no probe asks about.
 var synthSmallTalk = []string{
 	"Did you see the weather today? %s said it will rain until Friday.",
 	"I am reading a book by %s, it is slow but I like it.",
@@ -121,7 +123,7 @@ func buildSynth(b *builder) (map[string]json.RawMessage, error) {
 	return conditions, nil
 }
 
-// synthNames makes names that exist nowhere, each once in a pack.
+// synthNames generates made-up names, each once per pack.
 type synthNames struct {
 	random *rand.Rand
 	used   map[string]bool
@@ -145,7 +147,7 @@ type synthPersona struct {
 	id              string
 	names           *synthNames
 	random          *rand.Rand
-	asking          *rand.Rand // the contexts that probes ask about: the same events are made whatever is asked
+	asking          *rand.Rand // for the contexts of probes: a separate source, so that events don't depend on probes
 	sessions, turns int
 	facts           []synthFact
 	canary          synthFact
@@ -160,13 +162,13 @@ func (p *synthPersona) write() error {
 		at := began.AddDate(0, 0, 2*session)
 		said := map[int]string{}
 		tell := map[int]*synthFact{}
-		if session == 1 { // everything is said once at the beginning, the canary among it
+		if session == 1 { // everything is stated once at the start, including the canary
 			for i := range synthAttributes {
 				p.say(&synthAttributes[i], session, len(tell), tell)
 			}
 			p.canary = synthFact{value: p.names.next(), session: session}
 			said[len(tell)] = fmt.Sprintf("Please keep this to yourself: my locker code word is %s.", p.canary.value)
-		} else { // then something changes in most sessions
+		} else { // in later sessions, something usually changes
 			for turn := range p.turns {
 				if p.random.IntN(2*p.turns) < 2 {
 					p.say(&synthAttributes[p.random.IntN(len(synthAttributes))], session, turn, tell)
@@ -226,8 +228,8 @@ func (f *synthFact) words() string {
 	return fmt.Sprintf(f.attribute.say, f.value, f.context)
 }
 
-// ask makes a test session: some attributes' present values, one thing that nobody said, and now and then the canary of
-// the persona itself.
+// ask creates a test session: the present values of some attributes, one thing that was never said, and now and then
+// the persona's own canary.
 func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 	var probes []*pack.Probe
 	add := func(kind, label, query string) *pack.Probe {
@@ -242,7 +244,7 @@ func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 		a := &synthAttributes[i]
 		versions := slices.DeleteFunc(slices.Clone(p.facts), func(f synthFact) bool { return f.attribute != a })
 		now := versions[len(versions)-1]
-		// The latest value is not always the one that is asked for: otherwise a memory that knows no contexts would do.
+		// Don't always ask for the latest value: otherwise a memory that ignores contexts would pass.
 		if other := slices.IndexFunc(versions, func(f synthFact) bool { return f.context != now.context }); other >= 0 &&
 			p.asking.IntN(2) == 0 {
 			now.context = versions[other].context
@@ -276,7 +278,7 @@ func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
 	return probes
 }
 
-// profile is what somebody would have written down after the first session: it is never brought up to date.
+// profile is what one would have written down after the first session; it is never updated.
 func (p *synthPersona) profile() synthProfile {
 	var lines []string
 	for i := range p.facts {

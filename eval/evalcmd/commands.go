@@ -7,11 +7,11 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands is the command of evaluations, memhost eval.
+// Commands returns the evaluation command, memhost eval.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupMeasure, a.evalCommand())
 }
 
-// commands makes and runs the commands of this package.
+// commands implements the commands of this package.
 type commands struct{ *cli.App }

@@ -53,7 +53,7 @@ func (a *commands) showSideBySide(s *score.SideBySide) error {
 	return w.Flush()
 }
 
-// meanOf is a figure with its interval; a dash where there is none.
+// meanOf formats a figure with its interval; a dash if there is none.
 func meanOf(f *score.Figure) string {
 	if f == nil || f.Value == nil {
 		return "–"
@@ -91,7 +91,7 @@ func (a *commands) evalFailuresCommand() *cobra.Command {
 	return cmd
 }
 
-// failureLine is one probe that went badly, in a line.
+// failureLine describes a failed probe in one line.
 func failureLine(f *score.Failure) string {
 	var expected []string
 	for _, group := range f.Probe.Gold.Answers {
@@ -109,7 +109,7 @@ func failureLine(f *score.Failure) string {
 		cli.Cut(f.Probe.Query, 100), cli.Cut(strings.Join(expected, "; "), 80), outcome)
 }
 
-// scoreSubmission scores somebody else's ranking, in the retrieval columns alone.
+// scoreSubmission scores a ranking from another system, in the retrieval columns only.
 func (a *commands) scoreSubmission(path, packPath string) error {
 	p, err := pack.Open(packPath)
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *commands) evalDemoCommand() *cobra.Command {
 	return cmd
 }
 
-// demoLab compares every local memory that needs no model. static_profile and oracle_ipas take what the pack's builder
+// demoLab compares every local memory that needs no model. static_profile and oracle_ipas get what the pack's builder
 // wrote for them.
 const demoLab = `{"lab": 1, "name": "demo", "pack": "demo.pack", "budgets": [300, 1000], "stability": 0.05,
   "providers": ["no_memory", "full_history", "static_profile", "oracle_ipas", "ledger_memory", "bm25", "recall"],
@@ -88,7 +88,7 @@ func (a *commands) evalDemo(ctx context.Context, out string) error {
 	return nil
 }
 
-// presentProviders are those that this program carries.
+// presentProviders returns the providers that this program includes.
 func presentProviders(list []lab.Provider, known func(string) bool) []lab.Provider {
 	var present []lab.Provider
 	for _, p := range list {

@@ -106,7 +106,7 @@ func (a *commands) takeLabelSheet(e *evaluated, path, by string, grades bool) er
 	return a.showJudged(v)
 }
 
-// takeGrades takes in a filled sheet of conversations.
+// takeGrades imports a completed sheet of conversations.
 func (a *commands) takeGrades(e *evaluated, sheet io.Reader, by string) error {
 	taken, empty, err := model.TakeGradeLabels(sheet, e.folder, e.run, e.pack, by)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *commands) takeGrades(e *evaluated, sheet io.Reader, by string) error {
 	return nil
 }
 
-// newFile writes a file that does not exist yet; after a failure there is none.
+// newFile writes a file that must not exist yet; after a failure it does not exist.
 func newFile(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

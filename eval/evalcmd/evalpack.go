@@ -165,7 +165,7 @@ func (a *commands) evalPackShowCommand() *cobra.Command {
 	return cmd
 }
 
-// showRepairs prints a line for each place.
+// showRepairs prints one line per place.
 func (a *commands) showRepairs(m *pack.Manifest) {
 	for _, repair := range m.Repairs {
 		for _, place := range repair.Examples {
@@ -207,7 +207,7 @@ func (a *commands) showPack(p *pack.Pack) error {
 	return nil
 }
 
-// showPersona prints a timeline in order: sessions, with the probes that follow each.
+// showPersona prints a timeline: the sessions in order, each followed by its probes.
 func (a *commands) showPersona(p *pack.Pack, id string) error {
 	probes := map[int][]*pack.Probe{}
 	for probe, err := range p.Probes(id) {

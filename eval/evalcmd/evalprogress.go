@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// evalProgress shows one bar at a time: that of the cell with the latest news.
+// evalProgress shows one bar at a time: that of the cell with the latest update.
 type evalProgress struct {
 	*commands
 	mu   sync.Mutex

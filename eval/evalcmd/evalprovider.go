@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// isBuiltin reports whether a provider is carried by this program.
+// isBuiltin reports whether this program includes a provider.
 func (a *commands) isBuiltin(name string) bool {
 	for _, p := range a.KnownProviders() {
 		if p.Name == name {
@@ -30,7 +30,7 @@ func (a *commands) isBuiltin(name string) bool {
 	return false
 }
 
-// evalOptions resolves a lab's providers as memhost configurations. folder is the base for relative names in them.
+// evalOptions resolves a lab's providers to memhost configurations. folder is the base for relative paths in them.
 func (a *commands) evalOptions(l *lab.Lab, p *pack.Pack, folder string) run.Options {
 	return run.Options{Now: a.Now, Logger: hclog.NewNullLogger(), Host: a.evalHost(), Dir: folder,
 		Local: func(entry *lab.Provider) bool {
@@ -62,8 +62,8 @@ func (a *commands) evalHost() host.Options {
 	return host.Options{Version: v.Version, Commit: v.Commit, CacheDir: cache}
 }
 
-// evalProvider reads a lab's entry as a memhost configuration. Where the entry has no block for a control that the pack
-// knows the truth for, the pack's is used.
+// evalProvider converts a lab's entry to a memhost configuration. If the entry has no block for a control for which the
+// pack has the truth, it uses the pack's block.
 func (a *commands) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, folder string) (host.ProviderConfig, error) {
 	name, memory := entry.Name(), map[string]any{}
 	maps.Copy(memory, entry.Memory)
@@ -116,9 +116,9 @@ func (a *commands) evalProvider(l *lab.Lab, entry *lab.Provider, p *pack.Pack, f
 	return cli.ProviderConfig(c, m), nil
 }
 
-// unconfigured is the environment without variables that configure memhost: a run is what its lab file says.
+// unconfigured is the environment without variables that configure memhost: only the lab file determines a run.
 func (a *commands) unconfigured() []string {
-	list := []string{"PATH="} // nil would mean the process's own
+	list := []string{"PATH="} // nil would mean the process's environment
 	for _, pair := range a.Environ {
 		if !strings.HasPrefix(pair, "MEMHOST_") {
 			list = append(list, pair)
@@ -127,8 +127,8 @@ func (a *commands) unconfigured() []string {
 	return list
 }
 
-// hasBackend reports whether a provider's block names any origin: a module may have routes that its configuration
-// leaves unused.
+// hasBackend reports whether a provider's block names any origin. A module may have routes that its configuration does
+// not use.
 func hasBackend(m *host.Module, block abi.Raw) bool {
 	var tree any
 	if json.Unmarshal(block, &tree) != nil {

@@ -62,7 +62,7 @@ func (a *commands) evalRunCommand() *cobra.Command {
 	return cmd
 }
 
-// lab is the lab that file and flags describe.
+// lab returns the lab that file and flags describe.
 func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 	var l *lab.Lab
 	var err error
@@ -73,7 +73,7 @@ func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 			return nil, cli.UsageError("name a lab file, or --pack and --providers",
 				"docs/eval.md has a lab file to begin with")
 		}
-		// of strings: cannot fail
+		// strings can always be marshaled
 		text, _ := json.Marshal(map[string]any{"lab": lab.Version, "pack": f.pack, "providers": f.providers})
 		l, err = lab.Parse(text)
 	}
@@ -213,7 +213,7 @@ func backendModelCalls(m *host.Module, c *host.ProviderConfig, cost *run.Cost) (
 	return lines, err
 }
 
-// agreed asks before a run that may cost money.
+// agreed asks for confirmation before a run that may cost money.
 func (a *commands) agreed(costs []run.Cost) error {
 	paid := false
 	for _, c := range costs {

@@ -25,14 +25,14 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// evaluated is a run with its pack.
+// evaluated is a run and its pack.
 type evaluated struct {
 	folder string
 	run    *rundir.Run
 	pack   *pack.Pack
 }
 
-// openRun opens a run and its pack. packPath is where the pack is now; empty means the path in run.json.
+// openRun opens a run and its pack. packPath is the pack's present path; empty means the path in run.json.
 func openRun(folder, packPath string) (*evaluated, error) {
 	r, err := rundir.Open(folder)
 	if err != nil {
@@ -55,7 +55,7 @@ func openRun(folder, packPath string) (*evaluated, error) {
 	return &evaluated{folder, r, p}, nil
 }
 
-// garbagePercent is how much garbage may lie beside what is held while a run is scored: scoring makes much of it.
+// garbagePercent is the garbage collector's target while a run is scored: scoring allocates a lot.
 const garbagePercent = 50
 
 // score computes the run's metrics.
@@ -109,7 +109,7 @@ func writeReport(path string, in report.Input, write func(io.Writer, report.Inpu
 	return err
 }
 
-// judged is the judge's result, nil if no judge was asked.
+// judged returns the judge's result; nil if no judge was asked.
 func (e *evaluated) judged() (*model.Verdicts, error) {
 	list, err := model.ReadJudgements(filepath.Join(e.folder, model.JudgementsFile))
 	if err != nil || len(list) == 0 {
@@ -127,7 +127,7 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 	return model.Conclude(list, labels, e.run.Lab), nil
 }
 
-// grades are the judge's of the run's conversations; nil if none were graded.
+// grades returns the judge's grades of the run's conversations; nil if none were graded.
 func (e *evaluated) grades() (*model.Grades, error) {
 	list, err := model.ReadGrades(filepath.Join(e.folder, model.GradesFile))
 	if err != nil {
@@ -187,7 +187,7 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 	return cmd
 }
 
-// evalVerdicts prints the primary comparison, and the headline figure of every column.
+// evalVerdicts prints the primary comparison, and the headline figures of every column.
 func (a *commands) evalVerdicts(e *evaluated, m *score.Metrics) error {
 	if a.Out.JSON {
 		return a.Out.Object(m)
@@ -234,7 +234,7 @@ func (a *commands) evalReportCommand() *cobra.Command {
 	return cmd
 }
 
-// openFile opens a file as the desktop does, if there is a desktop.
+// openFile opens a file with the desktop's default program, if there is a desktop.
 func (a *commands) openFile(path string) {
 	name, ok := map[string]string{"darwin": "open", "windows": "explorer", "linux": "xdg-open"}[runtime.GOOS]
 	if runtime.GOOS == "linux" && a.Getenv("DISPLAY") == "" && a.Getenv("WAYLAND_DISPLAY") == "" {
@@ -356,7 +356,7 @@ func (a *commands) judging(ctx context.Context, e *evaluated, what string, work 
 	return err
 }
 
-// showGrades prints the judge's grades of conversations, and how far people agree with them.
+// showGrades prints the judge's grades of conversations, and their agreement with people's.
 func (a *commands) showGrades(g *model.Grades) {
 	if g == nil || a.Out.JSON {
 		return
@@ -381,7 +381,7 @@ func (a *commands) showGrades(g *model.Grades) {
 	}
 }
 
-// showJudged prints the judge's result, and how far people agree with it.
+// showJudged prints the judge's result, and its agreement with people.
 func (a *commands) showJudged(v *model.Verdicts) error {
 	if a.Out.JSON {
 		return a.Out.Object(v)

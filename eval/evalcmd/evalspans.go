@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// evalSpans begins to send the spans of an evaluation, where a configuration that the command line names wants that. A
-// run is what its lab file says: of the configuration, nothing else counts.
+// evalSpans starts sending the spans of an evaluation, if a configuration given on the command line asks for it.
+// Nothing else in that configuration is used, because only the lab file determines a run.
 //
 // Errors: those of the configuration, and of SpansInto.
 func (a *commands) evalSpans(o *host.Options) (*cli.Spans, error) {
@@ -28,7 +28,7 @@ func (a *commands) evalSpans(o *host.Options) (*cli.Spans, error) {
 	return a.SpansInto(o, c, a.Logger(hclog.Warn))
 }
 
-// endEvalSpans closes them, and says how many came: nothing else of an evaluation would.
+// endEvalSpans stops sending and prints how many spans arrived, which is not reported anywhere else.
 func (a *commands) endEvalSpans(s *cli.Spans) {
 	if s == nil {
 		return

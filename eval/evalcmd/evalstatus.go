@@ -54,11 +54,11 @@ func (a *commands) evalStatus(folder string, r *rundir.Run) error {
 		records, probes := 0, 0
 		for line, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
 			if err != nil {
-				break // being written, or not begun
+				break // being written, or not started
 			}
 			switch line.Kind {
 			case journal.KindRecord:
-				if line.Record.Error == nil { // an event that failed is recorded again by a resumption
+				if line.Record.Error == nil { // a failed event is recorded again when the run is resumed
 					records++
 				}
 			case journal.KindProbe:

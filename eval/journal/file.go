@@ -15,31 +15,31 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Name is the journal's file in a cell's folder.
+// Name is the file name of the journal in a cell's folder.
 const Name = "trace.jsonl"
 
-// empty is the hash that the first line names.
+// empty is the hash that the first line refers to.
 var empty = hash(nil)
 
 func hash(line []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(line))
 }
 
-// Writer appends lines to a journal. It is safe for concurrent use: personas run side by side.
+// Writer appends lines to a journal. It is safe for concurrent use, because personas run concurrently.
 type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	n    int64
 	head string
 	now  func() string
-	err  error // of an earlier line: after it nothing is written any more
+	err  error // of an earlier line: after an error nothing more is written
 }
 
-// Append opens a journal, or makes it. An unterminated last line, as a kill in the middle of a write leaves one, is cut
-// off and noted in a line of its own. each is called for every line that is there already, in order. now gives RFC
-// 3339.
+// Append opens or creates a journal. It removes an unterminated last line, which is left if the program is killed
+// during a write, and records that in a separate line. each is called for every existing line, in order. now returns
+// RFC 3339.
 //
-// Errors: invalid_argument for a chain that is broken, unavailable for a file that cannot be used.
+// Errors: invalid_argument for a broken chain; unavailable for a file that cannot be used.
 func Append(path string, now func() string, each func(*Line)) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func Append(path string, now func() string, each func(*Line)) (*Writer, error) {
 	return w, nil
 }
 
-// replay reads what is there: how many bytes are whole lines, and how many follow them.
+// replay reads the existing lines, and returns how many bytes are complete lines, and how many follow them.
 func (w *Writer) replay(path string, each func(*Line)) (whole, dropped int64, err error) {
 	for line, err := range Read(path) {
 		var cut *CutOff
@@ -82,7 +82,7 @@ func (w *Writer) replay(path string, each func(*Line)) (whole, dropped int64, er
 	return whole, 0, nil
 }
 
-// Write appends a line: it fills in its number, the hash of the line before it, and the time.
+// Write appends a line, and fills in its number, its time, and the hash of the previous line.
 func (w *Writer) Write(l *Line) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Writer) Write(l *Line) error {
 	return nil
 }
 
-// Sync makes what was written survive power loss.
+// Sync makes the written lines survive a power loss.
 func (w *Writer) Sync() error {
 	if err := w.file.Sync(); err != nil {
 		return unusable(err)
@@ -120,29 +120,29 @@ func (w *Writer) Head() string {
 // Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Entry is a line as it was read.
+// Entry is a line that was read.
 type Entry struct {
 	Line
 	hash string
 	size int64 // in bytes, with the newline
 }
 
-// Hash is the line's own hash: that of the last line is the journal's head.
+// Hash is the line's own hash. That of the last line is the journal's head.
 func (e *Entry) Hash() string { return e.hash }
 
-// CutOff is the error of a journal whose last line has no newline.
+// CutOff is the error for a journal whose last line has no newline.
 type CutOff struct{ Bytes int64 }
 
-// Error says how much is left of the line.
+// Error says how much of the line there is.
 func (e *CutOff) Error() string {
 	return fmt.Sprintf("the last line is cut off after %d bytes: the run was ended while it wrote; `memhost eval "+
 		"resume` goes on", e.Bytes)
 }
 
-// Read reads a journal line by line and checks the chain.
+// Read reads a journal line by line and verifies the chain.
 //
-// Errors: *CutOff at an unterminated last line; invalid_argument where a line cannot be read, or does not follow the
-// one before it.
+// Errors: *CutOff for an unterminated last line; invalid_argument for a line that cannot be parsed, or does not follow
+// the previous one.
 func Read(path string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		f, err := os.Open(path)
@@ -190,9 +190,9 @@ func strict(text []byte, into *Line) error {
 	return d.Decode(into)
 }
 
-// Verify reads a journal and checks it against the head that was sealed elsewhere. It returns the number of lines.
+// Verify reads a journal and compares its head with one that was sealed elsewhere. It returns the number of lines.
 //
-// Errors: those of Read; invalid_argument for another head.
+// Errors: those of Read; invalid_argument if the head differs.
 func Verify(path, head string) (lines int64, err error) {
 	last := empty
 	for line, err := range Read(path) {

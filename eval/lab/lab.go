@@ -1,4 +1,4 @@
-// Package lab is the file that says what an evaluation runs, and what it will cost.
+// Package lab has the lab file, which says what an evaluation runs.
 package lab
 
 import (
@@ -19,53 +19,54 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Version is the form that this program reads.
+// Version is the version of the format that this program reads.
 const Version = 1
 
-// Lab is a lab file, resolved: every default is filled in.
+// Lab is a resolved lab file, with all defaults filled in.
 type Lab struct {
 	Lab  int    `json:"lab" yaml:"lab"`
 	Name string `json:"name" yaml:"name"`
 	// Pack is a path, relative to the lab file's folder.
 	Pack      string     `json:"pack" yaml:"pack"`
 	Providers []Provider `json:"providers" yaml:"providers"`
-	// Budgets are max_tokens, in the order in which a probe is asked; 0 means no limit. Default: 1000, 4000.
+	// Budgets are max_tokens values, in the order in which a probe is asked; 0 means no limit. Default: 1000, 4000.
 	Budgets []int64 `json:"budgets" yaml:"budgets"`
 	// Replicates is how often each provider runs the whole pack; default 1.
 	Replicates int `json:"replicates" yaml:"replicates"`
-	// Seed is that of everything drawn: canaries, sampled probes, statistics. Default 1.
+	// Seed is the seed of everything random: canaries, sampled probes, statistics. Default 1.
 	Seed uint64 `json:"seed" yaml:"seed"`
-	// Concurrency is how many personas of a cell run side by side; default 1, with which alone latencies are
+	// Concurrency is how many personas of a cell run concurrently; default 1, the only value with which latencies are
 	// comparable.
 	Concurrency int `json:"concurrency" yaml:"concurrency"`
-	// CellsAtOnce is how many cells run side by side; default 1.
+	// CellsAtOnce is how many cells run concurrently; default 1.
 	CellsAtOnce int       `json:"cells_at_once" yaml:"cells_at_once"`
 	Readiness   Readiness `json:"readiness" yaml:"readiness"`
-	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Both are comparability
-	// keys.
+	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Runs are only comparable
+	// if both are the same.
 	Tokenizer string `json:"tokenizer" yaml:"tokenizer"`
 	Frame     string `json:"frame" yaml:"frame"`
-	// Stability is the share of probes that are read three times; default 0: a read may cost money.
+	// Stability is the share of probes that are read three times; default 0, because a read may cost money.
 	Stability float64 `json:"stability" yaml:"stability"`
-	// Freshness is how many events measure how soon something acknowledged can be retrieved. Default: 3 for providers
-	// without a backend, otherwise 0, since a read may cost money.
+	// Freshness is how many events are used to measure how soon acknowledged content can be retrieved. Default: 3 for
+	// providers without a backend, otherwise 0, because a read may cost money.
 	Freshness *int `json:"freshness,omitempty" yaml:"freshness"`
-	// Primary is the comparison that verdicts are given for. It is sealed before the run; everything else is
+	// Primary is the comparison for which verdicts are given. It is sealed before the run; everything else is
 	// exploratory.
 	Primary *Primary `json:"primary,omitempty" yaml:"primary"`
-	// Cassettes has each cell recorded, for replay: one operation at a time.
+	// Cassettes records each cell for replay, with one operation at a time.
 	Cassettes bool `json:"cassettes,omitempty" yaml:"cassettes"`
-	// Agent, Simulator and Judge are asked where they are set.
+	// Agent, Simulator and Judge are optional models.
 	Agent *Agent `json:"agent,omitempty" yaml:"agent"`
-	// Subject is an agent that retrieves for itself and talks with a simulated user in each test session.
+	// Subject is an agent that makes its own retrievals and has a conversation with a simulated user in each test
+	// session.
 	Subject   *Subject   `json:"subject,omitempty" yaml:"subject"`
 	Simulator *Simulator `json:"simulator,omitempty" yaml:"simulator"`
 	Judge     *Judge     `json:"judge,omitempty" yaml:"judge"`
-	// Prices are of models by their names, as the user knows them: with them the report has a cost for each answer.
+	// Prices are the user's prices of models, by name. With them the report shows the cost of each answer.
 	Prices map[string]Price `json:"prices,omitempty" yaml:"prices"`
 }
 
-// Price is what a million tokens of a model cost, in any currency, the same for all models of a lab.
+// Price is the cost of a million tokens, in any currency, the same for all models of a lab.
 type Price struct {
 	Prompt     float64 `json:"prompt" yaml:"prompt"`
 	Completion float64 `json:"completion" yaml:"completion"`
@@ -73,23 +74,24 @@ type Price struct {
 
 // Provider is one column of the comparison.
 type Provider struct {
-	// Label names it in the run's folder and report: letters, digits, - _ and dots. Default: the provider's name.
+	// Label is the provider's name in the run's folder and report: letters, digits, - _ and dots. Default: the
+	// provider's name.
 	Label string `json:"label" yaml:"label"`
-	// Memory is the block memory of a memhost configuration; Secrets the block secrets.
+	// Memory is the block memory of a memhost configuration, Secrets its block secrets.
 	Memory  map[string]any `json:"memory" yaml:"memory"`
 	Secrets map[string]any `json:"secrets,omitempty" yaml:"secrets"`
-	// Plugin is a module's file or a built-in module's name, where the configuration names none.
+	// Plugin is a module's file or a built-in module's name, if the configuration has none.
 	Plugin string `json:"plugin,omitempty" yaml:"plugin"`
-	// Budgets are this provider's own; default: the lab's.
+	// Budgets are this provider's own budgets; default: the lab's.
 	Budgets []int64 `json:"budgets,omitempty" yaml:"budgets"`
-	// Reference marks what AddReferences put beside the providers: a floor, a ceiling or a self-test.
+	// Reference marks a provider that AddReferences added: a floor, a ceiling or a self-test.
 	Reference bool `json:"reference,omitempty" yaml:"-"`
 }
 
 // Readiness says how long a test session waits for memory to be ready.
 type Readiness struct {
 	TimeoutMS int64 `json:"timeout_ms" yaml:"timeout_ms"` // default 60000
-	// OnTimeout is pending (default: the session's probes are asked and flagged) or stop (the cell ends there).
+	// OnTimeout is pending (default: the session's probes are asked and flagged) or stop (the cell ends).
 	OnTimeout string `json:"on_timeout" yaml:"on_timeout"`
 }
 
@@ -102,44 +104,43 @@ type Primary struct {
 
 // Model is an OpenAI-compatible endpoint.
 type Model struct {
-	URL   string `json:"url" yaml:"url"` // up to and with /v1
+	URL   string `json:"url" yaml:"url"` // up to and including /v1
 	Model string `json:"model" yaml:"model"`
-	// KeyEnv names the environment variable that holds the key; empty: none is sent.
+	// KeyEnv names the environment variable with the key; empty means that no key is sent.
 	KeyEnv      string  `json:"key_env,omitempty" yaml:"key_env"`
 	Temperature float64 `json:"temperature" yaml:"temperature"`
-	MaxTokens   int64   `json:"max_tokens" yaml:"max_tokens"` // of an answer, with what the model thinks; default 4096
+	MaxTokens   int64   `json:"max_tokens" yaml:"max_tokens"` // of an answer, including the model's thoughts; default 4096
 	TimeoutMS   int64   `json:"timeout_ms" yaml:"timeout_ms"` // default 60000
 }
 
-// Agent answers probes with the context that a provider gave.
+// Agent answers probes with the context from a provider.
 type Agent struct {
 	Model `yaml:",inline"`
-	// Template has {{context}} and {{query}}, {{options}} where probes have choices, and {{now}}, the time at which the
-	// question is asked; one for all providers.
-	// Default: DefaultTemplate.
+	// Template is the prompt for all providers. It has {{context}} and {{query}}, {{options}} if probes have choices,
+	// and {{now}}, the time at which the question is asked. Default: DefaultTemplate.
 	Template string `json:"template" yaml:"template"`
 }
 
-// Subject is the agent under evaluation, and how it is seated.
+// Subject is the agent under evaluation, and how it is connected.
 type Subject struct {
-	// Model is the endpoint of a builtin. A chat takes model, key_env, temperature and max_tokens from it. TimeoutMS bounds
-	// each answer, a start and an end; default 60000.
+	// Model is the endpoint of a builtin. A chat uses its model, key_env, temperature and max_tokens. TimeoutMS limits
+	// each answer, the start and the end; default 60000.
 	Model `yaml:",inline"`
 	// Seat is builtin, command, chat or stub.
 	Seat string `json:"seat" yaml:"seat"`
-	// Command is the program of a command or chat, with its arguments; {lab} in it is the lab file's folder, and {port} the
-	// port on which a chat must listen.
+	// Command is the program of a command or chat, with its arguments. {lab} in it is replaced by the lab file's
+	// folder, and {port} by the port on which a chat must listen.
 	Command []string `json:"command,omitempty" yaml:"command"`
-	// Template is a builtin's prompt: {{context}} and {{query}}, which is the user's last text, and {{now}}.
-	// Default: DefaultSubjectTemplate.
+	// Template is a builtin's prompt. It has {{context}}, {{query}}, the user's last text, and {{now}}. Default:
+	// DefaultSubjectTemplate.
 	Template string `json:"template,omitempty" yaml:"template"`
 	// Retrieve is turn (default: a builtin retrieves with each text of the user) or session (only with the first one).
 	Retrieve string `json:"retrieve,omitempty" yaml:"retrieve"`
-	// Budgets are those of the lab's with which conversations are held; default: all of a provider's.
+	// Budgets are those of the lab's budgets that are used in conversations; default: all of a provider's.
 	Budgets []int64 `json:"budgets,omitempty" yaml:"budgets"`
 }
 
-// The seats of a subject, and when a builtin retrieves.
+// The kinds of subjects, and when a builtin retrieves.
 const (
 	SeatBuiltin = "builtin"
 	SeatCommand = "command"
@@ -150,37 +151,38 @@ const (
 	RetrieveSession = "session"
 )
 
-// DefaultSubjectTemplate is a builtin's prompt.
+// DefaultSubjectTemplate is the default prompt of a builtin.
 const DefaultSubjectTemplate = `{{context}}
 
 The present date and time: {{now}}. You are the user's assistant. Do what the user asks, and use what the memory above says about them. If it does not say what you need, say that you do not know. Answer in at most two sentences.
 
 User: {{query}}`
 
-// Simulator is a model that plays the users with whom a subject talks, in place of the scripted one.
+// Simulator is a model that plays the users in conversations with a subject, instead of the scripted user.
 type Simulator struct {
 	Model `yaml:",inline"`
-	Turns int `json:"turns" yaml:"turns"` // after how many answers the user gives up; default 3
+	Turns int `json:"turns" yaml:"turns"` // after this many answers the user gives up; default 3
 }
 
-// Judge decides whether an answer is right. It never learns which provider gave it.
+// Judge decides whether an answer is right. It does not see which provider was used.
 type Judge struct {
 	Model `yaml:",inline"`
-	// Rubric is the judge's instruction. Default: DefaultRubric, with what a right answer to questions of a kind may differ in.
+	// Rubric is the judge's instruction. Default: DefaultRubric, extended by what a right answer may differ in,
+	// depending on the kind of question.
 	Rubric string `json:"rubric" yaml:"rubric"`
-	// Grades is the judge's instruction for the conversations of a subject, which it grades from 0 to 4. Default:
+	// Grades is the judge's instruction for grading a subject's conversations from 0 to 4. Default:
 	// model.DefaultGradeRubric.
 	Grades string `json:"grades,omitempty" yaml:"grades"`
 }
 
-// DefaultTemplate is the agent's prompt.
+// DefaultTemplate is the agent's default prompt.
 const DefaultTemplate = `{{context}}
 
 The present date and time: {{now}}. Answer the user's question in at most two sentences. Use what the memory above says; if it does not say, answer "I do not know".
 
 Question: {{query}}{{options}}`
 
-// DefaultRubric is the judge's instruction.
+// DefaultRubric is the judge's default instruction.
 const DefaultRubric = `You compare an answer with the expected one. Answer with one word.
 yes: the answer says the same as the expected answer, in any words.
 no: it says something else, leaves it open, or says that it does not know.`
@@ -209,7 +211,7 @@ func Read(path string) (*Lab, error) {
 	return l, nil
 }
 
-// Parse reads a lab file's text.
+// Parse parses the text of a lab file.
 func Parse(text []byte) (*Lab, error) {
 	var tree any
 	if err := yaml.Unmarshal(text, &tree); err != nil {
@@ -233,7 +235,7 @@ func Parse(text []byte) (*Lab, error) {
 	return l, l.Validate()
 }
 
-// shorthand allows a provider to be listed by its name alone if it needs no block.
+// shorthand expands a provider that is given only by name.
 func shorthand(tree any) (map[string]any, error) {
 	root, ok := tree.(map[string]any)
 	if !ok {
@@ -256,14 +258,14 @@ func unknownKey(err error) error {
 		return wrong("%s", pack.Mismatch(err))
 	}
 	e := wrong("%s: is not a key of a lab file", m[1])
-	others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == m[1] }) // one of another place
+	others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == m[1] }) // keys of other places
 	if near := abi.Nearest(m[1], others); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return e
 }
 
-// keys are those that a typing error may have meant.
+// keys are the candidates for "did you mean".
 var keys = []string{"lab", "name", "pack", "providers", "label", "memory", "secrets", "plugin", "budgets", "replicates",
 	"seed", "concurrency", "cells_at_once",
 	"readiness", "timeout_ms", "on_timeout", "tokenizer", "frame", "stability", "freshness", "primary", "metric",
@@ -302,7 +304,7 @@ func (l *Lab) complete() {
 	}
 	for _, m := range l.models() {
 		if m.MaxTokens == 0 {
-			m.MaxTokens = 4096 // a reasoning model spends hundreds of them before its first word
+			m.MaxTokens = 4096 // a reasoning model spends hundreds of tokens before its first word
 		}
 		if m.TimeoutMS == 0 {
 			m.TimeoutMS = 60_000
@@ -331,7 +333,7 @@ func (s *Subject) complete() {
 	}
 }
 
-// validate checks what can be checked without starting anything.
+// validate checks everything that can be checked without starting the subject.
 func (s *Subject) validate(l *Lab) error {
 	asksModel, startsProgram := s.Seat == SeatBuiltin, s.Seat == SeatCommand || s.Seat == SeatChat
 	switch {
@@ -361,7 +363,7 @@ func (s *Subject) validate(l *Lab) error {
 	return nil
 }
 
-// models lists the endpoints that are named.
+// models returns the endpoints that the lab names.
 func (l *Lab) models() map[string]*Model {
 	list := map[string]*Model{}
 	if l.Agent != nil {
@@ -379,7 +381,8 @@ func (l *Lab) models() map[string]*Model {
 	return list
 }
 
-// Name is the provider that the block chooses: memory.backend, memory.condition, or memory.provider, which is either.
+// Name is the provider that the block selects: memory.backend, memory.condition, or memory.provider, which may be
+// either.
 func (p *Provider) Name() string {
 	for _, key := range []string{"provider", "backend", "condition"} {
 		if name, ok := p.Memory[key].(string); ok {
@@ -391,7 +394,7 @@ func (p *Provider) Name() string {
 
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Validate checks what can be checked without pack and modules.
+// Validate checks everything that can be checked without pack and modules.
 func (l *Lab) Validate() error {
 	switch {
 	case l.Lab != Version:
@@ -461,13 +464,12 @@ func (l *Lab) Validate() error {
 	return nil
 }
 
-// references are the providers that every table has, to read the others by: a floor, a lexical control, the whole
-// history, which without a limit (budget 0) must find everything, and so tests the chain from pack to metric, and recall,
-// which is no control but the memory that people have without a server.
+// references are providers that appear in every table for orientation: a floor; a lexical control; the full history,
+// which without a limit (budget 0) must find everything, and so tests the chain from pack to metric; and recall, which
+// is not a control but the memory that people have without a server.
 var references = []string{"no_memory", "bm25", "full_history", "recall"}
 
-// AddReferences puts the references that exist, and that the lab does not name itself, beside its providers. known
-// tells which exist.
+// AddReferences adds the references that exist and that the lab does not already name. known reports which exist.
 func (l *Lab) AddReferences(known func(name string) bool) {
 	for _, name := range references {
 		i := slices.IndexFunc(l.Providers, func(p Provider) bool { return p.Label == name })
@@ -482,7 +484,7 @@ func (l *Lab) AddReferences(known func(name string) bool) {
 	}
 }
 
-// Find is the provider of a label; nil if there is none.
+// Find returns the provider with a label; nil if there is none.
 func (l *Lab) Find(label string) *Provider {
 	for i := range l.Providers {
 		if l.Providers[i].Label == label {
@@ -492,7 +494,7 @@ func (l *Lab) Find(label string) *Provider {
 	return nil
 }
 
-// BudgetsOf are the budgets that a provider is asked with.
+// BudgetsOf returns the budgets that are used with a provider.
 func (l *Lab) BudgetsOf(p *Provider) []int64 {
 	if p.Budgets != nil {
 		return p.Budgets
@@ -500,7 +502,7 @@ func (l *Lab) BudgetsOf(p *Provider) []int64 {
 	return l.Budgets
 }
 
-// SubjectBudgets are those of a provider's budgets with which conversations are held.
+// SubjectBudgets returns those of a provider's budgets that are used in conversations.
 func (l *Lab) SubjectBudgets(provider []int64) []int64 {
 	if l.Subject.Budgets == nil {
 		return provider
@@ -508,12 +510,12 @@ func (l *Lab) SubjectBudgets(provider []int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(provider), func(b int64) bool { return !slices.Contains(l.Subject.Budgets, b) })
 }
 
-// SHA256 names the lab as it was resolved, in hexadecimal. The pack counts by its content hash: the same lab has one
-// name wherever the pack's file is.
+// SHA256 identifies the resolved lab, in hexadecimal. It includes the pack by content hash, so it does not depend on
+// where the pack's file is.
 func (l *Lab) SHA256(packContent string) string {
 	named := *l
 	named.Pack = packContent
-	text, _ := json.Marshal(&named) // of plain values: cannot fail
+	text, _ := json.Marshal(&named) // plain values can always be marshaled
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// Agent answers probes with the context that a provider gave: one template for all, the context always in the same
-// place.
+// Agent answers probes with the context from a provider. It uses the same template for all, with the context always in
+// the same place.
 type Agent struct {
 	client   *Client
 	template string
 	seed     uint64
 }
 
-// NewAgent makes the agent of a lab.
+// NewAgent creates the agent of a lab.
 func NewAgent(l *lab.Lab, getenv func(string) string) (*Agent, error) {
 	client, err := NewClient(l.Agent.Model, getenv)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *Agent) Answer(ctx context.Context, probe *pack.Probe, contextText strin
 		AnswerSHA256: reply.AnswerSHA256, LatencyMS: float64(reply.Latency.Microseconds()) / 1000}, nil
 }
 
-// prompt is what the agent is asked about a probe.
+// prompt is the prompt for a probe.
 func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	options := ""
 	if len(probe.Options) > 0 {
@@ -58,7 +58,8 @@ func (a *Agent) prompt(probe *pack.Probe, contextText string) string {
 	return Fill(a.template, contextText, probe.Query, options, probe.AsOf)
 }
 
-// Fill fills a template in one pass, so that a placeholder in a memory's text stays text. now is RFC 3339, or empty.
+// Fill fills in a template in one pass, so that a placeholder in a memory's text remains text. now is RFC 3339, or
+// empty.
 func Fill(template, contextText, query, options, now string) string {
 	time := "not known"
 	if at, err := abi.ParseTime(now); err == nil {
@@ -68,7 +69,8 @@ func Fill(template, contextText, query, options, now string) string {
 		"{{now}}", time).Replace(template)
 }
 
-// CheckTemplate requires context and question in the template at a key: without the first every memory would be the same.
+// CheckTemplate requires that the template at a key has context and question: without the context, all memories would
+// be the same.
 //
 // Errors: invalid_argument.
 func CheckTemplate(key, template string) error {

@@ -1,8 +1,8 @@
-// Package model is the part of an evaluation that asks language models: an agent that answers probes, a simulator that
-// plays the user, a judge that decides whether an answer is right. None of them is needed for the metrics of retrieval.
+// Package model is the part of an evaluation that uses language models: an agent that answers probes, a simulator that
+// plays the user, a judge that decides whether an answer is right. The retrieval metrics need none of them.
 //
-// All speak to an OpenAI-compatible endpoint; every request and answer is kept verbatim in the run's blobs, by hash.
-// Nothing they say ever becomes memory.
+// All use OpenAI-compatible endpoints. Every request and answer is stored verbatim in the run's blobs, by hash. Nothing
+// they say becomes memory.
 package model
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// Put keeps a text in the run's blobs and returns its SHA-256.
+// Put stores a text in the run's blobs and returns its SHA-256.
 type Put func([]byte) (string, error)
 
 // Message is one message of a chat.
@@ -34,20 +34,20 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Reply is what a model answered, with where request and answer are kept.
+// Reply is a model's answer, and where request and answer are stored.
 type Reply struct {
-	Text          string // without what the model thought aloud
-	Params        string // the parameters that were sent: chat.Request.Sent
-	Model         string // as the answer names it
-	Stub          bool   // the project's own stand-in answered, not a model
-	FinishReason  string // in the endpoint's word
+	Text          string // without the model's thoughts
+	Params        string // the parameters of the request: chat.Request.Sent
+	Model         string // as named in the answer
+	Stub          bool   // the answer came from the project's stand-in, not from a model
+	FinishReason  string // in the endpoint's terms
 	Usage         *journal.Usage
 	RequestSHA256 string
 	AnswerSHA256  string
 	Latency       time.Duration
 }
 
-// missing is the error of a reply without a text; nil if it has one. Such an answer is missing, not wrong.
+// missing is the error for a reply without text; nil if it has one. Such an answer counts as missing, not as wrong.
 func (r *Reply) missing() *abi.Error {
 	if strings.TrimSpace(r.Text) != "" {
 		return nil
@@ -55,7 +55,7 @@ func (r *Reply) missing() *abi.Error {
 	return emptyAnswer(r.FinishReason)
 }
 
-// emptyAnswer is the error of an answer without a text.
+// emptyAnswer is the error for an answer without text.
 func emptyAnswer(finishReason string) *abi.Error {
 	message := "the model's answer is empty"
 	if finishReason != "" {
@@ -68,30 +68,30 @@ func emptyAnswer(finishReason string) *abi.Error {
 	return e
 }
 
-// StubFingerprint is how the project's stand-in for a model marks its answers, in the field system_fingerprint.
+// StubFingerprint marks the answers of the project's stand-in for a model, in the field system_fingerprint.
 const StubFingerprint = "memhost-stub"
 
 // maxAnswer bounds an endpoint's answer, in bytes.
 const maxAnswer = 4 << 20
 
-// Client asks one endpoint. It is safe for concurrent use.
+// Client sends requests to one endpoint. It is safe for concurrent use.
 type Client struct {
 	model lab.Model
 	key   string
-	// params are what the endpoint takes; ready: it has been asked.
+	// params are the parameters that the endpoint accepts; ready means that this is known.
 	mu     sync.Mutex
 	params chat.Params
 	ready  bool
 	http   *http.Client
 	// wait sleeps between attempts; a test replaces it.
 	wait func(context.Context, time.Duration) error
-	// attempts is how often a request that failed for now is made.
+	// attempts is how often a request is tried if it fails temporarily.
 	attempts int
 }
 
-// NewClient makes a client; getenv reads the key's variable.
+// NewClient creates a client; getenv reads the key's variable.
 //
-// Errors: invalid_argument where the variable is named and empty.
+// Errors: invalid_argument if the named variable is empty.
 func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 	c := &Client{model: m, http: &http.Client{Transport: noswitch.Transport{Base: http.DefaultTransport}, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
@@ -105,17 +105,17 @@ func NewClient(m lab.Model, getenv func(string) string) (*Client, error) {
 	return c, nil
 }
 
-// Once makes each request once, also one that failed for now: for an endpoint that is evaluated itself.
+// Once turns off retries, for an endpoint that is itself being evaluated.
 func (c *Client) Once() { c.attempts = 1 }
 
-// attempts is how often a request that failed for now is made.
+// attempts is how often a request is tried if it fails temporarily.
 const attempts = 5
 
-// Chat asks for one answer, again where the endpoint says that it may work later. Until an endpoint has answered once,
-// one call at a time finds out which parameters it takes: a refused request has no answer, so none is counted twice.
+// Chat asks for one answer, and retries temporary failures. Until an endpoint has answered once, one call at a time
+// finds out which parameters it accepts. A rejected request has no answer, so nothing is counted twice.
 //
-// Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for what is not an
-// answer, with the raw text.
+// Errors: rate_limited, unavailable and timeout after the last attempt; unauthenticated; backend for an invalid answer,
+// with the raw text.
 func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put Put) (*Reply, error) {
 	request, err := c.request(messages, seed)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Client) Chat(ctx context.Context, messages []Message, seed uint64, put 
 	}
 }
 
-// request is what is asked, before any parameter is refused.
+// request is the request before any parameter is rejected.
 func (c *Client) request(messages []Message, seed uint64) (*chat.Request, error) {
 	temperature, err := json.Marshal(c.model.Temperature)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *Client) send(ctx context.Context, body []byte) ([]byte, *abi.Error) {
 	return nil, c.refusal(response, text)
 }
 
-// refusal is the error of an answer that is not 200, with the endpoint's own words.
+// refusal is the error for an answer with a status other than 200, including the endpoint's message.
 func (c *Client) refusal(response *http.Response, text []byte) *abi.Error {
 	e := chat.Refusal(int64(response.StatusCode), response.Header.Get("Retry-After"), text, time.Now())
 	e.Message, e.Native.Body = c.clean(e.Message), c.clean(e.Native.Body)
@@ -251,7 +251,7 @@ func (c *Client) clean(text string) string {
 	return strings.ReplaceAll(text, c.key, "[secret removed]")
 }
 
-// read takes the first choice out of an answer.
+// read takes the first choice from an answer.
 func (r *Reply) read(text []byte) error {
 	answer, err := chat.ParseAnswer(text)
 	if err != nil {

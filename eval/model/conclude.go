@@ -9,60 +9,60 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// Judged is what a judge found of one provider at one budget.
+// Judged is a judge's result for one provider at one budget.
 type Judged struct {
 	Label   string `json:"label"`
 	Budget  int64  `json:"budget"`
 	Answers int    `json:"answers"`
-	// Missing answers are those that the agent did not give, or the judge has no verdict on.
+	// Missing counts the answers that the agent did not give, or on which the judge has no verdict.
 	Missing int             `json:"missing"`
 	Rate    stats.Corrected `json:"rate"`
-	// ByLabel is the same for the probes of each label.
+	// ByLabel is the same by label of the probes.
 	ByLabel []LabelRate `json:"by_label"`
-	// Abstained is the share of answers that admit not knowing, among the probes that have no answer. It is not part of
-	// Rate, and is not corrected; nil where the pack has no such probe, or the judge no verdict.
+	// Abstained is the share of answers that admit not knowing, among the probes without an answer. It is not part of
+	// Rate, and is not corrected. It is nil if the pack has no such probe, or the judge no verdict.
 	Abstained *stats.Interval `json:"abstained,omitempty"`
-	// AbstainedMissing are such answers without a verdict.
+	// AbstainedMissing counts such answers without a verdict.
 	AbstainedMissing int `json:"abstained_missing,omitempty"`
 }
 
-// LabelRate is what a judge found of one provider's answers to the probes of one label. The correction is the whole
-// judge's.
+// LabelRate is a judge's result for one provider's answers to the probes with one label. The correction is computed
+// over all labels.
 type LabelRate struct {
 	Label   string          `json:"label"`
 	Answers int             `json:"answers"`
 	Rate    stats.Corrected `json:"rate"`
 }
 
-// Verdicts are a judge's results with its own errors.
+// Verdicts are a judge's results and its error rates.
 type Verdicts struct {
 	Model string `json:"model"`
 	Stub  bool   `json:"stub,omitempty"`
-	// CorrectedOn is what the correction rests on: "made items", or people's labels of real answers.
+	// CorrectedOn is the basis of the correction: "made items", or people's labels of real answers.
 	CorrectedOn string   `json:"corrected_on"`
 	Providers   []Judged `json:"providers"`
-	// Errors are the judge's verdicts by sort of calibration item.
+	// Errors has the judge's verdicts by sort of calibration item.
 	Errors []SortRate `json:"errors"`
-	// Agreement is how far people and judge agree on real answers, where anybody labelled some.
+	// Agreement is the agreement between people and judge on real answers, if people labelled any.
 	Agreement []Agreement `json:"agreement,omitempty"`
 	// Exact counts answers that were compared with a probe's options, without a judge.
 	Exact int `json:"exact,omitempty"`
-	// Compared are the providers against the lab's reference, probe by probe, on judged accuracy as it was judged.
+	// Compared compares the providers with the lab's reference, probe by probe, on uncorrected judged accuracy.
 	Compared []Compared `json:"compared"`
-	// Usage is what the judge's endpoint counted, for the Counted answers that reported it.
+	// Usage is the count of the judge's endpoint, over the Counted answers that reported it.
 	Usage   journal.Usage `json:"usage"`
 	Counted int           `json:"counted"`
 }
 
-// Compared are every provider against one reference at one budget, adjusted together. Where the lab sealed a primary
-// comparison, its reference is taken; otherwise the first provider.
+// Compared compares every provider with one reference at one budget, adjusted together. The reference is that of the
+// sealed primary comparison, if there is one, and otherwise the first provider.
 type Compared struct {
 	Budget      int64                `json:"budget"`
 	Reference   string               `json:"reference"`
 	Comparisons []LabelledComparison `json:"comparisons"`
 }
 
-// LabelledComparison is one provider against the reference.
+// LabelledComparison compares one provider with the reference.
 type LabelledComparison struct {
 	Label string `json:"label"`
 	stats.Comparison
@@ -73,32 +73,32 @@ type SortRate struct {
 	Sort     Sort `json:"sort"`
 	Items    int  `json:"items"`
 	Accepted int  `json:"accepted"`
-	// Missing items are those that the judge has no verdict on; Items does not count them.
+	// Missing counts items on which the judge has no verdict. They are not in Items.
 	Missing int `json:"missing,omitempty"`
 }
 
-// Agreement is how far two raters agree on the answers that both have a verdict on.
+// Agreement is the agreement of two raters on the answers on which both have a verdict.
 type Agreement struct {
 	A      string `json:"a"`
 	B      string `json:"b"`
 	Items  int    `json:"items"`
 	Agreed int    `json:"agreed"`
-	// Kappa is Cohen's; nil where chance alone would agree always.
+	// Kappa is Cohen's kappa; nil if chance alone would always agree.
 	Kappa *float64 `json:"kappa"`
 }
 
 // enoughLabels is how many labelled answers a correction needs; with fewer it uses made-up items.
 const enoughLabels = 100
 
-// rated are the judge's verdicts of one provider at one budget, of one label or of all.
+// rated has the judge's verdicts on one provider at one budget, for one label or for all.
 type rated struct {
 	provider string
 	budget   int64
-	label    string // of probes; empty for all
+	label    string // of the probes; empty for all
 }
 
-// Conclude turns a judge's file into rates, corrected by the judge's own errors: on people's labels where there are
-// enough, otherwise on made items. A text that was judged again after an error counts by its last line.
+// Conclude computes rates from a judge's file, corrected by the judge's own errors: measured on people's labels if
+// there are enough, otherwise on made-up items. If a text was judged again after an error, its last line counts.
 func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 	seed := l.Seed
 	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}, Compared: []Compared{}}
@@ -204,7 +204,7 @@ func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 	return v
 }
 
-// lastOfEach drops the lines of texts that were judged again later.
+// lastOfEach drops earlier lines of texts that were judged again.
 func lastOfEach(list []Judgement) []Judgement {
 	last := map[string]int{}
 	for i, j := range list {
@@ -219,8 +219,8 @@ func lastOfEach(list []Judgement) []Judgement {
 	return kept
 }
 
-// byPeople are the judge's verdicts on the answers that people call right, and on those that they call wrong. Where
-// people disagree, an answer is left out.
+// byPeople returns the judge's verdicts on the answers that people call right, and on those that they call wrong. It
+// skips answers on which people disagree.
 func byPeople(labels []Labelled, accepted map[string]bool, clusters map[string]string) (right, wrong stats.Outcomes) {
 	says, split := map[string]bool{}, map[string]bool{}
 	var order []string

@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// GradesFile keeps a judge's grades of conversations in a run's folder.
+// GradesFile is the file with a judge's grades of conversations in a run's folder.
 const GradesFile = "grades.jsonl"
 
 // MaxGrade is the best grade; 0 is the worst.
@@ -29,17 +29,17 @@ const MaxGrade = 4
 // Grade is one line of a judge's grades. The first line is the Header.
 type Grade struct {
 	Header *Header `json:"header,omitempty"`
-	// Label, Replicate, Budget and ProbeID name the conversation. The judge never learns the label.
+	// Label, Replicate, Budget and ProbeID identify the conversation. The judge does not see the label.
 	Label     string `json:"label,omitempty"`
 	Replicate int    `json:"replicate,omitempty"`
 	Budget    int64  `json:"budget,omitempty"`
 	ProbeID   string `json:"probe_id,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
-	// Leaked: the simulated user named the preference before the agent had acted. No judge is asked, and the same
-	// conversation counts for no provider.
+	// Leaked means that the simulated user stated the preference before the agent had acted. No judge is asked, and the
+	// same conversation counts for no provider.
 	Leaked bool `json:"leaked,omitempty"`
-	// Grade is 0 to MaxGrade; nil where the judge gave none. A conversation in which the agent said nothing has 0, and no
-	// judge is asked.
+	// Grade is 0 to MaxGrade; nil if the judge gave none. A conversation without any answer of the agent gets 0 without
+	// asking a judge.
 	Grade *int `json:"grade,omitempty"`
 	// Text is the hash of what the judge read: people grade the same text.
 	Text string `json:"text,omitempty"`
@@ -47,7 +47,7 @@ type Grade struct {
 	Error *abi.Error `json:"error,omitempty"`
 }
 
-// key names the conversation.
+// key identifies the conversation.
 func (g *Grade) key() string {
 	return fmt.Sprintf("%s/%d %s %d", g.Label, g.Replicate, g.ProbeID, g.Budget)
 }
@@ -55,7 +55,7 @@ func (g *Grade) key() string {
 func (g *Grade) header() *Header     { return g.Header }
 func (g *Grade) failure() *abi.Error { return g.Error }
 
-// DefaultGradeRubric is the judge's instruction for conversations, if the lab has none of its own.
+// DefaultGradeRubric is the default instruction for grading conversations.
 const DefaultGradeRubric = `You grade how well an assistant served a person who expects it to know what they want. Answer with one digit.
 4: it used what the person wants at once.
 3: it used it without being told, after the person had asked again.
@@ -64,16 +64,16 @@ const DefaultGradeRubric = `You grade how well an assistant served a person who 
 0: it never used it, or made something up.
 Where nothing is known, 4 is an assistant that says so at once, and 0 one that makes something up.`
 
-// graded is one conversation for the judge.
+// graded is a conversation to grade.
 type graded struct {
 	Grade
 	text   string
-	silent bool // the agent said nothing
+	silent bool // the agent never answered
 }
 
-// RunGrades has the lab's judge grade every conversation of a run. The judge reads the transcript, the preferences in force
-// and the rubric: no provider's name, and nothing that was retrieved. It continues where an earlier call stopped. tell
-// receives the progress.
+// RunGrades makes the lab's judge grade every conversation of a run. The judge sees the transcript, the preferences in
+// force and the rubric, but neither the provider's name nor what was retrieved. It continues where an earlier call
+// stopped. tell reports the progress.
 //
 // Errors: those of RunJudge.
 func RunGrades(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
@@ -95,7 +95,7 @@ func RunGrades(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, 
 		func(n int) error { return gradeOne(ctx, client, r.Lab, &items[n], put) }, tell)
 }
 
-// gradeOne asks about one conversation.
+// gradeOne asks for the grade of one conversation.
 func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *graded, put Put) error {
 	switch {
 	case g.Leaked:
@@ -120,10 +120,11 @@ func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *graded, put Pu
 	return nil
 }
 
-// gradeForm is a number that stands alone.
+// gradeForm matches a number.
 var gradeForm = regexp.MustCompile(`\d+`)
 
-// gradeIn is the grade that a judge's answer gives: its first word, or the only number in it, but for what it is out of.
+// gradeIn extracts the grade from a judge's answer: its first word, or the only number in it, apart from the maximum
+// ("3 out of 4").
 func gradeIn(text string) (grade int, ok bool) {
 	if word := chat.Word(text, "0", "1", "2", "3", "4"); word != "" {
 		grade, err := strconv.Atoi(word)
@@ -138,7 +139,7 @@ func gradeIn(text string) (grade int, ok bool) {
 	return grade, err == nil && grade <= MaxGrade
 }
 
-// HasConversations reports whether a subject talked with users in a run.
+// HasConversations reports whether a subject had conversations with users in a run.
 //
 // Errors: those of reading.
 func HasConversations(folder string, r *rundir.Run) (bool, error) {
@@ -156,7 +157,7 @@ type told struct {
 	*journal.Transcript
 }
 
-// transcripts are the conversations of all cells.
+// transcripts iterates over the conversations of all cells.
 func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) bool) {
 	return func(yield func(*told, error) bool) {
 		for _, c := range r.Cells {
@@ -181,7 +182,7 @@ func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) boo
 	}
 }
 
-// conversationsOf are the conversations that can be graded: the person knows what they want, and the simulator did not
+// conversationsOf returns the conversations that can be graded: the person has a preference, and the simulator did not
 // fail.
 func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, error) {
 	settings, wishes, clusters := map[string]*simulate.Setting{}, map[string]pack.Preferences{}, map[string]string{}
@@ -219,7 +220,8 @@ func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, erro
 	return items, nil
 }
 
-// forJudge is what a judge and people read: the preferences in force for what the conversation is about, and what was said.
+// forJudge is the text for judge and people: the preferences in force for the topic of the conversation, and what was
+// said.
 func forJudge(s *simulate.Setting, list pack.Preferences, t *journal.Transcript) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The person's preferences at this time:\n- %s: %s\n", about(s.Attribute, s.Preference.Context), s.Value)
@@ -243,5 +245,5 @@ func forJudge(s *simulate.Setting, list pack.Preferences, t *journal.Transcript)
 	return b.String()
 }
 
-// ReadGrades reads a judge's grades; none where there is no such file.
+// ReadGrades reads a judge's grades; none if the file does not exist.
 func ReadGrades(path string) ([]Grade, error) { return readLines[Grade](path) }

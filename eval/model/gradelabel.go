@@ -13,16 +13,16 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// GradeLabelsFile keeps people's grades of conversations in a run's folder.
+// GradeLabelsFile is the file with people's grades of conversations in a run's folder.
 const GradeLabelsFile = "grade_labels.jsonl"
 
-// gradeHead are the columns of a sheet of conversations. grade is for the person: 0 to MaxGrade.
+// gradeHead are the columns of a sheet of conversations. People fill in grade: 0 to MaxGrade.
 var gradeHead = []string{"item", "conversation", "grade"}
 
-// GradeSheet writes a blind sheet of at most so many different conversations: people read what the judge reads. It returns
-// how many there are.
+// GradeSheet writes a blind sheet of at most most different conversations, with the same text that the judge sees. It
+// returns how many there are.
 //
-// Errors: conflict where the run has none.
+// Errors: conflict if the run has none.
 func GradeSheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (int, error) {
 	items, err := conversationsOf(folder, r, p)
 	if err != nil {
@@ -45,8 +45,8 @@ func GradeSheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most in
 	return writeSheet(w, rows)
 }
 
-// TakeGradeLabels reads a filled sheet and keeps its grades in the run's folder, instead of what the same person said
-// before. It returns how many rows had a grade, and how many had none.
+// TakeGradeLabels reads a completed sheet and stores its grades in the run's folder, replacing earlier ones of the same
+// person. It returns how many rows have a grade, and how many have none.
 //
 // Errors: invalid_argument with the row for another run's conversation, and for a grade that is not 0 to MaxGrade.
 func TakeGradeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by string) (taken, empty int, err error) {
@@ -68,7 +68,7 @@ func TakeGradeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack
 		})
 }
 
-// ReadGradeLabels reads people's grades; none where there are none.
+// ReadGradeLabels reads people's grades, if there are any.
 func ReadGradeLabels(folder string) ([]GradeLabel, error) {
 	return readLines[GradeLabel](filepath.Join(folder, GradeLabelsFile))
 }

@@ -10,57 +10,58 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// Grades are what a judge made of a run's conversations: iqi_judge, memhost's reading of the second half of IQI. No
-// correction is applied to grades.
+// Grades are a judge's results for a run's conversations: iqi_judge, memhost's reading of the second half of IQI. They
+// are not corrected.
 type Grades struct {
 	Model     string   `json:"model"`
 	Stub      bool     `json:"stub,omitempty"`
 	Providers []Graded `json:"providers"`
-	// Leaked conversations count for no provider.
+	// Leaked counts conversations that count for no provider.
 	Leaked int `json:"leaked,omitempty"`
-	// Compared are the providers against the lab's reference, session by session.
+	// Compared compares the providers with the lab's reference, session by session.
 	Compared []Compared `json:"compared"`
-	// Agreement is how far people and judge agree on the same conversations, where anybody graded some.
+	// Agreement is the agreement between people and judge on the same conversations, if people graded any.
 	Agreement []GradeAgreement `json:"agreement,omitempty"`
 }
 
-// Graded are the grades of one provider under one budget.
+// Graded has the grades of one provider at one budget.
 type Graded struct {
 	Label  string `json:"label"`
 	Budget int64  `json:"budget"`
-	// Mean is over sessions, 0 to MaxGrade; replicates are averaged. Nil where no conversation has a grade.
+	// Mean is the mean over sessions, 0 to MaxGrade, where replicates are averaged first. Nil if no conversation has a
+	// grade.
 	Mean *stats.Interval `json:"mean"`
-	// Missing conversations have no grade.
+	// Missing counts conversations without a grade.
 	Missing int `json:"missing,omitempty"`
 }
 
-// GradeAgreement is how far two raters' grades agree.
+// GradeAgreement is the agreement between two raters' grades.
 type GradeAgreement struct {
 	A     string `json:"a"`
 	B     string `json:"b"`
 	Items int    `json:"items"`
-	// Kappa is Cohen's, with weights by the square of the distance; nil where chance alone would agree always.
+	// Kappa is Cohen's kappa, weighted by squared distance; nil if chance alone would always agree.
 	Kappa *float64 `json:"kappa"`
 }
 
-// GradeLabel is one person's grade of one conversation, by the hash of what they read.
+// GradeLabel is one person's grade of one conversation, identified by the hash of its text.
 type GradeLabel struct {
 	Text  string `json:"text"`
 	By    string `json:"by"`
 	Grade int    `json:"grade"`
 }
 
-// minReplicates is the fewest replicates with which a verdict on behaviour is given.
+// minReplicates is the minimum number of replicates for a verdict on behaviour.
 const minReplicates = 3
 
-// graded sessions of a provider under a budget.
+// gradedOf identifies a provider at a budget.
 type gradedOf struct {
 	label  string
 	budget int64
 }
 
-// ConcludeGrades turns a judge's grades into means with intervals, and comparisons with the lab's reference. It returns nil
-// where there are none.
+// ConcludeGrades computes means with intervals from a judge's grades, and compares them with the lab's reference. It
+// returns nil if there are no grades.
 func ConcludeGrades(list []Grade, labels []GradeLabel, l *lab.Lab) *Grades {
 	if len(list) == 0 {
 		return nil
@@ -160,7 +161,7 @@ func ConcludeGrades(list []Grade, labels []GradeLabel, l *lab.Lab) *Grades {
 	return out
 }
 
-// compareGrades compares every provider with the lab's reference under a budget.
+// compareGrades compares every provider with the lab's reference at a budget.
 func compareGrades(l *lab.Lab, budget int64, has func(label string) bool, of func(label string) []*float64, probes []string,
 	clusters map[string]string) Compared {
 	reference := l.Providers[0].Label

@@ -15,30 +15,30 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// JudgementsFile is the judge's file in a run's folder. Another judge needs no new run: it writes a file of its own.
+// JudgementsFile is the judge's file in a run's folder. Another judge writes another file, without a new run.
 const JudgementsFile = "judgements.jsonl"
 
 // Judgement is one line of a judge's file. The first line is the Header.
 type Judgement struct {
 	Header *Header `json:"header,omitempty"`
-	// Item names what was judged: an answer by cell, probe and budget, or a calibration item by probe and sort.
+	// Item identifies what was judged: an answer by cell, probe and budget, or a calibration item by probe and sort.
 	Item string `json:"item,omitempty"`
 	Sort Sort   `json:"sort,omitempty"`
-	// Label of the provider is for scoring; the judge never learns it.
+	// Label is the provider's label, for scoring; the judge does not see it.
 	Label      string `json:"label,omitempty"`
 	Budget     int64  `json:"budget,omitempty"`
 	ProbeID    string `json:"probe_id,omitempty"`
 	ProbeLabel string `json:"probe_label,omitempty"`
 	Cluster    string `json:"cluster,omitempty"`
-	// Unanswerable: the conversation does not hold the answer, and a right reply says so.
+	// Unanswerable means that the conversation does not contain the answer, and a right reply says so.
 	Unanswerable bool `json:"unanswerable,omitempty"`
-	// Exact: the answer is one of the probe's options, and no judge was asked.
+	// Exact means that the answer is one of the probe's options, and no judge was asked.
 	Exact    bool `json:"exact,omitempty"`
 	Accepted bool `json:"accepted"`
 	Asked
-	// Text is the hash of an answer's text: what a person is shown to label it.
+	// Text is the hash of an answer's text, which people are shown for labelling.
 	Text string `json:"text,omitempty"`
-	// Error is the judge's, or the agent's where it gave no answer.
+	// Error is the judge's error, or the agent's if it gave no answer.
 	Error *abi.Error `json:"error,omitempty"`
 }
 
@@ -46,17 +46,17 @@ func (j *Judgement) header() *Header     { return j.Header }
 func (j *Judgement) key() string         { return j.Item }
 func (j *Judgement) failure() *abi.Error { return j.Error }
 
-// Header chains a judge's file to the run: to every cell's head, and to the rubric. Judge is empty where all answers are
-// choices, which no judge is asked about.
+// Header binds a judge's file to the run: to every cell's head, and to the rubric. Judge is empty if all answers are
+// choices, for which no judge is asked.
 type Header struct {
 	RunHead string    `json:"run_head"`
 	Judge   lab.Judge `json:"judge"`
 }
 
-// Sort is what a judged text is.
+// Sort is the kind of a judged text.
 type Sort string
 
-// The sorts: answers of agents, and calibration items whose truth is known.
+// The sorts: agents' answers, and calibration items whose truth is known.
 const (
 	SortAnswer     Sort = "answer"
 	SortVerbatim   Sort = "right_verbatim"
@@ -70,21 +70,21 @@ const (
 // Right reports whether a calibration item should be accepted.
 func (s Sort) Right() bool { return strings.HasPrefix(string(s), "right") }
 
-// judged is one text for the judge.
+// judged is one text to judge.
 type judged struct {
 	Judgement
 	question, expected, text string
 	options                  []string
 }
 
-// RunJudge judges every answer of a complete run, and calibrates the judge on made items of the same probes. Answers that
-// choose one of a probe's options are compared with it, without a judge. It continues where an earlier call stopped. tell
-// receives the progress.
+// RunJudge judges every answer of a complete run, and calibrates the judge on made-up items for the same probes.
+// Answers that choose one of a probe's options are compared with it, without a judge. It continues where an earlier
+// call stopped. tell reports the progress.
 //
-// Errors: invalid_argument where the lab names no judge and answers need one; conflict when the file belongs to another run or judge; unavailable, rate_limited and unauthenticated where
-// the endpoint is gone, after which
-// another call goes on. An answer to a single text that is not a verdict is kept as a line: that text is
-// missing, not wrong.
+// Errors: invalid_argument if the lab names no judge but answers need one; conflict if the file belongs to another run
+// or judge; unavailable, rate_limited and unauthenticated if the endpoint does not answer, after which another call
+// continues. If the judge's answer on a single text is not a verdict, its line has an error: that text is missing, not
+// wrong.
 func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, getenv func(string) string,
 	tell func(done, total int)) error {
 	items, err := itemsOf(folder, r, p)
@@ -114,7 +114,7 @@ func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, g
 		}, tell)
 }
 
-// judgeOne asks about one text. What the endpoint refuses is a line with the error: it is missing, not wrong.
+// judgeOne asks about one text. If the endpoint rejects it, the line has the error: it is missing, not wrong.
 func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Put) error {
 	if j.Exact {
 		j.Accepted = chosen(j.text, j.options) == j.expected
@@ -138,7 +138,7 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 	return nil
 }
 
-// itemsOf are all texts to judge: answers by cell, then calibration items by probe.
+// itemsOf returns all texts to judge: answers by cell, then calibration items by probe.
 func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 	probes, order, clusters := map[string]*pack.Probe{}, []*pack.Probe{}, map[string]string{}
 	for _, persona := range p.Manifest.Personas {
@@ -156,7 +156,7 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 		}
 	}
 	var items []judged
-	at := map[string]int{} // of a cell's answer in items: one that was given again after an interruption counts once
+	at := map[string]int{} // index in items of a cell's answer: a repeated answer counts once
 	for _, c := range r.Cells {
 		for l, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
 			if err != nil {
@@ -207,11 +207,11 @@ func expected(p *pack.Probe) string {
 	return strings.Join(parts, "; ")
 }
 
-// calibrationProbes bounds how many probes calibration items are made of; they are spread over the pack.
+// calibrationProbes limits for how many probes calibration items are made; they are spread over the pack.
 const calibrationProbes = 100
 
-// calibration makes items whose truth is known. Paraphrases and wrong answers on topic are made by fixed sentences: no
-// model made them.
+// calibration makes items whose truth is known. Paraphrases and wrong answers on topic come from fixed sentences, not
+// from a model.
 func calibration(probes []*pack.Probe, clusters map[string]string) []judged {
 	var items []judged
 	step := max(1, len(probes)/calibrationProbes)
@@ -237,7 +237,7 @@ func calibration(probes []*pack.Probe, clusters map[string]string) []judged {
 	return items
 }
 
-// otherAnswer is the answer of another probe of the same label that this one does not accept.
+// otherAnswer returns the answer of another probe with the same label that is wrong for this one.
 func otherAnswer(p *pack.Probe, same []*pack.Probe) string {
 	own := slices.Concat(p.Gold.Answers...)
 	at := slices.Index(same, p)
@@ -250,5 +250,5 @@ func otherAnswer(p *pack.Probe, same []*pack.Probe) string {
 	return ""
 }
 
-// ReadJudgements reads a judge's file; none where there is no such file.
+// ReadJudgements reads a judge's file; none if it does not exist.
 func ReadJudgements(path string) ([]Judgement, error) { return readLines[Judgement](path) }

@@ -14,22 +14,22 @@ import (
 	"github.com/memhost/memhost/eval/lab"
 )
 
-// This file is what the files of a judge have in common: judgements of answers, and grades of conversations.
+// This file has what a judge's files have in common: judgements of answers, and grades of conversations.
 
-// Asked is how a judge's model was asked about one text. It is empty where no judge was asked.
+// Asked describes the request to a judge's model about one text. It is empty if no judge was asked.
 type Asked struct {
 	Stub          bool   `json:"stub,omitempty"`
 	RequestSHA256 string `json:"request_sha256,omitempty"`
 	AnswerSHA256  string `json:"answer_sha256,omitempty"`
-	// Params are the parameters that the request had.
+	// Params are the parameters of the request.
 	Params string `json:"params,omitempty"`
-	// FinishReason is why the judge's model stopped; Usage what its endpoint counted.
+	// FinishReason is why the judge's model stopped; Usage is its endpoint's count.
 	FinishReason string         `json:"finish_reason,omitempty"`
 	Usage        *journal.Usage `json:"usage,omitempty"`
 }
 
-// askJudge asks about one text. What the endpoint refuses or leaves empty is missing, not wrong: missing says why, and
-// the next text can be asked about. err ends the judging.
+// askJudge asks about one text. If the endpoint rejects it or returns an empty answer, the text is missing, not wrong:
+// missing says why, and the caller can continue with the next text. err ends the judging.
 func askJudge(ctx context.Context, client *Client, l *lab.Lab, rubric, text string, put Put) (answer string, asked Asked,
 	missing *abi.Error, err error) {
 	reply, err := client.Chat(ctx, []Message{{"system", rubric}, {"user", text}}, l.Seed, put)
@@ -51,17 +51,17 @@ func askJudge(ctx context.Context, client *Client, l *lab.Lab, rubric, text stri
 	return reply.Text, asked, missing, nil
 }
 
-// judgeLine is a line of a judge's file: the header, which is the first one, or what the judge said about an item.
+// judgeLine is a line of a judge's file: the header, which comes first, or the result for an item.
 type judgeLine interface {
 	header() *Header
 	key() string // of the item
 	failure() *abi.Error
 }
 
-// judgeItems writes a line for each item that a judge's file has no line without an error of yet. line is that of the
-// item with a number, ask fills it in. tell receives the progress.
+// judgeItems adds a line for each item that does not have a line without an error in a judge's file yet. line returns
+// the line for an item's number, and ask fills it in. tell reports the progress.
 //
-// Errors: conflict when the file belongs to another run or judge; those of ask.
+// Errors: conflict if the file belongs to another run or judge; those of ask.
 func judgeItems[L any, P interface {
 	*L
 	judgeLine
@@ -108,7 +108,7 @@ func judgeItems[L any, P interface {
 	return nil
 }
 
-// dropCutOff removes an unterminated last line, as a kill leaves one: it is judged again.
+// dropCutOff removes an unterminated last line, which a killed process left: it is judged again.
 func dropCutOff(path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,7 +123,7 @@ func dropCutOff(path string) error {
 	return nil
 }
 
-// readLines reads a file of JSON lines; none where there is no such file.
+// readLines reads a file of JSON lines; none if it does not exist.
 func readLines[L any](path string) ([]L, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

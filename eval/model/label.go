@@ -14,30 +14,29 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// LabelsFile keeps people's labels in a run's folder: a line for each answer and person.
+// LabelsFile is the file with people's labels in a run's folder: one line for each answer and person.
 const LabelsFile = "labels.jsonl"
 
-// Labelled is one person's verdict on one answer. Equal answers to one probe are one text, whichever provider gave
-// them.
+// Labelled is one person's verdict on one answer. Equal answers to one probe are one text, whichever provider was used.
 type Labelled struct {
 	Text  string `json:"text"` // as in Judgement
 	By    string `json:"by"`
 	Right bool   `json:"right"`
 }
 
-// textID names an answer to a probe without telling whose it is.
+// textID identifies an answer to a probe without revealing the provider.
 func textID(probe, text string) string {
 	sum := sha256.Sum256([]byte(probe + "\x00" + text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// sheetHead are the columns of a label sheet. right is for the person: yes or no.
+// sheetHead are the columns of a label sheet. People fill in right: yes or no.
 var sheetHead = []string{"item", "question", "expected", "answer", "right"}
 
-// Sheet writes a blind sheet of real answers, spread over providers: no column tells which memory, budget or model is
-// behind an answer. It returns how many answers it has.
+// Sheet writes a blind sheet of real answers, spread over providers: no column reveals the memory, budget or model. It
+// returns how many answers it has.
 //
-// Errors: conflict where the run has no answers.
+// Errors: conflict if the run has no answers.
 func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (int, error) {
 	items, err := itemsOf(folder, r, p)
 	if err != nil {
@@ -55,7 +54,7 @@ func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (i
 	return writeSheet(w, rows)
 }
 
-// spread draws at most so many different answers, in turn of each provider and budget, and mixes them.
+// spread draws at most most different answers, taking turns among providers and budgets, and shuffles them.
 func spread(items []judged, most int, seed uint64) []judged {
 	random := stats.Random(seed, "label sheet")
 	of := map[rated][]judged{}
@@ -94,7 +93,7 @@ func spread(items []judged, most int, seed uint64) []judged {
 	return chosen
 }
 
-// guarded keeps a spreadsheet from taking a text for a formula.
+// guarded keeps a spreadsheet from interpreting a text as a formula.
 func guarded(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
@@ -102,8 +101,8 @@ func guarded(text string) string {
 	return text
 }
 
-// TakeLabels reads a filled sheet and keeps its labels in the run's folder, instead of what the same person said
-// before. It returns how many rows had a label, and how many had no label.
+// TakeLabels reads a completed sheet and stores its labels in the run's folder, replacing earlier ones of the same
+// person. It returns how many rows have a label, and how many have none.
 //
 // Errors: invalid_argument with the row for another sheet's item, and for a label that is neither yes nor no.
 func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by string) (labelled, empty int,
@@ -128,7 +127,7 @@ func TakeLabels(sheet io.Reader, folder string, r *rundir.Run, p *pack.Pack, by 
 		})
 }
 
-// ReadLabels reads people's verdicts on a run's answers; nothing where there are none.
+// ReadLabels reads people's verdicts on a run's answers, if there are any.
 func ReadLabels(folder string) ([]Labelled, error) {
 	return readLines[Labelled](filepath.Join(folder, LabelsFile))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// paired collects the judge's verdicts probe by probe, so that providers are compared on the same questions.
+// paired collects the judge's verdicts by probe, so that providers are compared on the same questions.
 type paired struct {
 	clusters map[string]string // of probes
 	probes   []string          // in the order of the file
 	verdicts map[rated]map[string]*tally
 }
 
-// tally are the verdicts on a provider's answers to one probe, over replicates.
+// tally counts the verdicts on a provider's answers to one probe, over replicates.
 type tally struct{ right, judged, missing int }
 
 func newPaired() *paired {
@@ -48,7 +48,7 @@ func (p *paired) add(j *Judgement) {
 	}
 }
 
-// value is the share of a probe's answers that are right; nil where none was judged.
+// value is the share of a probe's answers that are right; nil if none was judged.
 func (t *tally) value() *float64 {
 	if t == nil || t.judged == 0 {
 		return nil
@@ -57,7 +57,8 @@ func (t *tally) value() *float64 {
 	return &share
 }
 
-// compare compares every provider with the lab's reference at each budget, but for what stands beside as a reference.
+// compare compares every provider with the lab's reference at each budget, except providers that are only there for
+// orientation.
 func (p *paired) compare(l *lab.Lab) []Compared {
 	list := []Compared{}
 	if len(l.Providers) == 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// kinds are what a right answer to questions of a kind may differ in, by the labels that the builders give: LoCoMo's
-// categories and LongMemEval's question types, whose published evaluations make these allowances, and synth's changed
-// preferences.
+// kinds has what a right answer may differ in, by the labels that the builders give to questions: LoCoMo's categories
+// and LongMemEval's question types, whose published evaluations make these allowances, and synth's changed preferences.
 var kinds = []struct {
 	labels []string
 	allows string
@@ -33,11 +32,11 @@ const unanswerableRubric = `A question was asked whose answer was never said. An
 yes: the answer says that it is not known, or was not mentioned, and gives none.
 no: it gives an answer, even with a doubt.`
 
-// neverSaid stands in place of the expected answer of such a question.
+// neverSaid replaces the expected answer of such a question.
 const neverSaid = "(it was never said)"
 
-// rubric is the judge's instruction for a probe. A rubric of the lab's own is used as it is, but for questions without an
-// answer, which it cannot be about.
+// rubric is the judge's instruction for a probe. The lab's own rubric is used unchanged, except for questions without
+// an answer, to which it cannot apply.
 func rubric(l *lab.Lab, label string, unanswerable bool) string {
 	if unanswerable {
 		return unanswerableRubric
@@ -53,14 +52,14 @@ func rubric(l *lab.Lab, label string, unanswerable bool) string {
 	return l.Judge.Rubric
 }
 
-// optionLabel is the letter in front of a choice: "(a) tea", "b. tea", "C: tea".
+// optionLabel matches the letter in front of a choice: "(a) tea", "b. tea", "C: tea".
 var optionLabel = regexp.MustCompile(`^\s*\(?([A-Za-z])[).:]\s*`)
 
-// inBrackets is a letter that prose refers to: "I would take (b)."
+// inBrackets matches a letter that prose refers to: "I would take (b)."
 var inBrackets = regexp.MustCompile(`\(([A-Za-z])\)`)
 
-// chosen is the option that an answer chooses: by its letter, alone or in brackets, or by its text where the answer has
-// that of one option only. It is empty where the answer chooses none, or several.
+// chosen returns the option that an answer chooses: by its letter, alone or in brackets, or by its text if the answer
+// contains only one option's text. It is empty if the answer chooses none, or several.
 func chosen(answer string, options []string) string {
 	var letters []string
 	for _, option := range options {
@@ -100,5 +99,5 @@ func chosen(answer string, options []string) string {
 	return found
 }
 
-// isChoice reports whether a probe's answer is one of its options: then it is right or wrong without a judge.
+// isChoice reports whether a probe's answer is one of its options, so that no judge is needed.
 func isChoice(p *pack.Probe) bool { return len(p.Options) > 0 }

@@ -13,12 +13,12 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// takeSheet reads a sheet that somebody has filled in, and keeps what it says in a file of the run, instead of what the
-// same person said before. head are its columns: the first names an item, of which known has all, the last is what was
-// filled in. read makes a line of it. It returns how many rows had something there, and how many had nothing.
+// takeSheet reads a completed sheet, and stores its content in a file of the run, replacing what the same person
+// entered before. head are its columns: the first identifies an item, which must be in known, and the last is what
+// people fill in. what names the kind of item in errors. read converts a row to a line. It returns how many rows were
+// filled in, and how many were empty.
 //
-// Errors: invalid_argument with the row for an item that is not known, whose kind what names, and for what read
-// refuses.
+// Errors: invalid_argument with the row for an unknown item, and for what read rejects.
 func takeSheet[L any](sheet io.Reader, path string, head []string, known map[string]bool, what string,
 	ofPerson func(L) bool, read func(item, filled string) (L, error)) (taken, empty int, err error) {
 	rows, err := csv.NewReader(convert.UTF8(sheet)).ReadAll()
@@ -63,7 +63,7 @@ func takeSheet[L any](sheet io.Reader, path string, head []string, known map[str
 	return taken, empty, rundir.WriteFile(path, text)
 }
 
-// writeSheet writes a sheet and returns how many rows it has below its head.
+// writeSheet writes a sheet and returns its number of rows, not counting the head.
 func writeSheet(w io.Writer, rows [][]string) (int, error) {
 	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
 		return 0, abi.WrapError(abi.CodeUnavailable, err.Error(), err)

@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// UserModel is a model that plays the users of test sessions. It is told what the user wants, and may say it too early:
-// scoring looks for that in every conversation.
+// UserModel is a model that plays the users of test sessions. It knows what the user wants, and may say it too early:
+// scoring checks every conversation for that.
 type UserModel struct {
 	client *Client
 	name   string
@@ -26,8 +26,8 @@ type UserModel struct {
 
 var _ simulate.Simulator = (*UserModel)(nil)
 
-// NewUserModel makes the simulator of a lab whose block simulator names a model. Requests and answers are kept in the run's
-// folder.
+// NewUserModel creates the simulator of a lab whose block simulator names a model. Requests and answers are stored in
+// the run's folder.
 //
 // Errors: invalid_argument for a key that is not in the environment.
 func NewUserModel(l *lab.Lab, folder string, getenv func(string) string) (*UserModel, error) {
@@ -51,7 +51,7 @@ correct: it uses something else. Say in text what the person wants.
 repeat: it asks or says nothing useful. Ask again in text, without saying what the person wants.
 give_up: it will not get there. Leave text empty.`
 
-// Open implements simulate.Simulator: the model says the opening in its own words.
+// Open implements simulate.Simulator: the model rephrases the opening.
 func (u *UserModel) Open(ctx context.Context, s *simulate.Setting) (simulate.Conversation, error) {
 	wants := "The person asks for something that they never told: they want to hear that the assistant does not know it."
 	if s.Value != "" {
@@ -70,7 +70,7 @@ func (u *UserModel) Open(ctx context.Context, s *simulate.Setting) (simulate.Con
 	return c, nil
 }
 
-// about names an attribute and where it holds.
+// about describes an attribute and the context that it applies to.
 func about(attribute, context string) string {
 	name := strings.ReplaceAll(attribute, "_", " ")
 	if context != "" {
@@ -90,7 +90,7 @@ type modelUser struct {
 // Opening implements simulate.Conversation.
 func (c *modelUser) Opening() string { return c.opening }
 
-// React implements simulate.Conversation. After as many answers as the lab allows the user gives up.
+// React implements simulate.Conversation. After the lab's maximum number of answers the user gives up.
 func (c *modelUser) React(ctx context.Context, answer string) (journal.Reaction, error) {
 	c.talk = append(c.talk, Message{"user", "The assistant: " + answer})
 	r, err := c.next(ctx)

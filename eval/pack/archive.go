@@ -14,15 +14,15 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// Archive is the ending of a pack in one file.
+// Archive is the file extension of a pack in one file.
 const Archive = ".tar.zst"
 
-// maxUnpacked bounds what an archive may grow to, in bytes.
+// maxUnpacked bounds the unpacked size of an archive, in bytes.
 const maxUnpacked = 16 << 30
 
 var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile, PreferencesFile}
 
-// archive writes a folder's pack into one file; equal packs make equal files.
+// archive writes a folder's pack to one file; equal packs produce equal files.
 func archive(folder, path string) error {
 	err := wholefile.Stream(path, 0o600, func(out io.Writer) error {
 		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
@@ -64,8 +64,8 @@ func addFile(t *tar.Writer, folder, name string) error {
 	return err
 }
 
-// unpack writes an archive's pack into a temporary folder. Only the four files of a pack are taken, by their names, so
-// that no entry can lead elsewhere.
+// unpack extracts an archive's pack to a temporary folder. It only extracts the files of a pack, by name, so that no
+// entry can be written elsewhere.
 func unpack(path string) (folder string, err error) {
 	in, err := os.Open(path)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// Audit is what a person found of a pack's gold keys: probes whose key is wrong count for no provider. It is a file
-// beside the pack, whose content stays as it is.
+// Audit is a person's review of a pack's gold keys: probes with a wrong key are excluded for all providers. It is a
+// separate file, so the pack stays unchanged.
 type Audit struct {
 	PackSHA256 string `json:"pack_sha256"`
 	By         string `json:"by"`
-	// Checked counts the probes that the person was shown.
+	// Checked is the number of probes that the person reviewed.
 	Checked  int        `json:"checked"`
 	Excluded []Excluded `json:"excluded"`
 }
@@ -30,18 +30,18 @@ type Excluded struct {
 	Why     string `json:"why"`
 }
 
-// auditHead are the columns of an audit's sheet; wrong is for the person.
+// auditHead are the columns of an audit's sheet. People fill in wrong.
 var auditHead = []string{"probe", "label", "question", "answers", "evidence", "stale", "wrong"}
 
-// AuditSheet writes a sheet of probes with their gold, so many spread over the pack, or all where sample is 0. It
-// returns how many.
+// AuditSheet writes a sheet of probes with their gold: sample probes spread over the pack, or all if sample is 0. It
+// returns their number.
 func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 	step := 1
 	if total := p.Manifest.Counts.Probes; sample > 0 && sample < total {
 		step = (total + sample - 1) / sample
 	}
 	sheet := csv.NewWriter(w)
-	_ = sheet.Write(auditHead) // Flush tells
+	_ = sheet.Write(auditHead) // Flush returns the error
 	seen, n := 0, 0
 	for _, persona := range p.Manifest.Personas {
 		said := map[string]string{}
@@ -82,8 +82,8 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 	return n, nil
 }
 
-// groups writes gold groups for a person: members of a group by "or", groups on lines of their own. texts replaces ids
-// by what was said.
+// groups formats gold groups for people: members of a group are joined by "or", and each group is on its own line.
+// texts replaces ids by what was said.
 func groups(list [][]string, texts map[string]string) string {
 	var lines []string
 	for _, group := range list {
@@ -107,7 +107,7 @@ func staleText(p *Probe) string {
 	return strings.Join(lines, "\n")
 }
 
-// unformula keeps a spreadsheet from taking a text for a formula.
+// unformula keeps a spreadsheet from interpreting a text as a formula.
 func unformula(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
@@ -115,7 +115,7 @@ func unformula(text string) string {
 	return text
 }
 
-// TakeAudit reads a filled sheet.
+// TakeAudit reads a completed sheet.
 //
 // Errors: *csv.ParseError; invalid_argument with the row for a probe that the pack does not have.
 func TakeAudit(sheet io.Reader, p *Pack, by string) (*Audit, error) {
@@ -158,15 +158,15 @@ func (a *Audit) Write(w io.Writer) error {
 	return err
 }
 
-// SHA256 names what the audit leaves out, in hexadecimal.
+// SHA256 identifies the excluded probes, in hexadecimal.
 func (a *Audit) SHA256() string {
-	text, _ := json.Marshal(a) // of plain values: cannot fail
+	text, _ := json.Marshal(a) // plain values can always be marshaled
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // ReadAudit reads an audit of a pack.
 //
-// Errors: that of opening the file; invalid_argument for another pack's audit, and for a probe that it does not have.
+// Errors: that of opening the file; invalid_argument for another pack's audit, or an unknown probe.
 func ReadAudit(path string, p *Pack) (*Audit, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,23 +9,23 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Finding is one fault of a pack.
+// Finding is one problem in a pack.
 type Finding struct {
-	// Rule is its stable name: dangling_evidence, time_backwards, doubled_id, canary_not_unique, evidence_after_probe,
-	// unknown_licence, ...
+	// Rule is the stable name of the problem: dangling_evidence, time_backwards, doubled_id, canary_not_unique,
+	// evidence_after_probe, unknown_licence, ...
 	Rule string `json:"rule"`
-	// Fatal findings keep an evaluation from running; the others are warnings.
+	// Fatal findings prevent an evaluation; others are warnings.
 	Fatal bool   `json:"fatal"`
 	Where string `json:"where"`
 	What  string `json:"what"`
 }
 
-// CanaryKind is the kind of a probe that looks for a marker which only one persona's events hold.
+// CanaryKind is the kind of a probe that looks for a marker that only occurs in one persona's events.
 const CanaryKind = "canary"
 
-// Lint looks for what would make a comparison wrong. It reads one persona at a time.
+// Lint looks for problems that would make a comparison wrong. It reads one persona at a time.
 //
-// Errors: those of reading; a fault of the pack is a Finding.
+// Errors: those of reading. Problems in the pack are Findings, not errors.
 func Lint(p *Pack) ([]Finding, error) {
 	l := &linter{probes: map[string]bool{}, canaries: map[string]string{}}
 	if source := p.Manifest.Source; source != nil && (source.Licence == "" || source.Licence == "unknown") {
@@ -51,9 +51,9 @@ func Lint(p *Pack) ([]Finding, error) {
 
 type linter struct {
 	found    []Finding
-	probes   map[string]bool   // ids seen
+	probes   map[string]bool   // ids so far
 	canaries map[string]string // canary text -> persona
-	// answerable probes, and those of them that name evidence.
+	// answerable counts answerable probes, evidence those of them that name evidence.
 	answerable, evidence int
 }
 
@@ -159,7 +159,7 @@ func (l *linter) probesOf(p *Pack, persona Persona, sessionOf map[string]int) er
 	return nil
 }
 
-// foreignCanaries looks for a canary in the events of another persona.
+// foreignCanaries looks for canaries in the events of other personas.
 func (l *linter) foreignCanaries(p *Pack, personaID string) error {
 	if len(l.canaries) == 0 {
 		return nil
@@ -222,7 +222,7 @@ func (l *linter) preferencesOf(p *Pack, persona Persona, sessionOf map[string]in
 	return l.preferenceProbes(p, persona, list)
 }
 
-// holdsFrom reports whether the preference holds when another one begins.
+// holdsFrom reports whether the preference is in force when another one starts.
 func (p *Preference) holdsFrom(other *Preference) bool {
 	from, err := abi.ParseTime(other.From)
 	return err == nil && p.Holds(from)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Mismatch says in the words of the file why JSON does not fit: "a number in question_id, want a string". Other errors
-// stay as they are.
+// Mismatch explains why JSON does not fit, in the terms of the file: "a number in question_id, want a string". Other
+// errors are returned unchanged.
 func Mismatch(err error) string {
 	var other *json.UnmarshalTypeError
 	if !errors.As(err, &other) {
@@ -29,7 +29,7 @@ func Mismatch(err error) string {
 	return fmt.Sprintf("%s%s, want %s", value, where, kindOf(other.Type))
 }
 
-// kindOf is what a field takes, in words of JSON.
+// kindOf is the JSON type that a field accepts.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

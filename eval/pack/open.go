@@ -22,28 +22,27 @@ import (
 // maxLine bounds one line of a pack, in bytes.
 const maxLine = 16 << 20
 
-// Pack is an opened pack. It holds no events in memory: they are read from the folder, persona by persona. It is safe
-// for concurrent use.
+// Pack is an opened pack. It does not hold events in memory: they are read from the folder, persona by persona. It is
+// safe for concurrent use.
 type Pack struct {
 	Manifest Manifest
-	// Conditions are the blocks of conditions.json, by provider; nil where the pack has none.
+	// Conditions has the blocks of conditions.json, by provider; nil if the pack has none.
 	Conditions map[string]json.RawMessage
 
 	folder  string
-	remove  bool // folder was unpacked here
+	remove  bool // the folder was unpacked by Open
 	persona map[string]place
 }
 
-// place is where a persona's lines are, in bytes.
+// place is the position of a persona's lines, in bytes.
 type place struct{ events, probes, preferences span }
 
 type span struct{ from, to int64 }
 
-// Open opens a pack: a folder, or a .tar.zst that is unpacked into a temporary folder until Close.
+// Open opens a pack: a folder, or a .tar.zst, which is unpacked to a temporary folder until Close.
 //
-// Errors: invalid_argument for what is not a pack, for one of another version, and for content that does not have the
-// hash in pack.json;
-// unavailable for a file that cannot be read. A line that is wrong is named with its number.
+// Errors: invalid_argument for something that is not a pack, an unsupported version, or content that does not match the
+// hash in pack.json; unavailable for a file that cannot be read. Errors in a line name its number.
 func Open(path string) (*Pack, error) {
 	p := &Pack{folder: path, persona: map[string]place{}}
 	if strings.HasSuffix(path, Archive) {
@@ -90,7 +89,7 @@ func (p *Pack) read(path string) error {
 	return p.index()
 }
 
-// index reads the content once: it checks the hash and notes where each persona's lines are.
+// index reads the content once: it verifies the hash and records the position of each persona's lines.
 func (p *Pack) index() error {
 	content := sha256.New()
 	events, err := p.indexFile(EventsFile, content)
@@ -166,7 +165,7 @@ func (p *Pack) indexFile(name string, content hash.Hash) (map[string]span, error
 	return spans, nil
 }
 
-// header puts a file's name and size before its bytes into the content's hash.
+// header adds a file's name and size to the content's hash, before its bytes.
 func header(content hash.Hash, name string, size int64) {
 	fmt.Fprintf(content, "%s\x00%d\x00", name, size)
 }
@@ -181,7 +180,7 @@ func (p *Pack) Probes(personaID string) iter.Seq2[*Probe, error] {
 	return rows[Probe](p, ProbesFile, p.persona[personaID].probes)
 }
 
-// Preferences reads a persona's preferences, ordered as the pack has them; none where it has no such file.
+// Preferences reads a persona's preferences, in the pack's order; none if the pack has no such file.
 func (p *Pack) Preferences(personaID string) (Preferences, error) {
 	s := p.persona[personaID].preferences
 	if s == (span{}) {
@@ -197,7 +196,7 @@ func (p *Pack) Preferences(personaID string) (Preferences, error) {
 	return list, nil
 }
 
-// rows reads the lines of one span of a file.
+// rows reads the lines in one span of a file.
 func rows[T any](p *Pack, name string, s span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		f, err := os.Open(filepath.Join(p.folder, name))
@@ -227,7 +226,7 @@ type line struct {
 	text   []byte
 }
 
-// lines reads a text line by line. A line's bytes hold until the next is asked for.
+// lines reads a text line by line. A line's bytes are valid until the next line is read.
 func lines(r io.Reader, name string) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		b := bufio.NewReaderSize(r, 256<<10)
@@ -263,7 +262,7 @@ func lines(r io.Reader, name string) iter.Seq2[line, error] {
 	}
 }
 
-// decode reads JSON strictly: a field that the form does not have is an error.
+// decode parses JSON strictly: unknown fields are an error.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -1,5 +1,5 @@
-// Package pack is the timeline that an evaluation runs on: what was said, in order, and what is asked after which
-// session.
+// Package pack reads and writes packs. A pack is the timeline of an evaluation: what was said, in order, and what is
+// asked after which session.
 //
 // A pack is a folder, or the same files in a .tar.zst:
 //
@@ -33,30 +33,30 @@ type Manifest struct {
 	// Source is where the data came from; absent for a synthetic pack.
 	Source  *Source `json:"source,omitempty"`
 	Builder Builder `json:"builder"`
-	// Timestamps is "source" when event times are the data set's own, "synthetic" when the builder made them.
+	// Timestamps is "source" if event times come from the data set, "synthetic" if the builder made them up.
 	Timestamps string `json:"timestamps"`
-	// Labels lists every label of a probe, sorted.
+	// Labels lists all labels of probes, sorted.
 	Labels []string `json:"labels"`
 	Counts Counts   `json:"counts"`
 	// Personas are in the order of events.jsonl.
 	Personas []Persona `json:"personas"`
-	// Repairs lists what the builder had to mend or leave out, by kind.
+	// Repairs lists what the builder had to repair or skip, by kind.
 	Repairs []Repair `json:"repairs,omitempty"`
 	// ContentSHA256 is the hash of events.jsonl, probes.jsonl, conditions.json and preferences.jsonl (the last two if
-	// the pack has them), in this order, each preceded by its name, a zero byte, its length in bytes as decimal text and another zero byte; in
-	// hexadecimal.
+	// the pack has them), in this order, in hexadecimal. Each file is preceded by its name, a zero byte, its length in
+	// bytes as decimal text and another zero byte.
 	ContentSHA256 string `json:"content_sha256"`
 }
 
-// Source names the file that a pack was built from. The file itself is never part of a pack.
+// Source describes the file that a pack was built from. The file itself is never part of a pack.
 type Source struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
-	// Licence is an SPDX identifier, or "unknown", about which lint warns.
+	// Licence is an SPDX identifier, or "unknown", for which lint warns.
 	Licence string `json:"licence"`
 }
 
-// Builder is the program part that built the pack, with every option that changes what it builds.
+// Builder identifies the builder of the pack, with all options that affect the result.
 type Builder struct {
 	Name    string            `json:"name"` // locomo, longmemeval, personamem, chats, synth
 	Options map[string]string `json:"options"`
@@ -73,33 +73,33 @@ type Counts struct {
 	Preferences int `json:"preferences,omitempty"`
 }
 
-// Persona is one person whose memory is built and asked. Personas share nothing.
+// Persona is one person with a separate memory and separate probes. Personas share nothing.
 type Persona struct {
 	PersonaID string `json:"persona_id"`
-	// Cluster is the conversation, base question or person that the persona comes from: the unit that statistics
-	// resample.
+	// Cluster is the conversation, base question or person that the persona comes from. It is the unit of resampling in
+	// statistics.
 	Cluster  string `json:"cluster"`
 	Sessions int    `json:"sessions"`
 	Events   int    `json:"events"`
 	Probes   int    `json:"probes"`
 }
 
-// MaxPlaces bounds how many places of one kind of repair a pack lists. All are counted.
+// MaxPlaces is how many places a pack lists for one kind of repair. All are counted.
 const MaxPlaces = 1000
 
 // Repair counts one kind of fault in the source.
 type Repair struct {
-	Kind  string `json:"kind"` // such as evidence_split, evidence_unknown, date_without_session
+	Kind  string `json:"kind"` // for example evidence_split, evidence_unknown, date_without_session
 	Count int    `json:"count"`
-	// Examples are the places in the source, at most MaxPlaces.
+	// Examples lists the places in the source, at most MaxPlaces.
 	Examples []string `json:"examples"`
 }
 
-// Event is one line of events.jsonl: a turn of conversation as the contract has it, without the run, which the runner
-// chooses. Its user_id is the persona.
+// Event is one line of events.jsonl: a turn of a conversation in the contract's form, but without a run id, which the
+// runner chooses. Its user_id is the persona.
 type Event struct {
 	PersonaID string `json:"persona_id"`
-	// SessionIndex counts a persona's sessions from 1.
+	// SessionIndex numbers a persona's sessions, from 1.
 	SessionIndex int                `json:"session_index"`
 	EventID      string             `json:"event_id"`
 	AgentID      string             `json:"agent_id,omitempty"`
@@ -122,51 +122,51 @@ func (e *Event) MemoryEvent(runID string) *abi.MemoryEvent {
 	}
 }
 
-// Probe is one line of probes.jsonl: a question that is asked in the test session after a session.
+// Probe is one line of probes.jsonl: a question to ask in a test session.
 type Probe struct {
 	ProbeID   string `json:"probe_id"`
 	PersonaID string `json:"persona_id"`
-	// AfterSession is the session after which it is asked: all probes of a persona with the same number are one test
+	// AfterSession is the session after which it is asked. All probes of a persona with the same number form one test
 	// session.
 	AfterSession int    `json:"after_session"`
 	Kind         string `json:"kind"` // open vocabulary: question, preference, canary, ...
 	Label        string `json:"label"`
 	Query        string `json:"query"`
-	// AsOf is RFC 3339, absent where the question does not refer to a time.
+	// AsOf is the time that the question refers to, RFC 3339; absent if there is none.
 	AsOf      string             `json:"as_of,omitempty"`
 	Scenario  string             `json:"scenario,omitempty"`
 	Context   string             `json:"context,omitempty"`
 	Attribute string             `json:"attribute,omitempty"`
 	Filters   map[string]abi.Raw `json:"filters,omitempty"`
-	// Options are the choices that an agent is shown. They are never part of a retrieval.
+	// Options are the choices that are shown to an agent. They are never part of a retrieval.
 	Options []string `json:"options,omitempty"`
-	// Opening is what a simulated user says first. It is never part of a retrieval that the runner makes. Absent: the
-	// query.
+	// Opening is what a simulated user says first, by default the query. It is never part of a retrieval that the
+	// runner makes.
 	Opening string `json:"opening,omitempty"`
 	Gold    Gold   `json:"gold"`
 }
 
-// Gold is what a right answer needs. In answers and evidence every group is needed, and any member of a group serves:
-// [[A, B], [C]] is (A or B) and C.
+// Gold is what a right answer needs. Of answers and of evidence, every group is required, and any member satisfies its
+// group: [[A, B], [C]] means (A or B) and C.
 type Gold struct {
-	// Answerable is false for a question whose answer was never said: it is outside every denominator of recall.
+	// Answerable is false for a question whose answer was never said. Recall does not count such questions.
 	Answerable bool       `json:"answerable"`
 	Answers    [][]string `json:"answers,omitempty"`
-	// Evidence groups hold event ids of the same persona, recorded at or before after_session.
+	// Evidence has groups of event ids of the same persona, recorded in or before after_session.
 	Evidence  [][]string       `json:"evidence,omitempty"`
 	Stale     []StaleValue     `json:"stale,omitempty"`
 	Forbidden []ForbiddenValue `json:"forbidden,omitempty"`
 }
 
-// StaleValue was true once.
+// StaleValue is a value that was once true.
 type StaleValue struct {
 	Value   string `json:"value"`
 	EventID string `json:"event_id"` // where it was said
-	// SupersededAt is RFC 3339: when another value took its place.
+	// SupersededAt is when another value replaced it, RFC 3339.
 	SupersededAt string `json:"superseded_at"`
 }
 
-// ForbiddenValue may not appear in what the probe shows: another scope's canary, a value of another context.
+// ForbiddenValue must not appear in the result for a probe: another scope's canary, or a value of another context.
 type ForbiddenValue struct {
 	Text string `json:"text"`
 	Why  string `json:"why"`

@@ -6,18 +6,18 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Preference is one line of preferences.jsonl: what a person wants, in one context or everywhere, from a time until
-// another value takes its place.
+// Preference is one line of preferences.jsonl: what a person wants, in one context or everywhere, from some time until
+// another value replaces it.
 type Preference struct {
 	PersonaID string `json:"persona_id"`
 	Attribute string `json:"attribute"`
-	// Context is where it holds; empty: everywhere that no preference of a context says otherwise.
+	// Context is where it applies; empty means everywhere except in contexts with their own preference.
 	Context string `json:"context,omitempty"`
 	Value   string `json:"value"`
-	// From and Until are RFC 3339. It holds at From and no longer at Until; an absent Until means that it still holds.
+	// From and Until are RFC 3339. It holds from From (inclusive) to Until (exclusive); without Until it still holds.
 	From  string `json:"from"`
 	Until string `json:"until,omitempty"`
-	// Evidence are the ids of the persona's events that say it; at least one.
+	// Evidence has the ids of the persona's events that state it, at least one.
 	Evidence []string `json:"evidence"`
 }
 
@@ -27,7 +27,7 @@ func (p *Preference) Holds(at time.Time) bool {
 	return err == nil && !at.Before(from) && !p.ended(at)
 }
 
-// ended reports whether another value has taken its place at a time.
+// ended reports whether another value has replaced it at a time.
 func (p *Preference) ended(at time.Time) bool {
 	until, err := abi.ParseTime(p.Until)
 	return p.Until != "" && err == nil && !at.Before(until)
@@ -36,8 +36,8 @@ func (p *Preference) ended(at time.Time) bool {
 // Preferences are all preferences of one person.
 type Preferences []Preference
 
-// InForce is the preference of an attribute that holds in a context at a time: the context's own, else the one that
-// holds everywhere; nil if there is none.
+// InForce returns the preference of an attribute that applies in a context at a time: the context's own, or else the
+// general one; nil if there is none.
 func (l Preferences) InForce(attribute, context string, at time.Time) *Preference {
 	var general *Preference
 	for i := range l {
@@ -52,7 +52,7 @@ func (l Preferences) InForce(attribute, context string, at time.Time) *Preferenc
 	return general
 }
 
-// Before lists the earlier values of a preference, those of the same attribute and context that have ended at a time,
+// Before returns the earlier values of a preference: those of the same attribute and context that have ended at a time,
 // in the pack's order.
 func (l Preferences) Before(p *Preference, at time.Time) Preferences {
 	var list Preferences
@@ -64,8 +64,8 @@ func (l Preferences) Before(p *Preference, at time.Time) Preferences {
 	return list
 }
 
-// Elsewhere lists the preferences of the same attribute in other contexts that hold at a time, or held before it, in the
-// pack's order.
+// Elsewhere returns the preferences of the same attribute in other contexts that hold or held at a time, in the pack's
+// order.
 func (l Preferences) Elsewhere(p *Preference, at time.Time) Preferences {
 	var list Preferences
 	for _, o := range l {

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Writer writes a pack, persona by persona: Persona, then its events and probes in order, then the next. Close seals
-// it.
+// Writer writes a pack, persona by persona: call Persona, then write its events and probes in order, then the next
+// persona. Close seals the pack.
 type Writer struct {
 	Manifest Manifest
 
-	path   string // as asked for
+	path   string // as requested
 	folder string // where the files are written
-	made   bool   // the folder was not there before
+	made   bool   // the folder did not exist before
 	events *output
 	probes *output
-	// preferences is nil until the first is written.
+	// preferences is nil until the first one is written.
 	preferences *output
 
 	labels   map[string]bool
@@ -37,8 +37,8 @@ type output struct {
 	buffer *bufio.Writer
 }
 
-// Create begins a pack at path: a folder, which must not exist or be empty, or a .tar.zst. Of the manifest, name,
-// source, builder and timestamps are the caller's; the rest is counted.
+// Create starts a pack at path: a folder, which must be empty or not exist, or a .tar.zst. The caller sets name,
+// source, builder and timestamps in the manifest; the rest is computed.
 func Create(path string, manifest Manifest) (*Writer, error) {
 	w := &Writer{Manifest: manifest, path: path, folder: path, labels: map[string]bool{}, clusters: map[string]bool{}}
 	w.Manifest.Pack = Version
@@ -62,7 +62,7 @@ func Create(path string, manifest Manifest) (*Writer, error) {
 	return w, nil
 }
 
-// emptyFolder makes a folder, or takes one that has nothing in it.
+// emptyFolder creates a folder, or accepts an existing empty one.
 func emptyFolder(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
@@ -82,7 +82,7 @@ func openOutput(folder, name string) (*output, error) {
 	return &output{f, bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-// Persona begins the next persona.
+// Persona starts the next persona.
 func (w *Writer) Persona(personaID, cluster string) {
 	w.Manifest.Personas = append(w.Manifest.Personas, Persona{PersonaID: personaID, Cluster: cluster})
 	w.current, w.session = &w.Manifest.Personas[len(w.Manifest.Personas)-1], 0
@@ -115,7 +115,7 @@ func (w *Writer) Probe(p *Probe) error {
 	return w.probes.line(p)
 }
 
-// Preference writes the persona's next preference. The first one of a pack makes preferences.jsonl.
+// Preference writes the persona's next preference. The pack's first one creates preferences.jsonl.
 func (w *Writer) Preference(p *Preference) error {
 	p.PersonaID = w.current.PersonaID
 	if w.preferences == nil {
@@ -128,7 +128,7 @@ func (w *Writer) Preference(p *Preference) error {
 	return w.preferences.line(p)
 }
 
-// outputs are the files that are open.
+// outputs returns the open files.
 func (w *Writer) outputs() []*output {
 	return slices.DeleteFunc([]*output{w.events, w.probes, w.preferences}, func(o *output) bool { return o == nil })
 }
@@ -142,7 +142,7 @@ func (o *output) line(v any) error {
 	return nil
 }
 
-// Repair counts a fault of the source, with the place where it is.
+// Repair counts a repaired fault of the source, with its place.
 func (w *Writer) Repair(kind, place string) {
 	i := slices.IndexFunc(w.Manifest.Repairs, func(r Repair) bool { return r.Kind == kind })
 	if i < 0 {
@@ -156,7 +156,7 @@ func (w *Writer) Repair(kind, place string) {
 	}
 }
 
-// Close writes conditions (nil: none) and pack.json, and archives the folder where the path asks for that.
+// Close writes conditions (if not nil) and pack.json, and archives the folder if the path requires that.
 func (w *Writer) Close(conditions map[string]json.RawMessage) error {
 	for _, o := range w.outputs() {
 		if err := o.buffer.Flush(); err != nil {
@@ -223,7 +223,7 @@ func (w *Writer) seal() error {
 	return nil
 }
 
-// Abort removes what was written so far.
+// Abort removes everything that was written.
 func (w *Writer) Abort() {
 	for _, o := range w.outputs() {
 		_ = o.file.Close()

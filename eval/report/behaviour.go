@@ -11,18 +11,18 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// behaviourGroup is the group of metrics that an agent's conversations are measured by.
+// behaviourGroup is the group of metrics that measure an agent's conversations.
 const behaviourGroup = "behaviour"
 
-// reading says whose definitions the figures of behaviour follow.
+// reading says whose definitions the figures on behaviour follow.
 const reading = "memhost's reading of CS, PET and IQI, which the source design names and does not define. "
 
-// behaves reports whether an agent talked with people in the run.
+// behaves reports whether the run has conversations of an agent.
 func behaves(m *score.Metrics) bool {
 	return slices.ContainsFunc(m.Columns, func(c score.Column) bool { return c.Behaviour != nil })
 }
 
-// behaviourTables are what agents did in their conversations; none where there were none.
+// behaviourTables describe what agents did in their conversations; none without conversations.
 func behaviourTables(m *score.Metrics) []table {
 	if !behaves(m) {
 		return nil
@@ -39,7 +39,7 @@ func behaviourTables(m *score.Metrics) []table {
 	return slices.DeleteFunc(list, func(t table) bool { return len(t.Rows) == 0 })
 }
 
-// behaviourFigures are the figures under one budget.
+// behaviourFigures has the figures at one budget.
 func behaviourFigures(m *score.Metrics, budget int64) table {
 	t := table{Title: "Behaviour, " + budgetName(budget), Head: []string{"memory"},
 		Note: reading + "Mean over sessions, by the agent's first answer, with the 95 % interval over clusters; replicates are " +
@@ -70,7 +70,7 @@ func behaviourFigures(m *score.Metrics, budget int64) table {
 	return t
 }
 
-// behaviourFamilies are the comparisons on behaviour, the sealed one first.
+// behaviourFamilies returns the comparisons on behaviour, the sealed one first.
 func behaviourFamilies(m *score.Metrics) []score.Family {
 	var list []score.Family
 	of := func(f *score.Family) {
@@ -88,7 +88,7 @@ func behaviourFamilies(m *score.Metrics) []score.Family {
 	return list
 }
 
-// behaviourVerdicts are the memories against the reference on each headline figure of behaviour.
+// behaviourVerdicts compares the memories with the reference on each headline figure of behaviour.
 func behaviourVerdicts(m *score.Metrics) table {
 	t := table{Title: "Behaviour against a reference", Head: []string{"memory", "figure", "budget", "against", "difference",
 		"p after Holm", "verdict", "sealed"}, Note: "Session by session. A positive difference favours the memory. Only a sealed " +
@@ -107,8 +107,8 @@ func behaviourVerdicts(m *score.Metrics) table {
 	return t
 }
 
-// behaviourSentences are the first verdicts of a report with an agent: on cs and pet, where the sealed comparison is about
-// something else.
+// behaviourSentences has the first verdicts in a report with an agent: on cs and pet, unless the sealed comparison is
+// about them.
 func behaviourSentences(m *score.Metrics) []sentence {
 	var list []sentence
 	families := behaviourFamilies(m)
@@ -127,7 +127,7 @@ func behaviourSentences(m *score.Metrics) []sentence {
 	return list
 }
 
-// behaviourSince is pet by the sessions since the change.
+// behaviourSince has pet by the number of sessions since the change.
 func behaviourSince(m *score.Metrics, budget int64) table {
 	t := table{Title: "PET by sessions since the change, " + budgetName(budget), Head: []string{"memory"},
 		Note: "The share of first answers that use the value in force; below it, that of those that use a former one. 0 is the test " +
@@ -164,7 +164,7 @@ func behaviourSince(m *score.Metrics, budget int64) table {
 	return t
 }
 
-// explainedTable sets what was retrieved against what was used.
+// explainedTable compares what was retrieved with what was used.
 func explainedTable(m *score.Metrics) table {
 	uses := []struct{ name, says string }{{"current", "the value in force"}, {"stale", "a former value"},
 		{"elsewhere", "another context's"}, {"several", "several"}, {"none", "none"}}
@@ -200,7 +200,7 @@ func explainedTable(m *score.Metrics) table {
 	return t
 }
 
-// gradeTable is iqi_judge: the grades of conversations, and the comparison with the reference.
+// gradeTable has iqi_judge: the grades of conversations, and the comparison with the reference.
 func gradeTable(m *score.Metrics, g *model.Grades) table {
 	t := table{Title: "iqi_judge", Head: []string{"memory", "budget", "grade of 4", "against", "difference", "p after Holm", "verdict"}}
 	if g == nil {
@@ -246,12 +246,12 @@ func gradeTable(m *score.Metrics, g *model.Grades) table {
 	return t
 }
 
-// breached reports whether the figures of a column are not of the memory that the pack describes.
+// breached reports whether a column's figures may not be about the memory that the pack describes.
 func breached(m *score.Metrics, label string) bool {
 	return slices.ContainsFunc(m.Columns, func(c score.Column) bool { return c.Label == label && c.Breached() })
 }
 
-// conversations counts how the conversations went.
+// conversations counts the outcomes of conversations.
 func conversations(m *score.Metrics) table {
 	t := table{Title: "Conversations", Head: []string{"memory", "agent", "person", "sessions", "without a retrieval", "given up",
 		"agent failed", "simulator failed", "leaked", "breached", "not sent"},
@@ -282,7 +282,7 @@ func names(list []score.Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// decided reports whether a verdict favours or disfavours a memory, and its words.
+// decided describes a verdict in words, and says whether it is for or against a memory.
 func decided(v stats.Verdict, reference string) (words, outcome string) {
 	switch v {
 	case stats.Better:

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// LaTeXFile is the name of the tables in a run's folder.
+// LaTeXFile is the name of the file with the tables in a run's folder.
 const LaTeXFile = "report.tex"
 
-// LaTeX writes every table of the report for a paper that uses the packages booktabs and longtable. Memory text is escaped.
+// LaTeX writes every table of the report for a paper that uses the packages booktabs and longtable. Texts of memories
+// are escaped.
 func LaTeX(w io.Writer, in Input) error {
 	v := viewOf(in)
 	var b strings.Builder
@@ -23,7 +24,7 @@ func LaTeX(w io.Writer, in Input) error {
 	return err
 }
 
-// all are the tables in the report's order.
+// all returns the tables in the report's order.
 func (v *view) all() []table {
 	var list []table
 	for _, part := range [][]table{v.Behaved, v.Tables, v.Labels, v.More, v.Audit, {v.Judged}, v.ByJudge,
@@ -62,5 +63,5 @@ var texEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\
 	"%", `\%`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "\n", " ", "\r", " ", "<", `\textless{}`, ">", `\textgreater{}`,
 	"–", "--", "≥", `$\geq$`, "≤", `$\leq$`)
 
-// tex keeps a text from being LaTeX.
+// tex escapes a text for LaTeX.
 func tex(text string) string { return texEscapes.Replace(text) }

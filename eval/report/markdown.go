@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Markdown writes verdicts and tables as text.
+// Markdown writes verdicts and tables as Markdown.
 func Markdown(w io.Writer, in Input) error {
 	v := viewOf(in)
 	var b strings.Builder
@@ -113,7 +113,7 @@ func writeTable(b *strings.Builder, t table) {
 	}
 }
 
-// plain keeps a text from being Markdown or HTML.
+// plain escapes a text for Markdown and HTML.
 func plain(text string) string {
 	return strings.NewReplacer("\n", " ", "|", "\\|", "<", "&lt;", "`", "'", "[", "\\[", "]", "\\]", "*", "\\*", "_",
 		"\\_").Replace(text)
@@ -155,7 +155,7 @@ func Terminal(w io.Writer, in Input, unicode bool) error {
 	return err
 }
 
-// printable keeps control characters, which may come from a data set or a memory, off the terminal.
+// printable removes control characters, which may come from a data set or a memory, from terminal output.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

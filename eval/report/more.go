@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// more are the tables below the figures: what is without probes that were asked while memory was pending, by speaker,
-// and errors by class.
+// more has the tables below the figures: without probes that were asked while memory was pending, by speaker, and
+// errors by class.
 func more(m *score.Metrics) []table {
 	var list []table
 	for _, budget := range m.Keys.Budgets {
@@ -28,7 +28,7 @@ func more(m *score.Metrics) []table {
 	return list
 }
 
-// atBudget is a column under one budget; nil where it was not asked with that.
+// atBudget returns a column's figures at one budget; nil if it was not used.
 func atBudget(c *score.Column, budget int64) *score.Budgeted {
 	i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
 	if i < 0 {
@@ -59,7 +59,7 @@ func withoutPending(m *score.Metrics, budget int64) table {
 	return t
 }
 
-// bySpeaker shows the first headline metric by who said the evidence, where the pack names speakers.
+// bySpeaker shows the first headline metric by speaker of the evidence, if the pack names speakers.
 func bySpeaker(m *score.Metrics, budget int64) table {
 	e := evidence(m)[0]
 	t := table{Title: e.Name + " by who said the evidence, " + budgetName(budget), Note: e.What,
@@ -78,7 +78,7 @@ func bySpeaker(m *score.Metrics, budget int64) table {
 			}
 		}
 	}
-	const most = 20 // speakers: a pack may have thousands
+	const most = 20 // limit on speakers: a pack may have thousands
 	for _, name := range names[:min(len(names), most)] {
 		r := row{Name: name}
 		for _, b := range columns {
@@ -146,7 +146,7 @@ func classCounts(list []score.Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// models are what answered, played and judged: the same for every memory.
+// models lists the models that answered, played and judged: the same for every memory.
 func models(l *lab.Lab) []fact {
 	var list []fact
 	add := func(name string, m *lab.Model, template string) {

@@ -8,8 +8,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// page is the whole document. Every text and attribute is escaped, but what goes through g.Raw: the program's own style
-// and script, and data that cannot end an element.
+// page is the whole document. Every text and attribute is escaped, except what goes through g.Raw: the program's own
+// style and script, and data that cannot end an element.
 func page(v *view) g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
@@ -70,7 +70,7 @@ func sections(v *view) g.Node {
 	}
 }
 
-// section is a part of the page under a heading, whose id others can link to.
+// section is a part of the page with a heading, whose id can be linked to.
 func section(id, heading string, content ...g.Node) g.Node {
 	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), g.Text(heading)), g.Group(content))
 }
@@ -123,7 +123,7 @@ func cellNode(c cell) g.Node {
 	return h.Td(g.Text(c.Text), g.If(c.Note != "", g.Group{h.Br(), h.Small(g.Text(c.Note))}))
 }
 
-// tableOr is the table, or a sentence where it has no rows.
+// tableOr is the table, or a sentence if it has no rows.
 func tableOr(t table, otherwise string) g.Node {
 	if len(t.Rows) == 0 {
 		return h.P(g.Text(otherwise))
@@ -135,7 +135,7 @@ func plotNode(p plot) g.Node {
 	return h.Figure(h.FigCaption(h.Strong(g.Text(p.Title)), h.Br(), g.Text(p.Note)), p.SVG)
 }
 
-// explorer is what page.js fills: the list of probes, and one of them.
+// explorer is filled by page.js: the list of probes, and the selected one.
 func explorer(v *view) g.Node {
 	about := "This report was made without text: questions, answers and contexts are left out."
 	if v.Text {

@@ -16,10 +16,10 @@ import (
 	"github.com/memhost/memhost/eval/simulate"
 )
 
-// chunk is some probes' texts, as the page has them: gzip of JSON, in base64.
+// chunk has the texts of some probes in the form in which the page contains them: JSON, gzip, base64.
 type chunk struct {
 	N int
-	// Data is base64: a script element needs no escaping of it, and would decode none.
+	// Data is base64, because a script element neither needs nor decodes escapes.
 	Data string
 }
 
@@ -33,19 +33,19 @@ type indexed struct {
 	Chunk   int    `json:"chunk"` // -1: left out
 }
 
-// Told is one probe with everything that was said about it.
+// Told is one probe with all answers to it.
 type Told struct {
 	Probe   *pack.Probe `json:"probe"`
 	Answers []Answered  `json:"answers"`
 	Talks   []Talk      `json:"talks,omitempty"`
 }
 
-// Talk is one conversation about a probe: what was said, what the agent retrieved, and what of it was used.
+// Talk is one conversation about a probe: what was said, what the agent retrieved, and what it used.
 type Talk struct {
 	Label     string `json:"label"`
 	Replicate int    `json:"replicate"`
 	*journal.Transcript
-	// Used is which of the person's values the first answer names.
+	// Used says which of the person's values the first answer names.
 	Used simulate.Use `json:"used"`
 }
 
@@ -55,28 +55,28 @@ type Answered struct {
 	Replicate int    `json:"replicate"`
 	Budget    int64  `json:"budget"`
 	Context   string `json:"context,omitempty"` // a hash; the text is in the chunk's contexts
-	// Items are the first maxItems; Of is how many there are.
+	// Items has the first maxItems items; Of is the number of all.
 	Items  []Item     `json:"items,omitempty"`
 	Of     int        `json:"of,omitempty"`
 	Tokens *int64     `json:"tokens,omitempty"`
 	Result string     `json:"result,omitempty"`
 	Calls  []abi.IO   `json:"calls,omitempty"`
 	Error  *abi.Error `json:"error,omitempty"`
-	Said   []string   `json:"said,omitempty"` // what an agent answered
+	Said   []string   `json:"said,omitempty"` // the agent's answers
 }
 
 // Item is one piece of evidence of a retrieval.
 type Item struct {
 	Rank   int64      `json:"rank"`
-	Text   string     `json:"text,omitempty"` // of an item that the context shows: empty, it stands there
+	Text   string     `json:"text,omitempty"` // empty for an item that the context shows
 	Score  *float64   `json:"score,omitempty"`
 	Time   string     `json:"time,omitempty"`
 	Events []string   `json:"events,omitempty"`
 	Shown  *abi.Shown `json:"shown,omitempty"`
 }
 
-// maxItems and maxItemText bound what the page lists of one answer, and what it repeats of an item: the context has the
-// whole text. A whole history at once has hundreds of items for each question.
+// maxItems and maxItemText limit the listed items of one answer, and the text of each: the context has the whole text.
+// A full history has hundreds of items for each question.
 const maxItems, maxItemText = 30, 300
 
 // collection is the page's data about probes.
@@ -84,7 +84,7 @@ type collection struct {
 	in    Input
 	index []indexed
 	told  []*Told
-	// settings are what the conversations about probes are about.
+	// settings are the situations of the conversations about probes.
 	settings map[string]*simulate.Setting
 }
 
@@ -153,7 +153,7 @@ func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
 	return nil
 }
 
-// said puts what the agent said beside the context that it was given. A conversation that was interrupted began anew.
+// said adds what the agent said to the context that it was given. A conversation that was interrupted started over.
 func (t *Told) said(cell *rundir.Cell, said *journal.Answer) {
 	for i := len(t.Answers) - 1; i >= 0; i-- {
 		a := &t.Answers[i]
@@ -193,7 +193,7 @@ func answer(cell *rundir.Cell, p *journal.Probe) Answered {
 	return a
 }
 
-// perChunk is how many probes share a chunk, and with it the contexts that are the same.
+// perChunk is how many probes share a chunk, and so can share equal contexts.
 const perChunk = 64
 
 // chunks packs the probes' texts, as far as they fit into most bytes. It returns how many probes were left out.
@@ -219,7 +219,7 @@ func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
 	return list, 0, nil
 }
 
-// contexts are the hashes of all contexts that were retrieved for a probe.
+// contexts returns the hashes of all contexts that were retrieved for a probe.
 func (t *Told) contexts() []string {
 	var list []string
 	for i := range t.Answers {
@@ -236,7 +236,7 @@ func (t *Told) contexts() []string {
 func (c *collection) chunk(probes []*Told) (string, error) {
 	lines := []string{}
 	number := map[string]int{}
-	contexts := map[string][]int{} // by hash: the numbers of its lines, of which many contexts have the same
+	contexts := map[string][]int{} // by hash: the numbers of its lines, since contexts share many lines
 	for _, t := range probes {
 		for _, name := range t.contexts() {
 			if _, there := contexts[name]; there || name == "" {
@@ -272,7 +272,7 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
 }
 
-// cut shortens a text to at most n bytes, at a character's end.
+// cut shortens a text to at most n bytes, between characters.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -283,9 +283,9 @@ func cut(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// Probe is everything that was said about one probe of a run.
+// Probe returns everything about one probe of a run.
 //
-// Errors: not_found where the pack has no such probe; those of reading.
+// Errors: not_found if the pack has no such probe; those of reading.
 func Probe(in Input, id string) (*Told, error) {
 	c, err := collect(in)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package report shows a scored run: one HTML file without outside assets, and Markdown.
+// Package report presents a scored run: as one HTML file without external assets, and as Markdown.
 //
-// All text of a memory is hostile. Tables and plots are rendered here and escaped; the texts of probes travel as
-// compressed JSON that the page's one script shows by textContent alone. A Content-Security-Policy in the file allows
-// that script and the style by their hashes and nothing else, so that no request leaves the file and no injected script
-// runs.
+// All text from memories is untrusted. Tables and plots are rendered and escaped here; the texts of probes are
+// compressed JSON, which the page's only script displays through textContent. A Content-Security-Policy in the file
+// allows that script and the style by their hashes and nothing else, so that no request leaves the file and no injected
+// script runs.
 //
-// Reading order: report.go (what goes in), view.go (metrics to tables), svg.go (plots), probes.go (texts), page.go (the
+// Reading order: report.go (the input), view.go (metrics to tables), svg.go (plots), probes.go (texts), page.go (the
 // document; page.css and page.js), markdown.go.
 package report
 
@@ -23,22 +23,23 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// MaxBytes bounds the HTML file. Texts of probes beyond it are left out, which the report says.
+// MaxBytes limits the size of the HTML file. Texts of probes beyond it are left out, and the report says so.
 const MaxBytes = 50 << 20
 
-// Input is what a report is made of.
+// Input is the input of a report.
 type Input struct {
-	// Folder is the run's; Run, Metrics and Timings are read from it.
+	// Folder is the run's folder; Run, Metrics and Timings were read from it.
 	Folder  string
 	Run     *rundir.Run
 	Metrics *score.Metrics
 	Timings *score.Timings
 	Pack    *pack.Pack
-	// Judge is what a judge found; nil where none was asked.
+	// Judge is a judge's result; nil if none was asked.
 	Judge *model.Verdicts
-	// Grades are a judge's of conversations; nil where none were graded.
+	// Grades are a judge's grades of conversations; nil if there are none.
 	Grades *model.Grades
-	// WithoutText leaves out everything that people or memories said: for a report that may go where the data may not.
+	// WithoutText leaves out everything that people or memories said, for reports that may be published although the
+	// data may not.
 	WithoutText bool
 }
 
@@ -48,13 +49,13 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-// cspHash is a text's hash as a Content-Security-Policy has it.
+// cspHash formats a text's hash for a Content-Security-Policy.
 func cspHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// HTMLFile is the name of the report in a run's folder.
+// HTMLFile is the file name of the report in a run's folder.
 const HTMLFile = "report.html"
 
 // HTML writes the report as one file.

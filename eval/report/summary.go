@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// summary is the first screen: what was compared and on what, and what came of it in a sentence.
+// summary is the first screen: what was compared on what, and the result in a sentence.
 func summary(m *score.Metrics) []string {
 	var memories, besides []string
 	for _, c := range m.Columns {
@@ -46,7 +46,7 @@ func summary(m *score.Metrics) []string {
 	return list
 }
 
-// joined puts verdicts in a row.
+// joined joins verdicts.
 func joined(list []sentence) string {
 	var parts []string
 	for _, s := range list {
@@ -55,7 +55,7 @@ func joined(list []sentence) string {
 	return strings.Join(parts, "; ")
 }
 
-// listed is a list in words.
+// listed formats a list in words.
 func listed(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -63,8 +63,8 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// firstPlot is the sealed metric over budgets with intervals; without a sealed one, the first headline metric. A single
-// budget makes a single place.
+// firstPlot shows the sealed metric, or else the first headline metric, over budgets with intervals. With a single
+// budget it has a single position.
 func firstPlot(m *score.Metrics) (plot, bool) {
 	entries := headline(m)
 	at := 0

@@ -12,7 +12,7 @@ import (
 	g "maragu.dev/gomponents"
 )
 
-// line is one line of a chart. A NaN is a gap.
+// line is one line of a chart. NaN makes a gap.
 type line struct {
 	name string
 	y    []float64
@@ -27,7 +27,7 @@ const (
 	lineStyles              = 8
 )
 
-// chart draws lines over named places, with a legend. Values below 0 are not drawn; the scale ends at least at one.
+// chart draws lines over named positions, with a legend. It omits values below 0; the scale ends at 1 or higher.
 func chart(places []string, lines []line, unit string) g.Node {
 	most := 1.0
 	for _, l := range lines {
@@ -84,10 +84,10 @@ func chart(places []string, lines []line, unit string) g.Node {
 			chartWidth-right+42, at+4, html.EscapeString(l.name))
 	}
 	b.WriteString("</svg>")
-	return g.Raw(b.String()) // numbers, and names that are escaped
+	return g.Raw(b.String()) // numbers, and escaped names
 }
 
-// described is a chart in words, for who cannot see it.
+// described describes a chart in words, for people who cannot see it.
 func described(places []string, lines []line) string {
 	var parts []string
 	for _, l := range lines {
@@ -102,7 +102,7 @@ func described(places []string, lines []line) string {
 	return strings.Join(parts, "; ")
 }
 
-// plots are the report's charts, those that have anything to show.
+// plots returns the report's charts, without empty ones.
 func plots(m *score.Metrics, _ *score.Timings) []plot {
 	var list []plot
 	for _, e := range headline(m) {
@@ -119,7 +119,7 @@ func plots(m *score.Metrics, _ *score.Timings) []plot {
 	return append(list, overAges(m)...)
 }
 
-// limited are the budgets with a limit, ascending.
+// limited returns the budgets with a limit, ascending.
 func limited(m *score.Metrics) []int64 {
 	return slices.DeleteFunc(slices.Clone(m.Keys.Budgets), func(b int64) bool { return b == 0 })
 }
@@ -163,7 +163,7 @@ func (l *line) any() bool {
 	return slices.ContainsFunc(l.y, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// overSessions shows a metric over insertion points, at the smallest budget.
+// overSessions shows a metric by insertion point, at the smallest budget.
 func overSessions(m *score.Metrics, e score.Entry) (plot, bool) {
 	budgets := limited(m)
 	if len(budgets) == 0 {
@@ -208,8 +208,8 @@ func overSessions(m *score.Metrics, e score.Entry) (plot, bool) {
 		SVG: chart(places, lines, "after session")}, len(lines) > 0
 }
 
-// overAges shows, at the smallest budget, how often the present and the former value are shown, by how long ago the
-// value changed.
+// overAges shows, at the smallest budget, how often the present and the former value are shown, by the time since the
+// change.
 func overAges(m *score.Metrics) []plot {
 	budgets := limited(m)
 	if len(budgets) == 0 {

@@ -25,7 +25,7 @@ type row struct {
 
 type cell struct{ Text, Note string }
 
-// overall is the table of one budget: a row for each column, references last.
+// overall is the table for one budget: one row per column, references last.
 func overall(m *score.Metrics, budget int64) table {
 	entries := evidence(m)
 	t := table{Title: budgetName(budget), Head: []string{"memory"},
@@ -54,7 +54,7 @@ func overall(m *score.Metrics, budget int64) table {
 	return t
 }
 
-// evidenceLevel says at which level evidence was counted, and what is known of the source's annotations.
+// evidenceLevel says at which level evidence was counted, and what is known about the source's annotations.
 func evidenceLevel(m *score.Metrics) string {
 	b := m.Run.Pack.Builder
 	level := "Evidence was counted by event, as the pack has them."
@@ -70,7 +70,7 @@ func evidenceLevel(m *score.Metrics) string {
 	return level
 }
 
-// auditTables are the headline figures with the probes that an audit leaves out, and without them.
+// auditTables compare the headline figures with and without the probes that an audit excludes.
 func auditTables(m *score.Metrics) []table {
 	if m.Audit == nil {
 		return nil
@@ -113,7 +113,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// evidence are the headline metrics of what memory shows, which explain behaviour.
+// evidence returns the headline metrics of what memory shows, which explain behaviour.
 func evidence(m *score.Metrics) []score.Entry {
 	return slices.DeleteFunc(headline(m), func(e score.Entry) bool { return e.Group == behaviourGroup })
 }
@@ -143,7 +143,7 @@ func figureCell(f score.Figure, e score.Entry) cell {
 	return c
 }
 
-// byLabel are tables of one budget, one for each headline metric: labels down, columns across.
+// byLabel returns the tables for one budget, one per headline metric: labels down, columns across.
 func byLabel(m *score.Metrics, budget int64) []table {
 	var list []table
 	for _, e := range headline(m) {
@@ -181,7 +181,7 @@ func byLabel(m *score.Metrics, budget int64) []table {
 	return list
 }
 
-// judgedTable is the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
+// judgedTable has the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
 func judgedTable(v *model.Verdicts) table {
 	t := table{Title: "Answers that are right", Head: []string{"memory", "budget", "answers", "judged", "false accepts",
 		"false rejects", "corrected", "unclipped", "says that nothing is known"}}
@@ -206,7 +206,7 @@ func judgedTable(v *model.Verdicts) table {
 	for _, p := range v.Providers {
 		r := row{Name: p.Label, Cells: []cell{{Text: strconv.FormatInt(p.Budget, 10)},
 			{Text: strconv.Itoa(p.Answers), Note: missing(p.Missing)}}}
-		if p.Answers == 0 { // no verdict is no rate of 0
+		if p.Answers == 0 { // without verdicts there is no rate, rather than a rate of 0
 			for len(r.Cells) < len(t.Head)-2 {
 				r.Cells = append(r.Cells, cell{Text: "–"})
 			}
@@ -239,7 +239,7 @@ func abstained(p *model.Judged) cell {
 	return cell{Text: value(p.Abstained.Mean, "share"), Note: note}
 }
 
-// judgedCompared are the providers against the reference on judged accuracy, on the same questions.
+// judgedCompared compares the providers with the reference on judged accuracy, on the same questions.
 func judgedCompared(v *model.Verdicts) table {
 	t := table{Title: "Answers that are right, against a reference", Head: []string{"memory", "budget", "against", "difference",
 		"p after Holm", "verdict"}, Note: "As judged, question by question; replicates are averaged."}
@@ -259,7 +259,7 @@ func judgedCompared(v *model.Verdicts) table {
 	return t
 }
 
-// judgedByLabel are the judge's corrected rates by the label of a probe.
+// judgedByLabel has the judge's corrected rates by the label of a probe.
 func judgedByLabel(v *model.Verdicts) []table {
 	if v == nil {
 		return nil
@@ -304,7 +304,7 @@ func judgedByLabel(v *model.Verdicts) []table {
 	return list
 }
 
-// noVerdict says how many items of a calibration the judge answered with neither yes nor no.
+// noVerdict says for how many calibration items the judge answered neither yes nor no.
 func noVerdict(n int) string {
 	if n == 0 {
 		return ""
@@ -319,7 +319,7 @@ func missing(n int) string {
 	return fmt.Sprintf("%d missing", n)
 }
 
-// modules is what served each column: the difference between their manifests.
+// modules describes what served each column, from the manifests.
 func modules(m *score.Metrics) table {
 	t := table{Title: "What served", Head: []string{"memory", "provider", "kind", "module", "sha256", "configuration",
 		"contract", "smokes"}}

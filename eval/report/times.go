@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// cost is what each column sent to its backend.
+// cost has what each column sent to its backend.
 func cost(t *score.Timings) table {
 	list := table{Title: "Native calls", Head: []string{"memory", "retrievals", "calls", "bytes out", "bytes in",
 		"retries", "records", "calls", "bytes out", "bytes in", "retries"}}
@@ -25,7 +25,7 @@ func cost(t *score.Timings) table {
 	return list
 }
 
-// latency is the table of columns whose cells ran alone. Without any, it has no rows.
+// latency has the columns whose cells ran alone. It has no rows if there are none.
 func latency(t *score.Timings) table {
 	list := table{Title: "Latency of a retrieval, in ms",
 		Head: []string{"memory", "p50", "p95", "p99", "backend p50", "module p50", "host p50", "record p50",
@@ -45,7 +45,7 @@ func latency(t *score.Timings) table {
 	return list
 }
 
-// fresh is how soon what was acknowledged could be retrieved. Without measurements it has no rows.
+// fresh has how soon acknowledged content could be retrieved. Without measurements it has no rows.
 func fresh(t *score.Timings) table {
 	list := table{Title: "Acknowledged until retrievable, in ms",
 		Head: []string{"memory", "events", "shown", "failed", "p50", "max"},
@@ -66,9 +66,9 @@ func fresh(t *score.Timings) table {
 	return list
 }
 
-// modelCosts are the tokens that the agent's endpoint counted for each memory, and the judge's for
-// all, with what they cost by the lab's prices. What a memory's own backend asks of models is its manifest's estimate: no
-// endpoint reports it here. Without a count it has no rows.
+// modelCosts has the token counts of the agent's endpoint for each memory, and the judge's for all, with their cost by
+// the lab's prices. Model calls of a memory's own backend are not included: they are only estimated in its manifest,
+// because no endpoint reports them here. Without counts it has no rows.
 func modelCosts(l *lab.Lab, m *score.Metrics, judge *model.Verdicts) table {
 	list := table{Title: "Tokens of models", Head: []string{"memory", "asked", "model", "answers", "prompt tokens",
 		"completion tokens", "cost", "cost of an answer"},

@@ -8,11 +8,11 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// Verdict is one check with its outcome: good, bad or open.
+// Verdict is one check and its outcome: good, bad or open.
 type Verdict struct{ Name, Outcome, Detail string }
 
-// Verdicts are those on behaviour if an agent talked with people, those of the sealed comparison, and the checks without
-// which no figure counts.
+// Verdicts returns the verdicts on behaviour (if there were conversations), those of the sealed comparison, and the
+// checks without which no figure is valid.
 func Verdicts(m *score.Metrics) []Verdict {
 	var list []Verdict
 	for _, s := range append(behaviourSentences(m), sentences(m)...) {
@@ -24,14 +24,14 @@ func Verdicts(m *score.Metrics) []Verdict {
 // sentence is the verdict of one comparison.
 type sentence struct{ Label, Verdict, Outcome, Detail string }
 
-// outcomes of a verdict, which are classes of the page, too.
+// outcomes of a verdict, which are also CSS classes
 const (
 	good = "good"
 	bad  = "bad"
 	open = "open"
 )
 
-// verdicts are the checks without which no figure counts.
+// verdicts returns the checks without which no figure is valid.
 func verdicts(m *score.Metrics) []Verdict {
 	var list []Verdict
 	add := func(name, outcome, format string, args ...any) {
@@ -93,7 +93,7 @@ func verdicts(m *score.Metrics) []Verdict {
 	return list
 }
 
-// sentences are the verdicts of the sealed comparison.
+// sentences returns the verdicts of the sealed comparison.
 func sentences(m *score.Metrics) []sentence {
 	if m.Primary == nil {
 		return nil
@@ -101,7 +101,7 @@ func sentences(m *score.Metrics) []sentence {
 	return sentencesOf(m.Primary)
 }
 
-// sentencesOf are the verdicts of a family.
+// sentencesOf returns the verdicts of a family.
 func sentencesOf(f *score.Family) []sentence {
 	var list []sentence
 	for _, c := range f.Comparisons {

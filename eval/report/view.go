@@ -12,7 +12,7 @@ import (
 // view is what the page shows.
 type view struct {
 	Policy  string
-	Index   string // JSON in which encoding/json escaped <, > and &: it cannot end a script element
+	Index   string // JSON in which encoding/json has escaped <, > and &: it cannot end a script element
 	Chunks  []chunk
 	LeftOut int
 
@@ -22,7 +22,7 @@ type view struct {
 	Facts    []fact
 	Alarms   []string
 	Verdicts []Verdict
-	// Primary are the sealed verdicts; First stand above them: on behaviour, where an agent talked with people.
+	// Primary has the sealed verdicts. First has those above them: on behaviour, if there were conversations.
 	First   []sentence
 	Primary []sentence
 	Behaved []table
@@ -30,9 +30,9 @@ type view struct {
 	Labels  []table
 	More    []table // without pending probes, by speaker, errors
 	Plots   []plot
-	Audit   []table // figures before and after an audit, one for each budget
+	Audit   []table // figures before and after an audit, one table per budget
 	Judged  table
-	ByJudge []table // against the reference; then one for each budget: labels down, memories across
+	ByJudge []table // against the reference; then one per budget: labels down, memories across
 	Models  table   // tokens and cost of models
 	Cost    table
 	Latency table

@@ -27,7 +27,7 @@ import (
 // manifestFile is the cell's sealed manifest.
 const manifestFile = "manifest.json"
 
-// cell is one cell while it runs.
+// cell is one running cell.
 type cell struct {
 	*runner
 	*rundir.Cell
@@ -35,16 +35,16 @@ type cell struct {
 	budgets  []int64
 	dir      string
 	journal  *journal.Writer
-	before   *done // what the journal said when the cell was opened
+	before   *done // what the journal recorded before the cell was opened
 	slot     slot
-	smokes   []abi.SmokeVerdict // of a rehearsal, where the slot itself ran none
+	smokes   []abi.SmokeVerdict // of a rehearsal, if the slot itself ran none
 	has      map[string]bool    // the provider's capabilities
 
 	done  atomic.Int64
 	total int
 }
 
-// walk runs a cell from where it is to its end. It returns the journal's head.
+// walk runs a cell from its present position to its end. It returns the journal's head.
 func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err error) {
 	provider := r.Lab.Find(info.Label)
 	if provider == nil {
@@ -89,7 +89,7 @@ func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err 
 	return c.journal.Head(), c.journal.Sync()
 }
 
-// open opens the cell's host and loads the provider. Smokes run when the cell begins, and never again.
+// open opens the cell's host and loads the provider. Smoke tests only run when the cell is first started.
 func (c *cell) open(ctx context.Context) (closers, error) {
 	if c.options.tapes != "" {
 		return c.openTape()
@@ -136,8 +136,8 @@ func (c *cell) open(ctx context.Context) (closers, error) {
 	return closers{h.Close, s.Close}, nil
 }
 
-// seal writes the cell's manifest and the journal's first line. A cell that goes on must be served by what it began
-// with.
+// seal writes the cell's manifest and the journal's first line. A resumed cell must be served by the provider with
+// which it started.
 func (c *cell) seal(ctx context.Context) error {
 	capabilities, err := c.slot.Capabilities(ctx)
 	if err != nil {
@@ -187,8 +187,8 @@ func (c *cell) seal(ctx context.Context) error {
 			PackSHA256: c.Pack.ContentSHA256, LabSHA256: c.LabSHA256, ManifestSHA256: digest(text)}})
 }
 
-// refuseFed refuses a slot that keeps an archive, has followers, or was filled by a backfill: a memory is evaluated on
-// what the cell records, and nothing else holds the pack's events.
+// refuseFed rejects a slot that keeps an archive, has followers, or was filled by a backfill: an evaluated memory may
+// only contain what the cell records, and the pack's events must not be stored anywhere else.
 func refuseFed(m *abi.RunManifest) error {
 	var why string
 	switch {
@@ -205,7 +205,7 @@ func refuseFed(m *abi.RunManifest) error {
 		WithReason("fed").WithHint("leave memory.archive and memory.shadows out of the lab and of host.Options")
 }
 
-// personas walks every persona, some side by side; the steps of one run in order.
+// personas runs all personas, some of them concurrently; the steps of each persona run in order.
 func (c *cell) personas(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -238,22 +238,22 @@ func (c *cell) personas(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// persona is one persona of a cell while it is walked.
+// persona is one persona of a running cell.
 type persona struct {
 	*cell
 	id    string
 	scope abi.MemoryScope
-	done  *personaDone // of an earlier process
-	// looked: the inventory was held to what an earlier process left.
+	done  *personaDone // from an earlier process
+	// looked means that the inventory was compared with what an earlier process left.
 	looked bool
-	// canary is the last write that was tried while the slot was read-only and has not been looked for yet.
+	// canary is the last write that was tried while read-only and has not been searched for yet.
 	canary *canary
-	// unsearched is the last test session, until its conversations were searched for; doors are those of conversations.
+	// unsearched is the last test session, until its conversations were searched for; doors belong to conversations.
 	unsearched *testSession
 	doors      []*subject.Door
 }
 
-// walk records the persona's sessions and holds the test sessions between them.
+// walk records the persona's sessions and runs the test sessions between them.
 func (p *persona) walk(ctx context.Context) error {
 	defer p.closeDoors()
 	probes, err := p.probes()
@@ -261,7 +261,7 @@ func (p *persona) walk(ctx context.Context) error {
 		return err
 	}
 	session := 0
-	var events []*pack.Event // of the session
+	var events []*pack.Event // of the present session
 	for e, err := range p.pack.Events(p.id) {
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func (p *persona) walk(ctx context.Context) error {
 	return p.lastCheck(ctx, session+1)
 }
 
-// session records a session's events and holds the test session after them.
+// session records a session's events and runs the test session after them.
 func (p *persona) session(ctx context.Context, number int, events []*pack.Event, probes []*pack.Probe) error {
 	work := func(ctx context.Context) error {
 		for _, e := range events {
@@ -295,12 +295,12 @@ func (p *persona) session(ctx context.Context, number int, events []*pack.Event,
 	}
 	recorded := !slices.ContainsFunc(events, func(e *pack.Event) bool { return !p.done.events[e.EventID] })
 	if recorded && (len(probes) == 0 || p.done.session(number).closed) {
-		return work(ctx) // an earlier process did it all
+		return work(ctx) // an earlier process has done everything
 	}
 	return p.spanned(ctx, spanSession, func(s host.Span) { s.Number("memhost.eval.session", int64(number)) }, work)
 }
 
-// probes reads the persona's probes by the session they follow.
+// probes reads the persona's probes by the session after which they are asked.
 func (p *persona) probes() (map[int][]*pack.Probe, error) {
 	list := map[int][]*pack.Probe{}
 	for probe, err := range p.pack.Probes(p.id) {
@@ -366,9 +366,9 @@ func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	return nil
 }
 
-// settle records an event again whose receipt says that it may not have arrived, or not all of it: each time after as
-// long as the receipt asks for, and in all for no longer than the lab waits for memory. What is open then stands so in
-// the journal, and the wait before the next test session reports it as pending or unknown.
+// settle records an event again if its receipt says that it may not have arrived, or only in part. It waits as long as
+// each receipt asks for, but in total no longer than the lab waits for memory. What is still unresolved is journaled as
+// it is, and the wait before the next test session reports it as pending or unknown.
 func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *abi.WriteReceipt,
 	r *journal.Record) error {
 	after, left := receipt.RetryAfterMS, p.Lab.Readiness.TimeoutMS
@@ -389,7 +389,7 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 			r.Status, r.Warnings, after = again.Status, codes(again.Warnings), again.RetryAfterMS
 			continue
 		}
-		// An error says nothing about what was sent before: the event is as uncertain as it was.
+		// The error says nothing about what was sent before: the event is still uncertain.
 		e := abi.AsError(err)
 		if !e.Retryable {
 			return nil
@@ -401,13 +401,13 @@ func (p *persona) settle(ctx context.Context, event *abi.MemoryEvent, receipt *a
 	return nil
 }
 
-// undecided reports whether recording an event again can change what is known of it.
+// undecided reports whether recording an event again may resolve its status.
 func undecided(s abi.WriteStatus) bool { return s == abi.StatusUncertain || s == abi.StatusPartial }
 
-// retries is how often a call that failed for now is made again.
+// retries is how often a call that failed temporarily is repeated.
 const retries = 5
 
-// pauseAfter waits as long as an error asks for, one second where it does not say.
+// pauseAfter waits as long as an error asks for, by default one second.
 func pauseAfter(ctx context.Context, e *abi.Error) error {
 	wait := time.Second
 	if e.RetryAfterMS != nil {
@@ -416,13 +416,13 @@ func pauseAfter(ctx context.Context, e *abi.Error) error {
 	return pause.For(ctx, wait)
 }
 
-// gone reports whether an error would stop every other request too, until somebody intervenes.
+// gone reports whether an error would affect every other request too, until someone intervenes.
 func gone(code abi.Code) bool {
 	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
 }
 
-// lost is the error that ends the cell where a backend is gone, so that a resumption goes on at the same place. It is
-// nil where the backend is well: then the error is that of the one request, and a result like any other.
+// lost is the error that ends the cell if a backend is gone, so that it can be resumed at the same place. It is nil if
+// the backend is well: the error then only concerns the one request, and is a result like any other.
 func (c *cell) lost(ctx context.Context, e *abi.Error) error {
 	if !gone(e.Code) {
 		return nil
@@ -458,7 +458,7 @@ func digest(text []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// codes are warnings by their stable codes: the words after the colon may have measured times.
+// codes returns the stable codes of warnings: the text after the colon may contain measured times.
 func codes(warnings []string) []string {
 	var list []string
 	for _, w := range warnings {

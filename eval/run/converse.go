@@ -20,24 +20,24 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// maxTurns bounds a conversation whose user neither accepts nor gives up.
+// maxTurns limits a conversation whose user neither accepts nor gives up.
 const maxTurns = 20
 
-// workspaces is where subjects work, in a cell's folder. Nothing in it outlives its conversation.
+// workspaces is the folder in a cell's folder in which subjects work. Its content is removed after each conversation.
 const workspaces = "subjects"
 
-// conversation is one that was held and not searched for yet.
+// conversation is a finished conversation that has not been searched for yet.
 type conversation struct {
 	probe   string
 	budget  int64
 	opening string
 	nonces  []string
-	door    *subject.Door // nil if an earlier process held it
+	door    *subject.Door // nil if an earlier process ran it
 }
 
-// conversations lets a simulated user talk with the subject about each probe that has something to want: a preference in
-// force, or a question to which nothing is known. The wall is up, and each conversation is over, with its subject exited,
-// when this returns.
+// conversations runs a conversation between a simulated user and the subject for each suitable probe: one with a
+// preference in force, or a question whose answer is unknown. The wall is raised. When this returns, every conversation
+// has ended and its subject has exited.
 func (t *testSession) conversations(ctx context.Context, probes []*pack.Probe) error {
 	if t.options.Seat == nil {
 		return nil
@@ -64,12 +64,12 @@ func (t *testSession) conversations(ctx context.Context, probes []*pack.Probe) e
 	return nil
 }
 
-// hasConversation reports whether a user can know what a right answer is.
+// hasConversation reports whether a user can know the right answer.
 func hasConversation(probe *pack.Probe, s *simulate.Setting) bool {
 	return s.Value != "" || !probe.Gold.Answerable
 }
 
-// converse holds one conversation, and writes it down once it is over. One that was interrupted is begun anew.
+// converse runs one conversation, and journals it when it is over. An interrupted one starts over.
 func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, budget int64) error {
 	slot, ok := t.slot.(host.Contract)
 	if !ok {
@@ -122,9 +122,9 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	return nil
 }
 
-// talk seats the subject, passes texts between it and the user, and ends it.
+// talk starts the subject, passes texts between it and the user, and ends it.
 //
-// Errors: the context's, and those of endpoints that are gone. What the subject does wrong is in the transcript.
+// Errors: the context's, and those of endpoints that are gone. Errors of the subject go into the transcript.
 func (t *testSession) talk(ctx context.Context, script *journal.Transcript, user simulate.Conversation, start *subject.Start,
 	door *subject.Door, mark string) error {
 	agent, err := t.options.Seat.Sit(ctx, start)
@@ -167,7 +167,7 @@ func (t *testSession) talk(ctx context.Context, script *journal.Transcript, user
 	}
 }
 
-// subjectFailed ends a transcript with an error of the subject itself; any other error is returned.
+// subjectFailed ends a transcript with the subject's error. It returns any other error.
 func subjectFailed(script *journal.Transcript, err error) error {
 	if !subject.IsFailure(err) {
 		return err
@@ -176,7 +176,7 @@ func subjectFailed(script *journal.Transcript, err error) error {
 	return nil
 }
 
-// simulatorFailed ends a transcript for which the user's model gave nothing. If its endpoint is gone the cell ends.
+// simulatorFailed ends a transcript for which the user's model gave no answer. If its endpoint is gone the cell ends.
 func simulatorFailed(script *journal.Transcript, err error) error {
 	e := abi.AsError(err)
 	if gone(e.Code) {
@@ -186,7 +186,7 @@ func simulatorFailed(script *journal.Transcript, err error) error {
 	return nil
 }
 
-// notSent lists what the subject passed to none of its retrievals, though the session has it.
+// notSent lists what the session has but the subject passed to none of its retrievals.
 func notSent(setting *simulate.Setting, retrievals []journal.Retrieval) (list []string) {
 	if len(retrievals) == 0 {
 		return nil
@@ -204,16 +204,16 @@ func notSent(setting *simulate.Setting, retrievals []journal.Retrieval) (list []
 	return list
 }
 
-// nonceForm finds a nonce in any text. Its first part names the conversation, its second the turn.
+// nonceForm matches a nonce in any text. Its first part identifies the conversation, its second the turn.
 var nonceForm = regexp.MustCompile(`(?i)\b(vq[0-9a-f]{10})t[0-9]+\b`)
 
-// nonce is the first part of the nonces of a conversation, the same in every cell and after a resumption.
+// nonce is the first part of a conversation's nonces. It is the same in every cell and after a resumption.
 func (t *testSession) nonce(probe string, budget int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00nonce\x00%s\x00%d\x00%s\x00%d", t.Lab.Seed, t.id, t.number, probe, budget))
 	return fmt.Sprintf("vq%x", sum[:5])
 }
 
-// foreign is the first nonce in a text that is not of the conversation that mark names; empty if there is none.
+// foreign returns the first nonce in a text that does not belong to the conversation of mark; empty if there is none.
 func foreign(text, mark string) string {
 	for _, m := range nonceForm.FindAllStringSubmatch(text, -1) {
 		if !strings.EqualFold(m[1], mark) {
@@ -223,7 +223,7 @@ func foreign(text, mark string) string {
 	return ""
 }
 
-// held is what a transcript leaves to be searched for.
+// held returns what has to be searched for after a transcript.
 func held(script *journal.Transcript, door *subject.Door) *conversation {
 	c := &conversation{probe: script.ProbeID, budget: script.Budget, door: door}
 	for _, e := range script.Exchanges {
@@ -237,8 +237,8 @@ func held(script *journal.Transcript, door *subject.Door) *conversation {
 	return c
 }
 
-// findNonces searches memory for what users said in the conversations of the test session before, and closes their doors.
-// Memory must be ready.
+// findNonces searches memory for what users said in the conversations of the previous test session, and closes their
+// doors. Memory must be ready.
 func (p *persona) findNonces(ctx context.Context) error {
 	before := p.unsearched
 	p.unsearched = nil
@@ -290,7 +290,7 @@ func (p *persona) findNonces(ctx context.Context) error {
 	return p.journal.Write(line)
 }
 
-// talks are the session's conversations, in order.
+// talks returns the session's conversations, in order.
 func (t *testSession) talks() []*conversation {
 	var list []*conversation
 	for _, c := range t.done.transcripts {

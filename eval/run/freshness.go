@@ -13,11 +13,11 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// localFreshness is how many events a provider without a backend is measured with, where the lab does not say.
+// localFreshness is the default number of events for measuring a provider without a backend.
 const localFreshness = 3
 
-// FreshnessOf is how many events measure a provider's freshness. Calls of a backend may cost money: the lab must ask
-// for them.
+// FreshnessOf is how many events are used to measure a provider's freshness. Calls of a backend may cost money, so they
+// need an explicit setting in the lab.
 func FreshnessOf(l *lab.Lab, p *lab.Provider, local bool) int {
 	switch {
 	case l.Cassettes: // its clock is virtual
@@ -30,8 +30,8 @@ func FreshnessOf(l *lab.Lab, p *lab.Provider, local bool) int {
 	return 0
 }
 
-// freshness records events one by one, each in a scope that is for this alone, and asks for each until it is shown, or
-// until memory is ready and does not show it. It comes last, so that no probe meets it.
+// freshness records events one by one, each in a scope used only for this, and retrieves repeatedly until the event is
+// returned, or until memory is ready without returning it. It runs last, so that it does not affect probes.
 func (c *cell) freshness(ctx context.Context) error {
 	n := FreshnessOf(c.Lab, c.provider, c.options.Local != nil && c.options.Local(c.provider))
 	for i := 1; i <= n; i++ {
@@ -81,7 +81,7 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 		if err != nil && abi.CodeOf(err) != abi.CodeUnsupported {
 			return f, c.failed(ctx, f, err)
 		}
-		// what has no readiness does its work before it answers
+		// a provider without readiness finishes its work before it answers
 		ready = err != nil || answer.Status == abi.ReadinessReady
 		if ready {
 			continue
@@ -92,7 +92,7 @@ func (c *cell) untilShown(ctx context.Context, id, persona, name string) (*journ
 	}
 }
 
-// failed notes an error of a measurement, which is a result unless the backend is gone.
+// failed records an error of a measurement, which is a result unless the backend is gone.
 func (c *cell) failed(ctx context.Context, f *journal.Freshness, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

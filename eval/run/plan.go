@@ -9,26 +9,27 @@ import (
 	"github.com/memhost/memhost/eval/simulate"
 )
 
-// Cost is what one provider's cells will do, over all replicates. Native calls are counted as one for each write and
-// each retrieval, where the provider has a backend: a backend may need more.
+// Cost is what one provider's cells will do, over all replicates. If the provider has a backend, native calls are
+// counted as one per write and retrieval; a backend may need more.
 type Cost struct {
 	Label string `json:"label"`
-	// Events are writes, Retrievals reads; TestSessions each have two inventories, a readiness wait and a canary.
+	// Events is the number of writes, Retrievals of reads. Each of the TestSessions has two inventories, a readiness
+	// wait and a canary.
 	Events       int `json:"events"`
 	Retrievals   int `json:"retrievals"`
 	TestSessions int `json:"test_sessions"`
-	// Conversations are those of a simulated user with the subject.
+	// Conversations is the number of conversations between a simulated user and the subject.
 	Conversations int `json:"conversations,omitempty"`
-	// NativeCalls is at least how often a backend is called; 0 for a provider without one.
+	// NativeCalls is the minimum number of calls of a backend; 0 for a provider without one.
 	NativeCalls int `json:"native_calls"`
-	// ModelCalls are the agent's, the subject's, the simulator's and the judge's. A conversation counts once.
+	// ModelCalls counts calls of the agent, the subject, the simulator and the judge. A conversation counts once.
 	ModelCalls int `json:"model_calls"`
-	// BackendModelCalls describes the model calls that the backend makes itself, as the manifest declares them, a line for
-	// each kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
+	// BackendModelCalls describes the model calls that the backend itself makes, as declared in the manifest, one line
+	// per kind: "record_event, language: 178 at least: Graphiti asks 2 for each event".
 	BackendModelCalls []string `json:"backend_model_calls,omitempty"`
 }
 
-// Plan counts what a lab will do with a pack. remote reports whether a provider has a backend.
+// Plan computes what a lab will do with a pack. remote reports whether a provider has a backend.
 //
 // Errors: those of reading the pack.
 func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, error) {
@@ -62,12 +63,12 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 		c.Retrievals = fresh + n*(probes+int(2*l.Stability*float64(probes))+sessions)
 		if l.Subject != nil {
 			c.Conversations = n * talks * len(l.SubjectBudgets(l.BudgetsOf(entry)))
-			c.Retrievals += c.Conversations // the search for its nonces; what a subject retrieves is not known
+			c.Retrievals += c.Conversations // the search for its nonces; the subject's own retrievals are unknown
 			if l.Subject.Seat == lab.SeatBuiltin {
-				c.ModelCalls += c.Conversations // one at least
+				c.ModelCalls += c.Conversations // at least one
 			}
 			if l.Simulator != nil {
-				c.ModelCalls += 2 * c.Conversations // an opening and a reaction at least
+				c.ModelCalls += 2 * c.Conversations // at least an opening and a reaction
 			}
 		}
 		if remote(entry) {
@@ -84,9 +85,9 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 	return list, nil
 }
 
-// Lint refuses a pack with faults that would make the comparison wrong, and counts them.
+// Lint rejects a pack with problems that would make the comparison wrong, and counts them.
 //
-// Errors: invalid_argument that names the first of them; those of reading, with a count of 0.
+// Errors: invalid_argument that names the first problem; those of reading, with a count of 0.
 func Lint(p *pack.Pack) (int, error) {
 	findings, err := pack.Lint(p)
 	if err != nil {

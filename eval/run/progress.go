@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// done is what a cell's journal says is done.
+// done is the progress recorded in a cell's journal.
 type done struct {
 	begin    *journal.Begin
 	ended    bool
@@ -14,30 +14,30 @@ type done struct {
 	fresh    map[string]bool
 }
 
-// personaDone is how far one persona is.
+// personaDone is the progress of one persona.
 type personaDone struct {
 	events   map[string]bool // recorded, or given up
 	sessions map[int]*sessionDone
-	// last is the newest test session that was opened; 0 before the first.
+	// last is the newest test session that was started; 0 before the first.
 	last int
-	// known is the last inventory that was complete and quiescent, since how many events were recorded after it, and
+	// known is the last inventory that was complete and quiescent. since is how many events were recorded after it, and
 	// native how many native items all receipts named.
 	known  *abi.Inventory
 	since  int
 	native int
 }
 
-// sessionDone is how far one test session is.
+// sessionDone is the progress of one test session.
 type sessionDone struct {
 	readiness *journal.Readiness
-	checked   bool // the canary of the session before was looked for
+	checked   bool // the canary of the previous session was searched for
 	before    *journal.Inventory
 	wallUp    bool
-	// probes are the retrievals that were made, with the context that each gave: empty where it failed.
+	// probes has the retrievals that were made, with the context of each: empty if it failed.
 	probes map[asked]string
-	// answers are what the agent answered, or failed to.
+	// answers has the probes that the agent answered, or failed to answer.
 	answers map[asked]bool
-	// transcripts are the conversations that were held; searched: memory was searched for them afterwards.
+	// transcripts has the conversations that took place; searched means that memory was searched for them afterwards.
 	transcripts map[asked]*conversation
 	searched    bool
 
@@ -47,7 +47,7 @@ type sessionDone struct {
 	closed   bool
 }
 
-// asked is one retrieval.
+// asked identifies one retrieval.
 type asked struct {
 	probe  string
 	budget int64
@@ -75,7 +75,7 @@ func (p *personaDone) session(n int) *sessionDone {
 	return s
 }
 
-// add takes in a line.
+// add updates the progress from a line.
 func (d *done) add(l *journal.Line) {
 	switch l.Kind {
 	case journal.KindBegin:

@@ -20,7 +20,7 @@ import (
 // cassetteFile is a cell's cassette, in a run with cassettes: true.
 const cassetteFile = "cassette.jsonl"
 
-// slot is what a cell asks of a memory: a host's slot, or a cassette that answers as one did.
+// slot is what a cell needs from a memory: a host's slot, or a cassette that answers like one.
 type slot interface {
 	RecordEvent(context.Context, *abi.MemoryEvent) (*abi.WriteReceipt, error)
 	Retrieve(context.Context, *abi.RetrieveRequest) (*abi.RetrieveResult, error)
@@ -38,13 +38,12 @@ var (
 	_ slot = (*player)(nil)
 )
 
-// Replay makes a new run of one with cassettes, without any backend. Each cassette is first played through the module,
-// which must answer byte for byte as then; then the cell is walked again, and the cassette answers. Models are not
-// asked again: the new run has no agent's answers.
+// Replay creates a new run from one with cassettes, without any backend. Each cassette is first replayed through the
+// module, whose answers must be the same, byte for byte; then the cell runs again, with answers from the cassette.
+// Models are not called, so the new run has no answers of agents.
 //
-// Errors: invalid_argument for a run without cassettes or a cell that is not complete; conflict with the first
-// difference, where a module answers
-// otherwise; those of Begin and Go.
+// Errors: invalid_argument for a run without cassettes, or an incomplete cell; conflict with the first difference, if a
+// module answers differently; those of Begin and Go.
 func Replay(ctx context.Context, from string, to string, p *pack.Pack, o Options) (*rundir.Run, error) {
 	recorded, err := rundir.Open(from)
 	if err != nil {
@@ -72,7 +71,7 @@ func Replay(ctx context.Context, from string, to string, p *pack.Pack, o Options
 	return r, Go(ctx, to, r, p, o)
 }
 
-// verifyCassette plays a cell's cassette through the module that the lab names now.
+// verifyCassette replays a cell's cassette through the module that the lab now names.
 func verifyCassette(ctx context.Context, r *rundir.Run, c *rundir.Cell, folder string, o Options) error {
 	provider := r.Lab.Find(c.Label)
 	config, err := o.Provider(provider)
@@ -93,8 +92,8 @@ func verifyCassette(ctx context.Context, r *rundir.Run, c *rundir.Cell, folder s
 	return nil
 }
 
-// rehearse tries a provider out in a host of its own, since a cassette holds no smoke tests, and returns their
-// verdicts. A provider with background work is refused: a host that records does none.
+// rehearse runs a provider's smoke tests in a separate host, because a cassette contains none, and returns their
+// verdicts. It rejects a provider with background work, which a recording host does not run.
 func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.SmokeVerdict, error) {
 	o := c.options.Host
 	dir, err := os.MkdirTemp("", "memhost-eval-smokes-")
@@ -130,7 +129,7 @@ func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.
 	return manifest.Smokes, nil
 }
 
-// player answers a cell's walk from a cassette. Every request must be the recorded one, byte for byte.
+// player answers a cell's requests from a cassette. Every request must be the recorded one, byte for byte.
 type player struct {
 	manifest abi.RunManifest
 	file     *os.File
@@ -161,9 +160,9 @@ func openPlayer(folder string, recorded *rundir.Cell) (*player, error) {
 	return &player{manifest: *m, file: f, reader: r}, nil
 }
 
-// play answers the next request into answer.
+// play decodes the recorded answer to the next request into answer.
 //
-// Errors: the recorded one; conflict where the cassette holds another request here.
+// Errors: the recorded one; conflict if the cassette has another request here.
 func (p *player) play(name string, request abi.Encodable, answer abi.Decodable) error {
 	for {
 		o, err := p.reader.Next()
@@ -236,7 +235,7 @@ func (p *player) Manifest(context.Context) (*abi.RunManifest, error) {
 
 func (p *player) Close(context.Context) error { return p.file.Close() }
 
-// closers is what a cell closes at its end, the last first.
+// closers are closed at a cell's end, in reverse order.
 type closers []func(context.Context) error
 
 func (list closers) Close(ctx context.Context) error {
@@ -247,7 +246,7 @@ func (list closers) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// find is a recorded cell of the same label and replicate.
+// find returns the recorded cell with the same label and replicate.
 func find(r *rundir.Run, label string, replicate int) *rundir.Cell {
 	for _, c := range r.Cells {
 		if c.Label == label && c.Replicate == replicate {
@@ -257,7 +256,7 @@ func find(r *rundir.Run, label string, replicate int) *rundir.Cell {
 	return nil
 }
 
-// openTape puts a cassette of another run behind the cell.
+// openTape makes the cell use a cassette of another run.
 func (c *cell) openTape() (closers, error) {
 	recorded, err := rundir.Open(c.options.tapes)
 	if err != nil {

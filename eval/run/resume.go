@@ -9,12 +9,12 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// stillThere takes the inventory of a persona that an earlier process left, before the first thing that is done for it
-// again. A memory that lacks what the journal says it holds would answer for another history than the pack's: its
-// backend was emptied or replaced in the meantime, or put back from an older copy.
+// stillThere takes the inventory of a persona that an earlier process left, before anything else is done for the
+// persona. A memory that lacks what the journal says it holds has another history than the pack's: its backend was
+// emptied, replaced or restored from an older copy in the meantime.
 //
-// Errors: conflict, reason memory_lost; those of a backend that is gone. A provider without an inventory, or with one
-// that is incomplete or taken while work is under way, proves nothing and is believed.
+// Errors: conflict, reason memory_lost; those of a backend that is gone. A missing or incomplete inventory, or one
+// taken while work is in progress, proves nothing and is accepted.
 func (p *persona) stillThere(ctx context.Context) error {
 	if p.looked {
 		return nil
@@ -36,11 +36,11 @@ func (p *persona) stillThere(ctx context.Context) error {
 		WithHint("put the backend's data back and resume; or remove " + p.dir + ": then the cell begins anew")
 }
 
-// certain reports whether an inventory counts everything, while nothing changes.
+// certain reports whether an inventory is complete and stable.
 func certain(i *abi.Inventory) bool { return i != nil && i.Complete && i.Quiescent }
 
-// lost says what a memory lacks of what the journal knows; empty where it lacks nothing for certain. Events recorded
-// after the last inventory may have merged or dropped items: then only an empty memory is certain.
+// lost says what a memory lacks according to the journal; empty if nothing is certainly missing. If events were
+// recorded after the last inventory, items may have been merged or dropped: then only an empty memory is certain.
 func (p *personaDone) lost(now *abi.Inventory) string {
 	if p.known != nil && p.since == 0 {
 		var fewer []string
@@ -61,7 +61,7 @@ func (p *personaDone) lost(now *abi.Inventory) string {
 	return fmt.Sprintf("it had %d items, and is empty", had)
 }
 
-// count is how many items of a kind an inventory has; of all kinds where kind is empty.
+// count is how many items of a kind an inventory has; all kinds if kind is empty.
 func count(i *abi.Inventory, kind string) (n int64) {
 	for _, k := range i.Kinds {
 		if kind == "" || k.Kind == kind {

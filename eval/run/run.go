@@ -20,52 +20,52 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// Options are what a runner needs besides the run's folder.
+// Options are what a runner needs in addition to the run's folder.
 type Options struct {
-	// Provider resolves a lab's entry to what a host opens. Pack-made blocks (conditions.json) are its caller's to lay
-	// under.
+	// Provider resolves a lab's entry to a host's configuration. It is responsible for adding blocks from the pack
+	// (conditions.json).
 	Provider func(p *lab.Provider) (host.ProviderConfig, error)
-	// Host completes the options of each cell's host: Version, Commit, Logger, engines. DataDir, Run, Durability and
-	// Cassette are the runner's.
+	// Host has options for each cell's host: Version, Commit, Logger, engines. The runner sets DataDir, Run, Durability
+	// and Cassette.
 	Host   host.Options
 	Logger hclog.Logger
 	Now    func() time.Time
-	// Progress is called after each step of a cell; it must be quick and safe for concurrent use. Nil: no calls.
+	// Progress is called after each step of a cell; it must be quick and safe for concurrent use. Optional.
 	Progress func(Progress)
-	// Local says that a provider calls no backend, so that its calls cost nothing; nil: none is local.
+	// Local reports whether a provider calls no backend, so that its calls cost nothing; nil means none is local.
 	Local func(p *lab.Provider) bool
-	// Dir is the base of relative names in the lab file.
+	// Dir is the base of relative paths in the lab file.
 	Dir string
-	// Faults counts the pack's fatal faults, where it is run nevertheless.
+	// Faults is the number of the pack's fatal problems, if it is run in spite of them.
 	Faults int
-	// Agent answers probes; nil: none.
+	// Agent answers probes. Optional.
 	Agent Agent
-	// Seat starts the agent under evaluation for conversations with Simulator; nil: there are none.
+	// Seat starts the agent under evaluation for conversations with Simulator. Optional.
 	Seat subject.Seat
 	// Simulator plays the users; nil: simulate.Scripted.
 	Simulator simulate.Simulator
 
-	tapes string // a run whose cassettes answer, in place of hosts; see Replay
+	tapes string // a run whose cassettes are used instead of hosts; see Replay
 }
 
-// Progress is how far a cell is.
+// Progress is the progress of a cell.
 type Progress struct {
 	Label     string
 	Replicate int
 	// Done and Total count events and retrievals.
 	Done, Total int
-	// Note says what happens now, such as "waiting for memory, persona ann, session 3".
+	// Note describes the present step, such as "waiting for memory, persona ann, session 3".
 	Note string
 }
 
-// Agent answers a probe with a context, after the retrieval, while the slot is read-only.
+// Agent answers a probe from a context, after the retrieval, while the slot is read-only.
 type Agent interface {
-	// Answer answers a probe. put keeps a text in the run's blobs and returns its hash.
+	// Answer answers a probe. put stores a text in the run's blobs and returns its hash.
 	Answer(ctx context.Context, probe *pack.Probe, contextText string,
 		put func([]byte) (string, error)) (*journal.Answer, error)
 }
 
-// Begin makes a run's folder for a lab. The folder must not exist, or be empty.
+// Begin creates a run's folder for a lab. The folder must be empty or not exist.
 func Begin(folder string, l *lab.Lab, packPath string, p *pack.Pack, o Options) (*rundir.Run, error) {
 	there, err := os.ReadDir(folder)
 	if err == nil && len(there) > 0 {
@@ -103,11 +103,11 @@ type runner struct {
 	mu sync.Mutex // of Run
 }
 
-// Go runs every cell that is not complete. A cell that fails leaves the others running; the first failure is returned
-// at the end. It may be called again, after an interruption or a failure: cells go on where they were.
+// Go runs every cell that is not complete. If a cell fails, the others continue, and the first failure is returned at
+// the end. Go may be called again after an interruption or a failure, and cells continue where they were.
 //
-// Errors: invalid_argument when the pack is not the one that the run began with; the context's; those of cells, with
-// the cell's label in front.
+// Errors: invalid_argument if the pack differs from the one with which the run started; the context's; those of cells,
+// prefixed with the cell's label.
 func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Options) error {
 	if p.Manifest.ContentSHA256 != r.Pack.ContentSHA256 {
 		return abi.NewError(abi.CodeInvalidArgument,
@@ -164,7 +164,7 @@ func (r *runner) cells(ctx context.Context) error {
 	return r.save()
 }
 
-// cell runs one cell and notes how it ended.
+// cell runs one cell and records its outcome.
 func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
 	alone := c.State == rundir.Waiting && r.Lab.CellsAtOnce == 1 && r.Lab.Concurrency == 1
 	if err := r.update(func() { c.State, c.Error, c.Alone = rundir.Running, nil, alone }); err != nil {
@@ -182,7 +182,7 @@ func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
 	if err == nil {
 		return r.update(func() { c.State, c.Head = rundir.Complete, head })
 	}
-	if ctx.Err() != nil { // interrupted: it goes on with the next call of Go
+	if ctx.Err() != nil { // interrupted: the next call of Go continues
 		return err
 	}
 	failed := *abi.AsError(err)
@@ -190,7 +190,7 @@ func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
 	return errors.Join(&failed, r.update(func() { c.State, c.Error = rundir.Failed, &failed }))
 }
 
-// update changes what run.json says.
+// update changes run.json.
 func (r *runner) update(change func()) error {
 	r.mu.Lock()
 	change()

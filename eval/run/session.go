@@ -17,10 +17,10 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// testSession is one test session while it runs.
+// testSession is one running test session.
 type testSession struct {
 	*persona
-	number int // that of the session before it
+	number int // number of the session before it
 	at     *pack.Event
 	done   *sessionDone
 }
@@ -29,7 +29,7 @@ func (t *testSession) line(kind journal.Kind) *journal.Line {
 	return &journal.Line{Kind: kind, PersonaID: t.id, Session: t.number}
 }
 
-// test holds the test session after a session, where it has probes.
+// test runs the test session after a session, if it has probes.
 func (p *persona) test(ctx context.Context, session int, last *pack.Event, probes []*pack.Probe) error {
 	if len(probes) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 			return err
 		}
 	}
-	// A resumed process raises it again: the slot kept it, and says so.
+	// A resumed process raises it again: the slot has kept it, and says so.
 	if err := t.wall(ctx, true); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 	return t.journal.Sync()
 }
 
-// ready waits until everything before the session can be found, or the lab's patience ends.
+// ready waits until everything before the session can be found, or the lab's time limit is reached.
 func (t *testSession) ready(ctx context.Context, purpose string) error {
 	if t.done.readiness != nil {
 		return nil
@@ -100,14 +100,14 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	r := &journal.Readiness{Purpose: purpose}
 	line.Readiness = r
 	answer, err := t.slot.Readiness(ctx, &abi.ReadinessRequest{Scope: t.scope, TimeoutMS: t.Lab.Readiness.TimeoutMS})
-	if ctx.Err() != nil { // a wait that is interrupted answers pending, which it did not time out to be
+	if ctx.Err() != nil { // an interrupted wait returns pending without having timed out
 		return context.Cause(ctx)
 	}
 	switch e := abi.AsError(err); {
 	case err == nil:
 		r.Status, r.Events = answer.Status, answer.EventIDs
 		r.TimedOut = answer.Status == abi.ReadinessPending
-	case e.Code == abi.CodeUnsupported: // it does its work before it answers a write
+	case e.Code == abi.CodeUnsupported: // the provider finishes its work before it acknowledges a write
 		r.Status = abi.ReadinessReady
 	default:
 		if err := t.lost(ctx, e); err != nil {
@@ -129,7 +129,7 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	return nil
 }
 
-// inventory takes the inventory, where the provider has one.
+// inventory takes the inventory, if the provider supports that.
 func (t *testSession) inventory(ctx context.Context, when string) (*journal.Inventory, error) {
 	i := &journal.Inventory{When: when}
 	if t.has[abi.OpInventory] {
@@ -150,7 +150,7 @@ func (t *testSession) inventory(ctx context.Context, when string) (*journal.Inve
 	return i, t.journal.Write(line)
 }
 
-// wall raises or lowers the read-only wall of the persona's scope.
+// wall makes the persona's scope read-only, or writable again.
 func (t *testSession) wall(ctx context.Context, up bool) error {
 	reason := "accumulation"
 	if up {
@@ -168,7 +168,7 @@ func (t *testSession) wall(ctx context.Context, up bool) error {
 	return t.journal.Write(line)
 }
 
-// ask asks a probe, by its number in the session, once for each budget, and again where its reads are to be compared.
+// ask asks a probe, by its number in the session, once for each budget, and more often if its reads are compared.
 func (t *testSession) ask(ctx context.Context, number int, probe *pack.Probe) error {
 	for _, budget := range t.budgets {
 		reads := 1
@@ -184,14 +184,14 @@ func (t *testSession) ask(ctx context.Context, number int, probe *pack.Probe) er
 	return nil
 }
 
-// sampled reports whether a probe is among the share whose reads are compared: decided by its id and the seed.
+// sampled reports whether a probe is in the share whose reads are compared, which depends on its id and the seed.
 func (t *testSession) sampled(probe string) bool {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00stability\x00%s", t.Lab.Seed, probe))
 	return float64(sum[0])/256 < t.Lab.Stability
 }
 
-// retrieve asks for one context and writes down what came, then lets the agent answer. An error is a result, and never
-// an empty one; but where the backend is gone, the cell ends, and a resumption asks again.
+// retrieve makes one retrieval and journals the result, then lets the agent answer. An error is a result, and never an
+// empty one. But if the backend is gone, the cell ends, and a resumption tries again.
 func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Probe, a asked) error {
 	stored, done := t.done.probes[a]
 	if !done {
@@ -228,7 +228,7 @@ func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Prob
 	return t.answer(ctx, probe, a, string(text))
 }
 
-// read makes one retrieval, again where its error says that it may work later.
+// read makes one retrieval, and retries temporary errors.
 //
 // Errors: those that end the cell.
 func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*journal.Probe, error) {
@@ -260,7 +260,7 @@ func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*jo
 	}
 }
 
-// keep puts the texts of a result beside the journal.
+// keep stores the texts of a result.
 func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err error) {
 	if p.ContextSHA256, err = rundir.Contexts(t.folder).Put([]byte(result.FormattedContext)); err != nil {
 		return err
@@ -272,8 +272,8 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 	return nil
 }
 
-// answer lets the agent answer a probe. What it said is kept; an endpoint that is gone ends the cell, and a resumption
-// asks again.
+// answer lets the agent answer a probe, and stores the answer. If the endpoint is gone, the cell ends, and a resumption
+// tries again.
 func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
 	var answer *journal.Answer
 	err := t.spanned(ctx, spanAnswer, nil, func(ctx context.Context) (err error) {
@@ -298,10 +298,10 @@ func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, te
 	return t.journal.Write(line)
 }
 
-// canary is a write that was tried while the slot was read-only.
+// canary is a write that was tried while read-only.
 type canary struct{ eventID, name, text string }
 
-// newCanary makes the canary of a test session: a first-person fact with a made-up name, the same in every cell.
+// newCanary returns the canary of a test session: a first-person fact with a made-up name, the same in every cell.
 func (t *testSession) newCanary() *canary {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00canary\x00%s\x00%d", t.Lab.Seed, t.id, t.number))
 	name := "Zq" + hex.EncodeToString(sum[:5])
@@ -309,7 +309,7 @@ func (t *testSession) newCanary() *canary {
 		"."}
 }
 
-// remembered is the session's canary if one was tried.
+// remembered returns the session's canary, if one was tried.
 func (t *testSession) remembered() *canary {
 	if t.done.canary == nil {
 		return nil
@@ -317,7 +317,7 @@ func (t *testSession) remembered() *canary {
 	return t.newCanary()
 }
 
-// tryCanary writes while the slot is read-only. The write must be skipped.
+// tryCanary tries a write while the slot is read-only. It must be skipped.
 func (t *testSession) tryCanary(ctx context.Context) error {
 	if t.done.canary != nil {
 		return nil
@@ -342,7 +342,7 @@ func (t *testSession) tryCanary(ctx context.Context) error {
 	return t.journal.Write(line)
 }
 
-// findCanary looks for the canary of the test session before: it must not be there.
+// findCanary searches for the canary of the previous test session, which must not be found.
 func (t *testSession) findCanary(ctx context.Context) error {
 	c := t.canary
 	if c == nil || t.done.checked {
@@ -365,7 +365,7 @@ func (t *testSession) findCanary(ctx context.Context) error {
 	return t.journal.Write(line)
 }
 
-// lastCheck looks for the canary and the conversations of the last test session, after a further readiness.
+// lastCheck searches for the canary and the conversations of the last test session, after another readiness.
 func (p *persona) lastCheck(ctx context.Context, session int) error {
 	t := &testSession{persona: p, number: session, done: p.done.session(session)}
 	searched := p.unsearched == nil || p.unsearched.done.searched || len(p.unsearched.done.transcripts) == 0
@@ -388,7 +388,7 @@ func holds(text, name string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(name))
 }
 
-// verdict is what the session proved of the wall.
+// verdict is what the session proved about the wall.
 func (t *testSession) verdict(probes int) *journal.Closed {
 	c := &journal.Closed{Wall: "clean", Probes: probes, Pending: t.done.readiness.TimedOut}
 	before, after := t.done.before.Inventory, t.done.after.Inventory

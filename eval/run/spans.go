@@ -7,21 +7,21 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// Where the host's options have a tracer, a run is one trace. No id of the pack's, no text and no key is in it: a probe
-// is its number within its session.
+// If the host's options have a tracer, a run is one trace. It contains no ids of the pack, no texts and no keys: a
+// probe appears as its number within its session.
 //
-//	evaluation               the run, as far as this process has it
+//	evaluation               the part of the run in this process
 //	  cell                   a provider and a replicate, from loading to the end
 //	    session              a session of a persona: its records, and the test session that follows
 //	      record_event       the host's own spans, down to the native calls
 //	      readiness
-//	      probe              one question within one budget
-//	        retrieve         several where it was asked again
+//	      probe              one question at one budget
+//	        retrieve         several if it was retried
 //	      answer             the agent's answer to it
 //
-// What an earlier process has done has no span.
+// Work of an earlier process has no span.
 
-// spanned does something within a span. about says what it is of; nil: nothing.
+// spanned runs do within a span. about, which may be nil, adds attributes.
 func (r *runner) spanned(ctx context.Context, name string, about func(host.Span),
 	do func(ctx context.Context) error) error {
 	tracer := r.options.Host.Tracer
@@ -30,7 +30,7 @@ func (r *runner) spanned(ctx context.Context, name string, about func(host.Span)
 	}
 	kind := host.SpanPart
 	if name == spanRun {
-		kind = host.SpanOperation // it begins a trace, unless a caller has one
+		kind = host.SpanOperation // starts a trace, unless the caller has one
 	}
 	ctx, span := tracer.Begin(ctx, host.SpanStart{Name: name, Kind: kind})
 	if about != nil {

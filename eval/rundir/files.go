@@ -13,16 +13,16 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// Store keeps texts by their hash in a folder of a run.
+// Store stores texts by hash in a folder of a run.
 type Store string
 
-// Contexts keeps a run's formatted contexts.
+// Contexts is the store of a run's formatted contexts.
 func Contexts(run string) Store { return Store(filepath.Join(run, "contexts")) }
 
-// Blobs keeps a run's raw answers, and what models were asked and said.
+// Blobs is the store of a run's raw answers, and of requests to models and their answers.
 func Blobs(run string) Store { return Store(filepath.Join(run, "blobs")) }
 
-// Put keeps a text and returns its SHA-256 in hexadecimal.
+// Put stores a text and returns its SHA-256 in hexadecimal.
 func (s Store) Put(text []byte) (string, error) {
 	name := fmt.Sprintf("%x", sha256.Sum256(text))
 	path := filepath.Join(string(s), name[:2], name)
@@ -35,7 +35,7 @@ func (s Store) Put(text []byte) (string, error) {
 	return name, nil
 }
 
-// Text reads a text by its SHA-256; an empty name gives an empty text.
+// Text reads a text by its SHA-256; an empty hash returns an empty text.
 func (s Store) Text(sha256 string) ([]byte, error) {
 	if len(sha256) < 2 {
 		return nil, nil
@@ -47,7 +47,7 @@ func (s Store) Text(sha256 string) ([]byte, error) {
 	return text, nil
 }
 
-// WriteFile writes a file in one step, and its folder where that is missing.
+// WriteFile writes a file atomically, and creates its folder if necessary.
 func WriteFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return unusable(err)
@@ -66,7 +66,7 @@ func writeJSON(path string, v any) error {
 	return WriteFile(path, append(text, '\n'))
 }
 
-// readJSON reads a file into v. It answers false where there is none.
+// readJSON decodes a file into v. It returns false if the file does not exist.
 func readJSON(path string, v any) (bool, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

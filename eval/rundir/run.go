@@ -20,28 +20,28 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// Version is the form of run.json.
+// Version is the version of run.json's format.
 const Version = 1
 
-// File is the run's own file.
+// File is the name of the run's own file.
 const File = "run.json"
 
 // Run is run.json.
 type Run struct {
 	Run int `json:"run"` // Version
-	// Program and Commit are of the memhost that began the run.
+	// Program and Commit identify the memhost that started the run.
 	Program string `json:"program"`
 	Commit  string `json:"commit,omitempty"`
 	// BegunAt is RFC 3339.
 	BegunAt   string   `json:"begun_at"`
 	Lab       *lab.Lab `json:"lab"`
 	LabSHA256 string   `json:"lab_sha256"`
-	// PackPath is where the pack was, Dir the base of relative names in the lab file; both absolute. They are not part
-	// of Head.
+	// PackPath is where the pack was, Dir the base of relative paths in the lab file; both are absolute. They are not
+	// part of Head.
 	PackPath string        `json:"pack_path"`
 	Dir      string        `json:"dir,omitempty"`
 	Pack     pack.Manifest `json:"pack"`
-	// Faults counts the fatal faults of the pack, where it was run nevertheless.
+	// Faults is the number of fatal problems of the pack, if it was run in spite of them.
 	Faults     int     `json:"faults,omitempty"`
 	Cells      []*Cell `json:"cells"`
 	CompleteAt string  `json:"complete_at,omitempty"`
@@ -55,8 +55,8 @@ type Cell struct {
 	RunID string `json:"run_id"`
 	// State is waiting, running, complete or failed.
 	State string `json:"state"`
-	// Alone: it ran while no other cell did, with one persona at a time, from its beginning to its end: its latencies
-	// may be compared.
+	// Alone means that no other cell ran at the same time, and one persona ran at a time, from start to end: its
+	// latencies can be compared.
 	Alone bool `json:"alone"`
 	// Head is the hash of the journal's last line, once the cell is complete.
 	Head  string     `json:"head,omitempty"`
@@ -78,7 +78,7 @@ func (c *Cell) Folder(run string) string {
 
 // Open reads a run's folder.
 //
-// Errors: invalid_argument for what is not a run, or one of another version.
+// Errors: invalid_argument if it is not a run, or has another version.
 func Open(folder string) (*Run, error) {
 	r := new(Run)
 	there, err := readJSON(filepath.Join(folder, File), r)
@@ -95,11 +95,11 @@ func Open(folder string) (*Run, error) {
 	return r, nil
 }
 
-// Save writes run.json, as a whole.
+// Save writes run.json atomically.
 func (r *Run) Save(folder string) error { return writeJSON(filepath.Join(folder, File), r) }
 
-// Head is one hash for the whole run: of the lab, the pack and every cell's head, in order. Noted elsewhere, it anchors
-// the run.
+// Head is one hash over the lab, the pack and every cell's head, in order. If it is stored elsewhere, it proves that
+// the run is unchanged.
 func (r *Run) Head() string {
 	parts := []string{r.LabSHA256, r.Pack.ContentSHA256}
 	for _, c := range r.Cells {

@@ -10,10 +10,10 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 )
 
-// AuditFile is the audit that a run is scored with, in its folder.
+// AuditFile is the file in a run's folder with the audit to use for scoring.
 const AuditFile = "audit.json"
 
-// TakeAudit copies an audit of the run's pack into its folder, where every later scoring finds it.
+// TakeAudit copies an audit of the run's pack to its folder, where later scoring finds it.
 //
 // Errors: invalid_argument for another pack's audit.
 func TakeAudit(folder string, p *pack.Pack, path string) error {
@@ -30,7 +30,7 @@ func TakeAudit(folder string, p *pack.Pack, path string) error {
 	return rundir.WriteFile(filepath.Join(folder, AuditFile), text)
 }
 
-// readAudit is the run's audit, nil where it has none.
+// readAudit returns the run's audit; nil if it has none.
 func readAudit(folder string, p *pack.Pack) (*pack.Audit, error) {
 	a, err := pack.ReadAudit(filepath.Join(folder, AuditFile), p)
 	if errors.Is(err, os.ErrNotExist) {
@@ -39,7 +39,7 @@ func readAudit(folder string, p *pack.Pack) (*pack.Audit, error) {
 	return a, err
 }
 
-// Excluded are the probes that the run's audit leaves out.
+// Excluded returns the probes that the run's audit excludes.
 func Excluded(folder string, p *pack.Pack) (map[string]bool, error) {
 	audit, err := readAudit(folder, p)
 	out := map[string]bool{}
@@ -51,7 +51,7 @@ func Excluded(folder string, p *pack.Pack) (map[string]bool, error) {
 	return out, err
 }
 
-// audited puts the figures without an audit beside those with it.
+// audited combines the figures before and after an audit.
 func audited(a *pack.Audit, before *Metrics) *Audited {
 	result := &Audited{By: a.By, Checked: a.Checked, Excluded: a.Excluded, Before: []Unaudited{},
 		Primary: before.Primary}

@@ -10,20 +10,19 @@ import (
 	"github.com/memhost/memhost/eval/simulate"
 )
 
-// minReplicates is the fewest replicates with which a verdict on behaviour is given: an agent does not answer the same
-// twice.
+// minReplicates is the minimum number of replicates for a verdict on behaviour, because an agent's answers vary.
 const minReplicates = 3
 
 const noAgent = "behaviour was not measured: no agent talked with people here"
 
-// conversation is one test session of a subject while it is measured.
+// conversation is one conversation of a subject that is being measured.
 type conversation struct {
 	*journal.Transcript
 	setting *simulate.Setting
 	shown   string // what was retrieved before the first answer: a simulate.Use, or NotRetrieved
 	first   string // the first answer; empty if there was none
 	use     simulate.Use
-	most    float64 // corrections that a person makes before they give up
+	most    float64 // how many corrections a person makes before they give up
 }
 
 func newConversation(p *probe, t *journal.Transcript, patience int) *conversation {
@@ -39,7 +38,7 @@ func (c *conversation) retrieved() bool {
 }
 
 // leaked reports whether the user named the preference in force before the subject had answered. Later texts follow an
-// answer, if only an empty one.
+// answer, even if it is empty.
 func (c *conversation) leaked() bool {
 	return len(c.Exchanges) > 0 && simulate.Names(c.Exchanges[0].User, c.setting.Value)
 }
@@ -49,13 +48,13 @@ func (p *probe) ofContexts() bool    { return p.setting.Differs && !p.setting.Ch
 func (p *probe) ofChange() bool      { return p.setting.Changed() && !p.setting.Differs }
 func (p *probe) ofBoth() bool        { return p.setting.Changed() && p.setting.Differs }
 
-// talkedAbout reports whether a person knows what a right answer is.
+// talkedAbout reports whether a person knows the right answer.
 func (p *probe) talkedAbout() bool { return p.hasPreference() || p.unanswerable() }
 
 // neverMentioned reports whether the history says nothing about what the probe asks.
 func (p *probe) neverMentioned() bool { return p.setting.Value == "" && p.unanswerable() }
 
-// sessionsSince is how many sessions ago the value in force was said; 0 for the session just before the test session.
+// sessionsSince is how many sessions ago the value in force was stated; 0 for the session just before the test session.
 func (p *probe) sessionsSince() int {
 	said := 0
 	for _, id := range p.setting.Preference.Evidence {
@@ -66,7 +65,7 @@ func (p *probe) sessionsSince() int {
 	return p.AfterSession - said
 }
 
-// talked takes in one conversation.
+// talked adds one conversation.
 func (w *walk) talked(l *journal.Line) error {
 	t := l.Transcript
 	if w.excluded[t.ProbeID] {
@@ -94,7 +93,7 @@ func (w *walk) talked(l *journal.Line) error {
 	return nil
 }
 
-// show finds what the subject had retrieved before its first answer.
+// show determines what the subject had retrieved before its first answer.
 func (w *walk) show(c *conversation) error {
 	c.shown = NotRetrieved
 	if !c.retrieved() {
@@ -115,11 +114,12 @@ func (w *walk) show(c *conversation) error {
 	return nil
 }
 
-// NotRetrieved is Explained.Retrieved of sessions in which the agent retrieved nothing before its first answer.
+// NotRetrieved is the value of Explained.Retrieved for sessions in which the agent retrieved nothing before its first
+// answer.
 const NotRetrieved = "not_retrieved"
 
-// Explained counts sessions with a preference in force by the values in what the agent retrieved before its first answer,
-// and the values in this answer. Both are a simulate.Use; Retrieved may be NotRetrieved.
+// Explained counts sessions with a preference in force, by the values in what the agent retrieved before its first
+// answer, and by the values in this answer. Both are a simulate.Use; Retrieved may also be NotRetrieved.
 type Explained struct {
 	Retrieved string `json:"retrieved"`
 	Used      string `json:"used"`
@@ -129,43 +129,44 @@ type Explained struct {
 // Behaviour counts the conversations of a column, over all replicates and budgets.
 type Behaviour struct {
 	Conversations int `json:"conversations"`
-	// NoRetrieval are those in which the agent retrieved nothing before its first answer. They count as it answered.
+	// NoRetrieval counts those in which the agent retrieved nothing before its first answer. They are scored like the
+	// others.
 	NoRetrieval int `json:"no_retrieval"`
-	// GivenUp ended without what the person wanted.
+	// GivenUp counts those that ended without success.
 	GivenUp int `json:"given_up"`
-	// Failed ended because the agent hung, exited or said what could not be read; SimulatorFailed because the person's
-	// model did, and are missing.
+	// Failed counts those that ended because the agent hung, exited or sent something unreadable. SimulatorFailed
+	// counts those in which the person's model did; they are missing.
 	Failed          int `json:"failed"`
 	SimulatorFailed int `json:"simulator_failed"`
-	// Leaked are conversations that count for no column, because the person named the preference first in this one or in
-	// the same conversation of another column.
+	// Leaked counts conversations that are excluded for all columns, because the person named the preference first in
+	// this one or in the same conversation of another column.
 	Leaked int `json:"leaked"`
-	// Stub counts answers by a stand-in for a model, of Answers.
+	// Stub counts how many of Answers came from a stand-in for a model.
 	Answers int `json:"answers"`
 	Stub    int `json:"stub"`
-	// Seats are how the agent was connected, Simulators who played the person, NotSent what the agent cannot pass to a
-	// retrieval.
+	// Seats are the ways in which the agent was connected, Simulators who played the person, NotSent what the agent
+	// cannot pass to a retrieval.
 	Seats      []Count `json:"seats"`
 	Simulators []Count `json:"simulators"`
 	NotSent    []Count `json:"not_sent"`
-	// Breached conversations had at least one breach; Breaches are all by kind, Details the first few as "probe: kind:
-	// detail".
+	// Breached is how many conversations had at least one breach; Breaches counts all by kind; Details has the first
+	// few as "probe: kind: detail".
 	Breached int      `json:"breached"`
 	Breaches []Count  `json:"breaches"`
 	Details  []string `json:"details"`
 	// Explained is sorted by what was retrieved, and then by what was used.
 	Explained []Explained `json:"explained"`
-	// Since is pet by the number of sessions since the change, by budget.
+	// Since is pet by the number of sessions since the change, for each budget.
 	Since []SinceCurve `json:"pet_since"`
 }
 
-// SinceCurve is pet and pet_stale by the sessions since the change.
+// SinceCurve is pet and pet_stale by the number of sessions since the change.
 type SinceCurve struct {
 	Budget int64   `json:"budget"`
 	Bins   []Since `json:"bins"`
 }
 
-// Since is one bin: From to To sessions (inclusive; nil: no end) after the session in which the value was said.
+// Since is one bin: From to To sessions (inclusive; nil means no end) after the session in which the value was stated.
 type Since struct {
 	From  int    `json:"from"`
 	To    *int   `json:"to"`
@@ -219,7 +220,7 @@ func (b *behaved) late(x *journal.LateBreach) {
 	b.Details = append(b.Details, strings.TrimSuffix(x.ProbeID+": "+x.Kind+": "+x.Detail, ": "))
 }
 
-// merge adds what another cell counted.
+// merge adds another cell's counts.
 func (b *behaved) merge(o *behaved) {
 	b.Conversations += o.Conversations
 	b.NoRetrieval += o.NoRetrieval
@@ -241,7 +242,7 @@ func (b *behaved) merge(o *behaved) {
 	}
 }
 
-// behave sums up a column's conversations; nil where there are none.
+// behave sums up a column's conversations; nil if there are none.
 func (c *column) behave() *Behaviour {
 	sum := newBehaved()
 	for _, cell := range c.cells {
@@ -272,8 +273,8 @@ func (c *column) behave() *Behaviour {
 	return &sum.Behaviour
 }
 
-// spreadLeaks takes a conversation whose user leaked the preference from all columns: otherwise one of them would be asked
-// something easier.
+// spreadLeaks excludes a conversation in which the user leaked the preference from all columns: otherwise one of them
+// would have an easier task.
 func (s *scorer) spreadLeaks() {
 	type key struct{ at, probe, replicate int }
 	leaked := map[key]bool{}
@@ -295,10 +296,10 @@ func (s *scorer) spreadLeaks() {
 	each(func(k key, r *reading) { r.leaked = leaked[k] })
 }
 
-// sinceEdges are the first sessions of the bins of SinceCurve.
+// sinceEdges are the lower bounds of SinceCurve's bins, in sessions.
 var sinceEdges = []int{0, 1, 3, 6, 12}
 
-// since is pet by the sessions since the change.
+// since computes pet by the number of sessions since the change.
 func (c *column) since(at int, budget int64) SinceCurve {
 	curve := SinceCurve{Budget: budget, Bins: []Since{}}
 	pet, stale := place["pet"], place["pet_stale"]
@@ -342,7 +343,7 @@ type Sessions struct {
 	CS   int `json:"cs"`
 	PET  int `json:"pet"`
 	Both int `json:"both"`
-	// Plain have one value that never changed; Unknown have none in force.
+	// Plain counts those with one value that never changed; Unknown those with none in force.
 	Plain   int `json:"plain"`
 	Unknown int `json:"unknown"`
 }
@@ -370,7 +371,7 @@ func (t *timeline) countSessions() *Sessions {
 	return n
 }
 
-// behaviourNotes are what a reader must know about the conversations before any figure.
+// behaviourNotes adds what a reader must know about the conversations before looking at figures.
 func (s *scorer) behaviourNotes(m *Metrics, add func(string, ...any)) {
 	if s.hasTalks && s.pack.Manifest.Counts.Preferences == 0 {
 		add("the pack says nothing about preferences: CS and PET are not computed")

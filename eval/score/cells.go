@@ -18,13 +18,13 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 )
 
-// cell is what one journal says.
+// cell is the content of one journal.
 type cell struct {
 	*rundir.Cell
 	manifest *manifest
-	// readings are first reads, by budget and probe; nil where none was made.
+	// readings are first reads, by budget and probe; nil if none was made.
 	readings [][]*reading
-	// talks are conversations, by budget and probe; nil where none was held, or where the simulator failed.
+	// talks are conversations, by budget and probe; nil if there was none, or if the simulator failed.
 	talks     [][]*reading
 	behaviour *behaved
 	recorded  []bool                     // by the number of the event
@@ -35,7 +35,7 @@ type cell struct {
 	filter    map[string]int
 	warnings  map[string]int
 	writeErrs map[string]int
-	// turns are the agent's; one that was answered again after an interruption counts once.
+	// turns are the agent's. One that was answered again after an interruption counts once.
 	turns   map[turn]*journal.Answer
 	fan     FanOut
 	sources int // of all items
@@ -49,7 +49,7 @@ type turn struct {
 	number int
 }
 
-// manifest is what scoring needs of a cell's sealed manifest.json.
+// manifest has the fields of a cell's sealed manifest.json that scoring needs.
 type manifest struct {
 	Provider      string `json:"provider"`
 	ConditionKind string `json:"condition_kind"`
@@ -72,11 +72,11 @@ type reader struct {
 	budgets []int64 // ascending, 0 last
 }
 
-// cell reads one cell's journal and measures every retrieval in it. locate is for providers that never say what is
-// shown.
+// cell reads one cell's journal and measures every retrieval in it. locate searches contexts for items, for providers
+// that never say where items are shown.
 //
-// Errors: those of the journal's chain; invalid_argument for a journal of another pack, with another head than the
-// sealed one, and for a context that is not what its name says.
+// Errors: those of the journal's chain; invalid_argument for a journal of another pack, or with a head other than the
+// sealed one, and for a context that does not match its hash.
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
 		talks: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
@@ -97,7 +97,7 @@ func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	head := ""
 	for line, err := range journal.Read(path) {
 		var cut *journal.CutOff
-		if errors.As(err, &cut) { // the next resumption drops it
+		if errors.As(err, &cut) { // the next resumption removes it
 			break
 		}
 		if err == nil {
@@ -118,7 +118,7 @@ func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 
 func (c *cell) readManifest(folder string) error {
 	text, err := os.ReadFile(filepath.Join(c.Folder(folder), "manifest.json"))
-	if errors.Is(err, os.ErrNotExist) { // the cell did not get so far
+	if errors.Is(err, os.ErrNotExist) { // the cell did not get that far
 		return nil
 	}
 	if err == nil {
@@ -131,7 +131,7 @@ func (c *cell) readManifest(folder string) error {
 	return nil
 }
 
-// walk is a cell's journal while it is read.
+// walk is the state of reading a cell's journal.
 type walk struct {
 	*reader
 	*cell
@@ -146,14 +146,14 @@ type sessionKey struct {
 	session int
 }
 
-// repeated are the reads of one probe under one budget.
+// repeated collects the reads of one probe at one budget.
 type repeated struct {
 	probe  string
 	budget int64
 	reads  []map[string]bool // items
 }
 
-// line takes in one line of the journal.
+// line processes one line of the journal.
 func (w *walk) line(l *journal.Line) error {
 	switch l.Kind {
 	case journal.KindBegin:
@@ -209,7 +209,7 @@ func (w *walk) record(personaID string, r *journal.Record) {
 	}
 }
 
-// noteRecorded marks an event of the pack as recorded: once, however often a resumed run recorded it.
+// noteRecorded marks an event of the pack as recorded, once, even if a resumed run recorded it again.
 func (w *walk) noteRecorded(personaID, eventID string) {
 	person := w.byID[personaID]
 	if person == nil {
@@ -232,7 +232,7 @@ func (w *walk) ready(l *journal.Line) {
 	w.timing.waits = append(w.timing.waits, l.Readiness.WaitedMS)
 }
 
-// maxExamples bounds lists of examples in metrics.json.
+// maxExamples limits lists of examples in metrics.json.
 const maxExamples = 20
 
 func (w *walk) close(l *journal.Line) {
@@ -249,7 +249,7 @@ func (w *walk) close(l *journal.Line) {
 	}
 }
 
-// probed takes in one retrieval.
+// probed processes one retrieval.
 func (w *walk) probed(l *journal.Line) error {
 	if w.excluded[l.Probe.ProbeID] {
 		return nil
@@ -290,7 +290,7 @@ func (w *walk) probed(l *journal.Line) error {
 	return nil
 }
 
-// context reads a formatted context and checks that it is what its name says.
+// context reads a formatted context and verifies its hash.
 func (w *walk) context(name string) (string, error) {
 	text, err := rundir.Contexts(w.folder).Text(name)
 	if err != nil || name == "" {
@@ -302,7 +302,7 @@ func (w *walk) context(name string) (string, error) {
 	return string(text), nil
 }
 
-// again takes in a repeated read.
+// again processes a repeated read.
 func (w *walk) again(l *journal.Line, p *probe, at int) {
 	r := w.last[l.PersonaID]
 	if r == nil || r.probe != l.Probe.ProbeID || r.budget != l.Probe.Budget || l.Probe.Error != nil {
@@ -315,7 +315,7 @@ func (w *walk) again(l *journal.Line, p *probe, at int) {
 	}
 }
 
-// itemSet are the items of a retrieval, by their native ids, or by their texts where they have none.
+// itemSet returns the items of a retrieval, by native id, or by text if they have none.
 func itemSet(evidence []abi.Evidence) map[string]bool {
 	set := map[string]bool{}
 	for i := range evidence {
@@ -328,7 +328,7 @@ func itemSet(evidence []abi.Evidence) map[string]bool {
 	return set
 }
 
-// jaccard is the share of two sets' elements that both have; 1 of two empty sets.
+// jaccard is the share of two sets' elements that are in both; 1 for two empty sets.
 func jaccard(a, b map[string]bool) float64 {
 	both := 0
 	for key := range a {
@@ -341,7 +341,7 @@ func jaccard(a, b map[string]bool) float64 {
 	return float64(both) / float64(all)
 }
 
-// count counts what a retrieval says about itself.
+// count counts what a retrieval reports about itself.
 func (w *walk) count(p *probe, l *journal.Probe) {
 	for i := range l.Evidence {
 		n := len(l.Evidence[i].SourceEventIDs)
@@ -376,8 +376,8 @@ func (w *walk) count(p *probe, l *journal.Probe) {
 	w.timing.retrievals = append(w.timing.retrievals, latency{l.Budget, l.LatencyMS, t.BackendMS, t.PluginMS, t.HostMS})
 }
 
-// saysShown reports whether a journal holds an item that says where it is shown. Inside a JSON string the words would
-// have backslashes.
+// saysShown reports whether a journal has an item that says where it is shown. It can search for the raw text, because
+// inside a JSON string the quotes would be escaped.
 func saysShown(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

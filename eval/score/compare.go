@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// SideBySide are the headline metrics of two runs that may be compared.
+// SideBySide has the headline metrics of two comparable runs.
 type SideBySide struct {
 	A       string       `json:"a"` // names of the runs
 	B       string       `json:"b"`
 	Columns []BothColumn `json:"columns"`
 }
 
-// BothColumn is a label of either run. InA and InB say in which it is.
+// BothColumn is a column of either run. InA and InB say which runs have it.
 type BothColumn struct {
 	Label   string       `json:"label"`
 	InA     bool         `json:"in_a"`
@@ -28,11 +28,11 @@ type BothFigure struct {
 	Metric string  `json:"metric"`
 	A      *Figure `json:"a"`
 	B      *Figure `json:"b"`
-	// Difference is A - B where both have a value. It has no verdict: runs at different times are not paired.
+	// Difference is A - B if both have a value. It has no verdict: runs at different times are not paired.
 	Difference *float64 `json:"difference,omitempty"`
 }
 
-// Compare puts two runs side by side.
+// Compare combines two runs.
 //
 // Errors: invalid_argument with every comparability key in which they differ.
 func Compare(a, b *Metrics) (*SideBySide, error) {
@@ -60,7 +60,7 @@ func (m *Metrics) column(label string) *Column {
 	return &m.Columns[i]
 }
 
-// bothColumn puts a column of each run side by side; one of them may be nil.
+// bothColumn combines a column of each run; one of them may be nil.
 func bothColumn(m *Metrics, a, b *Column) BothColumn {
 	c := BothColumn{InA: a != nil, InB: b != nil, Figures: []BothFigure{}}
 	for _, column := range []*Column{a, b} {
@@ -100,13 +100,13 @@ func (c *Column) overall(budget int64, metric string) *Figure {
 	return &f
 }
 
-// differences are the keys in which two runs differ, as "tokenizer: o200k_base and bytes4", sorted.
+// differences lists the keys in which two runs differ, such as "tokenizer: o200k_base and bytes4", sorted.
 func (k *Keys) differences(o *Keys) []string {
 	a, b := k.flat(), o.flat()
 	var list []string
 	for name, value := range a {
 		other, there := b[name]
-		if !there && strings.HasPrefix(name, "order.") { // a label of one run only
+		if !there && strings.HasPrefix(name, "order.") { // a label that only one run has
 			continue
 		}
 		if value != other {
@@ -129,9 +129,9 @@ func orNone(text string) string {
 	return text
 }
 
-// flat are the keys by their path in metrics.json, with their values as text.
+// flat returns the keys by their path in metrics.json, with their values as text.
 func (k *Keys) flat() map[string]string {
-	text, _ := json.Marshal(k) // of plain values: cannot fail
+	text, _ := json.Marshal(k) // plain values can always be marshaled
 	var tree map[string]any
 	_ = json.Unmarshal(text, &tree)
 	flat := map[string]string{}

@@ -1,11 +1,11 @@
 // Package score computes the metrics of an evaluation from its pack and the journals of its cells. It calls no model
-// and no provider and reads no clock: the same run gives the same bytes of metrics.json, on every machine.
+// and no provider and reads no clock: the same run always produces the same bytes of metrics.json, on every machine.
 //
-// Score goes over a run in four passes, so that only figures and hashes are kept in memory, not texts: the pack's
-// probes and where its events are; every journal with its contexts, from which each retrieval becomes a reading (a
-// value for each metric); the pack's events, cluster by cluster, for the references and for what contexts may hold; and
-// the events once more, for what they may not. Then readings are averaged over replicates within a probe, and become
-// intervals over clusters.
+// Score processes a run in four passes, so that it only keeps figures and hashes in memory, not texts: the pack's
+// probes and the positions of its events; every journal with its contexts, which turns each retrieval into a reading (a
+// value for each metric); the pack's events, cluster by cluster, for the references and for what contexts may contain;
+// and the events once more, for what contexts must not contain. Then it averages readings over replicates within a
+// probe, and computes intervals over clusters.
 //
 //	metrics.go     the form of metrics.json and timings.json
 //	metric.go      what a metric is; metric_*.go: one file for each, with its rule, denominator and examples

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 )
 
-// facts are what a reader needs to know about a run beside its figures.
+// facts returns what a reader needs to know about a run besides its figures.
 func (s *scorer) facts() Run {
 	r := Run{Name: s.run.Lab.Name, Program: s.run.Program, Commit: s.run.Commit, LabSHA256: s.run.LabSHA256,
 		Complete: true}
@@ -23,7 +23,7 @@ func (s *scorer) facts() Run {
 	return r
 }
 
-// describe fills in what is the pack's.
+// describe fills in the facts about the pack.
 func (t *timeline) describe(r *Run) {
 	m := &t.pack.Manifest
 	r.Pack = Pack{m.Name, m.Source, m.Builder, m.Timestamps, m.Counts, firstPlaces(m.Repairs)}
@@ -33,7 +33,7 @@ func (t *timeline) describe(r *Run) {
 	}
 }
 
-// firstPlaces are repairs with their first places only: the pack lists all.
+// firstPlaces returns repairs with only their first places: the pack lists all.
 func firstPlaces(repairs []pack.Repair) []pack.Repair {
 	list := slices.Clone(repairs)
 	for i := range list {
@@ -79,8 +79,8 @@ func (s *scorer) keys() Keys {
 	return k
 }
 
-// selfTest holds full_history without a limit to recall 1: if it does not show all evidence, the chain from the pack
-// over the provider to these figures is broken somewhere, and no figure can be trusted.
+// selfTest requires that full_history without a limit has recall 1. If it does not show all evidence, something between
+// the pack, the provider and these figures is broken, and no figure can be trusted.
 func (s *scorer) selfTest() SelfTest {
 	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)",
 		Missed: []string{}}
@@ -134,7 +134,7 @@ func (s *scorer) selfTest() SelfTest {
 	return t
 }
 
-// notes are what a reader must know before any figure.
+// notes lists what a reader must know before looking at figures.
 func (s *scorer) notes(m *Metrics) []string {
 	notes := []string{}
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

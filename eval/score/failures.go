@@ -15,28 +15,28 @@ type Failure struct {
 	Replicate int         `json:"replicate"`
 	Budget    int64       `json:"budget"`
 	Probe     *pack.Probe `json:"probe"`
-	// AnswerShown and Evidence (recall@tokens) and Content are those metrics; nil where the probe or the provider has
-	// none.
+	// AnswerShown, Evidence (recall@tokens) and Content are those metrics; nil if they don't apply to the probe or the
+	// provider.
 	AnswerShown *float64 `json:"answer_shown"`
 	Evidence    *float64 `json:"recall_at_tokens"`
 	Content     *float64 `json:"content"`
-	// Unflagged: a value that no longer holds was shown without a sign.
+	// Unflagged means that a value that no longer holds was shown without a sign of that.
 	Unflagged bool `json:"stale_unflagged,omitempty"`
-	// Error is the class of the error, where there was no answer.
+	// Error is the class of the error, if there was no answer.
 	Error string `json:"error,omitempty"`
 	// Context is what was shown.
 	Context string `json:"context"`
 }
 
-// FailureOptions choose failures. Zero values choose all columns and budgets, and 20 failures.
+// FailureOptions select failures. Zero values select all columns and budgets, and 20 failures.
 type FailureOptions struct {
 	Label  string
 	Budget *int64
 	Limit  int
 }
 
-// Failures lists the probes that were answered worst: errors first, then those whose answer was not shown, by the share
-// of the evidence's content words that was, and then those that showed an earlier value unflagged.
+// Failures lists the probes with the worst answers: errors first, then those whose answer was not shown, by the share
+// of the evidence's content words that was shown, and then those that showed an earlier value unflagged.
 //
 // Errors: those of Score; invalid_argument for a label or a budget that the run does not have.
 func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) {
@@ -96,7 +96,7 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 	return failures, nil
 }
 
-// judge fills in the metrics and says how bad it is: 0 means no failure.
+// judge fills in the metrics and returns how bad the answer is: 0 means no failure.
 func (f *Failure) judge(r *reading) float64 {
 	if r.err != "" {
 		return 4

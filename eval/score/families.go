@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// comparing makes families of comparisons over the providers' columns.
+// comparing creates families of comparisons over the providers' columns.
 type comparing struct {
 	*timeline
 	seed      uint64
@@ -17,8 +17,8 @@ type comparing struct {
 	reference *column
 }
 
-// family compares every other provider with the reference on a metric at a budget. What the lab puts beside its
-// providers as floor, control or self-test is not among them: it would cost the others power.
+// family compares every other provider with the reference on a metric at a budget. It leaves out the lab's references
+// (floor, control, self-test), which would reduce the power for the others.
 func (c *comparing) family(metricName string, at int, budget int64) Family {
 	number := place[metricName]
 	m := &metrics[number]
@@ -59,7 +59,7 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 	return f
 }
 
-// needReplicates takes back verdicts on behaviour that rest on too few replicates.
+// needReplicates withdraws verdicts on behaviour that are based on too few replicates.
 func (c *comparing) needReplicates(f *Family, at int) {
 	for i := range f.Comparisons {
 		x := &f.Comparisons[i]
@@ -70,7 +70,7 @@ func (c *comparing) needReplicates(f *Family, at int) {
 	}
 }
 
-// meanChance is what random order would score on a metric of sessions.
+// meanChance is the score of a random order on a metric of sessions.
 func (t *timeline) meanChance(m *metric) float64 {
 	total, n := 0.0, 0
 	for _, p := range t.probes {
@@ -82,8 +82,8 @@ func (t *timeline) meanChance(m *metric) float64 {
 	return total / float64(max(1, n))
 }
 
-// agree holds the verdicts of a family to those of the metrics that it needs to agree with. A metric that this pack cannot
-// measure says nothing.
+// agree checks a family's verdicts against those of the metrics that must agree. Metrics that this pack cannot measure
+// are ignored.
 func (c *comparing) agree(f *Family, m *metric, at int) {
 	needed := cmp.Or(m.agrees, m.unless)
 	if needed == "" {
@@ -102,13 +102,13 @@ func (c *comparing) agree(f *Family, m *metric, at int) {
 	}
 }
 
-// Breached reports whether the column's memory changed behind the read-only wall or showed text of another cluster.
+// Breached reports whether the column's memory changed while read-only, or showed text of another cluster.
 func (c *Column) Breached() bool {
 	return c.Wall.Breached > 0 || c.Wall.CanariesFound > 0 || c.Isolation.Leaking > 0 ||
 		c.Behaviour != nil && c.Behaviour.Breached > 0
 }
 
-// withhold takes back the verdicts on columns that were breached, and all verdicts against a reference that was.
+// withhold withdraws the verdicts on columns that were breached, and all verdicts against a breached reference.
 func (m *Metrics) withhold() {
 	breached := map[string]bool{}
 	for i := range m.Columns {
@@ -128,7 +128,7 @@ func (m *Metrics) withhold() {
 	}
 }
 
-// pairs are the probes in a metric's denominator under a provider and the reference.
+// pairs are the probes in a metric's denominator for a provider and the reference.
 func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
 	m := &metrics[number]
 	value := func(of *column, replicates [][]*reading, p *probe) (*float64, float64) {

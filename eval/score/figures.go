@@ -20,15 +20,15 @@ type column struct {
 	cells []*cell
 	// budgets are those that the provider was asked with; nil for a reference, which has all.
 	budgets []int64
-	// reference readings stand in for cells: by budget and probe; nil where the reference has none, for the reason
-	// given.
+	// reference has the readings of a reference, by budget and probe, instead of cells. It is nil if there are none,
+	// and reason says why.
 	reference [][]*reading
 	reason    string
-	// beside: the lab put it beside its providers, to read them by.
+	// beside means that the column is a reference, which the lab added for orientation.
 	beside bool
-	// foreign: a submitted ranking, which has ranking metrics only.
+	// foreign means a submitted ranking, which only has ranking metrics.
 	foreign bool
-	// located: the provider never says where items are shown.
+	// located means that the provider never says where items are shown.
 	located bool
 }
 
@@ -37,7 +37,7 @@ func (c *column) asks(budget int64) bool {
 	return c.budgets == nil || slices.Contains(c.budgets, budget)
 }
 
-// replicates are the readings of every replicate at one budget.
+// replicates returns the readings of every replicate at one budget.
 func (c *column) replicates(budget int) [][]*reading {
 	if c.reference != nil {
 		return [][]*reading{c.reference[budget]}
@@ -49,7 +49,7 @@ func (c *column) replicates(budget int) [][]*reading {
 	return list
 }
 
-// of are the readings that a metric is about, of every replicate at one budget: retrievals, or conversations.
+// of returns the readings that a metric measures, of every replicate at one budget: retrievals, or conversations.
 func (c *column) of(m *metric, budget int) [][]*reading {
 	if m.behave == nil || c.reference != nil {
 		return c.replicates(budget)
@@ -61,19 +61,19 @@ func (c *column) of(m *metric, budget int) [][]*reading {
 	return list
 }
 
-// state says what there is of a metric of a probe.
+// state says whether a metric has a value for a probe.
 type state int
 
 const (
 	has       state = iota
 	missing         // no replicate was asked; or all failed, and the metric has no worst value
-	undefined       // it was answered, and the metric has no value there
-	left            // the probe does not belong in the slice
+	undefined       // it was answered, but the metric has no value
+	left            // the probe is not in the slice
 )
 
-// sample averages something of a probe over the replicates that were asked. A failure counts as the worst value, so that
-// failing never pays; failed is the share of the replicates that failed. Where there is no worst value (NaN), a failure
-// is no value.
+// sample averages a value of a probe over the replicates that were asked. A failure counts as the worst value, so that
+// failing is never an advantage; failed is the share of replicates that failed. If there is no worst value (NaN),
+// failures have no value.
 func sample(replicates [][]*reading, probe int, withoutPending bool, worst float64,
 	of func(*reading) float64) (value, failed float64, s state) {
 	total, n, failures, answered, outside := 0.0, 0, 0, 0, 0
@@ -107,7 +107,7 @@ func sample(replicates [][]*reading, probe int, withoutPending bool, worst float
 	return 0, 0, missing
 }
 
-// slice is a part of the probes.
+// slice is a subset of the probes.
 type slice struct {
 	kind, name     string
 	probes         []*probe
@@ -115,7 +115,7 @@ type slice struct {
 	headline       bool // only headline metrics
 }
 
-// slices cuts the probes by something, sorted by its name; empty names are left out.
+// slicesOf splits the probes by a name, sorted by it. Probes with an empty name are left out.
 func slicesOf(probes []*probe, kind string, name func(*probe) string) []slice {
 	parts := map[string][]*probe{}
 	for _, p := range probes {
@@ -130,7 +130,7 @@ func slicesOf(probes []*probe, kind string, name func(*probe) string) []slice {
 	return list
 }
 
-// budgeted computes everything of the column at one budget.
+// budgeted computes everything about the column at one budget.
 func (c *column) budgeted(at int, budget int64) Budgeted {
 	b := Budgeted{Budget: budget, Overall: Figures{}}
 	replicates, errors, pending := c.replicates(at), map[string]int{}, false
@@ -169,7 +169,7 @@ func (c *column) budgeted(at int, budget int64) Budgeted {
 	return b
 }
 
-// figures are the metrics of a slice.
+// figures computes the metrics of a slice.
 func (c *column) figures(at int, budget int64, s slice) Figures {
 	f := Figures{}
 	for i := range metrics {
@@ -183,15 +183,15 @@ func (c *column) figures(at int, budget int64, s slice) Figures {
 	return f
 }
 
-// maxChance refuses a metric of sessions that chance alone would reach.
+// maxChance is the limit above which a metric of sessions is not used, because chance alone would reach it.
 const maxChance = 0.5
 
-// figure is one metric of a slice.
+// figure computes one metric of a slice.
 func (c *column) figure(m *metric, number, at int, budget int64, s slice) Figure {
 	var f Figure
 	var samples []stats.Sample
 	applying, chance, unknown := 0, 0.0, 0
-	total, gain := 0.0, 0.0 // of all values, and what it would gain if what failed had been right
+	total, gain := 0.0, 0.0 // the sum of all values, and the gain if everything that failed had been right
 	replicates := c.of(m, at)
 	for _, p := range s.probes {
 		if !m.applies(p) {
@@ -255,7 +255,7 @@ func (c *column) random(budget int64, s slice, name string) *rand.Rand {
 	return stats.Random(c.seed, fmt.Sprintf("%s/%d/%s=%s/%s", c.Label, budget, s.kind, s.name, name))
 }
 
-// unattributed reports whether the column returned items and none of them can be attributed.
+// unattributed reports whether the column returned items of which none can be attributed.
 func (c *column) unattributed() bool { return c.FanOut.Items > 0 && c.FanOut.Few == 0 }
 
 // scored is the top score of one probe.
@@ -303,7 +303,7 @@ func (c *column) auroc(at int, budget int64) Figure {
 	return f
 }
 
-// aurocInterval resamples clusters. Draws without a positive or a negative are left out.
+// aurocInterval resamples clusters. It skips draws without a positive or a negative.
 func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interval {
 	slices.SortStableFunc(list, func(a, b scored) int {
 		switch {
@@ -338,8 +338,8 @@ func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interva
 	return i
 }
 
-// weightedAUROC is the chance that a positive's score lies above a negative's, ties counting half, where each counts as
-// often as its cluster was drawn. The list is sorted by score.
+// weightedAUROC is the probability that a positive's score is above a negative's, with ties counting half, where each
+// probe is weighted by how often its cluster was drawn. The list is sorted by score.
 func weightedAUROC(list []scored, weights []float64) (float64, bool) {
 	wins, below, positives := 0.0, 0.0, 0.0
 	for from := 0; from < len(list); {
@@ -362,7 +362,7 @@ func weightedAUROC(list []scored, weights []float64) (float64, bool) {
 	return wins / (positives * below), true
 }
 
-// quantile is that of sorted values, by linear interpolation between them.
+// quantile is a quantile of sorted values, by linear interpolation.
 func quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	i := int(at)
@@ -372,10 +372,10 @@ func quantile(sorted []float64, p float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// ageEdges are the bins of AgeCurve, in days since the last change.
+// ageEdges are the lower bounds of AgeCurve's bins, in days since the last change.
 var ageEdges = []float64{0, 1, 7, 30, 90, 365}
 
-// ages are current and stale by the time since the last change.
+// ages computes current and stale by the time since the last change.
 func (c *column) ages(at int, budget int64) AgeCurve {
 	curve := AgeCurve{Budget: budget, Bins: []Age{}}
 	for i, from := range ageEdges {

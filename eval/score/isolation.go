@@ -10,42 +10,42 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// isolation looks for text in contexts that only another cluster can have given: canaries, and passages. A passage is a
-// run of sequences of eight words within one line that no event of the own cluster holds, however it is laid out, and
-// events of another do. It counts if chance cannot give it: see proves.
+// isolation searches contexts for text that can only come from another cluster: canaries, and passages. A passage is a
+// run of sequences of eight words within one line that occur in events of another cluster, but, regardless of layout,
+// in none of the own cluster. It only counts if it cannot be a coincidence: see proves.
 //
-// It goes over the pack twice and keeps 8 bytes for each sequence of a context that the own cluster does not hold:
-// first, cluster by cluster, it collects these; then it looks which of them other clusters hold. Only texts with such a
-// sequence are read again, to say where.
+// It reads the pack twice, and keeps 8 bytes for each sequence of a context that does not occur in the own cluster.
+// First it collects these, cluster by cluster; then it finds out which of them occur in other clusters. Only texts with
+// such a sequence are read again, to locate it.
 type isolation struct {
 	*timeline
 	clusters   []string // in the pack's order
 	number     map[string]int
-	candidates []uint64 // sorted; sequences of contexts that are not the own cluster's
-	mask       []uint64 // bits of the candidates, to pass over most sequences at once
-	// owners are the clusters that hold a candidate or a planted sequence. suspicious: one of the candidates is among
-	// them.
+	candidates []uint64 // sorted; sequences in contexts that do not occur in the own cluster
+	mask       []uint64 // bits of the candidates, to skip most sequences quickly
+	// owners has the clusters in which a candidate or a planted sequence occurs. suspicious means that one of them is a
+	// candidate.
 	owners map[uint64][]int32
-	// strange are the words of contexts and plants that the own cluster's events don't hold, by cluster; speakers are
-	// the clusters that hold such a word.
+	// strange has, by cluster, the words of contexts and plants that do not occur in the cluster's events; speakers has
+	// the clusters in which such a word occurs.
 	strange    []map[uint64]bool
 	speakers   map[uint64][]int32
 	suspicious bool
 	plants     []plant
 	planted    map[uint64]bool
 
-	mu sync.Mutex // of all but clusters and number: clusters are gone through side by side
+	mu sync.Mutex // guards everything except clusters and number: clusters are processed concurrently
 }
 
-// plant is a text of another cluster that the detector must find.
+// plant is a text from another cluster that the detector must find.
 type plant struct {
-	cluster int // that it is planted in
+	cluster int // the cluster in which it is planted
 	owner   int
 	text    string // folded: a canary, or one line of a message
 	canary  bool
 }
 
-// suspect is a context that a probe was given.
+// suspect is a context that was retrieved for a probe.
 type suspect struct {
 	probe *probe
 	lines []string // inside the element, folded
@@ -63,7 +63,7 @@ func newIsolation(t *timeline) *isolation {
 	return s
 }
 
-// members are the personas of a cluster.
+// members returns the personas of a cluster.
 func (s *isolation) members(cluster int) []*persona {
 	var list []*persona
 	for _, p := range s.personas {
@@ -74,13 +74,13 @@ func (s *isolation) members(cluster int) []*persona {
 	return list
 }
 
-// ownText is what a cluster's own events hold: the hashes of their sequences and of their words.
+// ownText has the content of a cluster's own events: the hashes of their sequences and of their words.
 type ownText struct{ grams, words map[uint64]struct{} }
 
-// add takes in an event. Formatters put the speaker's name or role before a message, and messages of one event into one
-// line, so sequences over these joints are the cluster's own, too.
+// add adds an event. Formatters put the speaker's name or role before a message, and messages of one event on one line,
+// so sequences across these joints also count as the cluster's own.
 func (o *ownText) add(e *pack.Event) {
-	var before string // the last words of the message before
+	var before string // the last words of the previous message
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		if m.Content == nil {
@@ -103,7 +103,7 @@ func (o *ownText) addWords(text string) {
 	words(text, func(w word) { o.words[w.hash] = struct{}{} })
 }
 
-// ends are the first and last words of a folded text, of each one fewer than a sequence has.
+// ends returns the first and last words of a folded text, each one fewer than a sequence has.
 func ends(text string) (head, tail string) {
 	var all []word
 	words(text, func(w word) { all = append(all, w) })
@@ -113,7 +113,7 @@ func ends(text string) (head, tail string) {
 	return text[:all[gramWords-2].end], text[all[len(all)-gramWords+1].start:]
 }
 
-// collect takes in the contexts of one cluster, and plants a text of another.
+// collect processes the contexts of one cluster, and plants a text from another.
 func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(suspect) bool)) error {
 	var found []uint64
 	for c := range contexts {
@@ -133,7 +133,8 @@ func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(
 	return s.plant(cluster, own)
 }
 
-// noteStrange keeps the words of a text that the cluster's events don't hold. Only one goroutine collects for a cluster.
+// noteStrange records the words of a text that do not occur in the cluster's events. Only one goroutine collects for a
+// cluster.
 func (s *isolation) noteStrange(cluster int, own *ownText, text string) {
 	words(text, func(w word) {
 		if _, known := own.words[w.hash]; !known {
@@ -142,22 +143,22 @@ func (s *isolation) noteStrange(cluster int, own *ownText, text string) {
 	})
 }
 
-// Bounds of what chance can give. Two people say the same stock phrase of eight words now and then ("it was so good to
-// see you last week"), but hardly ten of them, or eight with a word that nobody else in the whole pack ever used.
+// Limits of coincidence. Two people occasionally use the same stock phrase of eight words ("it was so good to see you
+// last week"), but hardly ever one of ten, or one of eight with a word that no other person in the pack uses.
 const (
 	passageWords        = 10
 	passageContentWords = 3
 )
 
-// long reports whether a passage has more words than chance can give.
+// long reports whether a passage has too many words to be a coincidence.
 func long(passage string) bool {
 	n := 0
 	words(passage, func(word) { n++ })
 	return n >= passageWords && len(contentWords(passage)) >= passageContentWords
 }
 
-// proves reports whether a passage that a cluster's contexts show, and an owner's events hold, proves a leak: it is long,
-// or has a word that only the owner's events hold.
+// proves reports whether a passage in a cluster's contexts, which occurs in an owner's events, proves a leak: it is
+// long, or has a word that only occurs in the owner's events.
 func (s *isolation) proves(cluster, owner int, passage string) bool {
 	if long(passage) {
 		return true
@@ -168,8 +169,8 @@ func (s *isolation) proves(cluster, owner int, passage string) bool {
 	})
 }
 
-// passages calls each for every run of sequences in a folded line for which foreign is true, with the text of the run and
-// the number of its sequences.
+// passages calls each for every run of sequences in a folded line for which foreign is true, with the text of the run
+// and the number of its sequences.
 func passages(line string, foreign func(gram uint64) bool, each func(passage string, sequences int)) {
 	start, end, n := 0, 0, 0
 	finish := func() {
@@ -192,10 +193,10 @@ func passages(line string, foreign func(gram uint64) bool, each func(passage str
 	finish()
 }
 
-// maxPlants bounds the clusters that get a plant.
+// maxPlants is how many clusters get a plant.
 const maxPlants = 20
 
-// plant takes the first line of the next cluster that proves a leak, and a canary of that cluster.
+// plant plants the first line of the next cluster that proves a leak, and a canary of that cluster.
 func (s *isolation) plant(cluster int, own *ownText) error {
 	if cluster >= maxPlants || len(s.clusters) < 2 {
 		return nil
@@ -238,7 +239,7 @@ func (s *isolation) plant(cluster int, own *ownText) error {
 	return nil
 }
 
-// foldedLines are the lines of a text, folded.
+// foldedLines returns the folded lines of a text.
 func foldedLines(text string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
@@ -249,7 +250,7 @@ func foldedLines(text string) []string {
 	return list
 }
 
-// messageGrams are the sequences of an event's messages.
+// messageGrams returns the sequences in an event's messages.
 func messageGrams(e *pack.Event) []uint64 {
 	var list []uint64
 	for i := range e.Messages {
@@ -263,7 +264,7 @@ func messageGrams(e *pack.Event) []uint64 {
 // maskBits is the size of the mask, as a power of two.
 const maskBits = 26
 
-// match looks which candidates are in events, and whose.
+// match finds out which candidates occur in events, and in whose.
 func (s *isolation) match() error {
 	slices.Sort(s.candidates)
 	s.candidates = slices.Compact(s.candidates)
@@ -291,7 +292,7 @@ func (s *isolation) match() error {
 	return err
 }
 
-// matchPersona looks which candidates are in a persona's events.
+// matchPersona finds out which candidates occur in a persona's events.
 func (s *isolation) matchPersona(p *persona) error {
 	cluster := int32(s.number[p.cluster])
 	for e, err := range s.pack.Events(p.id) {
@@ -315,7 +316,7 @@ func (s *isolation) matchPersona(p *persona) error {
 	return nil
 }
 
-// noteSpeaker keeps that a cluster's event holds words that another cluster's contexts show and its events don't.
+// noteSpeaker records that a cluster's event has words that another cluster's contexts show but its events don't have.
 func (s *isolation) noteSpeaker(cluster int32, e *pack.Event) {
 	list := contentWords(eventText(e))
 	s.mu.Lock()
@@ -337,7 +338,7 @@ func (s *isolation) marked(h uint64) bool {
 	return s.mask[bit/64]>>(bit%64)&1 == 1
 }
 
-// foreign is the cluster that a sequence comes from, where the own one does not hold it.
+// foreign returns the cluster that a sequence comes from, if it does not occur in the own one.
 func (s *isolation) foreign(gram uint64, own int) (owner int, found bool) {
 	owners := s.owners[gram]
 	if len(owners) == 0 || slices.Contains(owners, int32(own)) {
@@ -346,7 +347,7 @@ func (s *isolation) foreign(gram uint64, own int) (owner int, found bool) {
 	return int(owners[0]), true
 }
 
-// leaks counts the sequences of a context's foreign passages, with the first passage as an example.
+// leaks counts the sequences in a context's foreign passages, with the first passage as an example.
 func (s *isolation) leaks(c suspect) (n int, first Leak) {
 	own := s.number[c.probe.persona.cluster]
 	for _, line := range c.lines {
@@ -379,7 +380,7 @@ func (s *isolation) foreignPassages(own int, line string, each func(passage stri
 	})
 }
 
-// control is what the detector makes of the plants.
+// control reports whether the detector finds the plants.
 func (s *isolation) control() LeakControl {
 	c := LeakControl{Planted: len(s.plants), Detector: "not tested"}
 	for _, p := range s.plants {
@@ -404,7 +405,7 @@ func (s *isolation) control() LeakControl {
 	return c
 }
 
-// verdict is the isolation of a column, from the canaries of its readings and the sequences in its contexts.
+// verdict is the isolation of a column, based on the canaries in its readings and the sequences in its contexts.
 func (s *isolation) verdict(c *column, sequences []Leak, count int) Isolation {
 	v := Isolation{Finds: []Leak{}}
 	switch {

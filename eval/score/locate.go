@@ -8,12 +8,12 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// find looks for the items' texts in the context: each after the one before it, or else from the beginning. An item is
-// shown from its first part that is found to its last.
+// find searches the context for the items' texts: each after the previous one, or else from the start. An item is shown
+// from the first of its parts that is found to the last.
 func (r *retrieval) find(list []item, body *folded) {
 	var raw any
 	if r.raw != nil {
-		_ = json.Unmarshal(r.raw, &raw) // without it, items that have no text are not found
+		_ = json.Unmarshal(r.raw, &raw) // without it, items without their own text are not found
 	}
 	from := 0
 	for i := range list {
@@ -27,7 +27,7 @@ func (r *retrieval) find(list []item, body *folded) {
 			switch {
 			case start >= 0:
 				start += at
-			case first >= 0: // the rest was cut
+			case first >= 0: // the rest was cut off
 				continue
 			default:
 				if start = strings.Index(body.text, text); start < 0 {
@@ -47,11 +47,11 @@ func (r *retrieval) find(list []item, body *folded) {
 	}
 }
 
-// textMembers are the names under which backends keep an item's text.
+// textMembers are the names under which backends store an item's text.
 var textMembers = []string{"text", "content", "memory", "fact", "value", "summary", "data"}
 
-// parts are the texts of an item: its own, or what it points to: a string, or of its span; a turn's messages; the text
-// of an object.
+// parts returns the texts of an item: its own, or what it points to (a string, or a span of one; a turn's messages; the
+// text of an object).
 func parts(e *abi.Evidence, raw any) []string {
 	if e.Text != "" {
 		return []string{e.Text}

@@ -13,41 +13,41 @@ type retrieval struct {
 	evidence []abi.Evidence
 	context  string // formatted
 	trace    *abi.Trace
-	// locate: the provider says of no item where it is shown, so items are looked for by their text. raw is the
-	// provider's answer (abi.RawResult as JSON), which items without a text of their own point into.
+	// locate means that the provider never says where items are shown, so items are searched by their text. raw is the
+	// provider's answer (abi.RawResult as JSON), which items without their own text point into.
 	locate bool
 	raw    []byte
 }
 
-// reading is what one retrieval of a probe came to.
+// reading is the result of measuring one retrieval of a probe.
 type reading struct {
 	values values
-	// err is the class of the error; an error has no values.
+	// err is the class of the error; readings with an error have no values.
 	err string
-	// lacks: memory lacks an event that the probe is about, since recording it failed.
+	// lacks means that memory lacks an event that the probe is about, because recording it failed.
 	lacks   bool
 	pending bool
-	// leaked: in this conversation, or the same one of another column, the user named the preference first.
+	// leaked means that the user named the preference first, in this conversation or in the same one of another column.
 	leaked bool
-	// top is the provider's top score: NaN where it gives none, -Inf where nothing was found.
+	// top is the provider's top score: NaN if it gives none, -Inf if nothing was found.
 	top     float64
 	context string // SHA-256
-	// canaries of other clusters that the context or an item held.
+	// canaries of other clusters in the context or in an item
 	canaries  []canary
-	truncated bool // the context was cut, by the provider's word
+	truncated bool // the context was cut, according to the provider
 }
 
 // item is one returned item.
 type item struct {
 	*abi.Evidence
-	// sources are its source events; nil where it names none, or more than an item can be evidence of.
+	// sources are its source events; nil if it names none, or too many to be evidence for any.
 	sources    []string
-	start, end int // of its words in the context; equal where it is not shown
+	start, end int // range of its words in the context; empty if it is not shown
 }
 
 func (i *item) shown() bool { return i.end > i.start }
 
-// measure works out every metric of a retrieval.
+// measure computes every metric of a retrieval.
 func (t *timeline) measure(p *probe, r *retrieval) *reading {
 	m := t.measuring(p, r)
 	out := &reading{values: newValues(), top: math.NaN(), canaries: m.scan().canaries}
@@ -66,7 +66,7 @@ func (t *timeline) measure(p *probe, r *retrieval) *reading {
 	return out
 }
 
-// items are the evidence in the order of its ranks, with the place of each in the context.
+// items returns the evidence in order of rank, with the position of each in the context.
 func (r *retrieval) items(body *folded) []item {
 	list := make([]item, len(r.evidence))
 	for i := range r.evidence {
@@ -83,7 +83,7 @@ func (r *retrieval) items(body *folded) []item {
 	return list
 }
 
-// attributed are the distinct source events of an item, where there are 1 to 3.
+// attributed returns the distinct source events of an item, if there are 1 to 3.
 func attributed(ids []string) []string {
 	var list []string
 	for _, id := range ids {
@@ -97,7 +97,7 @@ func attributed(ids []string) []string {
 	return list
 }
 
-// measuring is one retrieval while it is measured. What several metrics need is worked out once.
+// measuring is a retrieval that is being measured. What several metrics need is only computed once.
 type measuring struct {
 	*timeline
 	*probe
@@ -119,7 +119,7 @@ func (t *timeline) measuring(p *probe, r *retrieval) *measuring {
 	return &measuring{timeline: t, probe: p, retrieval: r, body: body, items: r.items(body)}
 }
 
-// once is a value that is worked out when it is first asked for.
+// once is a lazily computed value.
 type once[T any] struct {
 	value T
 	known bool
@@ -132,7 +132,8 @@ func (o *once[T]) get(work func() T) T {
 	return o.value
 }
 
-// ranks are the scores of the items' order, and how many items name a source, and one of another context.
+// ranks has the scores of the items' order, and the numbers of items that name a source, and of those that name one of
+// another context.
 type ranks struct {
 	events, sessions *rankScores
 	named, elsewhere int
@@ -161,7 +162,7 @@ func (m *measuring) rank() *ranks {
 			}
 			other = other || e.context != "" && e.context != m.Context
 		}
-		// An item without a source keeps its place; a session that is there already needs none.
+		// An item without a source keeps its place; a session that is already listed is not repeated.
 		if len(from) > 0 || !repeated {
 			sessions = append(sessions, from)
 		}
@@ -181,7 +182,7 @@ func (m *measuring) rank() *ranks {
 	return r
 }
 
-// shownEvent is where the context first shows one of the events, by an attributed item whose text is the event's.
+// shownEvent returns where the context first shows one of the events: an attributed item with the event's text.
 func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !m.verbatim(id) })
 	for i := range m.items {
@@ -194,7 +195,7 @@ func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
 	return at, shown
 }
 
-// spans are the shown ranges of the context, sorted; the whole body where the provider lists no items at all.
+// spans returns the shown ranges of the context, sorted; the whole body if the provider lists no items.
 func (m *measuring) spans() [][2]int {
 	if len(m.items) == 0 {
 		start, end := element(m.context)
@@ -210,7 +211,7 @@ func (m *measuring) spans() [][2]int {
 	return list
 }
 
-// element is the range of a context inside its element: without the tags, which hold the scope's names.
+// element returns the range of a context inside its element: without the tags, which contain the scope's names.
 func element(context string) (start, end int) {
 	end = len(context)
 	if strings.HasPrefix(context, "<"+abi.ContextTag) {
@@ -224,11 +225,11 @@ func element(context string) (start, end int) {
 	return start, end
 }
 
-// scan is what one pass over the words of a context finds.
+// scan is the result of one pass over the words of a context.
 type scan struct {
-	// found are the words of the evidence, and of another cluster's, that are in shown text.
+	// found has the words of the evidence, and of another cluster's, that are in shown text.
 	found map[uint64]bool
-	// shown are the words of each shown span, in order.
+	// shown has the words of each shown span, in order.
 	shown    [][]uint64
 	canaries []canary // of other clusters, in the whole body and in items that are not shown
 }
@@ -266,7 +267,7 @@ func (m *measuring) look() *scan {
 			out.canaries = m.foreignCanary(out.canaries, m.body, w)
 		}
 	})
-	for i := range m.items { // what was returned and not shown is a leak, too
+	for i := range m.items { // an item that was returned but not shown is a leak, too
 		if x := &m.items[i]; len(m.canaries) > 0 && !x.shown() {
 			text := fold(x.Text)
 			words(text.text, func(w word) { out.canaries = m.foreignCanary(out.canaries, text, w) })
@@ -275,7 +276,7 @@ func (m *measuring) look() *scan {
 	return out
 }
 
-// foreignCanary adds the canary of another cluster that begins with a word.
+// foreignCanary adds the canary of another cluster that starts with a word.
 func (m *measuring) foreignCanary(list []canary, text *folded, w word) []canary {
 	for _, c := range m.canaries[w.hash] {
 		if c.owner.cluster != m.persona.cluster && text.index(c.text, w.start) == w.start && !slices.Contains(list, c) {
@@ -285,7 +286,7 @@ func (m *measuring) foreignCanary(list []canary, text *folded, w word) []canary 
 	return list
 }
 
-// find is where the body of the context first holds a text, by the folded text; -1 where it does not.
+// find returns where the body of the context first contains a folded text; -1 if it does not.
 func (m *measuring) find(text *folded) int {
 	start, _ := element(m.context)
 	at := m.body.index(text.text, 0)
@@ -295,8 +296,8 @@ func (m *measuring) find(text *folded) int {
 	return at
 }
 
-// shownValues are where the present value and an earlier one are first shown, as offsets in the context, -1 where they are
-// not; age is how many days ago the oldest value that is shown unflagged was superseded, NaN where none is.
+// shownValues has where the present value and an earlier one are first shown, as offsets in the context, or -1. age is
+// how many days ago the oldest value that is shown unflagged was superseded; NaN if there is none.
 type shownValues struct {
 	current, stale int
 	age            float64
@@ -314,7 +315,7 @@ func (m *measuring) shownValues() *shownValues {
 				v.stale = at
 			}
 			if unflagged {
-				if age := days(s.at, m.asOf); !(age <= v.age) { // also where there is none yet
+				if age := days(s.at, m.asOf); !(age <= v.age) { // also true if age is NaN
 					v.age = age
 				}
 			}
@@ -323,8 +324,8 @@ func (m *measuring) shownValues() *shownValues {
 	})
 }
 
-// current is where the present value is first shown whole, as an offset in the context: the place of the last group. It
-// is -1 where one is not shown. By value where gold has answers, else by event.
+// current is where the present value is first shown completely, as an offset in the context: the position of the last
+// group. It is -1 if a group is not shown. Groups are of values if gold has answers, else of events.
 func (m *measuring) current() int {
 	last := -1
 	if m.hasAnswers() {
@@ -352,8 +353,8 @@ func (m *measuring) current() int {
 	return last
 }
 
-// staleShown is where an earlier value is first shown, as an offset in the context, and whether one place of it is not
-// flagged; -1 where it is not shown.
+// staleShown is where an earlier value is first shown, as an offset in the context, or -1. unflagged reports whether
+// one of its occurrences is not flagged.
 func (m *measuring) staleShown(s stale) (first int, unflagged bool) {
 	first = -1
 	if s.value.text == "" {
@@ -381,12 +382,11 @@ func (m *measuring) staleShown(s stale) (first int, unflagged bool) {
 	return first, unflagged
 }
 
-// flags are the signs that something no longer holds, as formatters print them around an item. The last is not a sign
-// in prose.
+// flags are the marks with which formatters indicate that something no longer holds. The last one also occurs in prose.
 var flags = []string{"superseded", "invalid", "expired", "outdated", "obsolete", "no longer", "until "}
 
-// flagged reports whether the line or lines around a place of the context say that what is there no longer holds: one
-// of the words above outside the item's own, or the day on which the item became invalid.
+// flagged reports whether the lines around a place in the context say that it no longer holds: by one of the words
+// above, outside the item's own text, or by the day on which the item became invalid.
 func (m *measuring) flagged(at int) bool {
 	from, to := at, at
 	var own *item

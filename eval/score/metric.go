@@ -10,34 +10,35 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// metric is a mean over probes. A file metric_*.go defines and registers it: its name, the probes in its denominator, how
-// a retrieval is measured, and examples, which are both its test and its documentation (docs/metrics.md).
+// metric is a mean over probes. A file metric_*.go defines and registers it: its name, the probes in its denominator,
+// how a retrieval is measured, and examples, which serve as tests and as documentation (docs/metrics.md).
 type metric struct {
 	Entry
-	// applies tells by the pack alone whether a probe is in the denominator: a provider cannot change it.
+	// applies reports whether a probe is in the denominator. It only looks at the pack, so a provider cannot influence
+	// it.
 	applies func(*probe) bool
-	// none says why there is no value where no probe applies.
+	// none is the reason if no probe applies.
 	none string
-	// absent says why no retrieval that was answered has a value; empty: the provider does not say.
+	// absent is the reason if no answered retrieval has a value; empty means that the provider does not report it.
 	absent string
-	// measure is the value of a retrieval of a probe that applies; NaN where it has none. It is nil where several reads
-	// make one value.
+	// measure returns the value of a retrieval of a probe that applies; NaN if it has none. It is nil for metrics that
+	// need several reads.
 	measure func(*measuring) float64
-	// behave is the value of a conversation about a probe that applies, of metrics of behaviour, which have no measure.
-	// scaled values are compared as shares of the most that they can be.
+	// behave returns the value of a conversation about a probe that applies, for metrics of behaviour, which have no
+	// measure. If scaled, values are compared as shares of their maximum.
 	behave func(*conversation) float64
 	scaled bool
 	talks  []exampleTalk
-	// chance is what random order would score. Where that comes to more than a half on average, the metric is refused.
+	// chance is the expected score of a random order. If it is above one half on average, the metric is not used.
 	chance func(*probe) float64
-	// agrees names a metric whose verdict has to be the same, and unless one that must not be worse where this one is
-	// better. Where that fails, the verdict is otherwise.
+	// agrees names a metric whose verdict must be the same; unless names one that must not be worse if this one is
+	// better. Otherwise the verdict is replaced by otherwise.
 	agrees, unless string
 	otherwise      stats.Verdict
 	examples       []example
 }
 
-// Reasons why no probe applies, of several metrics.
+// Reasons why no probe applies, shared by several metrics.
 const (
 	noEvidence = "no answerable probe names evidence"
 	noStale    = "the pack has no stale values"
@@ -46,15 +47,14 @@ const (
 // groups are the groups of metrics in the order of tables.
 var groups = []string{"behaviour", "budgeted", "sensitivity", "derived", "answer", "validity", "retrieval", "context", "abstention", "stability", "cost"}
 
-// metrics is every metric, in the order of tables: by group, headline metrics first, and of them
-// those that name their sources. place is the position of each.
-// auroc is the only one that is not a mean over probes.
+// metrics has every metric, in the order of tables: by group, headline metrics first, and among these the ones that
+// depend on attribution. place has the position of each. auroc is the only one that is not a mean over probes.
 var (
 	metrics []metric
 	place   map[string]int
 )
 
-// register adds metrics. It is called while the package's variables are set up.
+// register adds metrics. It is called during package initialisation.
 func register(list ...metric) bool {
 	metrics = append(metrics, list...)
 	return true
@@ -71,12 +71,13 @@ func init() {
 	}
 }
 
-// comparable reports whether a verdict can be given on it: a share whose denominator no provider can change.
+// comparable reports whether verdicts may be based on the metric: it is a share whose denominator no provider can
+// influence.
 func (m *metric) comparable() bool {
 	return (m.Unit == "share" || m.scaled) && m.Better != "" && !slices.Contains([]string{"stability", "derived", "sensitivity"}, m.Group)
 }
 
-// worst is the worst value of a probe: what a failure counts as. It is NaN where no value is worse than another.
+// worst is the worst value, which failures get. It is NaN if no value is worse than another.
 func (m *metric) worst() float64 {
 	if m.Unit != "share" || m.Better == "" || m.Group == "stability" {
 		return math.NaN()
@@ -84,10 +85,10 @@ func (m *metric) worst() float64 {
 	return yes(m.Better == "less")
 }
 
-// ofRanking reports whether an order of events is all that it needs.
+// ofRanking reports whether the metric needs nothing but an order of events.
 func (m *metric) ofRanking() bool { return m.Group == "retrieval" && m.Attribution }
 
-// Known reports whether a metric has this name, as the lab's primary comparison may name it.
+// Known returns an error unless a metric with this name exists that a lab's primary comparison may use.
 //
 // Errors: invalid_argument, with the nearest name as a hint.
 func Known(name string) error {
@@ -108,7 +109,7 @@ func Known(name string) error {
 	return e
 }
 
-// values are the metrics of one retrieval, by place; NaN where the retrieval has none.
+// values has the metrics of one retrieval, by place; NaN if the retrieval has none.
 type values []float64
 
 func newValues() values {

@@ -13,7 +13,7 @@ var _ = register(metric{
 	},
 })
 
-// contentShare is the mean over groups of the best member's share of words that were found.
+// contentShare is the mean over groups of the share of words found, for each group's best member.
 func contentShare(groups [][][]uint64, found map[uint64]bool) float64 {
 	total := 0.0
 	for _, group := range groups {

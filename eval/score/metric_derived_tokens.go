@@ -22,11 +22,12 @@ var _ = register(metric{
 	},
 })
 
-// derivedWords bounds a derived item: a fact, not a page that holds the value somewhere.
+// derivedWords is the maximum length of a derived item, which is a fact and not a page that happens to contain the
+// value.
 const derivedWords = 60
 
-// derived reports whether an item that names one of the events shows a gold value: a fact that the backend extracted. An
-// item that shares its span with another one is none.
+// derived reports whether an item that names one of the events shows a gold value: a fact that the backend extracted.
+// Items that share their span with another one do not count.
 func (m *measuring) derived(ids []string) bool {
 	for i := range m.items {
 		x := &m.items[i]

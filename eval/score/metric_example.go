@@ -12,18 +12,18 @@ import (
 	"github.com/memhost/memhost/eval/simulate"
 )
 
-// example is what a provider answers in a small made-up world, and what a metric makes of it. Every metric has some: they
-// are its test, and its examples in docs/metrics.md.
+// example is an answer of a provider in a small made-up world, and a metric's value for it. Every metric has some: they
+// are its tests, and its examples in docs/metrics.md.
 type example struct {
 	says  string
 	items items
 	value float64 // NaN: the retrieval has none
 }
 
-// items are what a context shows, one below the other: each with its text and the events that it names.
+// items are shown in a context in this order: each has a text and the events that it names.
 type items []struct{ text, sources string }
 
-// exampleEvents are what Mila said, by session; the last in another context than the probe's.
+// exampleEvents are what Mila said, by session; the last one in another context than the probe's.
 var exampleEvents = []struct {
 	id, text, context string
 	session           int
@@ -44,7 +44,7 @@ var exampleProbe = pack.Probe{ProbeID: "p1", AfterSession: 3, Query: "Where does
 // exampleForeign is evidence of another cluster's probe.
 const exampleForeign = "The hens moved to another farm."
 
-// exampleOf is the probe of the examples with its person; one without an answer unless answerable is set.
+// exampleOf returns the probe of the examples and its person. It has an answer only if answerable is set.
 func exampleOf(answerable bool) *probe {
 	person := &persona{id: "mila", cluster: "mila", events: map[string]*event{}}
 	holding := map[uint64]int{}
@@ -66,7 +66,8 @@ func exampleOf(answerable bool) *probe {
 	return p
 }
 
-// retrieval is the answer of the example's provider, whose trace counts 12 tokens, 3 of them of the frame, and 100 too few.
+// retrieval is the answer of the example's provider. Its trace counts 12 tokens, 3 of them for the frame, and a
+// shortfall of 100.
 func (e *example) retrieval() *retrieval {
 	total, frame, shortfall := int64(12), int64(3), int64(100)
 	r := &retrieval{trace: &abi.Trace{TokenCount: &total, FrameTokens: &frame, BudgetShortfall: &shortfall}}
@@ -79,15 +80,16 @@ func (e *example) retrieval() *retrieval {
 	return r
 }
 
-// exampleTalk is a conversation that a scripted person has in the example's world: what it is about, and what the agent
-// answers, until the person accepts or gives up; without an answer the agent has failed.
+// exampleTalk is a conversation with a scripted person in the example's world: its topic, and the agent's answers,
+// until the person accepts or gives up. Without an answer the agent has failed.
 type exampleTalk struct {
 	says, about string
 	answers     []string
 	value       float64
 }
 
-// exampleWishes are what Mila wants, and when she said it. People talk ten days after she moved.
+// exampleWishes are Mila's preferences, with the times when she stated them. Conversations take place ten days after
+// she moved.
 var exampleWishes = pack.Preferences{
 	{Attribute: "town", Value: "Porto", From: "2026-02-01T09:00:00Z", Until: "2026-02-10T09:00:00Z"},
 	{Attribute: "town", Value: "Lagos", From: "2026-02-10T09:00:00Z"},
@@ -100,7 +102,7 @@ var exampleWishes = pack.Preferences{
 
 type exampleOpening struct{ about, attribute, context, says string }
 
-// exampleOpenings are what Mila says first, by what it is about.
+// exampleOpenings are what Mila says first, by topic.
 var exampleOpenings = []exampleOpening{
 	{"town", "town", "", "Call me a taxi home."},
 	{"editor at work", "editor", "work", "I am at work. Open my editor."},
@@ -108,7 +110,7 @@ var exampleOpenings = []exampleOpening{
 	{"shoe size", "shoe_size", "", "What is my shoe size?"},
 }
 
-// conversation is what a scripted Mila and an agent say to each other, with the probe that it is about.
+// conversation is a conversation between a scripted Mila and an agent, with the probe that it is about.
 func (e *exampleTalk) conversation() (*probe, *conversation) {
 	i := slices.IndexFunc(exampleOpenings, func(o exampleOpening) bool { return o.about == e.about })
 	o := exampleOpenings[i]
@@ -116,7 +118,7 @@ func (e *exampleTalk) conversation() (*probe, *conversation) {
 		AsOf: exampleProbe.AsOf}
 	p := &probe{Probe: row, setting: simulate.NewSetting(row, exampleWishes)}
 	t := &journal.Transcript{ProbeID: row.ProbeID, Ended: journal.EndedSubject}
-	user, _ := simulate.Scripted{}.Open(context.Background(), p.setting) // a scripted person has no errors
+	user, _ := simulate.Scripted{}.Open(context.Background(), p.setting) // a scripted person returns no errors
 	says := user.Opening()
 	for _, answer := range e.answers {
 		r, _ := user.React(context.Background(), answer)

@@ -8,7 +8,7 @@ var (
 	_ = register(rankingMetrics("session.")...)
 )
 
-// rankingMetrics are the metrics of the items' order, by events or by sessions.
+// rankingMetrics returns the metrics of the items' order, by events or by sessions.
 func rankingMetrics(level string) []metric {
 	what, session := "an item that names it", level != ""
 	if session {

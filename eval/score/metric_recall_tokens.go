@@ -15,12 +15,12 @@ var _ = register(metric{
 	},
 })
 
-// served is how many gold groups the context shows a member of.
+// served is for how many gold groups the context shows a member.
 func (m *measuring) served() int {
 	return m.servedGroups.get(func() int { return m.servedOf(m.groups) })
 }
 
-// servedOf is how many of some groups of events the context shows a member of.
+// servedOf is for how many of the groups of events the context shows a member.
 func (m *measuring) servedOf(groups [][]string) (n int) {
 	for _, group := range groups {
 		if _, shown := m.shownEvent(group); shown {

@@ -23,7 +23,7 @@ var _ = register(
 	},
 )
 
-// counted is a count of the trace; NaN where it does not say.
+// counted is a count from the trace; NaN if it is missing.
 func (m *measuring) counted(n *int64) float64 {
 	if n == nil {
 		return math.NaN()

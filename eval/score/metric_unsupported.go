@@ -25,7 +25,7 @@ var _ = register(metric{
 	},
 })
 
-// namedEvent reports whether a shown item names one of the events, whatever it shows.
+// namedEvent reports whether a shown item names one of the events, whatever its text.
 func (m *measuring) namedEvent(ids []string) bool {
 	return slices.ContainsFunc(m.items, func(x item) bool {
 		return x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) })

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// cutoffs are the k of metrics such as recall@k.
+// cutoffs are the values of k in metrics such as recall@k.
 var cutoffs = []int{1, 5, 10, 20}
 
-// maxSources is how many source events an item may name to be attributed: an item that names half a conversation is no
-// evidence of any part of it.
+// maxSources is how many source events an item may name to be attributed: an item that names half a conversation is not
+// evidence for any part of it.
 const maxSources = 3
 
-// firstRanks are, for each group, the rank from 1 of the first entry of the ranking that holds a member; 0 where none
-// does.
+// firstRanks returns, for each group, the rank (from 1) of the first entry of the ranking that contains a member; 0 if
+// none does.
 //
 //	groups {{a, b}, {c}}, ranking {{x}, {b}, {}, {a, c}}  ->  2, 4
 func firstRanks[T comparable](groups, ranking [][]T) []int {
@@ -28,7 +28,7 @@ func firstRanks[T comparable](groups, ranking [][]T) []int {
 	return ranks
 }
 
-// rankScores are the scores of one ranking.
+// rankScores has the scores of one ranking.
 type rankScores struct {
 	hit, recall, all, ndcg []float64 // by cutoff
 	mrr                    float64
@@ -36,10 +36,10 @@ type rankScores struct {
 
 // scoreRanks scores the first ranks of the groups of one probe. There is at least one group.
 //
-// hit@k is 1 where a group is served within the first k; recall@k is the share of groups that are; all@k is 1 where all
-// are; MRR is 1 over the first rank that serves any. nDCG@k adds 1/log2(1 + rank) for each group served within k, over
-// what one group at each rank from 1 would add, at most 1: an entry that serves two groups at once may be ahead of
-// that.
+// hit@k is 1 if a group is served within the first k; recall@k is the share of groups that are; all@k is 1 if all are;
+// MRR is 1 over the first rank that serves any. nDCG@k adds 1/log2(1 + rank) for each group served within k, divided by
+// what one group at each rank from 1 would add. It is at most 1, because an entry that serves two groups at once could
+// exceed that.
 func scoreRanks(ranks []int) rankScores {
 	var s rankScores
 	for _, k := range cutoffs {
@@ -75,7 +75,7 @@ func yes(b bool) float64 {
 	return 0
 }
 
-// untouched is the chance that k entries drawn from n hold none of m: C(n-m, k) / C(n, k).
+// untouched is the probability that k entries drawn from n include none of m: C(n-m, k) / C(n, k).
 func untouched(n, m, k int) float64 {
 	p := 1.0
 	for i := range min(k, n) {
@@ -87,11 +87,10 @@ func untouched(n, m, k int) float64 {
 	return p
 }
 
-// maxSubsets bounds the groups of which every subset is looked at.
+// maxSubsets is the maximum number of groups for which all subsets are enumerated.
 const maxSubsets = 12
 
-// chanceScores is what a ranking in random order of all n entries would score on average. Groups hold numbers of
-// entries.
+// chanceScores is the expected score of a ranking of all n entries in random order. Groups contain entry numbers.
 func chanceScores[T comparable](groups [][]T, n int) rankScores {
 	var s rankScores
 	relevant := len(union(groups))
@@ -100,7 +99,7 @@ func chanceScores[T comparable](groups [][]T, n int) rankScores {
 		recall, gain, ideal := 0.0, 0.0, 0.0
 		for i, g := range groups {
 			recall += (1 - untouched(n, len(g), k)) / float64(len(groups))
-			for r := 1; r <= k; r++ { // the chance that the group's first entry is at rank r
+			for r := 1; r <= k; r++ { // the probability that the group's first entry is at rank r
 				gain += discount(r) * (untouched(n, len(g), r-1) - untouched(n, len(g), r))
 			}
 			if i < k {
@@ -118,8 +117,8 @@ func chanceScores[T comparable](groups [][]T, n int) rankScores {
 	return s
 }
 
-// chanceOfAll is the chance that k of n entries serve every group: by inclusion and exclusion of the groups that are
-// missed. With more than 12 groups it is the least chance of one group, which lies above.
+// chanceOfAll is the probability that k of n entries serve every group, by inclusion-exclusion over the groups that are
+// missed. With more than 12 groups it is the smallest probability for a single group, which is an upper bound.
 func chanceOfAll[T comparable](groups [][]T, n, k int) float64 {
 	if len(groups) > maxSubsets {
 		least := 1.0

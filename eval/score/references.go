@@ -11,14 +11,14 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// The labels of the references that are computed here. A provider that has one of them keeps it: the reference gets a
+// The labels of the references that are computed here. If a provider has the same label, the reference's label gets a
 // mark.
 const (
 	randomLabel   = "random"
 	evidenceLabel = "evidence"
 )
 
-// references are two columns without a provider: messages drawn at random up to the budget (a floor), and the evidence
+// references are two columns without a provider: randomly drawn messages up to the budget (a floor), and the evidence
 // itself up to the budget (a ceiling).
 type references struct {
 	*timeline
@@ -46,14 +46,14 @@ func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Cou
 		newColumn(randomLabel, "not computed: without a limit it would be everything"), newColumn(evidenceLabel, "")}
 }
 
-// said is an event as the references show it.
+// said is an event in the form in which the references show it.
 type said struct {
 	id, text string
 	session  int
 	tokens   int64
 }
 
-// message writes an event as the references show it: a line "speaker: text" for each message.
+// message formats an event as the references show it: a line "speaker: text" for each message.
 func message(e *pack.Event) said {
 	var b strings.Builder
 	for i := range e.Messages {
@@ -89,10 +89,10 @@ func (r *references) persona(p *persona, history []said) {
 	}
 }
 
-// misses is after how many messages in a row that do not fit a context counts as full.
+// misses is after how many consecutive messages that do not fit a context counts as full.
 const misses = 5
 
-// draw are messages at random, whole, up to the budget.
+// draw returns random whole messages, up to the budget.
 func (r *references) draw(p *probe, history []said, budget int64) []said {
 	random := stats.Random(r.seed, fmt.Sprintf("random/%s/%d", p.ProbeID, budget))
 	order := random.Perm(len(history))
@@ -112,7 +112,7 @@ func (r *references) draw(p *probe, history []said, budget int64) []said {
 	return list
 }
 
-// fit is the beginning of a list, up to the budget; 0 means no limit.
+// fit returns the start of a list, up to the budget; 0 means no limit.
 func (r *references) fit(list []said, budget int64) []said {
 	if budget == 0 {
 		return list
@@ -125,7 +125,7 @@ func (r *references) fit(list []said, budget int64) []said {
 	return list
 }
 
-// gold are the first known members of the gold groups, in the order in which they were said.
+// gold returns the first known member of each gold group, in chronological order.
 func (r *references) gold(p *probe, history []said) []said {
 	var list []said
 	for _, s := range history {
@@ -136,7 +136,7 @@ func (r *references) gold(p *probe, history []said) []said {
 	return list
 }
 
-// read is the reading of messages as a context.
+// read returns the reading of messages as a context.
 func (r *references) read(p *probe, list []said) *reading {
 	var b strings.Builder
 	evidence := make([]abi.Evidence, len(list))

@@ -17,10 +17,10 @@ import (
 	"github.com/memhost/memhost/internal/text/tokens"
 )
 
-// Score computes the metrics of a run with the pack it ran on. A run that is not complete is scored as far as it is.
+// Score computes the metrics of a run with its pack. An incomplete run is scored as far as it got.
 //
-// Errors: invalid_argument for another pack, a broken journal, and a primary metric that is not known; unavailable for
-// files that cannot be read.
+// Errors: invalid_argument for another pack, a broken journal, or an unknown primary metric; unavailable for files that
+// cannot be read.
 func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
 	audit, err := readAudit(folder, p)
 	if err != nil {
@@ -38,7 +38,7 @@ func Score(folder string, p *pack.Pack) (*Metrics, *Timings, error) {
 	return m, t, nil
 }
 
-// scoredWithout computes the metrics without the probes that an audit leaves out; nil leaves out none.
+// scoredWithout computes the metrics without the probes that an audit excludes; nil excludes none.
 func scoredWithout(folder string, p *pack.Pack, audit *pack.Audit) (*Metrics, *Timings, error) {
 	s, err := load(folder, p, audit)
 	if err != nil {
@@ -66,7 +66,7 @@ func scoredWithout(folder string, p *pack.Pack, audit *pack.Audit) (*Metrics, *T
 	return m, t, nil
 }
 
-// scorer is a run while it is scored.
+// scorer is a run that is being scored.
 type scorer struct {
 	*reader
 	run        *rundir.Run
@@ -74,7 +74,7 @@ type scorer struct {
 	references *references
 }
 
-// load reads everything that the metrics need of a run, but for the references.
+// load reads everything that the metrics need from a run, except for the references.
 func load(folder string, p *pack.Pack, audit *pack.Audit) (*scorer, error) {
 	r, err := rundir.Open(folder)
 	if err != nil {
@@ -115,7 +115,7 @@ func load(folder string, p *pack.Pack, audit *pack.Audit) (*scorer, error) {
 	return s, s.readCells()
 }
 
-// allBudgets are the lab's, and those that single providers are asked with besides: full_history without a limit, as a
+// allBudgets returns the lab's budgets and those of individual providers, such as full_history without a limit as a
 // self-test.
 func allBudgets(l *lab.Lab) []int64 {
 	list := slices.Clone(l.Budgets)
@@ -141,7 +141,7 @@ func ascending(budgets []int64) []int64 {
 	return list
 }
 
-// all are the providers' columns and the references.
+// all returns the providers' columns and the references.
 func (s *scorer) all() []*column {
 	return append(slices.Clone(s.columns), s.references.random, s.references.golden)
 }
@@ -187,7 +187,7 @@ func (s *scorer) readCells() error {
 	return nil
 }
 
-// together runs tasks side by side and answers the first error, in their order.
+// together runs tasks concurrently and returns the first error, in their order.
 func together(todo []func() error) error {
 	errs := make([]error, len(todo))
 	next := make(chan int)
@@ -212,7 +212,7 @@ func together(todo []func() error) error {
 	return nil
 }
 
-// sum fills in what the column's replicates have in common or add up to.
+// sum fills in what the column's replicates have in common, and their sums.
 func (c *column) sum() {
 	c.Cells, c.Smokes = []Cell{}, []SmokeLine{}
 	c.Wall.Breaches = []string{}
@@ -286,7 +286,7 @@ func (c *column) sum() {
 	}
 }
 
-// row is the cell as metrics.json has it; asks is with how many budgets its provider is asked.
+// row is the cell's entry in metrics.json; asks is the number of budgets with which its provider is asked.
 func (c *cell) row(asks int) Cell {
 	row := Cell{Replicate: c.Replicate, State: c.State, Sessions: c.closed}
 	for _, recorded := range c.recorded {
@@ -324,7 +324,7 @@ func (r *Readiness) add(o *Readiness) {
 	r.PendingProbes += o.PendingProbes
 }
 
-// passOverPack goes through the events cluster by cluster, for the references and the search for leaks.
+// passOverPack reads the events cluster by cluster, for the references and the search for leaks.
 func (s *scorer) passOverPack() (*isolation, error) {
 	isolated := newIsolation(s.timeline)
 	var todo []func() error
@@ -337,7 +337,7 @@ func (s *scorer) passOverPack() (*isolation, error) {
 	return isolated, isolated.match()
 }
 
-// passOverCluster goes through the events of one cluster.
+// passOverCluster reads the events of one cluster.
 func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
 	own, members := &ownText{map[uint64]struct{}{}, map[uint64]struct{}{}}, isolated.members(cluster)
 	for _, p := range members {
@@ -364,7 +364,7 @@ func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
 	return cmp.Or(failed, err)
 }
 
-// contexts are the column's distinct contexts of some personas' probes.
+// contexts returns the column's distinct contexts for the probes of some personas.
 func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, error] {
 	return func(yield func(suspect, error) bool) {
 		seen := map[string]bool{}
@@ -393,7 +393,7 @@ func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, err
 	}
 }
 
-// sequences are the leaks that the detector finds in a column's contexts: one for each context, and how many there are.
+// sequences returns the leaks that the detector finds in a column's contexts, one for each context, and their number.
 func (s *scorer) sequences(isolated *isolation, c *column) (list []Leak, n int, err error) {
 	if !isolated.suspicious || c.reference != nil {
 		return nil, 0, nil
@@ -474,7 +474,7 @@ func (s *scorer) metrics() *Metrics {
 			})
 		}
 	}
-	_ = together(todo) // figures cannot fail
+	_ = together(todo) // computing figures cannot fail
 	for _, c := range s.all() {
 		m.Columns = append(m.Columns, c.Column)
 	}
@@ -482,7 +482,7 @@ func (s *scorer) metrics() *Metrics {
 	return m
 }
 
-// complete fills in what a column says in words.
+// complete fills in the texts of a column.
 func (c *column) complete() {
 	c.Notes = []string{}
 	if c.reference != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// submitted is one line of a submission: first the heading, then one ranking for each probe, best first.
+// submitted is one line of a submission: first the heading, then one ranking per probe, best first.
 //
 //	{"pack_sha256": "6e2b...", "label": "mine"}
 //	{"probe_id": "q1", "event_ids": ["e7", "e2"]}
@@ -26,14 +26,14 @@ type submitted struct {
 // maxSubmitted bounds one line of a submission, in bytes.
 const maxSubmitted = 4 << 20
 
-// submissionSeed is that of the intervals: a submission has no lab.
+// submissionSeed is the seed for intervals: a submission has no lab.
 const submissionSeed = 1
 
-// Submission scores a ranking of events that another program made from the same pack. Only ranking metrics come of it,
-// and how it was made is not checked: the run is marked foreign. Probes that it does not rank are missing.
+// Submission scores a ranking of events that another program made from the same pack. It only computes ranking metrics,
+// and does not check how the ranking was made: the run is marked as foreign. Probes without a ranking are missing.
 //
-// Errors: invalid_argument with the line, for another pack, probes and events that the pack does not have, events from
-// after the probe, and what is there twice.
+// Errors: invalid_argument with the line, for another pack, unknown probes and events, events from after the probe, and
+// duplicates.
 func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
 	t, err := readTimeline(p, submissionSeed, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func Submission(r io.Reader, p *pack.Pack) (*Metrics, error) {
 	return m, nil
 }
 
-// readSubmission reads the rankings, by probe; nil if there is none.
+// readSubmission reads the rankings, by probe; nil if a probe has none.
 func (t *timeline) readSubmission(r io.Reader) (label string, readings []*reading, err error) {
 	readings = make([]*reading, len(t.probes))
 	lines := bufio.NewScanner(r)

@@ -6,16 +6,16 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// saidMessage is a message that is evidence for a probe: its words in order, and which of them no other event of the
-// person has.
+// saidMessage is a message that is evidence for a probe: its words in order, and which of them occur in no other event
+// of the person.
 type saidMessage struct {
 	words []uint64
 	own   []bool
 	runs  runs
 }
 
-// saidWords are the messages of an event that have words; of these only the ones with words of their own, where any has: an
-// assistant's thanks are no evidence.
+// saidWords returns the messages of an event that have words. If any of them has words that occur in no other event, it
+// returns only such messages: an assistant's thanks are not evidence.
 func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
 	var list []saidMessage
 	for i := range e.Messages {
@@ -39,7 +39,7 @@ func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
 	return list
 }
 
-// countEvents counts an event for each of its words.
+// countEvents increments the event count of each word in an event.
 func countEvents(counts map[uint64]int, e *pack.Event) {
 	seen := map[uint64]bool{}
 	words(fold(eventText(e)).text, func(w word) {
@@ -56,10 +56,11 @@ func allWords(text string) []uint64 {
 	return list
 }
 
-// runWords is how many words in a row make an order: a list of a history's distinct words has hardly any such run.
+// runWords is how many consecutive words count as an order: a list of the distinct words in a history has hardly any
+// such run.
 const runWords = 4
 
-// runs are where each run of k words begins in a text, by a hash of its words.
+// runs has the start of each run of k words in a text, by a hash of its words.
 type runs struct {
 	k      int
 	begins map[uint64][]int
@@ -71,7 +72,7 @@ func runsOf(text []uint64) runs {
 	return r
 }
 
-// each calls back for every run of k words of a text, with its hash and where it begins.
+// each calls run for every run of k words in a text, with its hash and start.
 func (r *runs) each(text []uint64, run func(hash uint64, i int)) {
 	if r.k == 0 {
 		return
@@ -88,7 +89,7 @@ func (r *runs) each(text []uint64, run func(hash uint64, i int)) {
 	}
 }
 
-// mark marks the words of the text that are in runs that another text holds, too.
+// mark marks the words of the text that are in runs which also occur in another text.
 func (r *runs) mark(marked []bool, other []uint64) {
 	r.each(other, func(hash uint64, _ int) {
 		for _, start := range r.begins[hash] {
@@ -99,7 +100,7 @@ func (r *runs) mark(marked []bool, other []uint64) {
 	})
 }
 
-// markIn marks the words of another text that are in runs of this one.
+// markIn marks the words of another text that are in runs which also occur in this one.
 func (r *runs) markIn(other []uint64, marked []bool) {
 	r.each(other, func(hash uint64, i int) {
 		if r.begins[hash] != nil {
@@ -110,9 +111,9 @@ func (r *runs) markIn(other []uint64, marked []bool) {
 	})
 }
 
-// inOrder is the share of a message's words that are in runs of four words that shown texts hold, too; or the share of
-// its own words, where that is less: what was said again with another name is not shown by what was said before. A message
-// of fewer words is one run.
+// inOrder is the share of a message's words that are in runs of four words which also occur in shown texts; or the same
+// share of the message's own words, if that is less. Otherwise, showing an earlier statement would count as showing a
+// repetition of it with another name. A shorter message is a single run.
 func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
 	marked := make([]bool, len(m.words))
 	for _, text := range shown {
@@ -135,7 +136,7 @@ func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
 	return min(covered/float64(all), ownCovered/float64(own))
 }
 
-// ownWords is the share of a text's words that are in runs that an event's messages hold, too.
+// ownWords is the share of a text's words that are in runs which also occur in an event's messages.
 func (e *event) ownWords(text []uint64) float64 {
 	marked := make([]bool, len(text))
 	for i := range e.said {
@@ -149,16 +150,16 @@ func (e *event) ownWords(text []uint64) float64 {
 	return float64(n) / float64(max(1, len(text)))
 }
 
-// shownShare is the least share of one of an event's messages, in order, that has to be shown to be verbatim.
+// shownShare is the share of one of an event's messages that must be shown, in order, to count as verbatim.
 const shownShare = 0.75
 
-// ownShare is the least share of an item's words that has to come from what it names, in order, of one event; of two or
-// three, where the others may be no evidence and are not known here, a half or a third of it. A label and a time are not
-// the event's words, and a page that holds them somewhere is no item of the event.
+// ownShare is the minimum share of an item's words that must come, in order, from the event that it names; if it names
+// two or three, of which the others may not be evidence and are not known here, a half or a third of that. Labels and
+// times are not words of the event, and a long page that happens to contain them is not an item of the event.
 const ownShare = 0.5
 
-// verbatim reports whether the shown spans of the items that name an event hold at least three quarters of one of its
-// messages, in order, and little else. An event without words proves nothing, and is believed.
+// verbatim reports whether the shown spans of the items that name an event contain at least three quarters of one of
+// its messages, in order, and little else. An event without words proves nothing, and is accepted.
 func (m *measuring) verbatim(id string) bool {
 	e := m.persona.events[id]
 	if e == nil || len(e.said) == 0 {

@@ -12,23 +12,23 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// timeline is what scoring keeps of a pack: its probes, where each event is, and the words of the evidence. Texts stay
-// on disk.
+// timeline is what scoring keeps in memory about a pack: its probes, the position of each event, and the words of the
+// evidence. Texts stay on disk.
 type timeline struct {
 	pack     *pack.Pack
 	personas []*persona // in the pack's order
 	byID     map[string]*persona
 	probes   []*probe // in the pack's order
 	probe    map[string]*probe
-	events   int                 // how many
+	events   int                 // number of events
 	canaries map[uint64][]canary // by the hash of their first word
-	excluded map[string]bool     // probes that an audit leaves out
-	// hasTalks: an agent held conversations in the run, in which people give up after patience answers.
+	excluded map[string]bool     // probes that an audit excludes
+	// hasTalks means that the run has conversations of an agent, in which people give up after patience answers.
 	hasTalks bool
 	patience int
 }
 
-// most is how often a person says what they want before they give up.
+// most is how often a person states what they want before they give up.
 func (t *timeline) most() float64 { return float64(max(1, t.patience-1)) }
 
 type persona struct {
@@ -38,40 +38,39 @@ type persona struct {
 	probes      []*probe
 }
 
-// event is where an event is.
+// event is the position of an event, and what is needed from it.
 type event struct {
 	number  int // in the pack
 	session int
 	context string
 	at      time.Time
-	speaker string   // of its first message that has a name
-	content []uint64 // content words, where the event is somebody's evidence
-	// said are the words of each of its messages in order, where the event is somebody's evidence.
+	speaker string   // of its first message with a name
+	content []uint64 // content words, if the event is evidence for a probe
+	// said has the words of each of its messages in order, if the event is evidence for a probe.
 	said []saidMessage
 }
 
-// canary is a marker that one persona's events hold.
+// canary is a marker that only occurs in one persona's events.
 type canary struct {
 	text  string // folded
 	owner *persona
 }
 
-// probe is a probe with what its gold needs.
+// probe is a probe with the data that its gold needs.
 type probe struct {
 	*pack.Probe
 	persona *persona
 	number  int
 	asOf    time.Time
 	speaker string
-	// groups and sessions are the gold evidence as event ids and as sessions; both are empty where it is not
-	// answerable.
+	// groups and sessions are the gold evidence as event ids and as sessions; both are empty if it is not answerable.
 	groups   [][]string
 	sessions [][]int
-	// pairs are the groups with each member's neighbour too, where the pack's events are single messages of a source that
-	// is often cut into pairs.
+	// pairs are the groups extended by each member's neighbour, if the pack's events are single messages of a source
+	// that is often split into pairs.
 	pairs  [][]string
 	chance rankScores // of sessions in random order
-	// content are the words of each group's members; foreign those of a probe of another cluster.
+	// content has the words of each group's members, foreign those of another cluster's probe.
 	content, foreign [][][]uint64
 	answers          [][]*folded
 	stale            []stale
@@ -82,11 +81,11 @@ type probe struct {
 type stale struct {
 	value   *folded
 	eventID string
-	at      time.Time // superseded
+	at      time.Time // when it was superseded
 }
 
-// needs reports whether one of the events that memory lacks is what the probe asks for, or what it must not show: then no
-// answer says anything about memory. A text that no event is named for may have been in any of them.
+// needs reports whether one of the events that memory lacks is needed for the probe, or must not be shown: then no
+// answer says anything about memory. If a text has no event, it may be in any of them.
 func (p *probe) needs(lacking map[string]bool) bool {
 	if len(lacking) == 0 {
 		return false
@@ -175,16 +174,16 @@ func (t *timeline) readPersona(person *persona) error {
 		}
 	}
 	ends := map[int]time.Time{} // of sessions
-	holding := map[uint64]int{} // how many events hold a word
+	holding := map[uint64]int{} // number of events that contain a word
 	var evidenced []*pack.Event
-	var before *pack.Event // the event before
-	nth := 0               // in the session
+	var before *pack.Event // the previous event
+	nth := 0               // index in the session
 	for row, err := range t.pack.Events(person.id) {
 		if err != nil {
 			return err
 		}
 		e := &event{number: t.events, session: row.SessionIndex, context: row.Context}
-		e.at, _ = abi.ParseTime(row.Timestamp) // a pack whose times are wrong is refused by lint
+		e.at, _ = abi.ParseTime(row.Timestamp) // lint rejects a pack with invalid times
 		for i := range row.Messages {
 			if row.Messages[i].Name != "" && e.speaker == "" {
 				e.speaker = row.Messages[i].Name
@@ -223,12 +222,12 @@ func (t *timeline) readPersona(person *persona) error {
 	return nil
 }
 
-// singleMessages reports whether the pack's events are single messages where its builder could have made pairs of them.
+// singleMessages reports whether the pack's events are single messages although its builder could have made pairs.
 func (t *timeline) singleMessages() bool {
 	return t.pack.Manifest.Builder.Options["group"] == "message"
 }
 
-// pairUp adds to each member of the evidence the message that would be in one event with it.
+// pairUp adds, to each member of the evidence, the message with which it would share an event.
 func (p *probe) pairUp(partner map[string]string) {
 	if len(partner) == 0 {
 		return
@@ -244,7 +243,7 @@ func (p *probe) pairUp(partner map[string]string) {
 	}
 }
 
-// eventText is what was said in an event, a line for each message.
+// eventText is the text of an event, one line per message.
 func eventText(e *pack.Event) string {
 	text := ""
 	for i := range e.Messages {
@@ -272,8 +271,8 @@ func (t *timeline) addCanaries(p *probe) {
 	}
 }
 
-// prepare works out what a probe needs. end is when the session before it ended: the question's time where it names
-// none.
+// prepare computes what a probe needs. end is when the session before it ended, which is the question's time if it
+// names none.
 func (p *probe) prepare(end time.Time) {
 	p.asOf = end
 	if at, err := abi.ParseTime(p.AsOf); err == nil {
@@ -288,7 +287,7 @@ func (p *probe) prepare(end time.Time) {
 		var content [][]uint64
 		for _, id := range group {
 			e := p.persona.events[id]
-			if e == nil { // a pack with dangling evidence is run only where its user insists
+			if e == nil { // a pack with dangling evidence only runs if the user insists
 				continue
 			}
 			if !slices.Contains(sessions, e.session) {
@@ -348,7 +347,7 @@ func (p *probe) prepare(end time.Time) {
 	}
 }
 
-// drawForeign gives each probe the evidence of a probe of another cluster.
+// drawForeign assigns each probe the evidence of a probe from another cluster.
 func (t *timeline) drawForeign(seed uint64) {
 	var withWords []*probe
 	clusters := map[string]bool{}
@@ -371,7 +370,7 @@ func (t *timeline) drawForeign(seed uint64) {
 	}
 }
 
-// labels are the probes by label.
+// labels counts the probes by label.
 func (t *timeline) labels() []Count {
 	counts := map[string]int{}
 	for _, p := range t.probes {
@@ -380,7 +379,7 @@ func (t *timeline) labels() []Count {
 	return counted(counts)
 }
 
-// counted lists counts by name.
+// counted returns counts sorted by name.
 func counted(counts map[string]int) []Count {
 	list := []Count{}
 	for _, name := range slices.SortedFunc(maps.Keys(counts), compareNames) {
@@ -389,7 +388,7 @@ func counted(counts map[string]int) []Count {
 	return list
 }
 
-// compareNames orders names; numbers by their value.
+// compareNames orders names, and numbers by value.
 func compareNames(a, b string) int {
 	x, errA := strconv.Atoi(a)
 	y, errB := strconv.Atoi(b)

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// timing is what a cell's clock and native calls say.
+// timing has a cell's times and native calls.
 type timing struct {
 	retrieve, record native
 	retrievals       []latency
@@ -16,10 +16,10 @@ type timing struct {
 	fresh            freshness
 }
 
-// freshness is how soon what was acknowledged was shown.
+// freshness is how soon acknowledged content was shown.
 type freshness struct {
 	tried, failed int
-	after         []float64 // milliseconds, of what was shown
+	after         []float64 // milliseconds, for what was shown
 }
 
 func (f *freshness) add(l *journal.Freshness) {
@@ -34,7 +34,7 @@ func (f *freshness) add(l *journal.Freshness) {
 	f.tried++
 }
 
-// latency is one retrieval's, in milliseconds.
+// latency is that of one retrieval, in milliseconds.
 type latency struct {
 	budget                       int64
 	total, backend, module, host float64
@@ -60,7 +60,7 @@ func (n *native) add(calls []abi.IO) {
 	}
 }
 
-// merge adds another replicate's.
+// merge adds another replicate.
 func (t *timing) merge(o *timing) {
 	for _, pair := range [][2]*native{{&t.retrieve, &o.retrieve}, {&t.record, &o.record}} {
 		into, from := pair[0], pair[1]
@@ -131,7 +131,7 @@ func split(list []latency) Split {
 		Module:  of(func(l *latency) float64 { return l.module }), Host: of(func(l *latency) float64 { return l.host })}
 }
 
-// quantiles sorts values: the q quantile of n values is the one at rank ceil(q*n).
+// quantiles sorts values and computes their quantiles: the q quantile of n values is the one at rank ceil(q*n).
 func quantiles(values []float64) Quantiles {
 	if len(values) == 0 {
 		return Quantiles{}

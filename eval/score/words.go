@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// folded is a text made comparable: lower case, white space collapsed to single blanks, escapes undone ("&lt;" and the
-// backslash that formatters put behind "<").
+// folded is a normalised text: lower case, white space collapsed to single blanks, escapes resolved ("&lt;", and the
+// backslash that formatters put after "<").
 type folded struct {
 	text string
-	at   []int32 // for each byte of text, the offset in the original text of the character it comes from
+	at   []int32 // for each byte of text, the offset of its character in the original
 	size int     // of the original, in bytes
 }
 
-// entities are the escapes that formatted text may hold.
+// entities are the escapes that may occur in formatted text.
 var entities = map[string]byte{"&lt;": '<', "&gt;": '>', "&amp;": '&', "&quot;": '"', "&apos;": '\'', "&#39;": '\'',
 	"&#34;": '"'}
 
-// fold makes a text comparable.
+// fold normalises a text.
 //
 //	"The  Cat\n is called &lt;Zorvex>"  ->  "the cat is called <zorvex>"
 func fold(text string) *folded {
@@ -66,8 +66,7 @@ func fold(text string) *folded {
 	return &folded{string(b), at, len(text)}
 }
 
-// entity is the character that an escape at the beginning of text stands for, and the escape's length; an "&"
-// otherwise.
+// entity decodes an escape at the start of text, and returns its length. Without an escape it returns the "&" itself.
 func entity(text string) (c byte, width int) {
 	end := strings.IndexByte(text[:min(len(text), len("&quot;"))], ';')
 	if end > 0 {
@@ -78,7 +77,7 @@ func entity(text string) (c byte, width int) {
 	return '&', 1
 }
 
-// original is the half-open range of the original text that a range of the folded one comes from.
+// original returns the half-open range of the original text that corresponds to a range of the folded one.
 func (f *folded) original(from, to int) (start, end int) {
 	start, end = int(f.at[from]), f.size
 	if to < len(f.at) {
@@ -87,7 +86,8 @@ func (f *folded) original(from, to int) (start, end int) {
 	return start, end
 }
 
-// index finds folded words in the text, at or after from: not inside a longer word. It answers -1 where they are not.
+// index finds folded words in the text, at or after from, but not inside a longer word. It returns -1 if they don't
+// occur.
 func (f *folded) index(words string, from int) int {
 	if words == "" {
 		return -1
@@ -106,7 +106,7 @@ func (f *folded) index(words string, from int) int {
 	return -1
 }
 
-// joined reports whether the last character of a and the first of b belong to one word.
+// joined reports whether the last character of a and the first of b belong to the same word.
 func joined(a, b string) bool {
 	last, _ := utf8.DecodeLastRuneInString(a)
 	first, _ := utf8.DecodeRuneInString(b)
@@ -120,7 +120,7 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// alone reports whether a character is a word of its own, as in scripts that are written without blanks.
+// alone reports whether a character is a word by itself, as in scripts without blanks.
 func alone(r rune) bool {
 	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
@@ -131,14 +131,14 @@ type word struct {
 	start, end int
 }
 
-// FNV-1a, 64 bits: a hash that is the same everywhere.
+// FNV-1a, 64 bits: a hash that is the same on all machines.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
 )
 
-// words calls each for every word of a folded text: a run of letters and digits, a character of its own in Han,
-// Hiragana and Katakana.
+// words calls each for every word of a folded text: a run of letters and digits, or a single character in Han, Hiragana
+// and Katakana.
 func words(text string, each func(word)) {
 	hash, start := uint64(fnvOffset), -1
 	end := func(i int) {
@@ -182,7 +182,7 @@ func hashWord(text string) uint64 {
 	return hash
 }
 
-// contentWords are the distinct words of a text that are not stop words, in the order in which they first occur.
+// contentWords returns the distinct words of a text that are not stop words, in order of first occurrence.
 func contentWords(text string) []uint64 {
 	var list []uint64
 	seen := map[uint64]bool{}
@@ -195,7 +195,7 @@ func contentWords(text string) []uint64 {
 	return list
 }
 
-// stopWords say nothing about what a message is about.
+// stopWords are words that say nothing about the topic of a message.
 var stopWords = func() map[uint64]bool {
 	const list = `a about after again all also am an and any are as at be because been before being but by can could d did do does
 		doing don down for from further had has have having he her here hers him his how i if in into is it its just ll m me more most
@@ -209,14 +209,13 @@ var stopWords = func() map[uint64]bool {
 	return set
 }()
 
-// gramWords is the length of the word sequences that tell one cluster's text from another's.
+// gramWords is the length of the word sequences that distinguish one cluster's text from another's.
 const gramWords = 8
 
-// sequenceHash is the hash of the last n words of a text, which a further word changes without the others being read
-// again.
+// sequenceHash is a rolling hash of the last n words of a text.
 type sequenceHash struct{ sum, power uint64 }
 
-const sequenceBase = 0x9e3779b97f4a7c15 // odd, so that no power of it vanishes
+const sequenceBase = 0x9e3779b97f4a7c15 // odd, so that its powers never become 0
 
 func newSequenceHash(n int) sequenceHash {
 	h := sequenceHash{power: 1}
@@ -226,10 +225,10 @@ func newSequenceHash(n int) sequenceHash {
 	return h
 }
 
-// add takes in a word in place of the oldest one, which is 0 while there are fewer than n.
+// add adds a word and removes the oldest one, which is 0 while there are fewer than n.
 func (h *sequenceHash) add(word, oldest uint64) { h.sum = h.sum*sequenceBase + word - oldest*h.power }
 
-// grams calls each for every sequence of eight words of a folded text, with its hash and range.
+// grams calls each for every sequence of eight words in a folded text, with its hash and range.
 func grams(text string, each func(word)) {
 	var ring [gramWords]word // zero before the first words
 	n, hash := 0, newSequenceHash(gramWords)

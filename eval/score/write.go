@@ -17,14 +17,14 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// The files that scoring writes into a run's folder.
+// The files that scoring writes to a run's folder.
 const (
 	MetricsFile = "metrics.json"
 	TimingsFile = "timings.json"
 	TableFile   = "metrics.csv"
 )
 
-// Write writes metrics.json, timings.json and metrics.csv into a folder, each as a whole.
+// Write writes metrics.json, timings.json and metrics.csv to a folder, each atomically.
 //
 // Errors: unavailable.
 func Write(folder string, m *Metrics, t *Timings) error {
@@ -40,9 +40,9 @@ func Write(folder string, m *Metrics, t *Timings) error {
 	return nil
 }
 
-// Read reads metrics.json of a run's folder.
+// Read reads metrics.json from a run's folder.
 //
-// Errors: invalid_argument for what is not such a file, or one of another version.
+// Errors: invalid_argument if it is not such a file, or of another version.
 func Read(folder string) (*Metrics, error) {
 	path := filepath.Join(folder, MetricsFile)
 	text, err := os.ReadFile(path)
@@ -79,7 +79,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteCSV writes one row for each figure, in the order of columns, budgets, slices and the catalogue.
+// WriteCSV writes one row per figure, in the order of columns, budgets, slices and the catalogue.
 func (m *Metrics) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"label", "kind", "budget", "slice", "name", "metric", "mean", "low", "high", "n", "clusters",
@@ -108,7 +108,7 @@ func (m *Metrics) WriteCSV(w io.Writer) error {
 	return c.Error() // of any row
 }
 
-// slicesByKind goes through the slices in a fixed order.
+// slicesByKind iterates over the slices in a fixed order.
 func slicesByKind(b *Budgeted) func(yield func(string, []Slice) bool) {
 	return func(yield func(string, []Slice) bool) {
 		_ = yield("label", b.ByLabel) && yield("session", b.BySession) && yield("speaker", b.BySpeaker)
@@ -131,8 +131,7 @@ func (f *Figure) row(c *Column, budget int64, kind, name, metric string) []strin
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// SafeCell keeps a text from being run as a formula by a spreadsheet: one that begins like a formula gets an
-// apostrophe.
+// SafeCell keeps a spreadsheet from interpreting a text as a formula, by putting an apostrophe before it.
 //
 //	=HYPERLINK("http://example.com")  ->  '=HYPERLINK("http://example.com")
 func SafeCell(text string) string {

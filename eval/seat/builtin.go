@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
-// builtin is the seat of a loop over an OpenAI-compatible endpoint.
+// builtin is the seat of a simple agent that calls an OpenAI-compatible endpoint.
 type builtin struct {
 	client   *model.Client
 	template string
@@ -45,14 +45,14 @@ func (b *builtin) Sit(_ context.Context, start *subject.Start) (subject.Subject,
 	return &loop{builtin: b, memory: memory{start: start, slot: slot}}, nil
 }
 
-// memory is the slot as a subject inside this process asks it.
+// memory is the slot as used by a subject in this process.
 type memory struct {
 	start *subject.Start
 	slot  *client.Client
 }
 
-// retrieve asks with a text of the user and the session's labels. An agent whose memory fails answers without it: the
-// door has noted the error.
+// retrieve makes a retrieval with a text of the user and the session's labels. An agent whose memory fails answers
+// without it; the door has recorded the error.
 func (m *memory) retrieve(ctx context.Context, text string) (string, error) {
 	q := &abi.RetrieveRequest{Query: text, Scope: m.start.Scope, SessionID: m.start.Session, Scenario: m.start.Scenario,
 		Context: m.start.Context, Attribute: m.start.Attribute, AsOf: m.start.Now}
@@ -83,7 +83,7 @@ type loop struct {
 	talk    []model.Message
 }
 
-// Say implements Subject. Only the newest text of the user stands in the template: earlier contexts are not repeated.
+// Say implements Subject. The template only contains the user's newest text: earlier contexts are not repeated.
 func (l *loop) Say(ctx context.Context, text string) (*subject.Answer, error) {
 	if len(l.talk) == 0 || !l.once {
 		var err error
@@ -108,8 +108,8 @@ func answerOf(r *model.Reply) *subject.Answer {
 		AnswerSHA256: r.AnswerSHA256}
 }
 
-// unlessGone makes an endpoint's error one of the subject, unless every other request would fail, too: that ends the
-// cell, and a resumption asks again.
+// unlessGone turns an endpoint's error into a failure of the subject, unless every other request would fail, too: that
+// ends the cell, and a resumption tries again.
 func unlessGone(err error) error {
 	e := abi.AsError(err)
 	switch e.Code {

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
-// chat is the seat of a server with /v1/chat/completions whose scope is fixed when it starts.
+// chat is the seat of a server with /v1/chat/completions, whose scope is fixed when it starts.
 type chat struct {
 	argv    []string
 	model   lab.Model
@@ -35,10 +35,10 @@ func newChat(s *lab.Subject, folder string, seed uint64, timeout time.Duration, 
 // Kind implements Seat.
 func (*chat) Kind() string { return "chat" }
 
-// portPlace stands in a chat's command for the port that it must listen on. The port is in MEMHOST_CHAT_PORT, too.
+// portPlace is replaced in a chat's command by the port that it must listen on. The port is also in MEMHOST_CHAT_PORT.
 const portPlace = "{port}"
 
-// Sit implements Seat. The server has the time of one answer to listen.
+// Sit implements Seat. The server must start listening within the time limit of one answer.
 func (c *chat) Sit(ctx context.Context, start *subject.Start) (subject.Subject, error) {
 	port, err := freePort()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *chat) Sit(ctx context.Context, start *subject.Start) (subject.Subject, 
 	return s, nil
 }
 
-// freePort is a port of loopback that nothing listens on.
+// freePort returns a free port on loopback.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *served) Say(ctx context.Context, text string) (*subject.Answer, error) 
 	return answerOf(reply), nil
 }
 
-// End implements Subject. A server does not exit by itself: a signal asks it to.
+// End implements Subject. A server does not exit on its own, so it gets a signal.
 func (s *served) End(ctx context.Context) []journal.Breach {
 	interrupt(s.cmd)
 	return slices.DeleteFunc(s.end(ctx), func(b journal.Breach) bool { return b.Kind == "exit_status" })

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/eval/subject"
 )
 
-// command is the seat of a process that speaks JSON lines.
+// command is the seat of a process that communicates in JSON lines.
 type command struct {
 	argv    []string
 	timeout time.Duration
@@ -44,11 +44,11 @@ func (c *command) Sit(ctx context.Context, start *subject.Start) (subject.Subjec
 	return t, nil
 }
 
-// talker is a process that speaks JSON lines, in one conversation.
+// talker is a process that communicates in JSON lines, in one conversation.
 type talker struct {
 	*process
 	lines  chan line
-	quit   chan struct{} // closed once no line is waited for
+	quit   chan struct{} // closed once no more lines are expected
 	failed bool
 }
 
@@ -61,7 +61,7 @@ type line struct {
 // maxLine bounds one line of a subject, in bytes.
 const maxLine = 1 << 20
 
-// read passes lines on until the process ends, and drops them once none is waited for.
+// read forwards lines until the process ends, and drops them once no more are expected.
 func (t *talker) read() {
 	in := bufio.NewScanner(t.out)
 	in.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -90,7 +90,7 @@ func (t *talker) stop() {
 
 // write sends a line.
 //
-// Errors: a failure of the subject, if the process does not take it; the context's.
+// Errors: a failure of the subject, if the process does not read it; the context's.
 func (t *talker) write(ctx context.Context, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *talker) write(ctx context.Context, value any) error {
 	}
 }
 
-// broken is the error of a process that closed a pipe, usually because it exited.
+// broken is the error for a process that closed a pipe, usually because it exited.
 func (t *talker) broken(ctx context.Context, what string) error {
 	timer := time.NewTimer(lingering)
 	defer timer.Stop()
@@ -159,7 +159,7 @@ func (t *talker) say(ctx context.Context, text string) (*subject.Answer, error) 
 	}
 }
 
-// readAnswer reads a line {"type":"agent","text":...,"usage":...}.
+// readAnswer parses a line {"type":"agent","text":...,"usage":...}.
 func readAnswer(text []byte) (*subject.Answer, error) {
 	var said struct {
 		Type  string         `json:"type"`

@@ -22,15 +22,15 @@ import (
 type process struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	out     *io.PipeReader // must be read to its end, or the program is never known to have exited
+	out     *io.PipeReader // must be read to its end, or the exit of the program is never noticed
 	log     *tail
 	timeout time.Duration
 	exited  chan struct{} // closed once status is known
 	status  error
 }
 
-// startProcess starts a program in the conversation's workspace. It finds the slot, and no other token, in its
-// environment.
+// startProcess starts a program in the conversation's workspace. Its environment has the address of the slot and the
+// conversation's token, and no other token.
 //
 // Errors: a failure of the subject, if the program cannot be started.
 func startProcess(command []string, start *subject.Start, timeout time.Duration) (*process, error) {
@@ -56,10 +56,10 @@ func startProcess(command []string, start *subject.Start, timeout time.Duration)
 	return p, nil
 }
 
-// lingering is how long a descendant may hold the output of a program that has exited.
+// lingering is how long a descendant may keep the output of a program that has exited open.
 const lingering = time.Second
 
-// environment is the program's own, with this conversation's slot in place of any other.
+// environment is this process's environment, with this conversation's slot instead of any other.
 func environment(start *subject.Start) []string {
 	ours := map[string]string{"MEMHOST_SERVER": start.Door.HTTP, "MEMHOST_TOKEN": start.Door.Token,
 		"MEMHOST_RUN_ID": start.Scope.RunID, "MEMHOST_PERSONA_ID": start.Scope.PersonaID,
@@ -75,7 +75,8 @@ func environment(start *subject.Start) []string {
 	return list
 }
 
-// end closes the program's input and waits until it has exited. A program that does not is killed, with its group.
+// end closes the program's input and waits until it has exited. If it does not exit, it is killed with its process
+// group.
 func (p *process) end(ctx context.Context) []journal.Breach {
 	_ = p.in.Close()
 	timer := time.NewTimer(p.timeout)
@@ -99,14 +100,14 @@ func (p *process) end(ctx context.Context) []journal.Breach {
 	return breaches
 }
 
-// kill ends the program and its group, and waits for it.
+// kill kills the program and its process group, and waits for it.
 func (p *process) kill() {
 	_ = p.in.Close()
-	killGroup(p.cmd) // also descendants of a program that has exited
+	killGroup(p.cmd) // including descendants of a program that has exited
 	<-p.exited
 }
 
-// ended says how the program ended, with the end of its standard error.
+// ended describes how the program ended, with the end of its standard error.
 func (p *process) ended() string {
 	status := "exited with status 0"
 	if p.status != nil {
@@ -143,7 +144,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), ""))
 }
 
-// labPlace stands in a command for the lab file's folder: a subject runs in a workspace of its own.
+// labPlace is replaced in a command by the lab file's folder, because a subject runs in its own workspace.
 const labPlace = "{lab}"
 
 // lookup finds a lab file's program: a path, or a name in PATH.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a program a process group, so that it can be killed with its descendants.
+// ownGroup gives a program its own process group, so that it can be killed with its descendants.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills a started program and what is left of its group.

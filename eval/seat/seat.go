@@ -1,7 +1,7 @@
 // Package seat has the ways to connect an agent under evaluation:
 //
-//	builtin   a loop over an OpenAI-compatible endpoint that retrieves for itself
-//	command   a process that speaks JSON lines
+//	builtin   a simple agent on an OpenAI-compatible endpoint that makes its own retrievals
+//	command   a process that communicates in JSON lines
 //	chat      a server with /v1/chat/completions whose scope is fixed when it starts
 //	stub      a rule-based stand-in for an agent, for demonstrations and tests
 package seat
@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/eval/subject"
 )
 
-// New makes the seat that a lab file names. folder is the lab file's: {lab} in a command stands for it.
+// New creates the seat that a lab file names. folder is the lab file's folder, which replaces {lab} in a command.
 //
 // Errors: invalid_argument, with the path of the key.
 func New(l *lab.Lab, folder string, getenv func(string) string) (subject.Seat, error) {

@@ -11,7 +11,7 @@ import (
 
 // Stub is the seat of a rule-based stand-in for an agent, inside this process. It retrieves on every turn and answers
 // with the last sentence of its memory that names the session's attribute or shares words with the question, or with
-// what the user just corrected. A report says in large letters that no agent was measured.
+// what the user just corrected. Reports show prominently that no agent was measured.
 type Stub struct{}
 
 // Kind implements Seat.
@@ -50,7 +50,7 @@ func (r *rules) Say(ctx context.Context, text string) (*subject.Answer, error) {
 	return &subject.Answer{Text: answer, Model: "memhost stub agent", Stub: true}, nil
 }
 
-// best is the line of a context that shares most words with the question, the last of several.
+// best returns the line of a context that shares most words with the question; the last one if there are several.
 func (r *rules) best(context, text string) string {
 	asked := map[string]bool{}
 	for _, word := range words.FindAllString(strings.ToLower(text+" "+r.start.Attribute+" "+r.start.Context), -1) {

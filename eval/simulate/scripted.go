@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// DefaultTurns is after how many answers a scripted user gives up.
+// DefaultTurns is the default for after how many answers a scripted user gives up.
 const DefaultTurns = 4
 
 // Scripted is a user who reacts by rule, without a model:
@@ -72,11 +72,11 @@ func (c *script) React(_ context.Context, answer string) (journal.Reaction, erro
 	return journal.Reaction{Action: journal.ActionCorrect, Text: fmt.Sprintf("No. I want %s. %s", s.Value, s.Opening)}, nil
 }
 
-// abstentions are the words with which an answer says that it does not know.
+// abstentions are phrases with which an answer says that it does not know.
 var abstentions = []string{"do not know", "don't know", "don’t know", "not sure", "no idea", "cannot tell", "can't tell",
 	"not mentioned", "never mentioned", "have not told", "haven't told", "no record", "no information", "not been told"}
 
-// Abstains reports whether an answer says that the agent does not know. It goes by a list of English phrases.
+// Abstains reports whether an answer says that the agent does not know, based on a list of English phrases.
 func Abstains(answer string) bool {
 	answer = plain(answer)
 	for _, words := range abstentions {

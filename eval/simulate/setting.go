@@ -1,5 +1,5 @@
 // Package simulate plays the user of a test session: the person wants what their preference in force says, and reacts
-// to what an agent does.
+// to the agent's answers.
 //
 // A user never says the preference before the agent has acted: otherwise a test session measures how well an agent
 // repeats its prompt.
@@ -19,18 +19,18 @@ import (
 type Setting struct {
 	ProbeID, PersonaID           string
 	Scenario, Context, Attribute string
-	// Now is RFC 3339: when the conversation takes place by the pack's clock; empty if the pack gives no time.
+	// Now is when the conversation takes place by the pack's clock, RFC 3339; empty if the pack gives no time.
 	Now string
 	// Opening is what the user says first.
 	Opening string
 	// Value is the preference in force; empty if nothing is known, in which case a good agent says so.
 	Value string
-	// Stale are the values that Value has replaced in this context, oldest first. Elsewhere are the values of the
-	// attribute in other contexts, also former ones. None of them equals Value.
+	// Stale has the values that Value has replaced in this context, oldest first. Elsewhere has the present and former
+	// values of the attribute in other contexts. None of them equals Value.
 	Stale, Elsewhere []string
-	// Differs is true if another context has a different value in force at this time: sessions of CS.
+	// Differs is true if another context has a different value in force at this time: such sessions count for CS.
 	Differs bool
-	// Preference is what Value comes from; nil if nothing is known.
+	// Preference is the source of Value; nil if nothing is known.
 	Preference *pack.Preference
 }
 
@@ -61,23 +61,24 @@ func NewSetting(probe *pack.Probe, preferences pack.Preferences) *Setting {
 	return s
 }
 
-// Changed reports whether the value in force has replaced another one: sessions of PET.
+// Changed reports whether the value in force has replaced another one: such sessions count for PET.
 func (s *Setting) Changed() bool { return len(s.Stale) > 0 }
 
-// Use is which value of an attribute an answer uses.
+// Use says which value of an attribute an answer uses.
 type Use string
 
-// The uses. An answer that names the value in force and another one leaves the choice to the user: it is several.
+// The uses. An answer that names both the value in force and another one leaves the choice to the user: it is
+// UseSeveral.
 const (
 	UseCurrent   Use = "current"
-	UseStale     Use = "stale"     // a former value of this context, and not the one in force
-	UseElsewhere Use = "elsewhere" // a value of another context only
+	UseStale     Use = "stale"     // a former value of this context, but not the one in force
+	UseElsewhere Use = "elsewhere" // only a value of another context
 	UseSeveral   Use = "several"
 	UseNone      Use = "none"
 )
 
-// UseOf finds which of the setting's values a text names, as whole words without regard to case. A former value that is
-// also named together with one of another context counts as stale.
+// UseOf returns which of the setting's values a text names, as whole words and ignoring case. A former value that is
+// named together with one of another context counts as stale.
 func (s *Setting) UseOf(text string) Use {
 	stale, elsewhere := names(text, s.Stale), names(text, s.Elsewhere)
 	switch current := s.Value != "" && Names(text, s.Value); {
@@ -102,10 +103,10 @@ func names(text string, values []string) bool {
 	return false
 }
 
-// SameValue reports whether two values are the same, without regard to case and the kind of white space.
+// SameValue reports whether two values are equal, ignoring case and the kind of white space.
 func SameValue(a, b string) bool { return plain(a) == plain(b) }
 
-// Names reports whether a text holds a value as whole words, without regard to case and the kind of white space.
+// Names reports whether a text contains a value as whole words, ignoring case and the kind of white space.
 func Names(text, value string) bool {
 	text, value = plain(text), plain(value)
 	if value == "" {

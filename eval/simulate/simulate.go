@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// Simulator plays users. It is safe for concurrent use: personas run side by side.
+// Simulator plays users. It is safe for concurrent use, because personas run concurrently.
 type Simulator interface {
-	// Open starts a conversation. What it says first does not depend on the provider or the agent.
+	// Open starts a conversation. Its opening does not depend on the provider or the agent.
 	//
 	// Errors: those of a model's endpoint; a scripted user has none.
 	Open(context.Context, *Setting) (Conversation, error)
@@ -20,7 +20,7 @@ type Simulator interface {
 type Conversation interface {
 	// Opening is what the user says first.
 	Opening() string
-	// React is what the user does after an agent's answer, an empty one included. After accept and give_up the
+	// React returns the user's reaction to an agent's answer, which may be empty. After accept and give_up the
 	// conversation is over, and React must not be called again.
 	//
 	// Errors: those of a model's endpoint; a scripted user has none.

@@ -6,77 +6,77 @@ import (
 	"slices"
 )
 
-// Level is the level of every verdict.
+// Level is the significance level of every verdict.
 const Level = 0.05
 
-// minClusters is the fewest clusters with which a verdict is given at all.
+// minClusters is the minimum number of clusters for a verdict.
 const minClusters = 6
 
-// Up to exactClusters every pattern of signs is counted, 2^16 at most; above that, as many are drawn.
+// Up to exactClusters, every pattern of signs is enumerated, at most 2^16; above that, as many are drawn.
 const (
 	exactClusters = 16
 	draws         = 20_000
 )
 
-// Pair is one probe under two providers. A value is nil where the provider was never asked: its cell broke off.
+// Pair is one probe under two providers. A value is nil if the provider was never asked, because its cell broke off.
 type Pair struct {
 	Cluster string
 	A, B    *float64
-	// FailedA and FailedB are by how much A and B would rise if what failed, and counts as 0 in them, had been right: 1
-	// where the provider failed altogether, a part of it where one of several replicates did.
+	// FailedA and FailedB are how much A and B would increase if everything that failed, and counts as 0, had been
+	// right: 1 if the provider failed completely, less if one of several replicates did.
 	FailedA, FailedB float64
 }
 
-// Comparison is A against B on one metric whose values lie in [0, 1].
+// Comparison compares A with B on one metric whose values are in [0, 1].
 type Comparison struct {
 	// Difference is A - B over the probes that both answered.
 	Difference Interval `json:"difference"`
-	// P is two-sided, by flipping the signs of whole clusters; Exact where every pattern was counted.
+	// P is two-sided, computed by flipping the signs of whole clusters; Exact means that every pattern was enumerated.
 	P     float64 `json:"p"`
 	Exact bool    `json:"exact"`
-	// Adjusted is P after Holm over the comparisons that were sealed together.
+	// Adjusted is P after Holm's correction for the comparisons that were sealed together.
 	Adjusted float64 `json:"p_adjusted"`
-	// SmallestP is the smallest adjusted p that this many clusters can give.
+	// SmallestP is the smallest adjusted p that is possible with this many clusters.
 	SmallestP float64 `json:"smallest_p_adjusted"`
-	// MissingA and MissingB count probes without a value, FailedA and FailedB those whose value counts a failure as wrong.
-	// Worst and Best are the differences with every missing and failed value set against A, and for A.
+	// MissingA and MissingB count probes without a value, FailedA and FailedB those in which a failure counts as wrong.
+	// Worst and Best are the differences with all missing and failed values set against A, and in favour of A.
 	MissingA int     `json:"missing_a"`
 	MissingB int     `json:"missing_b"`
 	FailedA  int     `json:"failed_a,omitempty"`
 	FailedB  int     `json:"failed_b,omitempty"`
 	Worst    float64 `json:"worst"`
 	Best     float64 `json:"best"`
-	// Detectable is the smallest difference that these probes could have shown with power 0.8; not known (nil) with
-	// fewer than two clusters.
+	// Detectable is the smallest difference that these probes could have shown with power 0.8; nil with fewer than two
+	// clusters.
 	Detectable *float64 `json:"detectable,omitempty"`
 	Verdict    Verdict  `json:"verdict"`
 
 	worst, best verdictOf
 }
 
-// Verdict is the one sentence that a comparison allows.
+// Verdict is the one sentence that may be concluded from a comparison.
 type Verdict string
 
 // The verdicts.
 const (
-	// Better and Worse: the difference is detected, and missing probes cannot turn it.
+	// Better and Worse mean that the difference is significant, and missing probes cannot change that.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// NoDifference: no difference was detected. It does not say that there is none; Comparison.Detectable says how small
-	// it could have been.
+	// NoDifference means that no difference was detected. It does not prove that there is none; Comparison.Detectable
+	// is the smallest one that would have been detected.
 	NoDifference Verdict = "no detectable difference"
-	// CannotDecide: too few clusters, or no pattern of signs could have reached the level.
+	// CannotDecide means that there are too few clusters, or that no pattern of signs could have reached the level.
 	CannotDecide Verdict = "cannot decide"
-	// TooFewReplicates: an agent does not answer the same twice, and a verdict on behaviour needs three replicates.
+	// TooFewReplicates is the verdict on behaviour with fewer than three replicates: an agent's answers vary.
 	TooFewReplicates Verdict = "needs three replicates"
-	// MissingDecides: the verdict depends on what the missing and failed probes would have been.
+	// MissingDecides means that the verdict depends on the values of missing and failed probes.
 	MissingDecides Verdict = "depends on missing probes"
 )
 
-// verdictOf is the sign and p of one way to fill what is missing.
+// verdictOf has the difference and p for one way to fill in what is missing.
 type verdictOf struct{ difference, p float64 }
 
-// Scale turns a comparison of shares of something, whose most is given, into one of the thing itself.
+// Scale converts a comparison of shares to one of absolute values, given their maximum.
 func (c *Comparison) Scale(most float64) {
 	for _, v := range []*float64{&c.Difference.Mean, &c.Difference.Low, &c.Difference.High, &c.Worst, &c.Best, c.Detectable} {
 		if v != nil {
@@ -85,8 +85,7 @@ func (c *Comparison) Scale(most float64) {
 	}
 }
 
-// Compare compares every pair list of one sealed family against its reference. The order of the results is that of the
-// pairs.
+// Compare compares every list of pairs in one sealed family. The results are in the order of the pairs.
 func Compare(family [][]Pair, random *rand.Rand) []Comparison {
 	list := make([]Comparison, len(family))
 	for i, pairs := range family {
@@ -114,7 +113,7 @@ func Compare(family [][]Pair, random *rand.Rand) []Comparison {
 	return list
 }
 
-// decide is the verdict from the adjusted p of the three ways to treat missing probes.
+// decide returns the verdict, from the adjusted p of the three ways to treat missing probes.
 func (c *Comparison) decide(worst, best float64) Verdict {
 	if c.Difference.Clusters < minClusters || c.SmallestP > Level {
 		return CannotDecide
@@ -129,7 +128,7 @@ func (c *Comparison) decide(worst, best float64) Verdict {
 	return verdict
 }
 
-// bounded reports whether anything is missing or failed, so that the difference lies between two bounds.
+// bounded reports whether anything is missing or failed, so that the difference is only known within bounds.
 func (c *Comparison) bounded() bool { return c.MissingA+c.MissingB+c.FailedA+c.FailedB > 0 }
 
 func judged(difference, p float64) Verdict {
@@ -142,10 +141,10 @@ func judged(difference, p float64) Verdict {
 	return Worse
 }
 
-// fill gives a pair's difference, or says that the pair is left out.
+// fill returns a pair's difference, or counts false if the pair is left out.
 type fill func(Pair) (difference float64, counts bool)
 
-// both leaves out what one of the two was not asked. A failure counts as wrong.
+// both leaves out pairs in which one of the two was not asked. A failure counts as wrong.
 func both(p Pair) (float64, bool) {
 	if p.A == nil || p.B == nil {
 		return 0, false
@@ -153,8 +152,8 @@ func both(p Pair) (float64, bool) {
 	return *p.A - *p.B, true
 }
 
-// against sets what is missing or failed against A: A wrong, and B right. A pair that misses both differs by nothing that
-// anybody knows: it is set like the others.
+// against sets what is missing or failed against A: A wrong, and B right. This includes pairs that miss both values,
+// whose difference is unknown.
 func against(p Pair) (float64, bool) { return lowest(p.A) - highest(p.B, p.FailedB), true }
 
 // infavour sets what is missing or failed in favour of A.
@@ -208,7 +207,7 @@ func compare(pairs []Pair, random *rand.Rand) Comparison {
 	return c
 }
 
-// bound is the comparison with every missing and failed value set. Without any it is the comparison itself.
+// bound is the comparison with all missing and failed values filled in. If there are none, it is the comparison itself.
 func (c *Comparison) bound(pairs []Pair, of fill, random *rand.Rand) verdictOf {
 	if !c.bounded() {
 		return verdictOf{c.Difference.Mean, c.P}
@@ -218,9 +217,9 @@ func (c *Comparison) bound(pairs []Pair, of fill, random *rand.Rand) verdictOf {
 	return verdictOf{mean(clustered(samples)), p}
 }
 
-// SignFlip is the two-sided p of a mean difference of zero: the share of sign patterns, one sign for each cluster,
-// whose mean is at least as far from zero as the one observed. Up to 16 clusters all patterns are counted (exact);
-// above, 20,000 are drawn and the observed one is counted among them.
+// SignFlip is the two-sided p of the hypothesis that the mean difference is zero: the share of sign patterns, with one
+// sign per cluster, whose mean is at least as far from zero as the observed one. Up to 16 clusters all patterns are
+// enumerated (exact); above, 20,000 are drawn, and the observed pattern is included.
 func SignFlip(differences []Sample, random *rand.Rand) (p float64, exact bool) {
 	clusters := clustered(differences)
 	if len(clusters) == 0 {
@@ -232,7 +231,7 @@ func SignFlip(differences []Sample, random *rand.Rand) (p float64, exact bool) {
 		observed += c.sum
 		size += math.Abs(c.sum)
 	}
-	// Patterns that are equal in exact arithmetic may differ in the last bits.
+	// Patterns that are mathematically equal may differ in the last bits.
 	reach := math.Abs(observed) - 1e-12*size
 	if len(clusters) <= exactClusters {
 		extreme, patterns := 0, 1<<len(clusters)
@@ -266,8 +265,8 @@ func SignFlip(differences []Sample, random *rand.Rand) (p float64, exact bool) {
 	return float64(extreme) / (draws + 1), false
 }
 
-// smallest is the smallest adjusted p of one comparison among several: two of 2^clusters patterns (all signs alike,
-// and all turned), times what Holm asks of the smallest p.
+// smallest is the smallest adjusted p of one comparison among several: two of 2^clusters patterns (all signs as
+// observed, and all reversed), times Holm's factor for the smallest p.
 func smallest(clusters, comparisons int) float64 {
 	p := math.Pow(2, 1-float64(clusters))
 	if clusters > exactClusters {
@@ -276,7 +275,7 @@ func smallest(clusters, comparisons int) float64 {
 	return min(1, p*float64(comparisons))
 }
 
-// Holm adjusts p values of one family, step down. The order is kept.
+// Holm adjusts the p values of one family, step down, and keeps their order.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -1,10 +1,10 @@
-// Package stats is the arithmetic of a comparison: intervals, tests and verdicts that respect which probes belong
-// together.
+// Package stats has the statistics of comparisons: intervals, tests and verdicts that take into account which probes
+// belong together.
 //
 // Probes of one conversation are not independent, so everything here resamples or flips whole clusters. All randomness
-// comes from a seed: the same samples and seed give the same figures, byte for byte. Quantiles and distributions are
-// gonum's; bootstrap, sign flips, Holm, kappa and the correction for a judge's errors are written here and held to
-// fixtures made with scipy and statsmodels (testdata/README.md).
+// comes from a seed: the same samples and seed produce the same figures, byte for byte. Quantiles and distributions are
+// gonum's; bootstrap, sign flips, Holm, kappa and the correction for a judge's errors are implemented here and tested
+// against results of scipy and statsmodels (testdata/README.md).
 package stats
 
 import (
@@ -25,8 +25,7 @@ type cluster struct {
 	count float64
 }
 
-// clustered sums samples by cluster, in the order of the clusters' names, so that the order of the samples cannot
-// change a figure.
+// clustered sums samples by cluster, sorted by name, so that the order of the samples does not affect figures.
 func clustered(samples []Sample) []cluster {
 	values := map[string][]float64{}
 	for _, s := range samples {
@@ -53,7 +52,7 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// mean is the mean over all samples of the clusters: large clusters weigh more, as their probes are more.
+// mean is the mean over all samples of the clusters: a cluster's weight is its number of probes.
 func mean(clusters []cluster) float64 {
 	var total, count float64
 	for _, c := range clusters {
@@ -66,7 +65,8 @@ func mean(clusters []cluster) float64 {
 	return total / count
 }
 
-// Random is a generator for one purpose: the seed of the run and a name, so that adding a figure changes no other.
+// Random returns a random generator for one purpose, seeded by the run's seed and a name, so that adding a figure
+// changes no other.
 func Random(seed uint64, purpose string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose))

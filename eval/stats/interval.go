@@ -8,21 +8,21 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Resamples is how many bootstrap samples an interval is made of.
+// Resamples is the number of bootstrap samples for an interval.
 const Resamples = 2000
 
 // Interval is a mean with its 95 % interval.
 type Interval struct {
 	Mean float64 `json:"mean"`
-	// Low and High are the 2.5 % and 97.5 % quantiles of the cluster bootstrap; with fewer than two clusters there is
-	// none, and both are the mean.
+	// Low and High are the 2.5 % and 97.5 % quantiles of the cluster bootstrap. With fewer than two clusters there is
+	// no interval, and both are the mean.
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
 	N        int     `json:"n"`
 	Clusters int     `json:"clusters"`
 }
 
-// MeanInterval is the mean of samples with its interval: whole clusters are drawn with replacement.
+// MeanInterval is the mean of samples with its interval, for which whole clusters are drawn with replacement.
 func MeanInterval(samples []Sample, random *rand.Rand) Interval {
 	clusters := clustered(samples)
 	i := Interval{Mean: mean(clusters), N: len(samples), Clusters: len(clusters)}
@@ -42,14 +42,14 @@ func MeanInterval(samples []Sample, random *rand.Rand) Interval {
 	return i
 }
 
-// percentiles are the 2.5 % and 97.5 % quantiles, by linear interpolation between order statistics (type 7, as numpy
-// has it).
+// percentiles returns the 2.5 % and 97.5 % quantiles, by linear interpolation between order statistics (type 7, as in
+// numpy).
 func percentiles(values []float64) (low, high float64) {
 	slices.Sort(values)
 	return quantile(values, 0.025), quantile(values, 0.975)
 }
 
-// quantile is that of sorted values, of type 7.
+// quantile is a quantile of sorted values, of type 7.
 func quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	below := int(math.Floor(at))
@@ -79,9 +79,9 @@ func standardError(clusters []cluster) float64 {
 //
 //	(t(1-alpha/2) + t(0.8)) * standard error / c4(clusters) + 1/samples
 //
-// with as many degrees of freedom as clusters less one. c4 is what a standard deviation of few values falls short of
-// the true one (0.97 for ten); the last term is half a step of the sign-flip test, which counts ties as extreme. It is
-// +Inf with fewer than two clusters.
+// with one degree of freedom less than there are clusters. c4 corrects the bias of a standard deviation of few values
+// (0.97 for ten); the last term is half a step of the sign-flip test, which counts ties as extreme. It is +Inf with
+// fewer than two clusters.
 func Detectable(differences []Sample, alpha float64) float64 {
 	clusters := clustered(differences)
 	if len(clusters) < 2 {
@@ -96,13 +96,13 @@ func Detectable(differences []Sample, alpha float64) float64 {
 }
 
 // studentT is the p-quantile of Student's t distribution, for p of at least one half. (gonum's own, in stat/distuv,
-// brings all of its linear algebra into the program: 3 MB.)
+// would add all of its linear algebra to the program: 3 MB.)
 func studentT(p, freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*(1-p))
 	return math.Sqrt(freedom * (1 - x) / x)
 }
 
-// ZeroOfN is the upper 95 % bound of a rate of which n independent trials showed none: 1 - 0.05^(1/n); 1 for n = 0.
+// ZeroOfN is the upper 95 % bound of a rate that was zero in n independent trials: 1 - 0.05^(1/n); 1 for n = 0.
 func ZeroOfN(n int) float64 {
 	if n == 0 {
 		return 1
@@ -110,8 +110,8 @@ func ZeroOfN(n int) float64 {
 	return 1 - math.Pow(0.05, 1/float64(n))
 }
 
-// AUROC is the chance that a score of a positive lies above one of a negative, ties counting half. It is not known
-// (false) where either is missing.
+// AUROC is the probability that the score of a positive is above that of a negative, with ties counting half. It
+// returns false if either is missing.
 func AUROC(positives, negatives []float64) (float64, bool) {
 	if len(positives) == 0 || len(negatives) == 0 {
 		return 0, false
@@ -130,8 +130,7 @@ func AUROC(positives, negatives []float64) (float64, bool) {
 	return wins / float64(len(positives)*len(negatives)), true
 }
 
-// Kappa is Cohen's kappa of two raters' labels of the same items. It is not known (false) where chance alone would
-// agree always.
+// Kappa is Cohen's kappa for two raters' labels of the same items. It returns false if chance alone would always agree.
 func Kappa(a, b []string) (float64, bool) {
 	if len(a) != len(b) || len(a) == 0 {
 		return 0, false
@@ -160,8 +159,8 @@ func Kappa(a, b []string) (float64, bool) {
 	return (agreed/n - chance) / (1 - chance), true
 }
 
-// WeightedKappa is Cohen's kappa of two raters' grades of the same items, where a disagreement counts by the square of its
-// distance. It is not known (false) where chance alone would agree always.
+// WeightedKappa is Cohen's kappa for two raters' grades of the same items, where a disagreement is weighted by the
+// square of its distance. It returns false if chance alone would always agree.
 func WeightedKappa(a, b []int) (float64, bool) {
 	if len(a) != len(b) || len(a) == 0 {
 		return 0, false

@@ -5,30 +5,29 @@ import (
 	"slices"
 )
 
-// Outcomes are a judge's verdicts on items whose truth is known, or on answers: how many of n were accepted, by
-// cluster.
+// Outcomes are a judge's verdicts on items whose truth is known, or on answers, with their clusters.
 type Outcomes []Sample // Value is 1 for accepted, 0 for rejected
 
-// Corrected is a judged rate with the judge's own errors taken out.
+// Corrected is a judged rate, corrected for the judge's own errors.
 type Corrected struct {
 	Judged       float64 `json:"judged"`
 	FalseAccepts float64 `json:"false_accepts"` // of wrong items
 	FalseRejects float64 `json:"false_rejects"` // of right items
-	// Identifiable is false where false accepts and false rejects add up to 0.8 or more: the judge says next to
-	// nothing, and nothing below is meant.
+	// Identifiable is false if false accepts and false rejects add up to 0.8 or more: the judge's verdicts then mean
+	// almost nothing, and the fields below are not valid.
 	Identifiable bool `json:"identifiable"`
-	// Rate is (judged - FA) / (1 - FA - FR), unclipped; Clipped is the same within [0, 1].
+	// Rate is (judged - FA) / (1 - FA - FR), unclipped; Clipped is limited to [0, 1].
 	Rate    float64 `json:"rate"`
 	Clipped float64 `json:"clipped"`
-	// Low and High bound Rate at 95 %: answers and calibration items are drawn again together, by cluster.
+	// Low and High bound Rate at 95 %: answers and calibration items are resampled together, by cluster.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// mostError is where a judge stops telling anything.
+// mostError is the total error rate from which a judge's verdicts are meaningless.
 const mostError = 0.8
 
-// Correct corrects the judged answers by the same judge's verdicts on right and on wrong items.
+// Correct corrects judged answers by the same judge's verdicts on right and on wrong items.
 func Correct(answers, right, wrong Outcomes, random *rand.Rand) Corrected {
 	c := Corrected{Judged: mean(clustered(answers)), FalseAccepts: mean(clustered(wrong)),
 		FalseRejects: 1 - mean(clustered(right))}

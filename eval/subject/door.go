@@ -17,15 +17,15 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// Door is the slot as one conversation's subject can reach it: an address of its own on loopback, with a token that
-// records and retrieves in one scope and session. It tells what the subject did. It stays open after the conversation,
-// to notice what is delivered late; nothing gets through it any more.
+// Door is the slot as one conversation's subject can reach it: a separate address on loopback, with a token for
+// recording and retrieving in one scope and session. It records what the subject does. It stays open after the
+// conversation to detect late requests, which it rejects.
 type Door struct {
 	Address
 	listener net.Listener
 	http     *http.Server
 
-	active sync.WaitGroup // requests under way, before the conversation is over
+	active sync.WaitGroup // running requests, before the conversation is over
 
 	mu         sync.Mutex
 	turn       int
@@ -35,22 +35,22 @@ type Door struct {
 	late       []journal.Breach
 }
 
-// DoorOptions are what a door opens to.
+// DoorOptions configure a door.
 type DoorOptions struct {
 	Slot    host.Contract
 	Scope   abi.MemoryScope
 	Session string
-	// MaxTokens bounds each retrieval, whatever the subject asks for; 0: no limit.
+	// MaxTokens limits each retrieval, whatever the subject asks for; 0 means no limit.
 	MaxTokens int64
-	// Put keeps a formatted context and returns its hash.
+	// Put stores a formatted context and returns its hash.
 	Put func([]byte) (string, error)
-	// Foreign finds a nonce in a text that belongs to another conversation; empty: none.
+	// Foreign returns a nonce in a text that belongs to another conversation; empty if there is none.
 	Foreign func(text string) string
 }
 
 // OpenDoor opens a door.
 //
-// Errors: unavailable, if there is no port.
+// Errors: unavailable if there is no free port.
 func OpenDoor(o DoorOptions) (*Door, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,7 +73,7 @@ func OpenDoor(o DoorOptions) (*Door, error) {
 	return d, nil
 }
 
-// watch notes refused requests, and refuses all of them once the conversation is over.
+// watch records rejected requests, and rejects all requests once the conversation is over.
 func (d *Door) watch(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		what := fmt.Sprintf("%s %.200s", r.Method, r.URL.Path)
@@ -98,7 +98,7 @@ func (d *Door) watch(next http.Handler) http.Handler {
 	})
 }
 
-// refusedKind names the breach of a request that the door refused.
+// refusedKind is the kind of breach of a request that the door rejected.
 func refusedKind(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case path == wire.PathMode && r.Method != http.MethodGet:
@@ -109,7 +109,7 @@ func refusedKind(r *http.Request) string {
 	return "forbidden_call"
 }
 
-// status notes the status of an answer.
+// status records the status of an answer.
 type status struct {
 	http.ResponseWriter
 	code int
@@ -124,7 +124,7 @@ func (s *status) WriteHeader(code int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// maxBreaches bounds how many breaches of one conversation are kept.
+// maxBreaches is how many breaches of one conversation are recorded.
 const maxBreaches = 20
 
 func (d *Door) breach(kind, detail string) {
@@ -135,15 +135,15 @@ func (d *Door) breach(kind, detail string) {
 	}
 }
 
-// Turn says which exchange, from 1, what comes now belongs to.
+// Turn sets the number of the exchange, from 1, to which further requests belong.
 func (d *Door) Turn(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn = n
 }
 
-// Over ends the conversation: from now on every request is refused. It returns what the subject did before, once what is
-// under way has ended.
+// Over ends the conversation: from now on every request is rejected. It waits for running requests, and returns what
+// the subject did.
 func (d *Door) Over() ([]journal.Retrieval, []journal.Breach) {
 	d.mu.Lock()
 	d.over = true
@@ -154,7 +154,7 @@ func (d *Door) Over() ([]journal.Retrieval, []journal.Breach) {
 	return d.retrievals, d.breaches
 }
 
-// Close closes the door, and returns what came after the conversation.
+// Close closes the door, and returns the breaches after the conversation.
 func (d *Door) Close() []journal.Breach {
 	_ = d.http.Close()
 	d.mu.Lock()
@@ -162,7 +162,7 @@ func (d *Door) Close() []journal.Breach {
 	return d.late[:min(len(d.late), maxBreaches)]
 }
 
-// watched is the slot behind a door.
+// watched wraps the slot behind a door.
 type watched struct {
 	host.Contract
 	door    *Door
@@ -227,7 +227,7 @@ func (w *watched) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi
 	return receipts, nil
 }
 
-// judge notes an event that got another receipt than skipped_read_only.
+// judge records an event that got a receipt other than skipped_read_only.
 func (w *watched) judge(id string, receipt *abi.WriteReceipt, err error) {
 	switch {
 	case err != nil && abi.AsError(err).Code == abi.CodeInvalidArgument: // it was not an event
@@ -238,7 +238,7 @@ func (w *watched) judge(id string, receipt *abi.WriteReceipt, err error) {
 	}
 }
 
-// look notes an event that belongs to another conversation: a queue that was kept.
+// look records an event that belongs to another conversation, which means that the subject kept a queue.
 func (w *watched) look(e *abi.MemoryEvent) {
 	for _, m := range e.Messages {
 		if m.Content == nil || w.options.Foreign == nil {

@@ -1,4 +1,5 @@
-// Package simulatetest makes runs in which made-up agents talk with scripted people, for tests of scores and reports.
+// Package simulatetest creates runs in which made-up agents have conversations with scripted people, for tests of
+// scores and reports.
 package simulatetest
 
 import (
@@ -18,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Agent is how a made-up agent talks in one conversation.
+// Agent defines what a made-up agent does in one conversation.
 type Agent struct {
-	// Say is what it answers to the nth text of a person, from 1. ok is false where it fails instead.
+	// Say returns its answer to the nth text of a person, from 1. If ok is false, it fails instead.
 	Say func(n int) (text string, ok bool)
 	// Context is what it retrieves before its first answer.
 	Context string
@@ -30,7 +31,7 @@ type Agent struct {
 	Change func(*journal.Transcript)
 }
 
-// Run writes the folder of a run in which agents talk with scripted people.
+// Run writes the folder of a run in which agents have conversations with scripted people.
 func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 	agent func(label string, replicate int, s *simulate.Setting) Agent) string {
 	t.Helper()
@@ -56,7 +57,7 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 				for probe, err := range p.Probes(persona.PersonaID) {
 					require.NoError(t, err)
 					s := simulate.NewSetting(probe, list)
-					if s.Value == "" && probe.Gold.Answerable { // nobody knows what a right answer is
+					if s.Value == "" && probe.Gold.Answerable { // the right answer is unknown
 						continue
 					}
 					for _, budget := range l.Budgets {
@@ -117,7 +118,7 @@ func talk(t *testing.T, folder string, s *simulate.Setting, budget int64, a Agen
 	return out
 }
 
-// Always is an agent that answers the same again and again.
+// Always is an agent that always gives the same answer.
 func Always(text string) Agent {
 	return Agent{Say: func(int) (string, bool) { return text, true }}
 }
@@ -140,7 +141,7 @@ func Lab(replicates int, labels ...string) *lab.Lab {
 	return l
 }
 
-// Synth makes a synthetic pack and opens it. It returns its path, too.
+// Synth creates and opens a synthetic pack. It also returns the pack's path.
 func Synth(t *testing.T, options map[string]string) (path string, p *pack.Pack) {
 	t.Helper()
 	b, err := build.Find("synth")

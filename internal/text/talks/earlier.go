@@ -10,18 +10,18 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// Builds of 0.1.0 before its release made a turn's event id of its text and place, as they read them. What follows
-// reads a message as they did, for one purpose: a turn that a slot has under such an id is known, and is not recorded
-// again. It never changes.
+// Builds of 0.1.0 before its release made a turn's event id from its text and position, as they read them. This file
+// reads messages as those builds did, for one purpose: to recognise turns that a slot already has under such an id, so
+// that they are not recorded again. It never changes.
 
-// earlierMessage is a message as it was read then.
+// earlierMessage is a message as older builds read it.
 type earlierMessage struct {
 	role abi.Role
 	text string
 	of   *message // nil for what is left out now
 }
 
-// noteEarlier adds a message as it was read then: text before credentials were replaced.
+// noteEarlier adds a message as older builds read it: the text before credentials were replaced.
 func (t *talk) noteEarlier(role abi.Role, text string, of *message) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -30,7 +30,8 @@ func (t *talk) noteEarlier(role abi.Role, text string, of *message) {
 	t.earlier = append(t.earlier, earlierMessage{role, earlierWithoutCredentials(text), of})
 }
 
-// nameEarlier gives the messages the ids of the events that they were in. working is the talk's own.
+// nameEarlier gives the messages the old ids of the events that they were in. working is the conversation's flag of
+// that name.
 func (t *talk) nameEarlier(scope convert.Options, session string) {
 	list := t.earlier
 	if last := len(list) - 1; last >= 0 && (list[last].role != abi.RoleAssistant || t.working) {
@@ -59,12 +60,12 @@ func (t *talk) nameEarlier(scope convert.Options, session string) {
 	}
 }
 
-// isEarlierID tells an id that was made of a turn's text.
+// isEarlierID reports whether an id was made from a turn's text.
 func isEarlierID(id string) bool { return earlierID.MatchString(id) }
 
 var earlierID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// earlierWords joined the texts of a message and named its attachments.
+// earlierWords joins the texts of a message and names its attachments, as older builds did.
 func earlierWords(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -102,7 +103,7 @@ func earlierWords(content json.RawMessage) string {
 	return strings.Join(words, "\n")
 }
 
-// earlierPrompt told a person's words from what Claude Code put into a log.
+// earlierPrompt distinguishes a person's words from what Claude Code inserts into a log, as older builds did.
 func earlierPrompt(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, start := range []string{"<command-name>", "<command-message>", "<command-args>", "<local-command-", "<bash-",
@@ -114,7 +115,7 @@ func earlierPrompt(text string) bool {
 	return text != ""
 }
 
-// earlierPutByCodex told what Codex tells the model as if the person had said it.
+// earlierPutByCodex recognises what Codex inserts as if the person had said it, as older builds did.
 func earlierPutByCodex(text string) bool {
 	text = strings.TrimSpace(text)
 	return slices.ContainsFunc([]string{"<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "<turn_aborted>",
@@ -135,7 +136,7 @@ var (
 		`auth[_-]?token|access[_-]?token|private[_-]?key)["']?\s*(?::|=|:=)\s*["']?)([^\s"'` + "`" + `,;<>()\[\]{}$]{6,})|` +
 		`(\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{8,})|` +
 		`(\b[a-z][a-z0-9+.-]*://[^\s:/@"'<>]*:)([^\s/@"'<>$]{3,})@`)
-	// earlierHints is in every text that one of them can match.
+	// earlierHints matches every text that one of the expressions can match.
 	earlierHints = regexp.MustCompile(`(?i)pass|secret|key|token|authorization|://|sk-|gh[pousr]_|github_pat_|glpat-|` +
 		`AKIA|ASIA|AIza|ya29\.|xox|hf_|npm_|pypi-|_live_|_test_|eyJ`)
 )

@@ -21,43 +21,44 @@ import (
 )
 
 const (
-	// maxValue bounds one talk of an export, and one line of a log, in bytes.
+	// maxValue bounds one conversation of an export, and one line of a log, in bytes.
 	maxValue = 64 << 20
-	// maxRatio bounds how much larger a file of an archive may be than what is packed of it, beyond freeSize bytes.
-	// Talks shrink to a fifth or a tenth.
+	// maxRatio bounds the compression ratio of a file in an archive, beyond freeSize bytes. Conversations shrink to a
+	// fifth or a tenth.
 	maxRatio = 200
 	freeSize = 64 << 20
-	// maxBlanks bounds blanks in a row, which the JSON decoder looks through again with each reading.
+	// maxBlanks bounds blanks in a row, which the JSON decoder scans again with each read.
 	maxBlanks = 1 << 20
 )
 
-// file is what is read: a file, or one in an archive.
+// file is a file to read, on disk or in an archive.
 type file struct {
 	name string
 	open func() (io.ReadCloser, error)
 }
 
-// mayHoldTalks tells, by its name, a file of the source in a folder or an archive. name has slashes.
+// mayHoldTalks reports whether a file in a folder or an archive may belong to the source, judging by its name. name has
+// slashes.
 func mayHoldTalks(source Source, name string) bool {
 	base := path.Base(name)
 	ext := strings.ToLower(path.Ext(base))
 	switch source {
 	case ChatGPT, Claude:
 		return strings.HasPrefix(base, "conversations") && ext == ".json"
-	case Gemini: // what AI Studio saves has no ending in Google Drive
+	case Gemini: // AI Studio's files have no extension in Google Drive
 		return ext == ".json" || ext == ""
 	}
 	return ext == ".jsonl"
 }
 
-// holdsTalks looks into a file where its name says too little.
+// holdsTalks examines a file if its name is not enough to decide.
 func holdsTalks(source Source, f file) bool {
 	if source != Gemini {
 		return true
 	}
 	in, err := f.open()
 	if err != nil {
-		return true // an error when its turn comes
+		return true // the error is reported when the file is read
 	}
 	defer func() { _ = in.Close() }()
 	start, _ := io.ReadAll(io.LimitReader(in, 64<<10))
@@ -69,10 +70,10 @@ func holdsTalks(source Source, f file) bool {
 	return false
 }
 
-// isDerived tells a file that holds what a service drew from talks, such as claude.ai's memories.json.
+// isDerived recognises a file with what a service derived from conversations, such as claude.ai's memories.json.
 func isDerived(name string) bool { return path.Base(name) == "memories.json" }
 
-// find lists what a path has for a source, in the order of the names.
+// find lists the files of a source at a path, sorted by name.
 func find(source Source, name string) (found []file, derived []string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -104,7 +105,7 @@ func plain(name string) file {
 	}}
 }
 
-// asUTF8 reads a file that is UTF-16, too.
+// asUTF8 reads a file in UTF-8 or UTF-16.
 func asUTF8(in io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader
@@ -126,7 +127,8 @@ func isZip(name string) (bool, error) {
 	return bytes.Equal(start[:], []byte("PK\x03\x04")) || bytes.Equal(start[:], []byte("PK\x05\x06")), nil
 }
 
-// findInFolder looks through a folder, which may be a link, and those in it. Links in it are not followed.
+// findInFolder searches a folder, which may be a symbolic link, and its subfolders. It follows no links inside the
+// folder.
 func findInFolder(source Source, root string) (found []file, derived []string, err error) {
 	err = filepath.WalkDir(root+string(filepath.Separator), func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -146,7 +148,7 @@ func findInFolder(source Source, root string) (found []file, derived []string, e
 	return found, derived, err
 }
 
-// findInArchive lists the talks of a zip archive. They are read from where they are.
+// findInArchive lists the conversation files in a zip archive. They are read without unpacking the archive.
 func findInArchive(source Source, name string) (found []file, derived []string, err error) {
 	archive, err := openArchive(name)
 	if err != nil {
@@ -180,17 +182,17 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 	return found, derived, nil
 }
 
-// withSlashes is a name in an archive as it should be: some programs on Windows write backslashes.
+// withSlashes normalises a name in an archive: some Windows programs write backslashes.
 func withSlashes(name string) string { return strings.ReplaceAll(name, `\`, "/") }
 
-// leadsOut reports whether a name with slashes leads out of its archive, on any system.
+// leadsOut reports whether a name with slashes points outside its archive, on any system.
 func leadsOut(name string) bool {
 	drive := len(name) > 1 && name[1] == ':'
 	return drive || !filepath.IsLocal(filepath.FromSlash(strings.TrimSuffix(name, "/")))
 }
 
-// archive is a zip archive, which is read in pieces. Its file is open only while one of its entries is, and its list of
-// entries is read once.
+// archive is a zip archive that is read on demand. Its file is only open while one of its entries is being read, and
+// its list of entries is read once.
 type archive struct {
 	name    string
 	entries []*zip.File
@@ -214,7 +216,7 @@ func openArchive(name string) (*archive, error) {
 	return a, nil
 }
 
-// open opens the file for one more user.
+// open opens the file, or counts one more user of it.
 func (a *archive) open() error {
 	if a.users > 0 {
 		a.users++
@@ -261,7 +263,7 @@ func (a *archive) read(entry *zip.File) (io.ReadCloser, error) {
 	return asUTF8(&unpacked{in: in, archive: a, left: left}), nil
 }
 
-// unpacked reads a file of an archive, up to a bound.
+// unpacked reads an entry of an archive, up to a limit.
 type unpacked struct {
 	in      io.ReadCloser
 	archive io.Closer
@@ -283,12 +285,12 @@ func (u *unpacked) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (u *unpacked) Close() error { return errors.Join(u.in.Close(), u.archive.Close()) }
 
-// list reads an export: one JSON list with a talk in each element, or a talk alone.
+// list reads an export: a JSON list of conversations, or a single one.
 type list struct {
 	in     *bounded
 	decode *json.Decoder
 	parse  func(json.RawMessage) (*talk, error)
-	// byTime, where it is set, is the time of an element: the list is read in its order.
+	// byTime, if set, returns the time of an element: the list is then read in order of time.
 	byTime func(json.RawMessage) time.Time
 	sorted []json.RawMessage
 	opened bool
@@ -308,7 +310,7 @@ func (l *list) next() (*talk, error) {
 	return l.parse(raw)
 }
 
-// element is the next element of the list, by time where there is an order.
+// element returns the next element of the list, in order of time if byTime is set.
 func (l *list) element() (json.RawMessage, error) {
 	if l.byTime == nil || l.opened && l.sorted == nil {
 		return l.read()
@@ -363,7 +365,7 @@ func (l *list) read() (json.RawMessage, error) {
 	return raw, nil
 }
 
-// open tells a list from a talk alone.
+// open distinguishes a list from a single conversation.
 func (l *list) open() error {
 	start, _ := l.in.in.Peek(512)
 	start = bytes.TrimLeft(start, " \t\r\n")
@@ -394,11 +396,11 @@ func (l *list) cutOff(err error) error {
 	return broken("the list of talks cannot be read: %s", err)
 }
 
-// bounded ends a reading that takes more than it may.
+// bounded fails when more is read than allowed.
 type bounded struct {
 	in     *bufio.Reader
 	left   int
-	blanks int // in a row, up to where has been read
+	blanks int // blanks in a row at the present position
 }
 
 var errBlanks = fmt.Errorf("more than %d MiB of blanks", maxBlanks>>20)
@@ -423,18 +425,18 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lines reads a log: a JSON object on each line.
+// lines reads a log: one JSON object per line.
 type lines struct {
 	in     *bufio.Reader
 	number int
-	// cutOff is 1 if the last line is only a part of one.
+	// cutOff is 1 if the last line is incomplete.
 	cutOff int
-	glued  []byte // an entry that a damaged line had behind it
+	glued  []byte // an entry that follows a damaged line without a line end
 }
 
 func newLines(in io.Reader) *lines { return &lines{in: bufio.NewReaderSize(in, 64<<10)} }
 
-// badLine is a line that cannot be read. The lines after it can.
+// badLine is a line that cannot be read. The following lines can.
 type badLine struct {
 	line int
 	err  *abi.Error
@@ -451,14 +453,15 @@ func newBadLine(line int, message, hint string) *badLine {
 	return &badLine{line, e}
 }
 
-// next reads the next line that is not blank into v. A last line without its end that is no JSON is still being
-// written, or was when its program stopped: it is passed over, and cutOff counts it.
+// next reads the next line that is not blank into v. A last line without a line end that is not valid JSON is still
+// being written, or was when its program stopped: next skips it and counts it in cutOff.
 //
-// A program that was killed leaves a part of a line, and the next one writes its entry behind it. Then that part is a
-// bad line, and the entry is read as if it stood alone. So is what stands behind NUL bytes, which a power loss leaves.
+// A program that was killed leaves an incomplete line, and its next run appends an entry to it. The incomplete part is
+// then a bad line, and the entry is read as if it were on its own line. The same applies to what follows NUL bytes,
+// which a power loss leaves.
 //
 // Errors: io.EOF after the last line; *badLine for a line that is not a JSON object, after which the next one can be
-// read; *brokenError where the file cannot be read on.
+// read; *brokenError if the file cannot be read any further.
 func (l *lines) next(v any) error {
 	for {
 		line, whole := l.glued, true
@@ -484,7 +487,7 @@ func (l *lines) next(v any) error {
 		err := json.Unmarshal(line, v)
 		var other *json.UnmarshalTypeError
 		if errors.As(err, &other) && line[0] == '{' {
-			err = nil // a field of another version: what could be read counts
+			err = nil // a field has an unexpected type: keep what could be read
 		}
 		if err != nil {
 			return newBadLine(l.number, "is not a JSON object: "+err.Error(), "")
@@ -493,9 +496,9 @@ func (l *lines) next(v any) error {
 	}
 }
 
-// entryBehind is the JSON object that ends a damaged line, nil where there is none.
+// entryBehind returns the JSON object that ends a damaged line; nil if there is none.
 func entryBehind(line []byte) []byte {
-	const most = 32 // objects that are tried
+	const most = 32 // limit on tried objects
 	for at, n := 1, 0; at < len(line) && n < most; n++ {
 		next := bytes.Index(line[at:], []byte(`{"`))
 		if next < 0 {
@@ -510,7 +513,7 @@ func entryBehind(line []byte) []byte {
 	return nil
 }
 
-// read returns a line. whole: it has its end.
+// read returns a line. whole means that it has a line end.
 func (l *lines) read() (line []byte, whole bool, err error) {
 	long := false
 	for {

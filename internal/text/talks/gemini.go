@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// geminiActivity is an element of the list that Google Takeout has for "Gemini Apps" of "My Activity": one thing that a
-// person asked, with the answer as HTML. It has no ids, and does not say which conversation it belongs to.
+// geminiActivity is an element of the list that Google Takeout exports for "Gemini Apps" in "My Activity": one question
+// of a person, with the answer as HTML. It has no ids, and does not say which conversation it belongs to.
 type geminiActivity struct {
 	Header   string          `json:"header"`
 	Title    string          `json:"title"`
@@ -37,7 +37,7 @@ type geminiActivity struct {
 	ImageFile string `json:"imageFile"`
 }
 
-// newGeminiList reads activities in the order of time, or a conversation of AI Studio.
+// newGeminiList reads activities in order of time, or a conversation of AI Studio.
 func newGeminiList(in io.Reader, name string, zone *time.Location) *list {
 	l := newList(in, func(raw json.RawMessage) (*talk, error) {
 		var keys map[string]json.RawMessage
@@ -58,14 +58,14 @@ func newGeminiList(in io.Reader, name string, zone *time.Location) *list {
 	return l
 }
 
-// asked are what comes before a person's words in a title.
+// asked matches what precedes a person's words in a title.
 var asked = regexp.MustCompile(`^(?:Prompted|Asked|Said|Answered|Branched|Sent|Dictated)(?: with| Gemini| Bard)?(?::\s*|\s+)`)
 
-// attachedFiles ends a title.
+// attachedFiles matches the end of a title.
 var attachedFiles = regexp.MustCompile(`\s*Attached (\d+) files?\.\s*$`)
 
-// geminiTalk reads an activity as a talk of its own. What other products did is counted, as is what is no prompt, such
-// as feedback.
+// geminiTalk reads an activity as its own conversation. Activities of other products, and those that are not prompts,
+// such as feedback, are counted.
 func geminiTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	var a geminiActivity
 	if err := json.Unmarshal(raw, &a); err != nil {
@@ -112,7 +112,7 @@ func geminiTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	return t, nil
 }
 
-// textOfHTML is the text of an answer: a line for each paragraph, list item, row and so on.
+// textOfHTML extracts the text of an answer: one line for each paragraph, list item, row and so on.
 func textOfHTML(source string) string {
 	var b strings.Builder
 	for z := nethtml.NewTokenizer(strings.NewReader(source)); ; {
@@ -140,7 +140,7 @@ func textOfHTML(source string) string {
 
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
-// studioPrompt is a conversation of Google AI Studio, as it is saved in Google Drive.
+// studioPrompt is a Google AI Studio conversation, as saved in Google Drive.
 type studioPrompt struct {
 	ID            string          `json:"id"`
 	CreateTime    json.RawMessage `json:"createTime"`
@@ -162,16 +162,16 @@ type studioChunk struct {
 	} `json:"parts"`
 }
 
-// studioFiles are what a chunk has of a file. The rest of a chunk says nothing of the conversation.
+// studioFiles are the fields of a chunk that describe a file. Its other fields are not part of the conversation.
 var studioFiles = map[string]string{"driveDocument": "file", "driveImage": "image", "driveVideo": "video",
 	"driveAudio": "sound", "inlineImage": "image", "inlineFile": "file", "inlineData": "file", "inlineAudio": "sound",
 	"youtubeVideo": "video", "fileData": "file"}
 
-// studioTools are chunks of tools.
+// studioTools are the fields of chunks that belong to tools.
 var studioTools = map[string]bool{"executableCode": true, "functionCall": true, "codeExecutionResult": false,
 	"functionResponse": false}
 
-// studioTalk reads a conversation of AI Studio. name is its file's: the conversation has no id of its own.
+// studioTalk reads an AI Studio conversation. name is its file's name, because the conversation has no id.
 func studioTalk(raw json.RawMessage, name string, zone *time.Location) (*talk, error) {
 	var p studioPrompt
 	if err := json.Unmarshal(raw, &p); err != nil {

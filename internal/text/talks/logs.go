@@ -2,9 +2,10 @@ package talks
 
 import "errors"
 
-// Folders counts the logs of an agent's sessions by the folder that each session began in, "" for logs that name none.
+// Folders counts the logs of an agent's sessions by the folder in which each session started; "" for logs that name
+// none.
 //
-// Errors: as Open.
+// Errors: those of Open.
 func Folders(source Source, paths []string) (map[string]int, error) {
 	folders := map[string]int{}
 	for _, path := range paths {
@@ -19,11 +20,11 @@ func Folders(source Source, paths []string) (map[string]int, error) {
 	return folders, nil
 }
 
-// folderLines is how many lines of a log are searched for its folder. Codex says it in the first one, Claude Code in the
-// first one of a conversation, which snapshots of files may precede.
+// folderLines is how many lines of a log are searched for its folder. Codex names it in the first line, Claude Code in
+// the first line of a conversation, which file snapshots may precede.
 const folderLines = 200
 
-// folderOf is the folder that the session of a log began in, "" where the log does not say so or cannot be read.
+// folderOf returns the folder in which the session of a log started; "" if the log does not name it or cannot be read.
 func folderOf(f file) string {
 	in, err := f.open()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/internal/text/said"
 )
 
-// openaiLines reads a conversation from each line: a request {"messages": [...]}, as it is, in "request" or in "body",
-// with the answer in "choices" or in "response"; so do files for fine-tuning and for batches.
+// openaiLines reads a conversation from each line: a request {"messages": [...]}, at the top level, in "request" or in
+// "body", with the answer in "choices" or in "response". Files for fine-tuning and for batches have this form, too.
 type openaiLines struct {
 	in   *lines
 	zone *time.Location
@@ -66,29 +66,29 @@ type openaiMessage struct {
 	Timestamp json.RawMessage   `json:"timestamp"`
 }
 
-// openaiLog is what all files together say of how their lines belong to each other. A program that logs its requests
-// repeats a conversation's whole history in each: then a line goes on where another one ends.
+// openaiLog knows how the lines of all files belong together. A program that logs its requests repeats a conversation's
+// whole history in each, so that one line continues another.
 //
-// A line goes on with another if it begins with all messages of it, and is not older. Of several the longest counts,
-// and of equal ones the first that no other line goes on with. Lines that name different conversations never belong
-// together; lines that are equal are conversations of their own, unless they have one id.
+// A line continues another one if it starts with all of its messages, and is not older. If there are several, the
+// longest counts; among equal ones the first that no other line continues. Lines that name different conversations
+// never belong together. Equal lines are separate conversations, unless they have the same id.
 type openaiLog struct {
 	lines map[openaiPlace]*openaiPast
-	ends  map[string][]*openaiPast // by conversation and digest of all its messages
+	ends  map[string][]*openaiPast // by conversation and digest of all messages
 }
 
 type openaiPlace struct{ file, line int }
 
-// openaiPast is a line as far as others go on with it.
+// openaiPast is what other lines need to know about a line to continue it.
 type openaiPast struct {
 	place    openaiPlace
-	session  string // a conversation's id, if the line names one
-	id       string // the request's own
+	session  string // the conversation's id, if the line names one
+	id       string // the request's own id
 	at       time.Time
 	prefixes []string // digests of its first message, its first two, and so on
 	before   *openaiPast
-	taken    bool // another line goes on with it
-	copies   int  // how many lines without an id before it, in its file, have the same messages
+	taken    bool // another line continues it
+	copies   int  // how many earlier lines of the file, without an id, have the same messages
 }
 
 // findOpenAI reads all files once.
@@ -98,7 +98,7 @@ func findOpenAI(files []file, zone *time.Location) *openaiLog {
 	for n, f := range files {
 		in, err := f.open()
 		if err != nil {
-			continue // an error when its turn comes
+			continue // the error is reported when the file is read
 		}
 		copies := map[string][]time.Time{}
 		for lines := newLines(in); ; {
@@ -143,7 +143,7 @@ func findOpenAI(files []file, zone *time.Location) *openaiLog {
 
 func (p *openaiPast) end() string { return p.prefixes[len(p.prefixes)-1] }
 
-// lineBefore is the line that p goes on with, nil where there is none.
+// lineBefore returns the line that p continues; nil if there is none.
 func (l *openaiLog) lineBefore(p *openaiPast) *openaiPast {
 	for n := len(p.prefixes) - 2; n >= 0; n-- {
 		var found *openaiPast
@@ -163,7 +163,7 @@ func (l *openaiLog) lineBefore(p *openaiPast) *openaiPast {
 	return nil
 }
 
-// root is the line that the conversation begins with.
+// root is the first line of the conversation.
 func (p *openaiPast) root() *openaiPast {
 	for p.before != nil {
 		p = p.before
@@ -171,7 +171,7 @@ func (p *openaiPast) root() *openaiPast {
 	return p
 }
 
-// past reads what others may go on with.
+// past computes the openaiPast of a line.
 func (l *openaiLine) past(place openaiPlace, zone *time.Location) *openaiPast {
 	p := &openaiPast{place: place}
 	p.session, p.id = l.ids()
@@ -186,7 +186,7 @@ func (l *openaiLine) past(place openaiPlace, zone *time.Location) *openaiPast {
 		if json.Unmarshal(m.Content, &plain) == nil {
 			text = plain
 		}
-		if m.Role == "assistant" { // a history has the answers without thoughts
+		if m.Role == "assistant" { // histories contain answers without thoughts
 			text, _ = said.Answer(text)
 		}
 		if text = strings.TrimSpace(text); text == "" || text == "null" {
@@ -213,7 +213,7 @@ func (l *openaiLines) next() (*talk, error) {
 		return nil, newBadLine(l.in.number, problem.Message, problem.Hint)
 	}
 	past := l.log.lines[openaiPlace{l.file, l.in.number}]
-	known, n := 0, 0 // messages that an earlier line has, messages that count
+	known, n := 0, 0 // messages that an earlier line has; messages that count
 	if past != nil && past.before != nil {
 		known = len(past.before.prefixes)
 	}
@@ -245,7 +245,7 @@ func (l *openaiLines) next() (*talk, error) {
 			m.history = n < len(past.prefixes)-1
 		}
 	}
-	t.session = "none" // nobody said anything
+	t.session = "none" // the conversation has no messages
 	if past != nil {
 		root := past.root()
 		t.session = cmp.Or(root.session, root.id, root.prefixes[0][:16])
@@ -254,7 +254,7 @@ func (l *openaiLines) next() (*talk, error) {
 	return t, nil
 }
 
-// earlierFirst named a line without an id by what was said first.
+// earlierFirst names a line without an id by its first message, as older builds did.
 func earlierFirst(t *talk) string {
 	if len(t.earlier) == 0 {
 		return ""
@@ -269,7 +269,8 @@ func isOpenAIText(m openaiMessage) bool {
 	return len(line.past(openaiPlace{}, nil).prefixes) > 0
 }
 
-// messageID is the id of the line's nth message: what was said up to there, and which of equal conversations it is.
+// messageID is the id of the line's nth message: it covers what was said up to there, and the number among equal
+// conversations.
 func (p *openaiPast) messageID(n int) string {
 	own := p.id
 	if own == "" && p.copies > 0 {
@@ -281,7 +282,7 @@ func (p *openaiPast) messageID(n int) string {
 	return p.prefixes[n]
 }
 
-// time is that of the line.
+// time is the time of the line.
 func (l *openaiLine) time(zone *time.Location) (time.Time, *abi.Error) {
 	times := [][2]any{{"timestamp", l.Timestamp}, {"created_at", l.CreatedAt}, {"created", l.Created}}
 	if r := l.Response; r != nil {
@@ -293,7 +294,7 @@ func (l *openaiLine) time(zone *time.Location) (time.Time, *abi.Error) {
 	return firstTime(zone, times...)
 }
 
-// messages are those of the request with the answer behind them.
+// messages returns the messages of the request, followed by the answer.
 func (l *openaiLine) messages() []openaiMessage {
 	messages, choices := l.Messages, l.Choices
 	for _, request := range []*openaiRequest{l.Request, l.Body} {
@@ -312,7 +313,7 @@ func (l *openaiLine) messages() []openaiMessage {
 	return messages
 }
 
-// ids are those that the line names: of its conversation, and of the request. Either may be empty.
+// ids returns the ids that the line has: of its conversation, and of the request. Either may be empty.
 func (l *openaiLine) ids() (session, request string) {
 	return cmp.Or(l.SessionID, l.ConversationID, l.ThreadID), cmp.Or(l.CustomID, l.ID)
 }
@@ -337,9 +338,9 @@ func (t *talk) addOpenAI(m openaiMessage, at time.Time) {
 	}
 }
 
-// firstTime is the first of the values, each with its name, that is a time.
+// firstTime returns the first of the values, each with its name, that is a time.
 //
-// Errors: invalid_argument with the name, for one that is no time.
+// Errors: invalid_argument with the name, for a value that is not a time.
 func firstTime(zone *time.Location, values ...[2]any) (time.Time, *abi.Error) {
 	for _, v := range values {
 		at, err := readTime(v[1].(json.RawMessage), zone)

@@ -14,51 +14,52 @@ type message struct {
 	role abi.Role
 	text string
 	at   time.Time
-	// id is the source's own id of the message; empty where the source has none.
+	// id is the source's own id of the message; empty if the source has none.
 	id string
-	// alike begins the ids of all events that begin with it, whichever line of a growing log they come from. history: the
-	// line repeats it from before.
+	// alike is the common prefix of the ids of all events that start with this message, whichever line of a growing log
+	// they come from. history means that the line only repeats the message.
 	alike   string
 	history bool
-	// joins: it belongs to the turn before it, though a person said it.
+	// joins means that it belongs to the previous turn, although a person said it.
 	joins bool
-	// command: it is a command of the program, which is a person's words only if the assistant answers it.
+	// command means that it is a command of the program, which counts as a person's words only if the assistant answers
+	// it.
 	command bool
-	// key tells it from the messages of all files, where another file may repeat it.
+	// key identifies it across all files, if another file may repeat it.
 	key string
-	// before is the id of the event that releases up to 0.1.0 had it in; see earlier.go.
+	// before is the id of the event that contained it in releases up to 0.1.0; see earlier.go.
 	before, beforeText string
 }
 
-// talk is one conversation as far as it is kept.
+// talk is one conversation, as far as it is recorded.
 type talk struct {
 	session string
 	said    []*message
-	// earlier is what releases up to 0.1.0 made of it.
+	// earlier is what releases up to 0.1.0 read.
 	earlier []earlierMessage
-	// earlierSession is the id of its session then, where that was another.
+	// earlierSession is the id that its session had then, if different.
 	earlierSession string
-	// repeated is how many messages at its beginning are those of another file.
+	// repeated is how many messages at its start come from another file.
 	repeated int
-	// turnsBefore is how many turns of the conversation other lines of a log have.
+	// turnsBefore is how many turns of the conversation are in other lines of a log.
 	turnsBefore int
-	// working: an agent used tools since it last said something, so its answer is not complete.
+	// working means that an agent used tools since it last said something, so its answer is incomplete.
 	working bool
-	// toOthers: what is said now answers another session or agent.
+	// toOthers means that the assistant currently answers another session or agent.
 	toOthers bool
-	// zone is that of times without one; nil: such a time is an error.
+	// zone is the zone of times without one; nil makes such a time an error.
 	zone *time.Location
-	// problem is the first part of the talk that cannot be read: then the talk cannot.
+	// problem is the first error in the conversation, which makes it unreadable.
 	problem *abi.Error
-	// badLines are the lines of a log that cannot be read. The others can.
+	// badLines are the unreadable lines of a log. The others are read.
 	badLines []error
 	counts   Counts
 }
 
 func newTalk(zone *time.Location) *talk { return &talk{zone: zone, counts: newCounts()} }
 
-// say adds a message and returns it, nil for one that is empty. Blanks around it are removed, what an assistant thought
-// aloud is left out, and credentials are replaced.
+// say adds a message and returns it; nil if it is empty. It trims blanks, removes what an assistant thought aloud, and
+// replaces credentials.
 func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message {
 	if role == abi.RoleAssistant {
 		var thoughts int
@@ -84,12 +85,12 @@ func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message
 	return m
 }
 
-// answered reports whether the assistant said something since the person's last turn began.
+// answered reports whether the assistant said something since the person's last turn started.
 func (t *talk) answered() bool {
 	return len(t.said) == 0 || t.said[len(t.said)-1].role == abi.RoleAssistant
 }
 
-// attached is the line that names an attachment; kind replaces a missing name.
+// attached returns the line that names an attachment; kind replaces a missing name.
 func (t *talk) attached(name, kind string) string {
 	t.counts.Attachments++
 	if name = strings.Join(strings.Fields(name), " "); name == "" {
@@ -98,7 +99,7 @@ func (t *talk) attached(name, kind string) string {
 	return "[attachment: " + name + "]"
 }
 
-// finish leaves out a last turn that has no answer yet, or only a part of one, and commands that nobody answered.
+// finish drops a last turn that has no answer yet, or only a part of one, and commands without an answer.
 func (t *talk) finish() {
 	t.dropCommand()
 	if last := t.turnStart(); last >= 0 && (t.working || t.said[len(t.said)-1].role != abi.RoleAssistant) {
@@ -107,7 +108,7 @@ func (t *talk) finish() {
 	}
 }
 
-// turnStart is where the last turn begins, -1 where there is none.
+// turnStart is the index at which the last turn starts; -1 if there is none.
 func (t *talk) turnStart() int {
 	last := len(t.said) - 1
 	for last > 0 && (t.said[last].role != abi.RoleUser || t.said[last].joins) {
@@ -116,7 +117,7 @@ func (t *talk) turnStart() int {
 	return last
 }
 
-// dropCommand leaves out a command that the program dealt with itself: the assistant has not answered it.
+// dropCommand drops a command that the program handled itself, so that the assistant has not answered it.
 func (t *talk) dropCommand() {
 	for last := len(t.said) - 1; last >= 0 && t.said[last].command; last-- {
 		t.said = t.said[:last]
@@ -150,14 +151,14 @@ func (t *talk) wordsOf(pieces []said.Piece) string {
 	return strings.Join(words, "\n")
 }
 
-// wrong notes the first part of a talk that cannot be read.
+// wrong records the first error in a conversation.
 func (t *talk) wrong(format string, args ...any) {
 	if t.problem == nil {
 		t.problem = invalid(format, args...)
 	}
 }
 
-// timeOf reads a message's time; place names it in an error. A time that is missing, or none at all, is a zero one.
+// timeOf reads a message's time; place names it in an error. A missing time is zero.
 func (t *talk) timeOf(raw json.RawMessage, place string) time.Time {
 	at, err := readTime(raw, t.zone)
 	switch {
@@ -171,7 +172,7 @@ func (t *talk) timeOf(raw json.RawMessage, place string) time.Time {
 	return at
 }
 
-// orElse is the first time that is one.
+// orElse returns the first time that is not zero.
 func orElse(at, otherwise time.Time) time.Time {
 	if at.IsZero() {
 		return otherwise

@@ -1,17 +1,18 @@
-// Package talks reads the conversations that people have with chat services and coding agents, as those services export
-// them and those programs log them, and makes events of them.
+// Package talks reads conversations with chat services and coding agents, from the services' exports and the agents'
+// logs, and converts them to events.
 //
-// Most callers need Open and Reader.Next. What is kept is what a person and an assistant said to each other, as package
-// said decides it. Everything else is left out and counted: what tools were called with and what they answered, what a
-// model thought, what a program put into the person's mouth (instructions, surroundings, reminders), messages of other
-// sessions, branches that an edit or a new answer replaced, talks of sub-agents, what looks like a credential, and what
-// this version does not know. An attachment is named in the text, as in "[attachment: plan.pdf]".
+// Most callers need Open and Reader.Next. It keeps what a person and an assistant said to each other, as decided by
+// package said. Everything else is skipped and counted: tool calls and their outputs, a model's thoughts, what a
+// program inserted into the person's messages (instructions, context, reminders), messages of other sessions, branches
+// that an edit or a new answer replaced, conversations of sub-agents, what looks like a credential, and what this
+// version does not know. An attachment is named in the text, as in "[attachment: plan.pdf]".
 //
-// A turn's event id is made of the source's own ids (EventID), so recording a talk again doubles nothing, whatever a
-// later version reads in it. The last turn of a talk waits until it has been answered.
+// A turn's event id is made from the source's own ids (EventID), so recording a conversation again creates no
+// duplicates, even if a later version reads it differently. The last turn of a conversation is held back until it has
+// been answered.
 //
-// Reading order: talks.go (the reader), talk.go (what one talk is made of), times.go, credential.go, files.go (files,
-// folders and archives), then a file for each source. earlier.go knows the ids that were given before.
+// Reading order: talks.go (the reader), talk.go (one conversation), times.go, credential.go, files.go (files, folders
+// and archives), then a file for each source. earlier.go knows the ids of older builds.
 package talks
 
 import (
@@ -31,36 +32,36 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// Source is whose form the talks have.
+// Source is the origin, and so the format, of conversations.
 type Source string
 
 // The sources.
 const (
-	// ChatGPT is the export of chatgpt.com: conversations.json, or the archive with it.
+	// ChatGPT is the export from chatgpt.com: conversations.json, or the archive with it.
 	ChatGPT Source = "chatgpt"
-	// Claude is the export of claude.ai: conversations.json, or the archive with it.
+	// Claude is the export from claude.ai: conversations.json, or the archive with it.
 	Claude Source = "claude"
-	// ClaudeCode is the log of a session of Claude Code: ~/.claude/projects/*/*.jsonl.
+	// ClaudeCode is the log of a Claude Code session: ~/.claude/projects/*/*.jsonl.
 	ClaudeCode Source = "claude-code"
-	// Codex is the log of a session of Codex: ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl.
+	// Codex is the log of a Codex session: ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl.
 	Codex Source = "codex"
-	// OpenAIJSONL is a request of OpenAI's chat API on each line, with the answer where it was kept.
+	// OpenAIJSONL is a file with a request to OpenAI's chat API on each line, with the answer if it was kept.
 	OpenAIJSONL Source = "openai-jsonl"
-	// Gemini is what Google Takeout has of Gemini ("My Activity", as JSON), and what AI Studio saves.
+	// Gemini is Google Takeout's export of Gemini ("My Activity", as JSON), and files saved by AI Studio.
 	Gemini Source = "gemini"
 )
 
-// Sources lists them all.
+// Sources returns all sources.
 func Sources() []Source { return []Source{ChatGPT, Claude, ClaudeCode, Codex, OpenAIJSONL, Gemini} }
 
-// Counts say what was read, and what of it was left out.
+// Counts are what was read, and what was left out.
 type Counts struct {
-	// Files are those that were opened.
+	// Files is the number of opened files.
 	Files    int `json:"files"`
 	Talks    int `json:"talks"`
 	Events   int `json:"events"`
 	Messages int `json:"messages"`
-	// Attachments were named in the text; their content is not recorded.
+	// Attachments are named in the text; their content is not recorded.
 	Attachments int `json:"attachments_named"`
 	// Credentials were replaced by "[credential left out]".
 	Credentials  int `json:"credentials_left_out"`
@@ -68,78 +69,80 @@ type Counts struct {
 	ToolOutputs  int `json:"tool_outputs_left_out"`
 	Thoughts     int `json:"thoughts_left_out"`
 	Instructions int `json:"instructions_left_out"`
-	// Replaced are messages of branches that an edit or a new answer replaced.
+	// Replaced are messages on branches that an edit or a new answer replaced.
 	Replaced int `json:"replaced_messages_left_out"`
 	// SideTalks are messages between an agent and its sub-agents.
 	SideTalks int `json:"sub_agent_messages_left_out"`
-	// Repeated are messages that another file of the same command has, too.
+	// Repeated are messages that another file of the same command contains.
 	Repeated int `json:"repeated_messages_left_out"`
-	// Others are messages of other sessions, agents and channels, AnswersToOthers what the assistant answered to them.
+	// Others are messages of other sessions, agents and channels; AnswersToOthers are the assistant's answers to them.
 	Others          int `json:"messages_of_others_left_out"`
 	AnswersToOthers int `json:"answers_to_others_left_out"`
-	// TakenBack are prompts that were typed while the agent worked, and taken back.
+	// TakenBack are prompts that were typed while the agent worked, and then taken back.
 	TakenBack int `json:"taken_back_prompts_left_out"`
-	// ProgramEntries are entries of a log, or activities, that hold no words of a conversation.
+	// ProgramEntries are entries of a log, or activities, without words of a conversation.
 	ProgramEntries int `json:"program_entries_left_out"`
-	// Unknown are entries, blocks and parts of a type that this version does not know, by type.
+	// Unknown are entries, blocks and parts of types that this version does not know, by type.
 	Unknown map[string]int `json:"unknown_left_out"`
-	// CutOff are last lines that were not written to their end.
+	// CutOff are incomplete last lines.
 	CutOff int `json:"cut_off_last_lines_left_out"`
-	// BadTimes are times that are none; the time of the message before counts.
+	// BadTimes are invalid times; the time of the previous message is used instead.
 	BadTimes int `json:"times_not_read"`
-	// Known are turns that the slot has under an id that was given before, ReadDifferently those of them whose text was
-	// read differently then.
+	// Known are turns that the slot already has under an old id. ReadDifferently are those of them whose text was read
+	// differently then.
 	Known           int `json:"known_turns_left_out"`
 	ReadDifferently int `json:"known_turns_read_differently"`
-	// Unfinished are last turns without a whole answer. They are recorded once they have it.
+	// Unfinished are last turns without a complete answer. They are recorded once they have one.
 	Unfinished int `json:"unfinished_turns_left_out"`
-	// Empty are talks of which nothing was left.
+	// Empty are conversations of which nothing was left.
 	Empty int `json:"empty_talks_left_out"`
-	// Derived are files with facts that a service drew from talks. They are no talks and are not recorded as such.
+	// Derived are files with facts that a service derived from conversations. They are not conversations, and are
+	// skipped.
 	Derived []string `json:"derived_left_out"`
-	// First and Last are the times of the first and the last event, zero where there is none.
+	// First and Last are the times of the first and the last event; zero if there is none.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// Reader reads talks from files, one event at a time.
+// Reader reads conversations from files, one event at a time.
 type Reader struct {
 	source   Source
 	options  Options
 	files    []file
 	opened   int     // files before the current one
-	problems []error // of the talk that was read last
+	problems []error // of the conversation that was read last
 	current  talkReader
 	close    func() error
 	name     string
 	talk     int // of the current file, from 1
 	ready    []convert.Item
-	seen     map[string]bool     // ids of events, and keys of messages that became events, over all files
+	seen     map[string]bool     // ids of events, and keys of recorded messages, over all files
 	said     map[string][]string // see codexLog
 	openai   *openaiLog
 	talks    map[string]bool // sessions that were counted
 	counts   Counts
 }
 
-// Options say how talks are read. Scope, Start and Step of the embedded ones count; a session is named by its talk.
+// Options say how to read conversations. Scope, Start and Step of the embedded options apply; the session id comes from
+// the conversation.
 type Options struct {
 	convert.Options
-	// Zone is that of times without one. Nil: such a time is an error.
+	// Zone is the zone of times without one. Nil makes such a time an error.
 	Zone *time.Location
-	// Known are the ids of events that the slot has. A turn that it has under an id given before is left out and counted.
-	// Nil: nothing is known.
+	// Known are the ids of events that the slot has. A turn that it has under an old id is skipped and counted. Nil
+	// means that nothing is known.
 	Known *KnownIDs
-	// InFolder chooses among an agent's logs by the folder that a session began in (Logs). Nil: all are read.
+	// InFolder selects an agent's logs by the folder in which a session started (Logs). Nil selects all.
 	InFolder func(folder string) bool
 }
 
-// KnownIDs are ids of events that a slot has.
+// KnownIDs is a set of ids of events that a slot has.
 type KnownIDs struct {
 	all    map[string]bool
 	begins map[string]bool // ids up to the dot
 }
 
-// NewKnownIDs makes a set of ids.
+// NewKnownIDs creates a set of ids.
 func NewKnownIDs(ids []string) *KnownIDs {
 	k := &KnownIDs{all: map[string]bool{}, begins: map[string]bool{}}
 	for _, id := range ids {
@@ -153,17 +156,16 @@ func NewKnownIDs(ids []string) *KnownIDs {
 	return k
 }
 
-// talkReader reads the talks of one file.
+// talkReader reads the conversations in one file.
 type talkReader interface {
-	// next returns the next talk.
+	// next returns the next conversation.
 	//
-	// Errors: io.EOF after the last one; *abi.Error and *badLine for one talk that cannot be read, after which the next
-	// one can;
-	// *brokenError for a file that cannot be read on.
+	// Errors: io.EOF after the last one; *abi.Error and *badLine for an unreadable conversation, after which the next
+	// one can be read; *brokenError for a file that cannot be read any further.
 	next() (*talk, error)
 }
 
-// brokenError ends a file.
+// brokenError means that the rest of a file is unreadable.
 type brokenError struct{ err *abi.Error }
 
 func (e *brokenError) Error() string { return e.err.Message }
@@ -177,11 +179,11 @@ func invalid(format string, args ...any) *abi.Error {
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf(format, args...))
 }
 
-// Open finds the files to read: those named, those of the source in folders named, and those of the source in zip
-// archives. Nothing is unpacked to disk.
+// Open finds the files to read: the given files, and those of the source in the given folders and zip archives. Nothing
+// is unpacked to disk.
 //
 // Errors: invalid_argument for an unknown source, a file that cannot be opened, and an archive that is damaged,
-// encrypted or has paths that lead out of it.
+// encrypted or has paths that point outside it.
 func Open(source Source, paths []string, o Options) (*Reader, error) {
 	if !slices.Contains(Sources(), source) {
 		return nil, invalid("%q is not a source", string(source)).
@@ -225,13 +227,13 @@ func Names() string {
 
 func newCounts() Counts { return Counts{Derived: []string{}, Unknown: map[string]int{}} }
 
-// Counts is what has been read so far.
+// Counts returns what has been read so far.
 func (r *Reader) Counts() Counts { return r.counts }
 
 // Name is the file of the event that Next returned last.
 func (r *Reader) Name() string { return r.name }
 
-// Close closes the file that is being read.
+// Close closes the present file.
 func (r *Reader) Close() error {
 	if r.close == nil {
 		return nil
@@ -241,10 +243,10 @@ func (r *Reader) Close() error {
 	return closing()
 }
 
-// Next returns the next event. Item.Line is the place of its talk in its file, from 1.
+// Next returns the next event. Item.Line is the position of its conversation in its file, from 1.
 //
-// Errors: io.EOF after the last one; *convert.LineError for a talk, or the rest of a file, that cannot be read: its
-// message names the file, and the next call continues after it.
+// Errors: io.EOF after the last one; *convert.LineError for an unreadable conversation, or an unreadable rest of a
+// file: its message names the file, and the next call continues after it.
 func (r *Reader) Next() (convert.Item, error) {
 	for len(r.ready) == 0 {
 		if r.current == nil {
@@ -277,7 +279,7 @@ func (r *Reader) Next() (convert.Item, error) {
 			break
 		}
 	}
-	if len(r.problems) > 0 { // bad lines are told before the events of the others
+	if len(r.problems) > 0 { // report bad lines before the events of the others
 		err := r.problems[0]
 		r.problems = r.problems[1:]
 		return convert.Item{}, r.wrong(err)
@@ -317,7 +319,7 @@ func (r *Reader) openNext() error {
 	return nil
 }
 
-// wrong names the file and the talk in an error. A file that cannot be read on is closed.
+// wrong adds file and conversation to an error. It closes a file that cannot be read any further.
 func (r *Reader) wrong(err error) error {
 	var line *convert.LineError
 	if errors.As(err, &line) {
@@ -339,7 +341,7 @@ func (r *Reader) wrong(err error) error {
 	return &convert.LineError{Line: max(r.talk, 1), Err: &e}
 }
 
-// events makes events of a talk and counts it.
+// events converts a conversation to events and counts it.
 func (r *Reader) events(t *talk) ([]convert.Item, error) {
 	if t.problem != nil {
 		return nil, t.problem
@@ -413,7 +415,7 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 	return items, nil
 }
 
-// nameEarlier gives the talk's messages the ids that they were recorded under before, where the slot may have such.
+// nameEarlier sets the messages' old ids, if the slot may have such ids.
 func (r *Reader) nameEarlier(t *talk) {
 	if r.options.Known == nil || len(r.options.Known.all) == 0 {
 		return
@@ -425,7 +427,7 @@ func (r *Reader) nameEarlier(t *talk) {
 	t.nameEarlier(r.options.Options, sessionID(r.source, session))
 }
 
-// eventID is the id of a turn: that of the message it begins with. It is empty where the source has no ids.
+// eventID is the id of a turn: that of its first message. It is empty if the source has no ids.
 func (r *Reader) eventID(turn []*message) string {
 	first := turn[0]
 	for _, m := range turn {
@@ -443,8 +445,7 @@ func (r *Reader) eventID(turn []*message) string {
 	return ""
 }
 
-// leaveKnown takes out of an event what the slot has under an id that was given before. It is false where nothing is
-// left.
+// leaveKnown removes from an event what the slot already has under an old id. It returns false if nothing is left.
 func (r *Reader) leaveKnown(item *convert.Item, turn []*message) bool {
 	known := r.options.Known
 	if known == nil {
@@ -465,7 +466,7 @@ func (r *Reader) leaveKnown(item *convert.Item, turn []*message) bool {
 	if len(left) == len(turn) {
 		return true
 	}
-	if !differently { // of the person's words nothing is left
+	if !differently { // nothing is left of the person's words
 		r.counts.Known++
 		if len(left) > 0 || r.readsDifferently(turn) {
 			r.counts.ReadDifferently++
@@ -476,7 +477,7 @@ func (r *Reader) leaveKnown(item *convert.Item, turn []*message) bool {
 	return true
 }
 
-// readsDifferently reports whether what was recorded before has another text.
+// readsDifferently reports whether what was recorded under the old ids has a different text.
 func (r *Reader) readsDifferently(turn []*message) bool {
 	for _, m := range turn {
 		if m.beforeText != m.text {
@@ -486,16 +487,16 @@ func (r *Reader) readsDifferently(turn []*message) bool {
 	return false
 }
 
-// EventID is the id of a turn of a source: a digest of the source's own id of the entry that began it, or of session and
-// entry where that id is not unique by itself (entryID).
+// EventID is the id of a turn of a source: a digest of the source's own id of the entry that started it, or of session
+// and entry if that id is not unique by itself (entryID).
 func EventID(source Source, id string) string { return string(source) + "-" + digest(id) }
 
-// TurnID is EventID for a turn of a session, as a hook knows it.
+// TurnID is EventID for a turn of a session, from the ids that a hook knows.
 func TurnID(source Source, session, turn string) string {
 	return EventID(source, entryID(session, turn))
 }
 
-// digest is 32 hexadecimal digits for a list of texts.
+// digest hashes a list of texts to 32 hexadecimal digits.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -506,15 +507,15 @@ func digest(parts ...string) string {
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// isUUID tells an id that no other session has.
+// isUUID reports whether an id is unique across sessions.
 func isUUID(id string) bool { return uuid.MatchString(id) }
 
-// sessionID names the session of a talk, as in chatgpt-68a1c2.
+// sessionID is the session id of a conversation, such as chatgpt-68a1c2.
 func sessionID(source Source, id string) string {
 	return string(source) + "-" + strings.TrimSpace(id)
 }
 
-// add adds what one talk left out.
+// add adds the counts of one conversation.
 func (c *Counts) add(t *Counts) {
 	c.Attachments += t.Attachments
 	c.Credentials += t.Credentials
@@ -537,7 +538,7 @@ func (c *Counts) add(t *Counts) {
 	}
 }
 
-// unreadable names a file that cannot be opened.
+// unreadable is the error for a file that cannot be opened.
 func unreadable(name string, err error) *abi.Error {
 	reason := err.Error()
 	var bare *fs.PathError
@@ -550,10 +551,10 @@ func unreadable(name string, err error) *abi.Error {
 	return abi.WrapError(abi.CodeInvalidArgument, name+": "+reason, err)
 }
 
-// reasonNothing is the error reason where a folder or an archive has nothing of a source.
+// reasonNothing is the error reason if a folder or an archive has no file of a source.
 const reasonNothing = "no_talks"
 
-// nothingIn says that a folder or an archive has no file of the source.
+// nothingIn is the error for a folder or an archive without a file of the source.
 func nothingIn(source Source, name string) *abi.Error {
 	want := "*.jsonl"
 	switch source {

@@ -10,19 +10,19 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// reasonNoZone is the reason of an error about a time without a zone.
+// reasonNoZone is the error reason for a time without a zone.
 const reasonNoZone = "no_zone"
 
-// readTime reads a time as services and programs write it:
+// readTime parses a time in the formats that services and programs use:
 //
-//	"2026-03-01T09:30:00Z", "2026-03-01 09:30:00+01:00"   RFC 3339, also with a blank
-//	"2026-03-01 09:30:00"                                 without a zone, which zone gives
+//	"2026-03-01T09:30:00Z", "2026-03-01 09:30:00+01:00"   RFC 3339, also with a space
+//	"2026-03-01 09:30:00"                                 without a zone: in zone
 //	1775000000.25, 1775000000250, "1775000000"            seconds since 1970; from 1e11 on milliseconds, from 1e14 on
 //	                                                      microseconds, from 1e17 on nanoseconds; also as text
 //
-// Nothing, null, "", and 0 are no time: a zero one without an error.
+// An empty value, null, "" and 0 mean no time: the zero time without an error.
 //
-// Errors: invalid_argument, with the reason no_zone for a time without a zone where zone is nil.
+// Errors: invalid_argument, with reason no_zone for a time without a zone if zone is nil.
 func readTime(raw json.RawMessage, zone *time.Location) (time.Time, *abi.Error) {
 	text := string(raw)
 	if len(raw) > 0 && raw[0] == '"' {
@@ -61,7 +61,7 @@ func readTime(raw json.RawMessage, zone *time.Location) (time.Time, *abi.Error) 
 	return time.Time{}, invalid("%.40q is no time: want RFC 3339, or seconds or milliseconds since 1970", text)
 }
 
-// sinceEpoch is a time of so many seconds, or of a smaller unit that its size tells, to the microsecond.
+// sinceEpoch converts seconds, or a smaller unit that is detected by size, to a time with microseconds.
 func sinceEpoch(n float64, text string) (time.Time, *abi.Error) {
 	const latest = 1e11 // seconds, some three thousand years from now
 	if n == 0 {

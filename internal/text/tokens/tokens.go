@@ -1,4 +1,4 @@
-// Package tokens counts text in tokens: by an estimate that costs nothing, or exactly as a model family does.
+// Package tokens counts tokens in text: by a cheap estimate, or exactly as a model family does.
 package tokens
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Counter counts text. It is safe for concurrent use.
+// Counter counts tokens. It is safe for concurrent use.
 type Counter interface {
-	// Name is what configuration and trace call it.
+	// Name is the counter's name in configuration and traces.
 	Name() string
 	Count(text []byte) int64
 	// Fit returns the length in bytes of the longest prefix that ends between characters and has at most max tokens,
-	// and its count.
+	// and its token count.
 	Fit(text []byte, max int64) (bytes int, count int64)
 }
 
-// Names lists the counters that New knows; the first is the default.
+// Names returns the names of all counters; the first is the default.
 func Names() []string {
 	return []string{Bytes4Name, Cl100kName, O200kName}
 }
@@ -34,7 +34,7 @@ const (
 	O200kName  = "o200k_base"
 )
 
-// New returns the counter of a name; the empty name is the default.
+// New returns the counter with a name; the empty name is the default.
 func New(name string) (Counter, error) {
 	switch name {
 	case "", Bytes4Name:
@@ -48,7 +48,7 @@ func New(name string) (Counter, error) {
 	}
 }
 
-// Bytes4 estimates: a quarter of the bytes, or half of them where more than a quarter are not ASCII, rounded up.
+// Bytes4 estimates: a quarter of the bytes, or half of them if more than a quarter are not ASCII, rounded up.
 type Bytes4 struct{}
 
 // Name implements Counter.
@@ -94,16 +94,16 @@ func estimate(bytes, other int) int64 {
 	return int64(bytes+3) / 4
 }
 
-// cachedCounts bounds the memory of counts: stored turns are counted again at each retrieval.
+// cachedCounts bounds the cache of counts: stored turns are counted again at each retrieval.
 const cachedCounts = 1 << 16
 
-// The encodings are made when they are first used: some 20 ms for cl100k_base, 40 ms for o200k_base.
+// The encodings are built at first use, which takes some 20 ms for cl100k_base and 40 ms for o200k_base.
 var (
 	cl100k = sync.OnceValue(codec.NewCl100kBase)
 	o200k  = sync.OnceValue(codec.NewO200kBase)
 )
 
-// exact counts as a model family does, some 2 ms for 8 KB, and remembers counts.
+// exact counts as a model family does, at some 2 ms for 8 KB, and caches counts.
 type exact struct {
 	name     string
 	encoding *codec.Codec
@@ -111,8 +111,8 @@ type exact struct {
 	known    *lru.Cache[countKey, int64]
 }
 
-// countKey identifies a text. A collision of 64-bit hashes of texts of one length would give a wrong count, and is too
-// rare to matter.
+// countKey identifies a text. If two texts of the same length had the same 64-bit hash, a count would be wrong, but
+// that is too rare to matter.
 type countKey struct {
 	hash   uint64
 	length int
@@ -128,7 +128,7 @@ func newExact(name string, encoding *codec.Codec) (*exact, error) {
 
 func (e *exact) Name() string { return e.name }
 
-// Count implements Counter. In text that is not UTF-8 each wrong byte counts as the replacement character does.
+// Count implements Counter. In invalid UTF-8, each invalid byte counts like the replacement character.
 func (e *exact) Count(text []byte) int64 {
 	key := countKey{maphash.Bytes(e.seed, text), len(text)}
 	if n, ok := e.known.Get(key); ok {
@@ -142,8 +142,8 @@ func (e *exact) Count(text []byte) int64 {
 	return int64(n)
 }
 
-// withoutDEL replaces a character that the library loses by one that is counted like it: a token by itself, which merges
-// with no other.
+// withoutDEL replaces a character that the library drops by another that also is a single token and merges with no
+// other.
 func withoutDEL(text []byte) string { return strings.ReplaceAll(string(text), "\x7f", "\x04") }
 
 // Fit implements Counter.
@@ -162,7 +162,8 @@ func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
 		bytes += len(token)
 	}
 	bytes = min(bytes, len(text))
-	// A token may end inside a character, and the prefix alone may be cut into other tokens than the whole was.
+	// A token may end inside a character, and a prefix may be split into other tokens than the same bytes in the whole
+	// text.
 	for bytes > 0 {
 		for bytes > 0 && bytes < len(text) && !utf8.RuneStart(text[bytes]) {
 			bytes--

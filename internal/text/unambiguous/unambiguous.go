@@ -1,7 +1,7 @@
-// Package unambiguous refuses JSON that two readers could take for two things: an object with a name twice, of which
-// some readers take the first value and some the last; two names that differ only in case, which some readers, Go's own
-// among them, take for one; and half of a surrogate pair, which Go silently replaces with U+FFFD. In each case
-// two ids, and so two scopes, could become one, and what was said could change on its way.
+// Package unambiguous rejects JSON that two parsers could read differently: an object with a duplicate name, where some
+// parsers take the first value and some the last; two names that differ only in case, which some parsers, including
+// Go's, treat as equal; and half of a surrogate pair, which Go silently replaces with U+FFFD. In each case two ids, and
+// so two scopes, could become one, and a text could change on its way.
 package unambiguous
 
 import (
@@ -16,9 +16,10 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Check looks through a text that is JSON, as abi.Unmarshal has found.
+// Check checks a text that abi.Unmarshal has accepted as JSON.
 //
-// Errors: invalid_argument; the message begins with the path of the second of two names, or says where half a pair is.
+// Errors: invalid_argument; the message begins with the path of the second of two names, or names the position of half
+// a pair.
 func Check(text []byte) error {
 	if at := HalfPair(text); at >= 0 {
 		return abi.NewError(abi.CodeInvalidArgument,
@@ -33,8 +34,8 @@ func Check(text []byte) error {
 	return nil
 }
 
-// HalfPair finds the first \u escape of a surrogate that has no other half, or -1. The text is JSON. In JSON a
-// backslash occurs in strings only.
+// HalfPair returns the position of the first \u escape of a surrogate without its other half; -1 if there is none. The
+// text must be JSON, where backslashes only occur in strings.
 func HalfPair(text []byte) int {
 	for i := 0; ; {
 		next := bytes.IndexByte(text[i:], '\\')
@@ -58,7 +59,7 @@ func HalfPair(text []byte) int {
 	}
 }
 
-// walker goes through a text; path leads to where it is.
+// walker walks through a text; path is the present position.
 type walker struct{ path []string }
 
 func (w *walker) value(d *wirejson.Decoder) error {
@@ -77,7 +78,7 @@ func (w *walker) value(d *wirejson.Decoder) error {
 }
 
 func (w *walker) object(d *wirejson.Decoder) error {
-	seen := map[string]string{} // by what they are without regard to case
+	seen := map[string]string{} // by their form without regard to case
 	return d.Obj(func(d *wirejson.Decoder, name string) error {
 		if first, twice := seen[fold(name)]; twice {
 			at := strings.TrimPrefix(strings.Join(append(w.path, step(name)), ""), ".")
@@ -101,13 +102,12 @@ func (w *walker) under(step string, d *wirejson.Decoder) error {
 	return err
 }
 
-// fold makes names that differ only in case the same, for every pair of letters that Unicode folds: the Kelvin sign is
-// k.
+// fold makes names equal that differ only in case, for every pair of letters that Unicode folds: the Kelvin sign is k.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, name)
 }
 
-// step is a name in a path, quoted where it would not read as one.
+// step formats a name in a path, quoted if it would be ambiguous.
 func step(name string) string {
 	plain := func(r rune) bool {
 		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -118,7 +118,7 @@ func step(name string) string {
 	return "[" + strconv.Quote(shortened(name)) + "]"
 }
 
-// longestName is how much of a name is shown, in bytes.
+// longestName is how many bytes of a name are shown.
 const longestName = 64
 
 func shortened(name string) string {

@@ -1,5 +1,5 @@
-// Package whose reads the two names of one thing: whose memory is meant. An event says user_id, a scope persona_id;
-// people write either in both.
+// Package whose handles the two names for the person whose memory it is. An event says user_id, a scope persona_id;
+// people use either in both.
 package whose
 
 import (
@@ -15,14 +15,14 @@ const (
 	Persona = "persona_id"
 )
 
-// Rename gives a request in the names that the contract has: user_id in events and conversations, persona_id in scopes.
-// It reads the object itself, its scope and its events. hint says what was renamed, and is "" where nothing
-// was; body comes back as it is then.
+// Rename changes a request to the contract's names: user_id in events and conversations, persona_id in scopes. It looks
+// at the object itself, its scope and its events. hint says what was renamed; if nothing was, it is "" and renamed is
+// body.
 //
 //	{"query": "tea?", "scope": {"run_id": "r", "user_id": "ann"}}
 //	{"query": "tea?", "scope": {"run_id": "r", "persona_id": "ann"}}, "scope.user_id was read as scope.persona_id"
 //
-// Where an object says both, nothing is renamed: which one is meant is for its writer to say.
+// If an object has both names, nothing is renamed, because it is unclear which one is right.
 func Rename(body []byte) (renamed []byte, hint string) {
 	if !bytes.Contains(body, []byte(User)) && !bytes.Contains(body, []byte(Persona)) {
 		return body, ""
@@ -71,12 +71,12 @@ func Rename(body []byte) (renamed []byte, hint string) {
 	return text(top), strings.Join(hints, ", ")
 }
 
-// isEvent tells an event, or a conversation, by what only they have.
+// isEvent reports whether an object is an event or a conversation, by members that only these have.
 func isEvent(object map[string]json.RawMessage) bool {
 	return object["messages"] != nil || object["event_id"] != nil
 }
 
-// isScope reports a request that is only a scope.
+// isScope reports whether a request is nothing but a scope.
 func isScope(object map[string]json.RawMessage) bool {
 	for key := range object {
 		switch key {
@@ -88,7 +88,7 @@ func isScope(object map[string]json.RawMessage) bool {
 	return true
 }
 
-// members are those of an object, nil for anything else.
+// members returns the members of an object; nil for anything else.
 func members(raw []byte) map[string]json.RawMessage {
 	var object map[string]json.RawMessage
 	if len(raw) == 0 || json.Unmarshal(raw, &object) != nil {
@@ -97,11 +97,11 @@ func members(raw []byte) map[string]json.RawMessage {
 	return object
 }
 
-// text writes a value whose parts are JSON already.
+// text encodes a value whose parts are already JSON.
 func text(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // strings stay byte for byte
+	e.SetEscapeHTML(false) // keep strings unchanged
 	if err := e.Encode(v); err != nil {
 		return nil
 	}
