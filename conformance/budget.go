@@ -53,6 +53,9 @@ func (q *question) request(budget abi.ContextBudget) *abi.RetrieveRequest {
 
 func limit(n int64) *int64 { return &n }
 
+// many is the scope to which clause 5 tells manyFacts facts.
+func (b *bench) many() abi.MemoryScope { return b.scope("many", "p") }
+
 // checkBudget is clause 5.
 func checkBudget(b *bench) {
 	hostile := b.kit.names.name()
@@ -78,6 +81,12 @@ func checkBudget(b *bench) {
 	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
 	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what "+
 		"ended the context", func() outcome { return b.fills(q) })
+	b.part("groups", "a group of items that is empty takes nothing of the budget from the others", func() outcome {
+		if q.query == b.kit.target.Probe.Question {
+			q.scope = b.many()
+		}
+		return b.groups(q)
+	})
 	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.unforged(q, hostile) })
 }
 

@@ -24,7 +24,7 @@ func (b *bench) fills(q question) outcome {
 	if q.query != b.kit.target.Probe.Question {
 		return aside("what is recorded is not shown")
 	}
-	s, tell := b.scope("many", "p"), b.kit.target.Probe.Wordings[0]
+	s, tell := b.many(), b.kit.target.Probe.Wordings[0]
 	missing := make([]string, manyFacts)
 	for i := range missing {
 		missing[i] = b.kit.names.name()
@@ -49,7 +49,7 @@ func (b *bench) fills(q question) outcome {
 	said := fmt.Sprintf("%d of %d facts are shown, in %d of %d tokens", manyFacts-len(missing), manyFacts,
 		*r.Trace.TokenCount,
 		roomForAll)
-	switch why, o := ended(r, sent); {
+	switch why, o := ended(r, sent, roomForAll); {
 	case len(missing) == 0:
 		return passed("%s", said)
 	case o != nil:
@@ -77,10 +77,10 @@ func shows(r *abi.RetrieveResult, name string) bool {
 	return strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(name))
 }
 
-// ended is the trace's reason why a context is not longer, "" for no reason. The outcome is set if the reason is false.
-func ended(r *abi.RetrieveResult, sent []exchange) (why string, o *outcome) {
+// ended is, for a budget of tokens, the trace's reason why a context is not longer, "" for no reason. The outcome is set if the reason is false.
+func ended(r *abi.RetrieveResult, sent []exchange, room int64) (why string, o *outcome) {
 	t := r.Trace
-	if *t.TokenCount > roomForAll/2 {
+	if *t.TokenCount > room/2 {
 		return "the budget is in use", nil
 	}
 	for _, w := range t.Warnings {

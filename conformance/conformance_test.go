@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,4 +345,46 @@ func TestOneClauseCanBeChosen(t *testing.T) {
 	_, err := conformance.Run(t.Context(), wrong(t, "wrong", "", &tiny.Backend{}), conformance.Options{Clauses: []int{17}})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	assert.False(t, slices.Contains(verdicts(report, conformance.Fail), 4))
+}
+
+// TestAnOutageKeepsTheReport: the backend goes away in the middle of a run. What failed before stays a failure, and what
+// failed for want of a backend is none.
+func TestAnOutageKeepsTheReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault string
+		want  conformance.Verdict
+	}{"a failure was found": {"bad_pointers", conformance.Fail}, "all was green": {"", conformance.Inconclusive}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend := &tiny.Backend{}
+			var left atomic.Int64 // requests until the backend goes away
+			left.Store(1 << 40)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if left.Add(-1) < 0 {
+					panic(http.ErrAbortHandler)
+				}
+				backend.ServeHTTP(w, r)
+			}))
+			t.Cleanup(server.Close)
+			target := wrong(t, "wrong", c.fault, &tiny.Backend{})
+			target.Provider.Block = abi.Raw(fmt.Sprintf(`{"url":%q,"fault":%q}`, server.URL, c.fault))
+			report, err := conformance.Run(t.Context(), target, conformance.Options{CacheDir: testcache.Dir(),
+				Clauses: []int{8, 14, 15, 16}, Progress: func(r conformance.ClauseReport) {
+					if r.Number == 14 {
+						left.Store(20) // in the middle of the next clause
+					}
+				}})
+			require.Error(t, err)
+			require.NotNil(t, report)
+			assert.Equal(t, c.want, report.Verdict, "%s", bad(report))
+			assert.NotEmpty(t, report.Ended)
+			assert.False(t, report.Green())
+			for _, one := range report.Clauses {
+				assert.False(t, one.Number > 14 && one.Verdict == conformance.Fail, "%v", one.Bad())
+			}
+			var text bytes.Buffer
+			require.NoError(t, report.WriteJUnit(&text))
+			assert.Contains(t, text.String(), "the run came to its end")
+		})
+	}
 }

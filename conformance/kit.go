@@ -67,8 +67,12 @@ type kit struct {
 
 // Run checks a provider, clause by clause.
 //
-// Errors: invalid_argument for a target or options that make no sense, and any error of opening the provider. What the
-// provider does wrong is a verdict, not an error.
+// What the provider does wrong is a verdict, not an error. When the run cannot go on, because the backend is not there
+// any more or ctx ended, the report comes beside the error: it has what was seen until then, and Ended says why there
+// is no more. A clause that was not looked at is missing in it, and what failed for want of a backend is inconclusive.
+//
+// Errors: invalid_argument for a target or options that make no sense (without a report), any error of opening the
+// provider, and timeout when ctx ended.
 func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	k := &kit{target: target.withDefaults(), options: o}
 	k.target.Provider.Feedback = true // off by default, and yet a part of what the provider does
@@ -95,20 +99,25 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	began := time.Now()
 	report := &Report{Module: k.module.Manifest.Name, Version: k.module.Manifest.Version, SHA256: k.module.SHA256}
 	if c := k.module.Manifest.Conformance; c != nil {
-		report.Notes = c.Notes
+		report.Notes = slices.Clone(c.Notes)
+	}
+	if w := k.module.SettleWarning(); w != "" {
+		report.Notes = append(report.Notes, w)
 	}
 	for _, c := range chosen {
 		done, err := k.run(ctx, c, report)
-		if err != nil {
-			return nil, err
+		if done != nil {
+			report.Clauses = append(report.Clauses, *done)
+			if o.Progress != nil {
+				o.Progress(*done)
+			}
 		}
-		report.Clauses = append(report.Clauses, *done)
-		if o.Progress != nil {
-			o.Progress(*done)
+		if err != nil {
+			report.end(began, fmt.Sprintf("in clause %d: %v", c.number, err))
+			return report, err
 		}
 	}
-	report.MS = time.Since(began).Milliseconds()
-	report.settle()
+	report.end(began, "")
 	return report, nil
 }
 
@@ -139,7 +148,7 @@ func chooseClauses(numbers []int) ([]clause, error) {
 	return slices.DeleteFunc(all, func(c clause) bool { return !slices.Contains(numbers, c.number) }), nil
 }
 
-// run checks one clause on a data folder of its own.
+// run checks one clause on a data folder of its own. With an error the report has what was seen before, nil for nothing.
 func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport, error) {
 	began := time.Now()
 	b := &bench{ctx: ctx, kit: k, wire: &wire{}, report: &ClauseReport{Number: c.number, Words: c.words,
@@ -167,16 +176,20 @@ func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport,
 	report.Backend, report.BackendVersion = m.Health.BackendName, m.Health.BackendVersion
 	b.kind, b.health = m.ConditionKind, m.Health
 	c.check(b)
+	outage := b.outage()
 	b.cleanUp()
 	b.close()
-	if err := ctx.Err(); err != nil {
-		return nil, abi.WrapError(abi.CodeTimeout, "the kit was stopped", err)
-	}
 	b.settle()
 	b.report.Cost = b.wire.cost(0)
 	b.report.Cost.LLMCalls = b.llmSpent(llm)
 	b.report.MS = time.Since(began).Milliseconds()
-	return b.report, nil
+	if err := ctx.Err(); err != nil {
+		outage = abi.WrapError(abi.CodeTimeout, "the kit was stopped", err)
+	}
+	if outage != nil && len(b.report.Parts) == 0 {
+		return nil, outage
+	}
+	return b.report, outage
 }
 
 // can reports whether the provider has an optional operation.

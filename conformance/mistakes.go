@@ -49,6 +49,21 @@ func resembles(clause int, part, reason string) (words []string) {
 // mistakes is the catalogue.
 func mistakes() []mistake {
 	return []mistake{
+		{"says_twice", "record_event", "a message is sent twice over", 16, "text", ""},
+		{"trims_text", "record_event", "blanks and newlines around a message are trimmed", 16, "text", ""},
+		{"compat_forms", "record_event", "characters become their compatible forms", 16, "text", ""},
+		{"straight_quotes", "record_event", "typographic quotes and dots become plain ones", 16, "text", ""},
+		{"drops_returns", "record_event", "carriage returns are dropped", 16, "text", ""},
+		{"decodes_percent", "record_event", "percent escapes and plus signs in the text are decoded", 16, "text", ""},
+		{"cut_64k", "record_event", "text is cut at 64 KB", 16, "shapes", ""},
+		{"roles_swapped", "record_event", "user and assistant are mixed up", 16, "shapes", ""},
+		{"names_dropped", "record_event", "the names of speakers are dropped", 9, "speakers", ""},
+		{"messages_reversed", "record_event", "the messages of a turn are sent backwards", 16, "shapes", ""},
+		{"session_constant", "record_event", "every turn is sent under the same session", 15, "session", ""},
+		{"times_made_up", "record_event", "the time of a turn is made up", 15, "range", ""},
+		{"times_to_date", "record_event", "of the time of a turn only the date is kept", 15, "range", ""},
+		{"evidence_twice", "retrieve", "an item has evidence twice", 8, "pointers", ""},
+		{"budget_halved", "retrieve", "half of max_tokens stays unused", 5, "groups", ""},
 		{"ascii_only", "record_event", "characters beyond ASCII are dropped", 16, "text", "accents _: committed, and the text is not in the native calls as it wa"},
 		{"question_marks", "record_event", "characters beyond Latin-1 become question marks", 16, "text", "accents _: committed, and the text is not in the native calls as it wa"},
 		{"no_emoji", "record_event", "characters of four bytes are dropped", 16, "text", "emoji _: committed, and the text is not in the native calls as it was "},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -433,9 +434,35 @@ func mutants() map[string]func(*mutant) enterer {
 			}
 			return string(out)
 		}),
+		"says_twice":      contents(func(s string) string { return s + " " + s }),
+		"trims_text":      contents(strings.TrimSpace),
+		"compat_forms":    contents(strings.NewReplacer("ﬁ", "fi", "½", "1/2", "Ⅳ", "IV", "\u00a0", " ").Replace),
+		"straight_quotes": contents(strings.NewReplacer("“", `"`, "”", `"`, "’", "'", "…", "...").Replace),
+		"drops_returns":   contents(strings.NewReplacer("\r\n", "\n").Replace),
+		"decodes_percent": contents(strings.NewReplacer("%20", " ", "+", " ").Replace),
+		"cut_64k":         contents(cut(64 << 10)),
 		// Turns.
-		"first_message": events(func(e *abi.MemoryEvent) { e.Messages = e.Messages[:1] }),
-		"last_message":  events(func(e *abi.MemoryEvent) { e.Messages = e.Messages[len(e.Messages)-1:] }),
+		"roles_swapped": events(func(e *abi.MemoryEvent) {
+			for i, m := range e.Messages {
+				switch m.Role {
+				case abi.RoleUser:
+					e.Messages[i].Role = abi.RoleAssistant
+				case abi.RoleAssistant:
+					e.Messages[i].Role = abi.RoleUser
+				}
+			}
+		}),
+		"names_dropped": events(func(e *abi.MemoryEvent) {
+			for i := range e.Messages {
+				e.Messages[i].Name = ""
+			}
+		}),
+		"messages_reversed": events(func(e *abi.MemoryEvent) { slices.Reverse(e.Messages) }),
+		"session_constant":  events(func(e *abi.MemoryEvent) { e.SessionID = "s" }),
+		"times_made_up":     events(func(e *abi.MemoryEvent) { e.Timestamp = "2026-06-01T00:00:00Z" }),
+		"times_to_date":     events(func(e *abi.MemoryEvent) { e.Timestamp = e.Timestamp[:10] + "T00:00:00Z" }),
+		"first_message":     events(func(e *abi.MemoryEvent) { e.Messages = e.Messages[:1] }),
+		"last_message":      events(func(e *abi.MemoryEvent) { e.Messages = e.Messages[len(e.Messages)-1:] }),
 		"user_only": events(func(e *abi.MemoryEvent) {
 			for i := range e.Messages {
 				if e.Messages[i].Role == abi.RoleAssistant {
@@ -636,6 +663,25 @@ func mutants() map[string]func(*mutant) enterer {
 		"result_empty": found(func(r *abi.RetrieveResult) {
 			if r.Trace != nil && len(r.Evidence) > 0 {
 				r.Trace.ResultState = abi.ResultEmpty
+			}
+		}),
+		"evidence_twice": found(func(r *abi.RetrieveResult) {
+			if len(r.Evidence) > 0 {
+				again := r.Evidence[0]
+				again.Rank, again.Shown = int64(len(r.Evidence)+1), nil
+				r.Evidence = append(r.Evidence, again)
+			}
+		}),
+		"budget_halved": asks("retrieve format_context", func(e *abi.Envelope) {
+			half := func(n *int64) {
+				if n != nil && *n > 1 {
+					*n /= 2
+				}
+			}
+			if e.Op == abi.OpRetrieve {
+				e.Body = edit(e.Body, func(r *abi.RetrieveRequest) { half(r.Budget.MaxTokens) })
+			} else {
+				e.Body = edit(e.Body, func(r *abi.FormatRequest) { half(r.Budget.MaxTokens) })
 			}
 		}),
 		"count_zero": found(func(r *abi.RetrieveResult) {

@@ -65,7 +65,17 @@ func refused(op string, err error) outcome {
 // part runs one check and puts its verdict beside what the manifest declares of it. A declaration never excuses a
 // failure, and one that the check disproves is a failure itself.
 func (b *bench) part(name, words string, check func() outcome) outcome {
+	misses := b.wire.misses()
 	o := check()
+	b.note(name, words, o, b.wire.misses() > misses)
+	return o
+}
+
+// note keeps the verdict of a part. missed: meanwhile nobody answered a call to the backend.
+func (b *bench) note(name, words string, o outcome, missed bool) {
+	if b.ctx.Err() != nil {
+		return // what was seen after the end says nothing of the provider
+	}
 	// Clause 14 fails for it. One that is met only after clause 14 fails the clause that meets it.
 	if o.breach && (b.report.Number < answersClause || b.report.Number > answersClause && len(b.kit.breaches) > 0) {
 		b.kit.breaches = append(b.kit.breaches, fmt.Sprintf("clause %d, %s: %s", b.report.Number, name, o.reason))
@@ -89,9 +99,37 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 	if p.Verdict == Fail {
 		p.Resembles = resembles(b.report.Number, name, o.reason)
 	}
+	if missed {
+		b.unreached = append(b.unreached, len(b.report.Parts))
+	}
 	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.aside
 	b.report.Parts = append(b.report.Parts, p)
-	return o
+}
+
+// outage reports whether the backend has gone, which is asked where a part could not reach it. Then such parts say
+// nothing of the provider: they are inconclusive.
+func (b *bench) outage() error {
+	if len(b.unreached) == 0 || b.ctx.Err() != nil {
+		return nil
+	}
+	b.wire.set(nil)
+	h, err := b.slot.Health(b.ctx)
+	switch {
+	case err != nil && abi.CodeOf(err) != abi.CodeUnavailable && abi.CodeOf(err) != abi.CodeTimeout:
+		return nil // there is somebody who answers
+	case err == nil && h.Status != abi.HealthUnavailable:
+		return nil
+	case err == nil:
+		err = abi.NewError(abi.CodeUnavailable, "health says that the backend is unavailable")
+	}
+	for _, i := range b.unreached {
+		p := &b.report.Parts[i]
+		if p.Verdict == Fail {
+			p.Verdict, p.Resembles = Inconclusive, nil
+			p.Reason = "the backend is not there any more: " + p.Reason
+		}
+	}
+	return err
 }
 
 // settle decides the clause by its parts.

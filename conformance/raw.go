@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,7 +141,10 @@ func pointers(r *abi.RetrieveResult) outcome {
 	}
 	for i, e := range r.Evidence {
 		v, ok := jsonpointer.Find(raw, e.Pointer)
+		first := slices.IndexFunc(r.Evidence, func(x abi.Evidence) bool { return x.Pointer == e.Pointer })
 		switch {
+		case ok && first < i && e.Span == nil && r.Evidence[first].Span == nil:
+			return failed("evidence %d and %d are the same item, at %s", first, i, e.Pointer)
 		case !ok || e.Pointer == "":
 			return failed("evidence %d points to %q, where nothing is", i, e.Pointer)
 		case e.Rank != int64(i+1):

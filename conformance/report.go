@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Verdict is the result of a clause or a part of it.
@@ -53,7 +54,9 @@ type Report struct {
 	// Verdict is the gravest of the clauses.
 	Verdict Verdict        `json:"verdict"`
 	Clauses []ClauseReport `json:"clauses"`
-	// Notes are the manifest's own on conformance.
+	// Ended is why the run ended before its last clause: an outage of the backend, or an interrupt. "" for a whole run.
+	Ended string `json:"ended,omitempty"`
+	// Notes are the manifest's own on conformance, and what the manifest makes the kit warn of.
 	Notes []string `json:"notes,omitempty"`
 	MS    int64    `json:"ms"`
 	Cost  Cost     `json:"cost"`
@@ -112,8 +115,8 @@ func (c *Cost) add(other Cost) {
 	}
 }
 
-// Green reports whether every clause is.
-func (r *Report) Green() bool { return r.Verdict.Green() }
+// Green reports whether every clause was looked at, and is.
+func (r *Report) Green() bool { return r.Ended == "" && r.Verdict.Green() }
 
 // Title is the clause as a name: its number and words.
 func (c *ClauseReport) Title() string { return fmt.Sprintf("clause %d: %s", c.Number, c.Words) }
@@ -133,9 +136,13 @@ func (c *ClauseReport) Bad() []string {
 	return lines
 }
 
-// settle fills in what follows from the clauses.
-func (r *Report) settle() {
-	r.Verdict = NotApplicable
+// end fills in what follows from the clauses. why is empty after the last clause. A run that ended before it proves
+// nothing, but for a failure that it found.
+func (r *Report) end(began time.Time, why string) {
+	r.MS, r.Ended, r.Verdict = time.Since(began).Milliseconds(), why, NotApplicable
+	if why != "" {
+		r.Verdict = Inconclusive
+	}
 	for _, c := range r.Clauses {
 		if c.Verdict.gravity() > r.Verdict.gravity() {
 			r.Verdict = c.Verdict
@@ -198,6 +205,12 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			one.Skipped = said
 		}
 		suite.Cases = append(suite.Cases, one)
+	}
+	if r.Ended != "" {
+		suite.Tests++
+		suite.Errors++
+		suite.Cases = append(suite.Cases, junitCase{Class: "conformance." + r.Provider, Name: "the run came to its end",
+			Time: seconds(0), Error: &junitProse{Message: "ended", Text: r.Ended}})
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

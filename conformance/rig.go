@@ -32,6 +32,8 @@ type bench struct {
 	sessions int
 	events   int
 	toldLLM  *int64 // what traces told of calls to language models
+	// unreached are the parts, by number, that could not reach the backend.
+	unreached []int
 	// confirmed: something was seen that a declaration of the clause can mean.
 	confirmed bool
 }
@@ -98,9 +100,7 @@ func (b *bench) cleanUp() {
 		if r.slot == nil {
 			continue
 		}
-		for _, s := range r.scopes {
-			_, _ = r.slot.ResetScope(b.ctx, s)
-		}
+		parallel(len(r.scopes), 4, func(i int) { _, _ = r.slot.ResetScope(b.ctx, r.scopes[i]) })
 	}
 }
 

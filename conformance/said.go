@@ -18,6 +18,10 @@ type saying struct {
 	text string
 	// edit changes the rest of the turn. name is a made-up one, for a second message.
 	edit func(e *abi.MemoryEvent, name string)
+	// spoken: the first name is in the user's message, the second one in the assistant's.
+	spoken bool
+	// edges: blanks and newlines stand before and after the message, too.
+	edges bool
 	// large: the provider may refuse the turn as too_large.
 	large bool
 }
@@ -33,6 +37,10 @@ func texts() []saying {
 		{name: "blanks", text: "two  and   three"},
 		{name: "quotes", text: `"double" 'single' back\slash \n {{name}} %s $1`},
 		{name: "markup", text: `<b>bold</b> &amp; <i>`},
+		{name: "returns", text: "one\r\ntwo"},
+		{name: "typography", text: "“so” – it’s ½ of ﬁve…\u00a0Ⅳ"},
+		{name: "links", text: "https://example.com/a+b%20c?q=%C3%A9&r=1#s"},
+		{name: "blanks around a message", text: "code", edges: true},
 		{name: "case", text: "SHOUTED and camelCase"},
 		{name: "300 bytes", text: strings.Repeat("0123456789", 30)},
 		{name: "10 KB with characters of 1 to 4 bytes", text: strings.Repeat("aä€😀", 1000), large: true},
@@ -67,7 +75,7 @@ func shapes() []saying {
 		{name: "something is told in the last message", edit: func(e *abi.MemoryEvent, name string) {
 			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: text("My dog is called " + name + ".")})
 		}},
-		{name: "the assistant tells something", edit: func(e *abi.MemoryEvent, name string) {
+		{name: "the assistant tells something", spoken: true, edit: func(e *abi.MemoryEvent, name string) {
 			e.Messages[1].Content = text("I found it: your dog is called " + name + ".")
 		}},
 		{name: "metadata, 40 levels deep", edit: func(e *abi.MemoryEvent, _ string) {
@@ -89,8 +97,8 @@ func shapes() []saying {
 				e.Timestamp = at.In(time.FixedZone("", 5*3600+1800)).Format("2006-01-02T15:04:05.000001Z07:00")
 			}
 		}},
-		{name: "a turn of 1 MB", large: true, edit: func(e *abi.MemoryEvent, _ string) {
-			e.Messages[0].Content = text(*e.Messages[0].Content + strings.Repeat(" and äöü 😀", 1<<16))
+		{name: "a turn of 1 MB", large: true, edit: func(e *abi.MemoryEvent, name string) {
+			e.Messages[0].Content = text(*e.Messages[0].Content + strings.Repeat(" and äöü 😀", 1<<16) + " " + name)
 		}},
 	}
 }
@@ -124,6 +132,9 @@ type spoken struct {
 	err     error
 	// carried: the host saw a name of the turn in a native call that is not a read. whole: the whole marker stood in one.
 	carried, whole bool
+	// twice: the marker stood twice in one text. mixed says which role or order the messages had instead of theirs.
+	twice bool
+	mixed string
 	// lost are names that were in no such call.
 	lost  []string
 	scope abi.MemoryScope
@@ -138,6 +149,10 @@ func (b *bench) say(s saying, scope abi.MemoryScope) *spoken {
 		told += " " + d.marker
 	}
 	e := b.event(scope, told)
+	if s.edges {
+		d.marker = "\n\t " + told + " \n"
+		e.Messages[0].Content = &d.marker
+	}
 	if s.edit != nil {
 		s.edit(e, d.names[1])
 	}
@@ -163,11 +178,63 @@ func (d *spoken) look(sent []exchange) {
 	for _, x := range sent {
 		body, ok := decode(x.call.Body)
 		d.whole = d.whole || ok && holdsText(body, d.marker)
+		d.twice = d.twice || ok && d.marker != "" && anywhere(body, func(v any) bool {
+			s, ok := v.(string)
+			return ok && strings.Count(s, d.marker) > 1
+		})
 	}
+	d.mixed = mixed(sent, d.names)
 	// A long text may go in pieces.
 	if d.large && len(d.marker) > 200 {
 		d.whole = holdsIn(sent, d.marker[:99]) && holdsIn(sent, d.marker[len(d.marker)-99:]) && !carried(sent, "\ufffd")
 	}
+}
+
+// mixed compares roles and order of a turn whose first name is the user's and whose second one is the assistant's with
+// what was sent. "" for what is right, or cannot be told.
+func mixed(sent []exchange, names []string) string {
+	if len(names) < 2 {
+		return ""
+	}
+	for _, x := range sent {
+		body, ok := decode(x.call.Body)
+		if !ok {
+			continue
+		}
+		for i, want := range []string{string(abi.RoleUser), string(abi.RoleAssistant)} {
+			if role := roleOf(body, names[i], names[1-i]); role != "" && role != want {
+				return fmt.Sprintf("what the %s said was sent with the role %q", want, role)
+			}
+		}
+		text := string(x.call.Body)
+		if first, second := strings.Index(text, names[0]), strings.Index(text, names[1]); second >= 0 && first > second {
+			return "the messages were sent in another order"
+		}
+	}
+	return ""
+}
+
+// roleOf is the role that stands beside a text with a name and without another one, "" where there is none.
+func roleOf(value any, name, other string) (role string) {
+	anywhere(value, func(v any) bool {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return false
+		}
+		holds, said := false, ""
+		for _, inner := range object {
+			s, _ := inner.(string)
+			holds = holds || strings.Contains(s, name) && !strings.Contains(s, other)
+			if s == string(abi.RoleUser) || s == string(abi.RoleAssistant) {
+				said = s
+			}
+		}
+		if holds && role == "" {
+			role = said
+		}
+		return false
+	})
+	return role
 }
 
 // holdsIn reports whether a text stands in one of the calls.
@@ -235,6 +302,10 @@ func (b *bench) judge(d, plain *spoken) *outcome {
 		return bad("%s, and %q is in no native call that the host saw, as a plain turn is", d.receipt.Status, d.lost[0])
 	case plain.carried && d.text != "" && !d.whole:
 		return bad("%s, and the text is not in the native calls as it was written", d.receipt.Status)
+	case d.twice:
+		return bad("%s, and a text of the native calls has it twice", d.receipt.Status)
+	case d.spoken && d.mixed != "":
+		return bad("%s, and %s", d.receipt.Status, d.mixed)
 	case plain.carried:
 		return nil
 	}

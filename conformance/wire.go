@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -15,6 +16,8 @@ type wire struct {
 	mu    sync.Mutex
 	log   []*exchange
 	fault host.Interceptor
+	// unreached counts calls that went on to the backend, and for which nobody answered.
+	unreached int
 }
 
 // exchange is one native call as the host made it.
@@ -44,6 +47,9 @@ func (w *wire) intercept(ctx context.Context, call host.NativeCall, send next) (
 		if err == nil && answer.Status < 300 {
 			x.answered++
 		}
+		if failure := new(host.NativeFailure); err != nil && ctx.Err() == nil && !errors.As(err, &failure) {
+			w.unreached++
+		}
 		w.mu.Unlock()
 		return answer, err
 	}
@@ -65,6 +71,13 @@ func (w *wire) mark() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.log)
+}
+
+// misses is how many calls nobody answered until now.
+func (w *wire) misses() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unreached
 }
 
 func (w *wire) since(mark int) []exchange {

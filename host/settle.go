@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -21,6 +23,21 @@ func (p *Provider) settle() time.Duration {
 		return time.Duration(ms) * time.Millisecond
 	}
 	return defaultSettle
+}
+
+// SettleWarning warns of a settle_ms that is below the deadline of record_event: a turn that the backend takes later is
+// sent again. Empty: there is nothing to warn of.
+func (m *Module) SettleWarning() string {
+	deadline := m.Manifest.DeadlinesMS[abi.OpRecordEvent]
+	if deadline == 0 {
+		deadline = defaultSettle.Milliseconds()
+	}
+	writes := slices.ContainsFunc(m.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class != abi.ClassRead })
+	if settle := m.Manifest.SettleMS; writes && settle > 0 && settle < deadline {
+		return fmt.Sprintf("settle_short: settle_ms is %d, and record_event may take %d ms: a turn that reaches the "+
+			"backend later than settle_ms after it was sent can be there twice", settle, deadline)
+	}
+	return ""
 }
 
 // settle asks the backend about a write whose outcome is unknown. It returns the receipt to repeat, or resend: then

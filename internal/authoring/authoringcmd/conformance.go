@@ -35,7 +35,10 @@ a free port: every HTTP origin of the block leads there. --against tiny-queue is
 
 A provider that retains nothing is asked in the configured scope (memory.scope), where its block may give it something to say.
 
-The exit code is 0 when every clause is pass or not_applicable, 1 when one fails, 3 when none fails and one is pending, 7 when what remains is inconclusive.`
+When the backend goes away, the report has what was seen until then, and says in which clause the run ended.
+
+The exit code is 0 when every clause is pass or not_applicable, 1 when one fails, 3 when none fails and one is pending or the backend went away, 7 when what
+remains is inconclusive.`
 
 // conformanceFlags are the flags of the command.
 type conformanceFlags struct {
@@ -89,9 +92,10 @@ func (a *commands) conformance(ctx context.Context, f *conformanceFlags) error {
 				a.showClause(&r, f.verbose)
 			}
 		}})
-	if err != nil {
+	if report == nil {
 		return err
 	}
+	ended := err
 	if f.junit != "" {
 		var text bytes.Buffer
 		if err := report.WriteJUnit(&text); err != nil {
@@ -108,12 +112,16 @@ func (a *commands) conformance(ctx context.Context, f *conformanceFlags) error {
 	} else {
 		a.showConformance(report)
 	}
-	switch report.Verdict {
-	case conformance.Fail:
+	switch {
+	case report.Verdict == conformance.Fail:
 		return cli.Done(cli.ExitFailed)
-	case conformance.Pending:
+	case ended != nil && a.Out.JSON: // the report says it
+		return cli.Done(cli.ExitCode(ended))
+	case ended != nil:
+		return ended
+	case report.Verdict == conformance.Pending:
 		return cli.Done(cli.ExitRetry)
-	case conformance.Inconclusive:
+	case report.Verdict == conformance.Inconclusive:
 		return cli.Done(cli.ExitPartly)
 	}
 	return nil
@@ -178,6 +186,9 @@ func (a *commands) showConformance(r *conformance.Report) {
 	}
 	a.Out.Print("%s: %s (%s %s, sha256 %s%s) in %.1f s, %s\n", r.Verdict, r.Provider, r.Module, r.Version,
 		r.SHA256[:12], backend, float64(r.MS)/1000, cost)
+	if r.Ended != "" {
+		a.Out.Print("ended before the last clause, %s\n", r.Ended)
+	}
 	for _, n := range r.Notes {
 		a.Out.Print("note: %s\n", n)
 	}

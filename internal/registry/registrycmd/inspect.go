@@ -63,7 +63,7 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 		return err
 	}
 	warnings = append(slices.Clone(warnings), m.Manifest.Warnings()...)
-	if w := settleWarning(m.Manifest); w != "" {
+	if w := m.SettleWarning(); w != "" {
 		warnings = append(warnings, w)
 	}
 	info := moduleInfo{Source: source, SHA256: m.SHA256, Bytes: m.Bytes, Powers: cli.Powers(m.Powers), Imports: m.Powers,
@@ -223,19 +223,4 @@ func orNone(words []string) string {
 		return "none"
 	}
 	return strings.Join(words, ", ")
-}
-
-// settleWarning warns about a settle_ms below the deadline of record_event: a turn that the backend receives later
-// would be sent again. Empty if there is nothing to warn about.
-func settleWarning(m *abi.ModuleManifest) string {
-	deadline := m.DeadlinesMS[abi.OpRecordEvent]
-	if deadline == 0 {
-		deadline = 30_000
-	}
-	writes := slices.ContainsFunc(m.Routes, func(r abi.RouteDecl) bool { return r.Class != abi.ClassRead })
-	if !writes || m.SettleMS == 0 || m.SettleMS >= deadline {
-		return ""
-	}
-	return fmt.Sprintf("settle_short: settle_ms is %d, and record_event may take %d ms: a turn that reaches the backend "+
-		"later than settle_ms after it was sent can be there twice", m.SettleMS, deadline)
 }
