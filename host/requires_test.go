@@ -83,11 +83,11 @@ func TestNativeParametersAreHeldToTheDeclaredSchema(t *testing.T) {
 	}
 	require.NoError(t, n.check("log", map[string]abi.Raw{"branch": abi.Raw(`"main"`), "limit": abi.Raw(`null`)}))
 	for want, wrong := range map[string]map[string]abi.Raw{
-		`params.limit: want an integer`:     {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`"3"`)},
-		`params.limit: want`:                {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`0`)},
-		`params.branch: `:                   {},
-		"params.brunch: ":                   {"branch": abi.Raw(`"main"`), "brunch": abi.Raw(`"main"`)},
-		"params.branch: want a string, got": {"branch": abi.Raw(`7`)}} {
+		`params.limit: found the string "3", want an integer`: {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`"3"`)},
+		`params.limit: found the number 0, want`:              {"branch": abi.Raw(`"main"`), "limit": abi.Raw(`0`)},
+		`params.branch: `:                                     {},
+		"params.brunch: ":                                     {"branch": abi.Raw(`"main"`), "brunch": abi.Raw(`"main"`)},
+		"params.branch: found the number 7, want a string":    {"branch": abi.Raw(`7`)}} {
 		err := n.check("log", wrong)
 		require.Error(t, err, want)
 		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))

@@ -19,12 +19,12 @@ func (l *loader) finishBlock() {
 	block, path := l.chosenBlock()
 	eachValue(block, path, func(at []string, v any) {
 		switch v := v.(type) {
-		case odd:
+		case schema.Odd:
 			if slices.ContainsFunc(at, schema.CredentialKey) {
 				l.problems.add(l.origin(at...), at, "put it in quotes: it is a text, not a number")
 				return
 			}
-			l.problems.add(l.origin(at...), at, "%s", v.why())
+			l.problems.add(l.origin(at...), at, "%s", v.Why())
 		case string:
 			if !sound(v) {
 				l.problems.add(l.origin(at...), at, "is not valid UTF-8 text, or holds a zero byte")
@@ -155,8 +155,8 @@ func (l *loader) content(name string, at []string, origin Origin) (v any, size i
 	l.problems.tree = v
 	eachValue(v, nil, func(path []string, e any) {
 		switch e := e.(type) {
-		case odd:
-			l.problems.add(Origin{Kind: KindFile, Name: name}, path, "%s", e.why())
+		case schema.Odd:
+			l.problems.add(Origin{Kind: KindFile, Name: name}, path, "%s", e.Why())
 		case string:
 			if !sound(e) {
 				l.problems.add(Origin{Kind: KindFile, Name: name}, path,

@@ -306,9 +306,7 @@ func joinPath(path []string) string { return strings.Join(path, delimiter) }
 func (l *loader) readLayers() {
 	l.layers = []*layer{l.defaults(), l.readFile(), l.readEnv(), l.readFlags()}
 	for _, layer := range l.layers[1:] {
-		c := checker{problems: &l.problems, layer: layer, keys: l.keys}
-		l.problems.tree = layer.tree
-		layer.tree = c.group(l.keys, layer.tree, nil)
+		l.check(layer)
 	}
 }
 
@@ -339,7 +337,7 @@ func (l *loader) merge() {
 			}
 		}
 	})
-	l.env.refuseUnknown(&l.problems, c.tree)
+	l.refuseUnknown(c.tree)
 }
 
 // origin is where the value at path is in a layer, or the nearest value around it.

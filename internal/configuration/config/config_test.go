@@ -281,7 +281,7 @@ func TestStarter(t *testing.T) {
 			text := strings.TrimLeft(line, " ")
 			if rest, ok := strings.CutPrefix(text, "# "); ok &&
 				(strings.Contains(rest, ": ") || strings.HasSuffix(rest, ":\n")) &&
-				!strings.ContainsAny(rest[:1], "(`ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.HasPrefix(rest, "memhost") {
+				!strings.ContainsAny(rest[:1], "(`ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.HasPrefix(rest, "memhost") && !strings.HasPrefix(rest, "yaml-language-server") {
 				line = strings.Repeat(" ", len(line)-len(text)) + rest
 			}
 			all = append(all, line)

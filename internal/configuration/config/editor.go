@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -28,8 +29,13 @@ type Block struct {
 // Errors: a module's schema or preset that is not a JSON object.
 func EditorSchema(blocks []Block) (map[string]any, error) {
 	defs := map[string]any{"valueFromFile": included()}
-	root := group(keyTree())
+	root := copyTree(described().document)
+	nullable(root)
 	memory := root["properties"].(map[string]any)["memory"].(map[string]any)
+	scope := memory["properties"].(map[string]any)["scope"].(map[string]any)["properties"].(map[string]any)
+	user := maps.Clone(scope["persona_id"].(map[string]any))
+	user["description"] = "Another name of persona_id."
+	scope["user_id"] = user
 	choices := map[string][]any{}
 	for _, b := range blocks {
 		block, err := BlockSchema(b, "#/$defs/"+b.Name)
@@ -40,8 +46,11 @@ func EditorSchema(blocks []Block) (map[string]any, error) {
 		defs[b.Name] = block
 		word := b.word()
 		choices[word] = append(choices[word], b.Name)
-		own := memory["properties"].(map[string]any)[word+"s"].(map[string]any)["properties"].(map[string]any)
-		own[b.Name] = orIncluded(map[string]any{"$ref": "#/$defs/" + b.Name})
+		own := memory["properties"].(map[string]any)[word+"s"].(map[string]any)
+		if own["properties"] == nil {
+			own["properties"] = map[string]any{}
+		}
+		own["properties"].(map[string]any)[b.Name] = orIncluded(map[string]any{"$ref": "#/$defs/" + b.Name})
 	}
 	builtIn := map[string]any{}
 	for _, word := range []string{WordBackend, WordCondition} {
@@ -57,7 +66,7 @@ func EditorSchema(blocks []Block) (map[string]any, error) {
 			"if":   map[string]any{"required": []any{"plugin"}, "properties": map[string]any{"plugin": text}},
 			"else": map[string]any{"properties": builtIn}},
 	}
-	root["$schema"], root["$defs"], root["title"] = schemaDraft, defs, "Configuration of memhost"
+	root["$defs"] = defs
 	return root, nil
 }
 
@@ -209,86 +218,20 @@ func moveRefs(v any, at string) any {
 	return v
 }
 
-// group is the schema of a group of keys.
-func group(n *node) map[string]any {
-	properties := map[string]any{}
-	for _, name := range n.order {
-		child := n.children[name]
-		if child.key != nil {
-			properties[name] = child.key.schema()
-		} else {
-			properties[name] = group(child)
+// nullable lets null be in the place of every value that s describes below its top, since Load takes it for absence.
+func nullable(s map[string]any) {
+	properties, _ := s["properties"].(map[string]any)
+	for _, p := range properties {
+		sub := p.(map[string]any)
+		nullable(sub)
+		if kind, ok := sub["type"].(string); ok {
+			sub["type"] = []any{kind, "null"}
+		}
+		if words, ok := sub["enum"].([]any); ok {
+			sub["enum"] = append(slices.Clip(words), nil)
+		}
+		if entry, ok := sub["additionalProperties"].(map[string]any); ok && entry["type"] != nil {
+			entry["type"] = []any{"object", "null"}
 		}
 	}
-	if scope, ok := properties["persona_id"].(map[string]any); ok {
-		user := maps.Clone(scope)
-		user["description"] = "Another name of persona_id."
-		properties["user_id"] = user
-	}
-	return map[string]any{"type": []any{"object", "null"}, "additionalProperties": false, "properties": properties}
-}
-
-// schema is the schema of the key's values. Null is as good as absence everywhere.
-func (k *key) schema() map[string]any {
-	s := map[string]any{"description": k.doc}
-	if k.def != nil {
-		s["default"] = k.def
-	}
-	text := map[string]any{"type": "string", "minLength": 1, "maxLength": maxAny}
-	switch k.kind {
-	case aText:
-		s["type"], s["maxLength"] = []any{"string", "null"}, maxAny
-		if k.max > 0 {
-			s["maxLength"] = k.max
-		}
-		if k.def == nil {
-			s["minLength"] = 1
-		}
-		if k.path == "server.listen" {
-			s["pattern"] = ":[0-9]{1,5}$"
-		}
-	case anID:
-		s["type"], s["minLength"], s["maxLength"] = []any{"string", "null"}, 1, maxID
-	case aTruth:
-		s["type"] = []any{"boolean", "null"}
-	case anInteger:
-		s["type"], s["minimum"], s["maximum"] = []any{"integer", "null"}, k.min, k.max
-	case aChoice:
-		s["enum"] = append(asAny(k.choices), nil)
-	case aList:
-		s["type"], s["items"] = []any{"array", "null"}, text
-		if len(k.choices) > 0 {
-			s["items"] = map[string]any{"enum": asAny(k.choices)}
-		}
-	case aBlocks:
-		s["type"], s["properties"] = []any{"object", "null"}, map[string]any{}
-		s["additionalProperties"] = map[string]any{"type": []any{"object", "null"}}
-	case aHeaders:
-		s["type"], s["propertyNames"] = []any{"object", "null"}, map[string]any{"pattern": headerPattern}
-		s["additionalProperties"] = map[string]any{"type": "object", "additionalProperties": false,
-			"required":   []any{"secret"},
-			"properties": map[string]any{"secret": map[string]any{"type": "string", "minLength": 1}}}
-	case aSecrets:
-		s["type"], s["propertyNames"] = []any{"object", "null"}, map[string]any{"pattern": "^[A-Za-z0-9_-]{1,64}$"}
-		s["additionalProperties"] = map[string]any{
-			"type": "object", "additionalProperties": false, "required": []any{"origin"},
-			"oneOf": []any{map[string]any{"required": []any{"env"}}, map[string]any{"required": []any{"file"}}},
-			"properties": map[string]any{
-				"env": map[string]any{"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
-					"description": "The environment variable that holds the credential."},
-				"file": map[string]any{"type": "string", "minLength": 1,
-					"description": "The file that holds the credential."},
-				"origin": map[string]any{"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*://[^@?#]+$",
-					"description": "Where it may go: scheme://host:port."},
-			}}
-	}
-	return s
-}
-
-func asAny(words []string) []any {
-	list := make([]any, len(words))
-	for i, word := range words {
-		list[i] = word
-	}
-	return list
 }

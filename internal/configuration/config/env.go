@@ -63,9 +63,9 @@ const (
 	nowhere place = iota
 	aGroup
 	aKey
-	aBlock   // a native block as a whole, or the map of blocks
+	aBlock   // a name in a map as a whole, or the map
 	inABlock // a key inside a native block
-	inASecret
+	anEntry  // a key of a secret or header
 )
 
 // locate finds out what path names, and the known key on it.
@@ -80,19 +80,13 @@ func (n *node) locate(path []string) (place, *key) {
 		return aGroup, nil
 	case at.key == nil:
 		return nowhere, nil
-	case at.key.kind == aBlocks && len(rest) < 2:
+	case at.key.kind == aMap && len(rest) < 2:
 		return aBlock, at.key
-	case at.key.kind == aBlocks:
+	case at.key.kind == aMap && len(at.key.entry) == 0:
 		return inABlock, at.key
-	case at.key.kind == aSecrets && len(rest) < 2:
-		return aBlock, at.key
-	case at.key.kind == aSecrets && len(rest) == 2 && isOneOf(rest[1], secretKeys()):
-		return inASecret, at.key
-	case at.key.kind == aHeaders && len(rest) < 2:
-		return aBlock, at.key
-	case at.key.kind == aHeaders && len(rest) == 2 && rest[1] == "secret":
-		return inASecret, at.key
-	case at.key.kind != aSecrets && at.key.kind != aHeaders && len(rest) == 0:
+	case at.key.kind == aMap && len(rest) == 2 && isOneOf(rest[1], at.key.entry):
+		return anEntry, at.key
+	case at.key.kind != aMap && len(rest) == 0:
 		return aKey, at.key
 	}
 	return nowhere, nil
@@ -181,7 +175,8 @@ func (r *envReader) contradict() bool {
 // refuseUnknown reports variables that name no key but seem to be meant for one. Others with our prefix are none of this
 // command's business: they hold secrets that another command's configuration names, or are what Kubernetes makes up for
 // a Service called memhost.
-func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
+func (l *loader) refuseUnknown(tree map[string]any) {
+	r, p := l.env, &l.problems
 	secrets := map[string]bool{}
 	if all, ok := tree["secrets"].(map[string]any); ok {
 		for _, s := range all {
@@ -193,7 +188,7 @@ func (r *envReader) refuseUnknown(p *problems, tree map[string]any) {
 	}
 	slices.Sort(r.unknown)
 	for _, name := range r.unknown {
-		if text := unknownEnv(name); text != "" && !secrets[name] {
+		if text := l.unknownEnv(name); text != "" && !secrets[name] {
 			p.add(Origin{Kind: KindEnv, Name: name}, nil, "%s", text)
 		}
 	}
@@ -212,23 +207,21 @@ func (r *envReader) example(path []string) string {
 		path = append(path[:steps:steps], at.order[0])
 		at, steps = at.children[at.order[0]], steps+1
 	}
-	switch at.key.kind {
-	case aBlocks:
-		return envName(append(append([]string{}, path...), []string{"NAME", "KEY"}[len(path)-steps:]...))
-	case aSecrets:
-		return envName(append(append([]string{}, path...), []string{"NAME", "ENV"}[len(path)-steps:]...))
-	case aHeaders:
-		return envName(append(append([]string{}, path...), []string{"NAME", "SECRET"}[len(path)-steps:]...))
+	if at.key.kind == aMap {
+		return envName(append(append([]string{}, path...), []string{"NAME", at.key.example()}[len(path)-steps:]...))
 	}
 	return envName(path)
 }
 
 // unknownEnv says what is wrong with a variable that names no key. It is empty for one that is not meant to name a key:
 // without two underscores, and unlike every name that there is.
-func unknownEnv(name string) string {
+func (l *loader) unknownEnv(name string) string {
+	if path, ok := envPath(name); ok && l.blockInstead(path) != "" {
+		return "names no key of the configuration; " + l.blockInstead(path)
+	}
 	var known []string
 	for _, k := range keys() {
-		if k.kind != aBlocks && k.kind != aSecrets && k.kind != aHeaders {
+		if k.kind != aMap {
 			known = append(known, envName(strings.Split(k.path, ".")))
 		}
 	}
@@ -264,7 +257,7 @@ func isTypo(word, path string) bool {
 // everything else as a YAML scalar.
 func textValue(where place, k *key, text string) any {
 	switch {
-	case where == inASecret || where == aKey && k.textual():
+	case where == anEntry || where == aKey && k.textual():
 		return text
 	case where == aKey && k.kind == aList:
 		return listText(text)
@@ -315,11 +308,14 @@ func (l *loader) readFlags() *layer {
 			}
 			const none = "names no key of the configuration"
 			last := path[len(path)-1]
-			text := unknown(none, name, known)
-			switch other, near := elsewhere(last), nearElsewhere(last); {
+			text := none
+			switch other, near, similar := elsewhere(last), nearElsewhere(last), abi.Nearest(name, known); {
 			case last == "provider":
-				text = none + "; " + whichProvider
-			case text != none:
+				text += "; " + whichProvider
+			case l.blockInstead(path) != "":
+				text += "; " + l.blockInstead(path)
+			case similar != "":
+				text += fmt.Sprintf(", did you mean %q?", similar)
 			case other != "":
 				text += fmt.Sprintf("; the key %s is %s", last, other)
 			case near != "":

@@ -154,7 +154,7 @@ func (d *document) object(v any) map[string]any {
 	}
 	if !ok {
 		if v != nil && !d.failed {
-			d.fail(0, "found %s, want an object with the keys %s", found(nil, v), strings.Join(keyTree().order, ", "))
+			d.fail(0, "found %s, want an object with the keys %s", schema.Found(nil, v), strings.Join(keyTree().order, ", "))
 		}
 		return map[string]any{}
 	}

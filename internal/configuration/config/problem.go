@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -121,38 +120,4 @@ func (p *problems) err(file string) error {
 		lines = append(lines, problem.text)
 	}
 	return abi.NewError(abi.CodeInvalidArgument, strings.Join(lines, "\n"))
-}
-
-// found describes a value in a sentence, without possible credentials.
-func found(path []string, v any) string {
-	switch v := v.(type) {
-	case json.Number:
-		return "the number " + schema.Show(path, v)
-	case odd:
-		return "the number " + string(v)
-	case bool:
-		return fmt.Sprintf("the truth value %v", v)
-	case string:
-		if v == "" {
-			return "an empty string"
-		}
-	}
-	return schema.Show(path, v)
-}
-
-// maxKnown bounds the names that one mistake lists: those of the largest section, memory, and not those of all sections.
-const maxKnown = 30
-
-// unknown is the sentence for a key, name or variable that is not in known.
-func unknown(what, word string, known []string) string {
-	if near := abi.Nearest(word, known); near != "" {
-		return fmt.Sprintf("%s, did you mean %q?", what, near)
-	}
-	switch {
-	case len(known) == 0 || len(known) > maxKnown:
-		return what
-	case len(known) == 1:
-		return what + "; there is only " + known[0]
-	}
-	return what + "; there are " + strings.Join(known, ", ")
 }

@@ -18,20 +18,17 @@ func TestEveryKeyHasAVariableAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.SampledFrom(all).Draw(t, "key")
 		path := strings.Split(k.path, ".")
-		if k.kind == aBlocks {
+		switch {
+		case k.kind == aMap && len(k.entry) == 0:
 			path = append(path, rapid.SliceOfN(step, 2, 5).Draw(t, "block")...)
-		}
-		if k.kind == aSecrets {
-			path = append(path, step.Draw(t, "name"), rapid.SampledFrom(secretKeys()).Draw(t, "field"))
-		}
-		if k.kind == aHeaders {
-			path = append(path, step.Draw(t, "name"), "secret")
+		case k.kind == aMap:
+			path = append(path, step.Draw(t, "name"), rapid.SampledFrom(k.entry).Draw(t, "field"))
 		}
 		back, ok := envPath(envName(path))
 		if !ok || joinPath(back) != joinPath(path) {
 			t.Fatalf("%q -> %s -> %q", path, envName(path), back)
 		}
-		if where, _ := keyTree().locate(path); where != aKey && where != inABlock && where != inASecret {
+		if where, _ := keyTree().locate(path); where != aKey && where != inABlock && where != anEntry {
 			t.Fatalf("%q is at no key's place: %v", path, where)
 		}
 	})

@@ -2,15 +2,12 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
 // Secret is a credential of the operator: where it comes from and the one origin to which it may go. The value itself
@@ -25,11 +22,8 @@ type Secret struct {
 	lookup func(string) (string, bool)
 }
 
-const (
-	// maxSecret bounds a credential, in bytes.
-	maxSecret     = 64 << 10
-	maxSecretName = 64
-)
+// maxSecret bounds a credential, in bytes.
+const maxSecret = 64 << 10
 
 // Resolve returns the credential, without one newline at its end.
 //
@@ -71,81 +65,6 @@ func (s Secret) Resolve() (string, error) {
 
 func (s Secret) errorf(format string, args ...any) error {
 	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("secret %s: ", s.Name)+fmt.Sprintf(format, args...))
-}
-
-// secrets checks the section of that name in one layer; finishSecrets does what needs all layers.
-func (c *checker) secrets(v any, p []string) (any, bool) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		c.add(p, "found %s, want an object that maps names to {env: VARIABLE, origin: URL}", found(p, v))
-		return nil, false
-	}
-	out := map[string]any{}
-	for _, name := range c.inOrder(m, p) {
-		at := append(slices.Clip(p), name)
-		if !secretName(name) {
-			c.add(at, "want a name of 1 to %d letters, digits, _ or -", maxSecretName)
-			continue
-		}
-		s, ok := m[name].(map[string]any)
-		if !ok {
-			// The likeliest mistake is the credential itself.
-			c.add(at, "want {env: VARIABLE, origin: URL} or {file: PATH, origin: URL}; the credential itself does "+
-				"not belong into the configuration")
-			continue
-		}
-		sound := map[string]any{}
-		for _, key := range c.inOrder(s, at) {
-			under := append(slices.Clip(at), key)
-			text, isText := s[key].(string)
-			switch {
-			case !isOneOf(key, secretKeys()):
-				c.add(under, "%s; the credential itself does not belong into the configuration",
-					unknown("unknown key", key, secretKeys()))
-			case s[key] == nil:
-			case !isText || text == "" || len(text) > maxAny || strings.ContainsRune(text, 0) ||
-				!utf8.ValidString(text):
-				c.add(under, "want a string that is not empty")
-			case key == "env" && !variableName(text):
-				c.add(under, "want the name of an environment variable (letters, digits and _), not its value")
-			case key == "origin" && badOrigin(text) != "":
-				c.add(under, "found %q, %s", schema.BlankText(text), badOrigin(text))
-			default:
-				sound[key] = text
-			}
-		}
-		out[name] = sound
-	}
-	return out, true
-}
-
-func secretName(name string) bool {
-	return name != "" && len(name) <= maxSecretName && !strings.ContainsFunc(name, func(r rune) bool {
-		return !nameRune(r)
-	})
-}
-
-func nameRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
-}
-
-func variableName(text string) bool {
-	return len(text) <= maxID && !strings.ContainsFunc(text, func(r rune) bool {
-		return r == '-' || !nameRune(r)
-	}) && (text[0] < '0' || text[0] > '9')
-}
-
-func badOrigin(text string) string {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "":
-		return "want scheme://host:port, like http://127.0.0.1:8000"
-	case u.User != nil:
-		return "want it without user and password: the secret is what names them"
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
-		return "want it without query and fragment"
-	}
-	return ""
 }
 
 func (l *loader) finishSecrets() {

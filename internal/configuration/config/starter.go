@@ -71,13 +71,15 @@ func (s *starter) write() {
 	}
 	s.comment(0, "Lines that begin with # are optional and show the default. `memhost config --origins` prints what "+
 		"is in effect.")
+	s.line(0, "# An editor completes and checks this file after `memhost config schema > memhost.schema.json`:")
+	s.line(0, "# yaml-language-server: $schema=./memhost.schema.json")
 	s.line(0, "")
 	s.line(0, "memory:")
 	s.line(1, "%s: %s", s.word, inline(s.provider))
 	s.line(1, "scope:")
 	for _, k := range keys() {
 		if name, ok := strings.CutPrefix(k.path, "memory.scope."); ok && k.def != nil {
-			s.comment(2, k.doc)
+			s.comment(2, k.plainDoc())
 			s.line(2, "%s: %s", name, inline(k.def))
 		}
 	}
@@ -224,9 +226,9 @@ func (s *starter) rest() {
 			switch {
 			case !ok:
 			case k.path == "data.dir":
-				s.line(0, "  dir: %s # %s (%s)", StarterData, k.doc, k.wants())
+				s.line(0, "  dir: %s # %s (%s)", StarterData, k.plainDoc(), k.wants)
 			default:
-				s.line(0, "#   %s: %s # %s (%s)", name, inline(k.def), k.doc, k.wants())
+				s.line(0, "#   %s: %s # %s (%s)", name, inline(k.def), k.plainDoc(), k.wants)
 			}
 		}
 	}
@@ -245,12 +247,6 @@ const StarterData = "memhost-data"
 
 // inline writes a value as YAML on one line.
 func inline(v any) string {
-	switch x := v.(type) {
-	case int:
-		v = json.Number(fmt.Sprint(x))
-	case []string:
-		v = []any{}
-	}
 	y := yamlValue(v)
 	if y.Style&yaml.LiteralStyle != 0 {
 		y.Style = yaml.DoubleQuotedStyle

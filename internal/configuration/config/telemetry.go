@@ -2,11 +2,7 @@ package config
 
 import (
 	"net/url"
-	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
 // Telemetry says where spans are sent.
@@ -31,41 +27,10 @@ type HeaderSecret struct {
 	Secret string `koanf:"secret"`
 }
 
-// headerPattern is what a header's name may be. Those that belong to the request itself are refused.
-const headerPattern = "^[A-Za-z0-9_-]{1,64}$"
-
-var headerName = regexp.MustCompile(headerPattern)
-
 // ownHeaders are sent by memhost itself.
 func ownHeaders() []string {
 	return []string{"accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host", "te",
 		"trailer", "transfer-encoding", "upgrade", "user-agent"}
-}
-
-// headers checks a map of headers in one layer; finishTelemetry does what needs all layers.
-func (c *checker) headers(v any, p []string) (any, bool) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		c.add(p, "found %s, want an object that maps names of headers to {secret: NAME}", found(p, v))
-		return nil, false
-	}
-	out := map[string]any{}
-	for _, name := range c.inOrder(m, p) {
-		at := append(slices.Clip(p), name)
-		_, isRef := schema.SecretRef(m[name])
-		switch {
-		case m[name] == nil:
-		case !headerName.MatchString(name):
-			c.add(at, "want the name of a header: 1 to 64 letters, digits, - or _")
-		case isOneOf(strings.ToLower(name), ownHeaders()):
-			c.add(at, "is a header that memhost sets by itself: remove it")
-		case !isRef:
-			c.add(at, "want {secret: NAME}; the value itself does not belong into the configuration")
-		default:
-			out[name] = m[name]
-		}
-	}
-	return out, true
 }
 
 // finishTelemetry checks the collector's address and its headers' secrets.
@@ -101,6 +66,8 @@ func (l *loader) finishTelemetry() {
 	for _, name := range sortedKeys(o.Headers) {
 		secret, there := l.config.Secrets[o.Headers[name].Secret]
 		switch own := u.Scheme + "://" + u.Host; {
+		case isOneOf(strings.ToLower(name), ownHeaders()):
+			add(at("headers", name), "is a header that memhost sets by itself: remove it")
 		case !there:
 			add(at("headers", name), "names a secret that is not in secrets: write secrets: {NAME: {env: VARIABLE, "+
 				"origin: %q}}, and {secret: NAME} here", own)

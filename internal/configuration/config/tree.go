@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The tree of a configuration is made of map[string]any, []any, string, json.Number, bool and nil, and of odd in a
-// layer that is not checked yet.
+// The tree of a configuration is made of map[string]any, []any, string, json.Number, bool and nil, and of schema.Odd in
+// a layer that is not checked yet.
 
 // lookup finds the value at a path of map keys.
 func lookup(tree map[string]any, path []string) (any, bool) {

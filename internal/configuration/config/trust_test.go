@@ -85,7 +85,7 @@ func TestOtherLinesOfTrustAreRefused(t *testing.T) {
 		"modules.trust": []string{"nonsense"}}})
 	require.ErrorContains(t, err, `found "nonsense", want sha256:HEX`)
 	_, err = Load(Options{Dir: t.TempDir(), Environ: []string{}, Flags: map[string]any{"modules.trust": []string{""}}})
-	require.ErrorContains(t, err, "found an empty string, want text")
+	require.ErrorContains(t, err, "found an empty string, want a non-empty string")
 }
 
 func TestOnlySessionsAreGlobs(t *testing.T) {

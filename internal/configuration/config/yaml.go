@@ -23,18 +23,6 @@ const (
 	maxExpanded = 16 << 20
 )
 
-// odd is a YAML number that is no JSON number: 007 and 1_000, which not everyone reads alike, or .nan.
-type odd string
-
-// why explains what is wrong with an odd number.
-func (o odd) why() string {
-	if strings.Contains(strings.ToLower(string(o)), "n") {
-		return fmt.Sprintf("found %s, but JSON has no such number; in quotes it is a text", string(o))
-	}
-	return fmt.Sprintf("found %s without quotes, which not everyone reads as the same number: put it in quotes if it "+
-		"is a text, or write it plainly", string(o))
-}
-
 // yaml reads one YAML document in the spirit of YAML 1.2: a date is a text, keys are texts and unique, numbers keep all
 // their digits.
 func (d *document) yaml(raw []byte) any {
@@ -213,7 +201,7 @@ func keyText(k *yaml.Node) string {
 	return "(a list or an object)"
 }
 
-// scalar is the value of a YAML scalar. A date is its text; a number that is no JSON number is odd.
+// scalar is the value of a YAML scalar. A date is its text; a number that is no JSON number is schema.Odd.
 func scalar(n *yaml.Node) (any, error) {
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp", "!!merge":
@@ -246,7 +234,7 @@ func number(text string) any {
 	case strings.HasPrefix(plain, "0x"), strings.HasPrefix(plain, "0o"), strings.HasPrefix(plain, "0b"):
 		i, ok := new(big.Int).SetString(plain, 0)
 		if !ok || strings.Contains(plain, "_") || i.BitLen() > 64 {
-			return odd(text)
+			return schema.Odd(text)
 		}
 		return json.Number(sign + i.String())
 	case strings.HasPrefix(plain, "."):
@@ -259,7 +247,7 @@ func number(text string) any {
 		plain += "e" + exponent
 	}
 	if _, err := schema.Decode([]byte(sign+plain), nil); err != nil {
-		return odd(text)
+		return schema.Odd(text)
 	}
 	return json.Number(sign + plain)
 }

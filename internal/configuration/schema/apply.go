@@ -385,8 +385,21 @@ func matchCost(re jsonschema.Regexp, text string) int {
 	return 1 + len(text)*p.instructions/256
 }
 
+// Check validates a value as Decode returns it, which may hold Odd numbers. It changes nothing and fills in nothing.
+//
+// Errors: the value is too large for this schema.
+func (s *Schema) Check(v any) ([]Mistake, error) {
+	found, err := s.checkAs(newWork(), s.root, withoutOdd(v), v)
+	return inOrder(found), err
+}
+
 // check validates v against s, a part of this schema.
-func (s *Schema) check(w *work, part *jsonschema.Schema, v any) ([]mistake, error) {
+func (s *Schema) check(w *work, part *jsonschema.Schema, v any) ([]Mistake, error) {
+	return s.checkAs(w, part, v, v)
+}
+
+// checkAs validates v and reports the mistakes as those of shown.
+func (s *Schema) checkAs(w *work, part *jsonschema.Schema, v, shown any) ([]Mistake, error) {
 	if err := w.count(part, v); err != nil {
 		return nil, err
 	}
@@ -396,9 +409,9 @@ func (s *Schema) check(w *work, part *jsonschema.Schema, v any) ([]mistake, erro
 	}
 	var tree *jsonschema.ValidationError
 	if !errors.As(err, &tree) {
-		return []mistake{{text: err.Error()}}, nil
+		return []Mistake{{Text: err.Error()}}, nil
 	}
-	return s.mistakes(tree, v), nil
+	return s.mistakes(tree, shown), nil
 }
 
 // validate runs the library on a stranger's schema: a panic in it must not end the host.

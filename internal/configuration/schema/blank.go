@@ -172,6 +172,25 @@ func Show(path []string, v any) string {
 	return "a value of another kind"
 }
 
+// Found is Show for a sentence: the number 7, the truth value true.
+func Found(path []string, v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if text := Show(path, v); !strings.HasPrefix(text, "a number") {
+			return "the number " + text
+		}
+	case Odd:
+		return "the number " + string(v)
+	case bool:
+		return "the truth value " + strconv.FormatBool(v)
+	case string:
+		if v == "" {
+			return "an empty string"
+		}
+	}
+	return Show(path, v)
+}
+
 // cut shortens s to at most n bytes, between characters.
 func cut(s string, n int) string {
 	if len(s) <= n {

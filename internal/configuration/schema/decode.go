@@ -182,3 +182,36 @@ func badUTF8(raw []byte) int {
 	}
 	return len(raw)
 }
+
+// Odd is a YAML number that is no JSON number: 007 and 1_000, which not everyone reads alike, or .nan. It fits no schema.
+type Odd string
+
+// Why explains what is wrong with an odd number.
+func (o Odd) Why() string {
+	if strings.Contains(strings.ToLower(string(o)), "n") {
+		return fmt.Sprintf("found %s, but JSON has no such number; in quotes it is a text", string(o))
+	}
+	return fmt.Sprintf("found %s without quotes, which not everyone reads as the same number: put it in quotes if it "+
+		"is a text, or write it plainly", string(o))
+}
+
+// withoutOdd returns a copy of v with null in place of odd numbers.
+func withoutOdd(v any) any {
+	switch v := v.(type) {
+	case Odd:
+		return nil
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withoutOdd(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = withoutOdd(e)
+		}
+		return out
+	}
+	return v
+}

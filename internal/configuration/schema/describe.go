@@ -10,16 +10,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// describe says what a schema wants, to follow "want": an integer of at least 2.
-func describe(s *jsonschema.Schema) string {
-	if w := describeIf(s, 0); w != "" {
+// describe says what a part of the schema wants, to follow "want": an integer of at least 2.
+func (whole *Schema) describe(s *jsonschema.Schema) string {
+	if w := whole.describeIf(s, 0); w != "" {
 		return w
 	}
 	return "another value"
 }
 
 // describeIf is describe, or "" when that takes more than a few words.
-func describeIf(s *jsonschema.Schema, depth int) string {
+func (whole *Schema) describeIf(s *jsonschema.Schema, depth int) string {
 	const maxDescribed = 4 // beyond it nobody reads on
 	if s == nil || depth > maxDescribed {
 		return ""
@@ -35,7 +35,7 @@ func describeIf(s *jsonschema.Schema, depth int) string {
 		var kinds []string
 		for _, t := range s.Types.ToStrings() {
 			if t != "null" {
-				kinds = append(kinds, describeType(s, t, depth))
+				kinds = append(kinds, whole.describeType(s, t, depth))
 			}
 		}
 		if slices.Contains(s.Types.ToStrings(), "null") {
@@ -43,12 +43,12 @@ func describeIf(s *jsonschema.Schema, depth int) string {
 		}
 		return join(kinds, "or")
 	case s.Ref != nil:
-		return describeIf(s.Ref, depth+1)
+		return whole.describeIf(s.Ref, depth+1)
 	}
 	for _, list := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
 		var forms []string
 		for _, n := range list {
-			if w := describeIf(n, depth+1); w != "" && !slices.Contains(forms, w) {
+			if w := whole.describeIf(n, depth+1); w != "" && !slices.Contains(forms, w) {
 				forms = append(forms, w)
 			}
 		}
@@ -57,25 +57,25 @@ func describeIf(s *jsonschema.Schema, depth int) string {
 		}
 	}
 	for _, n := range s.AllOf {
-		if w := describeIf(n, depth+1); w != "" {
+		if w := whole.describeIf(n, depth+1); w != "" {
 			return w
 		}
 	}
 	switch {
 	case s.Pattern != nil || s.MinLength != nil || s.MaxLength != nil || s.Format != nil:
-		return describeType(s, "string", depth)
+		return whole.describeType(s, "string", depth)
 	case s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil ||
 		s.MultipleOf != nil:
-		return describeType(s, "number", depth)
+		return whole.describeType(s, "number", depth)
 	case s.Properties != nil || s.Required != nil:
-		return describeType(s, "object", depth)
+		return whole.describeType(s, "object", depth)
 	case s.Items2020 != nil || s.PrefixItems != nil:
-		return describeType(s, "array", depth)
+		return whole.describeType(s, "array", depth)
 	}
 	return ""
 }
 
-func describeType(s *jsonschema.Schema, t string, depth int) string {
+func (whole *Schema) describeType(s *jsonschema.Schema, t string, depth int) string {
 	switch t {
 	case "integer":
 		return "an integer" + bounds(s)
@@ -86,18 +86,32 @@ func describeType(s *jsonschema.Schema, t string, depth int) string {
 	case "object":
 		return "an object"
 	case "array":
-		if s.Items2020 != nil {
-			if w := describeIf(s.Items2020, depth+2); w != "" {
-				return "a list, each " + w
-			}
+		w := whole.describeIf(s.Items2020, depth+2)
+		words, isEnum := strings.CutPrefix(w, "one of ")
+		switch {
+		case w == "":
+			return "a list"
+		case isEnum:
+			return "a list of " + words
+		case s.Items2020.Types != nil && slices.Equal(s.Items2020.Types.ToStrings(), []string{"string"}) &&
+			s.Items2020.Pattern == nil:
+			return "a list of strings"
 		}
-		return "a list"
+		return "a list, each " + w
 	}
-	return describeString(s)
+	return whole.describeString(s)
 }
 
-func describeString(s *jsonschema.Schema) string {
+func (whole *Schema) describeString(s *jsonschema.Schema) string {
 	text := "a string"
+	if s.Format != nil {
+		if f, own := whole.formats[s.Format.Name]; own {
+			if f.Wants == text && s.MinLength != nil && *s.MinLength == 1 {
+				return "a non-empty string"
+			}
+			return f.Wants
+		}
+	}
 	switch {
 	case s.MinLength != nil && s.MaxLength != nil:
 		text += " of " + itoa(*s.MinLength) + " to " + count(*s.MaxLength, "character")
@@ -165,8 +179,31 @@ func rational(r *big.Rat) string {
 	return string(b)
 }
 
+// keysOf lists the keys of an object in the order in which the schema has them.
+func (whole *Schema) keysOf(s *jsonschema.Schema) []string {
+	var keys []string
+	for key, p := range s.Properties {
+		if !never(p) {
+			keys = append(keys, key)
+		}
+	}
+	place := func(key string) int { return whole.order[pointerOf(s.Properties[key].Location)] }
+	slices.SortFunc(keys, func(a, b string) int { return place(a) - place(b) })
+	return keys
+}
+
+// values lists what an enum allows, words that need no quotes without them.
 func values(list []any) string {
 	var words []string
+	if len(list) > 1 && !slices.ContainsFunc(list, func(v any) bool { return !plainWord(v) }) {
+		for _, v := range list[:min(len(list), maxListed)] {
+			words = append(words, v.(string))
+		}
+		if len(list) > maxListed {
+			words = append(words, "...")
+		}
+		return strings.Join(words, ", ")
+	}
 	for i, v := range list {
 		if i == maxListed {
 			words = append(words, "...")
@@ -180,6 +217,14 @@ func values(list []any) string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// plainWord reports whether v is a text that YAML reads as one without quotes.
+func plainWord(v any) bool {
+	text, ok := v.(string)
+	return ok && len(text) <= 60 && text != "" && (text[0] < '0' || text[0] > '9') && text[0] != '-' &&
+		!slices.Contains([]string{"true", "false", "null"}, text) &&
+		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/") == ""
 }
 
 func isSecretRef(s *jsonschema.Schema) bool {
@@ -212,6 +257,17 @@ type Field struct {
 	Default, Example abi.Raw
 	// Fields are the keys of an object.
 	Fields []Field
+}
+
+// Wants says what values fit at a path of keys, like "an integer of at least 2".
+func (whole *Schema) Wants(path ...string) string {
+	at := whole.root
+	for _, key := range path {
+		if at = at.Properties[key]; at == nil {
+			return ""
+		}
+	}
+	return whole.describe(at)
 }
 
 // Fields lists the keys of the block in the order in which the schema has them, required or not.
@@ -265,7 +321,7 @@ func (s *Schema) fields(part *jsonschema.Schema, depth int, left *int) []Field {
 }
 
 func (s *Schema) field(name string, p *jsonschema.Schema, required bool, depth int, left *int) Field {
-	f := Field{Name: name, Wants: describeIf(p, 0), Required: required}
+	f := Field{Name: name, Wants: s.describeIf(p, 0), Required: required}
 	for _, n := range closure([]*jsonschema.Schema{p}) {
 		if f.Title == "" {
 			f.Title = n.Title

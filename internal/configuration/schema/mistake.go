@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,43 +16,51 @@ import (
 	"golang.org/x/text/message"
 )
 
-// mistake is one mistake in a block, as a sentence.
-type mistake struct {
-	path []string
-	// at is path as people write it.
-	at      string
-	text    string
-	unknown bool // an unknown key: the likely cause of what is missing, so it is told first
+// Mistake is one mistake in a value.
+type Mistake struct {
+	// Path leads to the value, or to the key that is unknown or missing.
+	Path []string
+	// Text is the sentence about it, to follow the path.
+	Text string
+	// Unknown marks a key that the schema does not have: the likely cause of what is missing, so it is reported first.
+	Unknown bool
+	// Missing marks that of several keys not those are there that are required.
+	Missing bool
+
+	at string // Path as people write it
 }
 
-func (m mistake) String() string {
+func (m Mistake) String() string {
 	if m.at == "" {
-		return "the config block: " + m.text
+		return "the config block: " + m.Text
 	}
-	return m.at + ": " + m.text
+	return m.at + ": " + m.Text
 }
 
 // report makes the one error of all mistakes.
-func report(found []mistake) *abi.Error {
-	slices.SortStableFunc(found, func(a, b mistake) int {
-		if a.unknown != b.unknown {
-			if a.unknown {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(comparePaths(a.path, b.path), strings.Compare(a.text, b.text))
-	})
+func report(found []Mistake) *abi.Error {
 	var lines []string
-	for _, m := range found {
-		if line := m.String(); !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
+	for _, m := range inOrder(found) {
+		lines = append(lines, m.String())
 	}
 	if more := len(lines) - maxListed; more > 0 {
 		lines = append(lines[:maxListed], fmt.Sprintf("... and %d more", more))
 	}
 	return abi.NewError(abi.CodeInvalidArgument, strings.Join(lines, "\n"))
+}
+
+// inOrder sorts mistakes: unknown keys first, then by path. What is said twice it keeps once.
+func inOrder(found []Mistake) []Mistake {
+	slices.SortStableFunc(found, func(a, b Mistake) int {
+		if a.Unknown != b.Unknown {
+			if a.Unknown {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(comparePaths(a.Path, b.Path), strings.Compare(a.Text, b.Text))
+	})
+	return slices.CompactFunc(found, func(a, b Mistake) bool { return a.at == b.at && a.Text == b.Text })
 }
 
 func comparePaths(a, b []string) int {
@@ -66,7 +75,7 @@ func comparePaths(a, b []string) int {
 }
 
 // mistakes reads the library's tree of errors about v.
-func (s *Schema) mistakes(tree *jsonschema.ValidationError, v any) []mistake {
+func (s *Schema) mistakes(tree *jsonschema.ValidationError, v any) []Mistake {
 	r := reader{s: s, v: v}
 	r.read(tree)
 	return r.found
@@ -78,12 +87,12 @@ var english = message.NewPrinter(language.English)
 type reader struct {
 	s     *Schema
 	v     any
-	found []mistake
+	found []Mistake
 }
 
 func (r *reader) add(path []string, format string, args ...any) {
-	r.found = append(r.found, mistake{path: slices.Clone(path), at: Path(path, r.v),
-		text: fmt.Sprintf(format, args...)})
+	r.found = append(r.found, Mistake{Path: slices.Clone(path), at: Path(path, r.v),
+		Text: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) read(e *jsonschema.ValidationError) {
@@ -124,11 +133,19 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 	case *kind.FalseSchema:
 		r.forbidden(e)
 	case *kind.PropertyNames:
-		r.add(append(slices.Clone(path), k.Property), "not allowed as a key here")
+		text := r.message(e)
+		if text == "" {
+			text = "not allowed as a key here"
+		}
+		r.add(append(slices.Clone(path), k.Property), "%s", text)
 	case *kind.Not:
+		if text := r.message(e); text != "" {
+			r.say(path, text)
+			return
+		}
 		r.not(path, part)
 	case *kind.Contains:
-		r.add(path, "want at least one element that is %s", describe(part.Contains))
+		r.add(path, "want at least one element that is %s", r.s.describe(part.Contains))
 	case *kind.MinProperties, *kind.MaxProperties, *kind.MinItems, *kind.MaxItems, *kind.UniqueItems, *kind.MinContains,
 		*kind.MaxContains:
 		r.add(path, "%s", k.LocalizedString(english))
@@ -136,8 +153,97 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 		r.enum(path, part)
 	default:
 		// Type, const, format, length, pattern, range: the whole description says more than the one keyword.
-		r.add(path, "want %s, got %s", describe(part), r.got(path))
+		r.wrong(path, part, r.message(e))
 	}
+}
+
+// message is the schema's own sentence about a mistake: that of the part that refused the value, or of a part within.
+func (r *reader) message(e *jsonschema.ValidationError) string {
+	text := r.s.messages[pointerOf(e.SchemaURL)]
+	for _, cause := range e.Causes {
+		if text == "" {
+			text = r.message(cause)
+		}
+	}
+	return text
+}
+
+// say adds a sentence of the schema's own.
+func (r *reader) say(path []string, text string) {
+	if strings.HasPrefix(text, "want ") {
+		text = "found " + r.got(path) + ", " + text
+	}
+	r.add(path, "%s", text)
+}
+
+// wrong reports a value that does not fit its part of the schema.
+func (r *reader) wrong(path []string, part *jsonschema.Schema, message string) {
+	if message != "" {
+		r.say(path, message)
+		return
+	}
+	v := r.at(path)
+	if text, ok := v.(string); ok {
+		if text == "" && part.MinLength != nil && len(path) > 0 && isObjectValue(r.at(path[:len(path)-1])) {
+			r.add(path, "is empty: give it a value or remove it")
+			return
+		}
+		if part.Format != nil {
+			if f, own := r.s.formats[part.Format.Name]; own && f.Wrong(text) != "" {
+				r.add(path, "%s", f.Wrong(text))
+				return
+			}
+		}
+		if r.fits(part, unquoted(text)) {
+			r.add(path, "found the string %s, want %s: write it without quotes", Show(path, v), r.s.describe(part))
+			return
+		}
+	}
+	hint := ""
+	if text, ok := quoted(v); ok && r.fits(part, text) {
+		hint = ": put it in quotes"
+		if _, element := r.at(path[:len(path)-1]).([]any); !element {
+			hint += fmt.Sprintf(", %s: %q", path[len(path)-1], text)
+		}
+	}
+	want := r.s.describe(part)
+	if keys := r.s.keysOf(part); want == "an object" && len(keys) > 0 && len(keys) <= maxListed {
+		want += " with the keys " + strings.Join(keys, ", ")
+	}
+	r.add(path, "found %s, want %s%s", r.got(path), want, hint)
+}
+
+// fits reports whether a value is what a part of the schema wants; nil never is.
+func (r *reader) fits(part *jsonschema.Schema, v any) bool {
+	return v != nil && newWork().count(part, v) == nil && validate(part, v) == nil
+}
+
+// unquoted is the number or truth value that a text would be without quotes, nil for any other text.
+func unquoted(text string) any {
+	if len(text) > maxLiteral {
+		return nil
+	}
+	v, err := Decode([]byte(text), nil)
+	switch v.(type) {
+	case json.Number, bool:
+		if err == nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// quoted is the text of a number or truth value.
+func quoted(v any) (string, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		return string(v), true
+	case Odd:
+		return string(v), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
 }
 
 func (r *reader) got(path []string) string {
@@ -147,7 +253,7 @@ func (r *reader) got(path []string) string {
 			return "{file: PATH}, which is replaced by the file only in a configuration that memhost itself reads"
 		}
 	}
-	return Show(path, v)
+	return Found(path, v)
 }
 
 // at is the value at a path into the block.
@@ -174,7 +280,7 @@ func (r *reader) missing(path []string, part *jsonschema.Schema, where string) {
 	wish := ""
 	for _, n := range closure([]*jsonschema.Schema{part}) {
 		if p := n.Properties[path[len(path)-1]]; p != nil {
-			wish = ", want " + describe(p)
+			wish = ", want " + r.s.describe(p)
 			if len(p.Examples) > 0 { // JSON is YAML: it can be pasted
 				wish += fmt.Sprintf("; for example %s: %s", path[len(path)-1], Canonical(p.Examples[0]))
 			}
@@ -182,39 +288,42 @@ func (r *reader) missing(path []string, part *jsonschema.Schema, where string) {
 		}
 	}
 	r.add(path, "missing%s%s", where, wish)
+	r.found[len(r.found)-1].Missing = true
 }
 
 func (r *reader) unknown(path []string, part *jsonschema.Schema) {
 	key := path[len(path)-1]
-	r.add(path, "%s", unknownKey(key, knownKeys(part)))
-	r.found[len(r.found)-1].unknown = true
+	r.add(path, "%s", unknownKey(key, r.knownKeys(part)))
+	r.found[len(r.found)-1].Unknown = true
 }
 
-func knownKeys(part *jsonschema.Schema) []string {
-	known := map[string]bool{}
+// knownKeys lists the keys that a part of the schema has, in the order of its text.
+func (r *reader) knownKeys(part *jsonschema.Schema) []string {
+	var known []string
 	for _, n := range closure([]*jsonschema.Schema{part}) {
-		for key, p := range n.Properties {
-			if p.Bool == nil || *p.Bool {
-				known[key] = true
+		for _, key := range r.s.keysOf(n) {
+			if !slices.Contains(known, key) {
+				known = append(known, key)
 			}
 		}
 	}
-	return sortedKeys(known)
+	return known
 }
 
 func unknownKey(key string, known []string) string {
 	if near := abi.Nearest(key, known); near != "" {
 		return fmt.Sprintf("unknown key, did you mean %q?", near)
 	}
+	const most = 30
 	switch {
 	case len(known) == 0:
 		return "unknown key; none is taken here"
-	case len(known) > maxListed:
-		return "unknown key; the keys are " + strings.Join(known[:maxListed], ", ") + ", ..."
 	case len(known) == 1:
-		return "unknown key; the only key is " + known[0]
+		return "unknown key; there is only " + known[0]
+	case len(known) > most:
+		return "unknown key; there are " + strings.Join(known[:most], ", ") + ", ..."
 	}
-	return "unknown key; the keys are " + strings.Join(known, ", ")
+	return "unknown key; there are " + strings.Join(known, ", ")
 }
 
 // forbidden reads the error of the schema false, by the place where it stands.
@@ -241,7 +350,7 @@ func (r *reader) not(path []string, part *jsonschema.Schema) {
 	case no != nil && len(no.Required) > 1:
 		r.add(path, "%s cannot be given together", join(no.Required, "and"))
 	case no != nil && (no.Enum != nil || no.Const != nil || no.Types != nil || no.Pattern != nil):
-		r.add(path, "want anything but %s, got %s", describe(no), r.got(path))
+		r.add(path, "found %s, want anything but %s", r.got(path), r.s.describe(no))
 	default:
 		r.add(path, "has a form that is not allowed")
 	}
@@ -260,7 +369,7 @@ func (r *reader) enum(path []string, part *jsonschema.Schema) {
 			more = fmt.Sprintf(", did you mean %q?", near)
 		}
 	}
-	r.add(path, "want %s, got %s%s", describe(part), r.got(path), more)
+	r.add(path, "found %s, want %s%s", r.got(path), r.s.describe(part), more)
 }
 
 // branches reads an anyOf or oneOf of which no branch fits: it reports the branch that was probably meant.
@@ -272,9 +381,10 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	}
 	if keys := onlyRequired(list); keys != nil {
 		r.add(path, "want %s", join(keys, "or"))
+		r.found[len(r.found)-1].Missing = true
 		return
 	}
-	var each [][]mistake
+	var each [][]Mistake
 	for _, cause := range e.Causes {
 		sub := reader{s: r.s, v: r.v}
 		sub.read(cause)
@@ -282,7 +392,7 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	}
 	// A branch that wants another type, or another fixed word in one of its keys, was not meant.
 	for deep := len(path); deep <= len(path)+1; deep++ {
-		var left [][]mistake
+		var left [][]Mistake
 		for i, cause := range e.Causes {
 			if !r.rejects(cause, deep) {
 				left = append(left, each[i])
@@ -296,19 +406,19 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	if r.mode(e) {
 		return
 	}
-	if w := describe(part); w != "" && !slices.ContainsFunc(list, func(n *jsonschema.Schema) bool {
+	if w := r.s.describe(part); w != "" && !slices.ContainsFunc(list, func(n *jsonschema.Schema) bool {
 		return isObject(n) && isObjectValue(r.at(path))
 	}) {
-		r.add(path, "want %s, got %s", w, r.got(path))
+		r.add(path, "found %s, want %s", r.got(path), w)
 		return
 	}
 	if len(each) == 0 {
 		r.add(path, "fits none of the allowed forms")
 		return
 	}
-	fewest := slices.MinFunc(each, func(a, b []mistake) int { return cmp.Compare(len(a), len(b)) })
+	fewest := slices.MinFunc(each, func(a, b []Mistake) int { return cmp.Compare(len(a), len(b)) })
 	for _, m := range fewest {
-		m.text += fmt.Sprintf(" (in one of the %d forms that are allowed here)", len(list))
+		m.Text += fmt.Sprintf(" (in one of the %d forms that are allowed here)", len(list))
 		r.found = append(r.found, m)
 	}
 }
@@ -369,6 +479,7 @@ func (r *reader) rejects(e *jsonschema.ValidationError, length int) bool {
 func (r *reader) both(e *jsonschema.ValidationError, part *jsonschema.Schema, which []int) {
 	if keys := onlyRequired(part.OneOf); keys != nil {
 		r.add(e.InstanceLocation, "want only one of %s", join(keys, "and"))
+		r.found[len(r.found)-1].Missing = true
 		return
 	}
 	r.add(e.InstanceLocation, "fits two of the forms that are allowed (%d and %d), of which only one may hold",
@@ -390,7 +501,7 @@ func onlyRequired(list []*jsonschema.Schema) []string {
 
 // unknownAtTop reports keys that the schema's top level neither knows nor allows. It gets the mistakes found so far, so
 // that none is reported twice.
-func (s *Schema) unknownAtTop(v map[string]any, told []mistake) []mistake {
+func (s *Schema) unknownAtTop(v map[string]any, told []Mistake) []Mistake {
 	here := closure([]*jsonschema.Schema{s.root})
 	for _, n := range here {
 		more, isSchema := n.AdditionalProperties.(*jsonschema.Schema)
@@ -409,7 +520,7 @@ func (s *Schema) unknownAtTop(v map[string]any, told []mistake) []mistake {
 			}
 			return ok
 		})
-		if !known && !slices.ContainsFunc(told, func(m mistake) bool { return len(m.path) == 1 && m.path[0] == key }) {
+		if !known && !slices.ContainsFunc(told, func(m Mistake) bool { return len(m.Path) == 1 && m.Path[0] == key }) {
 			r.unknown([]string{key}, s.root)
 		}
 	}

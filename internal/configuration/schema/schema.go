@@ -17,6 +17,7 @@ import (
 	"regexp/syntax"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -41,17 +42,30 @@ type Schema struct {
 	root *jsonschema.Schema
 	// at finds a part of the schema by the location that errors name.
 	at map[string]*jsonschema.Schema
+	// formats are those that Compile was given, messages the texts of the keyword errorMessage by JSON Pointer.
+	formats  map[string]Format
+	messages map[string]string
 	// order is the position of each value in the schema's text, by its JSON Pointer.
 	order map[string]int
+}
+
+// Format is a check of a text by name, for schemas of memhost's own.
+type Format struct {
+	Name string
+	// Wants says what texts fit, like "a string of 1 to 512 bytes".
+	Wants string
+	// Wrong says what is wrong with a text, to follow its path; "" if nothing is.
+	Wrong func(text string) string
 }
 
 // Compile reads a JSON Schema. Nil and {} stand for a module that takes no configuration.
 //
 // Only references into the schema itself are followed ("#/$defs/..."); $id, anchors and dynamic references are refused.
-// "format" is enforced.
+// "format" is enforced: those of the standard, and formats. The keyword "errorMessage" has the sentence for a value that
+// does not fit where it stands; if it begins with "want", what was found is put before it.
 //
 // Errors: invalid_argument, message starting with "config_schema"; the schema is the module's, so the module is wrong.
-func Compile(raw abi.Raw) (*Schema, error) {
+func Compile(raw abi.Raw, formats ...Format) (*Schema, error) {
 	if len(raw) > MaxSchema {
 		return nil, refuse("has %d bytes, more than the %d that are read", len(raw), MaxSchema)
 	}
@@ -79,12 +93,17 @@ func Compile(raw abi.Raw) (*Schema, error) {
 	if err := onlyLocal(object, nil); err != nil {
 		return nil, err
 	}
-	root, err := compile(object)
+	root, err := compile(object, formats)
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{root: root, at: map[string]*jsonschema.Schema{}, order: order}
+	s := &Schema{root: root, at: map[string]*jsonschema.Schema{}, order: order, formats: map[string]Format{},
+		messages: map[string]string{}}
+	for _, f := range formats {
+		s.formats[f.Name] = f
+	}
 	s.index(root)
+	collectMessages(object, nil, s.messages)
 	if err := s.endless(); err != nil {
 		return nil, err
 	}
@@ -133,7 +152,7 @@ func onlyLocal(v any, path []string) error {
 
 // compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in it
 // means an unusable schema and does not end the host.
-func compile(doc any) (s *jsonschema.Schema, err error) {
+func compile(doc any, formats []Format) (s *jsonschema.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, err = nil, refuse("cannot be used: %v", p)
@@ -143,6 +162,14 @@ func compile(doc any) (s *jsonschema.Schema, err error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	c.RegisterFormat(&jsonschema.Format{Name: "uri", Validate: checkURI})
+	for _, f := range formats {
+		c.RegisterFormat(&jsonschema.Format{Name: f.Name, Validate: func(v any) error {
+			if text, ok := v.(string); ok && f.Wrong(text) != "" {
+				return errors.New(f.Wrong(text))
+			}
+			return nil
+		}})
+	}
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource(location, doc); err != nil {
@@ -157,6 +184,24 @@ func compile(doc any) (s *jsonschema.Schema, err error) {
 		return nil, refuse("%s", strings.ReplaceAll(err.Error(), location, ""))
 	}
 	return s, nil
+}
+
+// collectMessages notes each errorMessage that can be shown. It comes with a schema, whose author is a stranger.
+func collectMessages(v any, path []string, into map[string]string) {
+	const most = 1000 // bytes
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			collectMessages(e, append(path, strconv.Itoa(i)), into)
+		}
+	case map[string]any:
+		if text, ok := v["errorMessage"].(string); ok && len(text) <= most && !strings.ContainsFunc(text, unicode.IsControl) {
+			into[pointer(path)] = text
+		}
+		for key, e := range v {
+			collectMessages(e, append(path, key), into)
+		}
+	}
 }
 
 // checkURI is the format "uri". It refuses localhost:8000 too, which by the letter is a URI of the scheme "localhost".

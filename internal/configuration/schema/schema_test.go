@@ -150,7 +150,7 @@ func TestCompileRefuses(t *testing.T) {
 			`config_schema: has 262156 bytes`},
 		{"too many values", `{"enum":[` + strings.Repeat("1,", 8000) + `1]}`, `config_schema: has 8003 values`},
 		{"defaults that do not fit", `{"properties":{"n":{"type":"integer","minimum":2,"default":1}}}`,
-			`config_schema: the default at "/properties/n" does not fit: the config block: want an integer of at least 2, got 1`},
+			`config_schema: the default at "/properties/n" does not fit: the config block: found the number 1, want an integer of at least 2`},
 		{"defaults without end", `{"properties":{"a":{"$ref":"#","default":{}}}}`,
 			`config_schema: the default at "/properties/a": with its defaults it nests too deep`},
 	} {
@@ -229,7 +229,7 @@ func TestErrorsDoNotShowCredentials(t *testing.T) {
 	_, err = s.Apply(nil, abi.Raw(`{"api_key":"sk-verysecret","url":"http://u:verysecret@h","api_kye":"verysecret"}`))
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "verysecret")
-	assert.Contains(t, err.Error(), `api_key: want an object, got a string (not shown)`)
+	assert.Contains(t, err.Error(), `api_key: found a string (not shown), want an object`)
 }
 
 func TestFieldsAreInTheOrderOfTheSchema(t *testing.T) {
