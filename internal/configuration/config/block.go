@@ -1,9 +1,11 @@
 package config
 
 import (
+	_ "embed"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
@@ -11,6 +13,25 @@ import (
 
 // maxIncluded bounds all files that one block includes, in bytes.
 const maxIncluded = 16 << 20
+
+// design is the JSON Schema of what does not hold of the published design of the adapters, with what takes its place.
+//
+//go:embed design.schema.json
+var design []byte
+
+// designed panics where design.schema.json, which is a part of the program, is no schema.
+var designed = sync.OnceValue(func() *schema.Schema {
+	compiled, err := schema.Compile(design)
+	if err != nil {
+		panic(err)
+	}
+	return compiled
+})
+
+// renamed are keys of the design that only have another name now.
+var renamed = []struct{ provider, old, now string }{
+	{"rolling_summary", "max_tokens", "max_context_tokens"},
+}
 
 // finishBlock makes the chosen native block: it replaces {file: PATH} by the file's content, and looks for mistakes
 // that no schema would explain well.
@@ -32,10 +53,13 @@ func (l *loader) finishBlock() {
 		}
 	})
 	block = l.rename(block, path)
-	found := retired(c.name, block)
-	for _, p := range found {
-		at := append(slices.Clip(path), p.path...)
-		l.problems.add(l.origin(at...), at, "%s", p.text)
+	found, err := designed().Check(map[string]any{c.name: block})
+	if err != nil {
+		l.problems.add(l.origin(path...), path, "%v", err)
+	}
+	for _, m := range found {
+		at := append(slices.Clip(path), m.Path[1:]...)
+		l.problems.add(l.origin(at...), at, "%s", m.Text)
 	}
 	l.checkSecretNames(block, path)
 	c.block, _ = l.include(block, path).(map[string]any)
@@ -48,7 +72,7 @@ func (l *loader) finishBlock() {
 	}
 }
 
-// rename gives keys of early designs their present names.
+// rename gives keys of the design their present names.
 func (l *loader) rename(block map[string]any, path []string) map[string]any {
 	for _, r := range renamed {
 		value, there := block[r.old]
@@ -68,11 +92,11 @@ func (l *loader) rename(block map[string]any, path []string) map[string]any {
 	return block
 }
 
-// checkRest finds what else is wrong with a block that has retired keys.
-func (l *loader) checkRest(found []retiredKey, path []string) {
+// checkRest finds what else is wrong with a block that has keys of the design.
+func (l *loader) checkRest(found []schema.Mistake, path []string) {
 	rest := copyTree(l.config.block)
-	for _, r := range found {
-		remove(rest, r.path...)
+	for _, m := range found {
+		remove(rest, m.Path[1:]...)
 	}
 	err := l.Check(l.config, schema.Canonical(rest))
 	if err == nil {

@@ -246,7 +246,7 @@ type Options struct {
 	// built-in module. Where it is nil, a configuration with a plugin must name its provider, and the name is not checked.
 	Module func(plugin string, file bool) ([]Provider, error)
 	// Check holds a native block against the schema of the module that Module or Known list. It is called only when the
-	// block has retired keys, so that all its mistakes are reported at once; each line of its error begins with the
+	// block has keys of the published design, so that all its mistakes are reported at once; each line of its error begins with the
 	// provider's name and the path in the block. When it is nil, the other mistakes are reported when the module is
 	// loaded.
 	Check func(c *Config, block abi.Raw) error

@@ -150,6 +150,10 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 		*kind.MaxContains:
 		r.add(path, "%s", k.LocalizedString(english))
 	case *kind.Enum:
+		if text := r.message(e); text != "" {
+			r.say(path, text)
+			return
+		}
 		r.enum(path, part)
 	default:
 		// Type, const, format, length, pattern, range: the whole description says more than the one keyword.
