@@ -7,24 +7,24 @@ import (
 
 // Telemetry says where spans are sent.
 type Telemetry struct {
-	OTLP OTLP `koanf:"otlp"`
+	OTLP OTLP `json:"otlp"`
 	// Propagate sends the header traceparent to backends, too.
-	Propagate bool `koanf:"propagate"`
+	Propagate bool `json:"propagate"`
 }
 
 // OTLP is a collector of OpenTelemetry.
 type OTLP struct {
 	// Endpoint is its URL without /v1/traces; "" for none.
-	Endpoint string `koanf:"endpoint"`
+	Endpoint string `json:"endpoint"`
 	// Headers are sent with every request, by name.
-	Headers map[string]HeaderSecret `koanf:"headers"`
+	Headers map[string]HeaderSecret `json:"headers"`
 	// SamplePercent is the share of traces that are recorded.
-	SamplePercent int64 `koanf:"sample_percent"`
+	SamplePercent int64 `json:"sample_percent"`
 }
 
 // HeaderSecret is a header's value: the name of a secret.
 type HeaderSecret struct {
-	Secret string `koanf:"secret"`
+	Secret string `json:"secret"`
 }
 
 // ownHeaders are sent by memhost itself.
