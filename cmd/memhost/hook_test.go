@@ -4,17 +4,22 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // hookProcess is a running memhost hook picoclaw, with the test in PicoClaw's place.
@@ -116,7 +121,67 @@ func TestHookProcess(t *testing.T) {
 		{"two agents speak to one slot about one scope", testTwoHooks},
 		{"a worker that is killed is started again, and loses nothing", testKilledWorker},
 		{"Ctrl-C reaches agent and hook, and the last turn counts", testHookInterrupted},
+		{"four Stop hooks at once record a turn once", testStopHooksAtOnce},
 	})
+}
+
+// testStopHooksAtOnce: an agent fires the hook once for each of its settings, plugins and projects that has it, each in a
+// process of its own, and at the same moment. 3 rounds, or 100 in the long form.
+func testStopHooksAtOnce(t *testing.T, m memhost) {
+	rounds := 100
+	if brief.Tests() {
+		rounds = 3
+	}
+	slot := m.serve()
+	fire := func(event map[string]string) *exec.Cmd {
+		text, err := json.Marshal(event)
+		require.NoError(t, err)
+		cmd := m.command("hook", "claude-code", "--server", slot.url, "--run", "r", "--user", "u", "--outbox",
+			filepath.Join(m.dir, "waiting"), "--linger", "1m", "--timeout", "1m")
+		cmd.Stdin = bytes.NewReader(text)
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	want := map[string]string{}
+	for round := range rounds {
+		session := fmt.Sprintf("s%03d", round)
+		var prompts []string
+		for _, prompt := range []string{"first", "second", "third", "fourth"} {
+			prompts = append(prompts, prompt+" of "+session)
+			require.NoError(t, fire(map[string]string{"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": m.dir,
+				"prompt": prompts[len(prompts)-1]}).Wait())
+		}
+		var hooks []*exec.Cmd
+		for range 4 {
+			hooks = append(hooks, fire(map[string]string{"hook_event_name": "Stop", "session_id": session, "cwd": m.dir,
+				"last_assistant_message": "done"}))
+		}
+		for _, hook := range hooks {
+			require.NoError(t, hook.Wait())
+		}
+		want[session] = strings.Join(prompts, "\n")
+	}
+	require.NoError(t, fire(map[string]string{"hook_event_name": "SessionStart", "session_id": "last", "cwd": m.dir}).Wait())
+	out, code := m.run("archive", "export", "-")
+	require.Zero(t, code)
+	said := map[string]string{}
+	for line := range strings.Lines(out) {
+		var e abi.MemoryEvent
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		if e.EventID == "" {
+			continue // the header
+		}
+		require.NotContains(t, said, e.SessionID, "a second event of a turn: %s", line)
+		var texts []string
+		for _, message := range e.Messages {
+			if message.Role == abi.RoleUser {
+				texts = append(texts, *message.Content)
+			}
+		}
+		said[e.SessionID] = strings.Join(texts, "\n")
+	}
+	require.Equal(t, want, said)
+	slot.stop()
 }
 
 func testSlotComesBack(t *testing.T, m memhost) {
