@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -208,14 +209,15 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 	return files, left, nil
 }
 
-// readText reads a text file, which may be UTF-16 or begin with a byte order mark.
+// readText reads a text file, which may be UTF-16, begin with a byte order mark, or end its lines with CRLF.
 func readText(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(convert.UTF8(f))
+	text, err := io.ReadAll(convert.UTF8(f))
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), err
 }
 
 // importBatch is roughly the size of the files in one call, in bytes.
