@@ -124,9 +124,8 @@ func (l *codexLog) next() (*talk, error) {
 		return nil, broken("has no session: not a log of codex, or one of another version")
 	}
 	if side {
-		counts := newCounts()
-		counts.SideTalks = len(t.said)
-		t.counts, t.said, t.earlier = counts, nil, nil
+		t.counts.SideTalks, t.counts.Attachments, t.counts.Credentials = len(t.said), 0, 0
+		t.said, t.earlier = nil, nil
 	}
 	var all []string
 	for _, m := range t.said {
