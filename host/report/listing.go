@@ -44,6 +44,8 @@ type ScopePage struct {
 	// Next is where the next page starts; empty on the last page. A page may have fewer scopes than the limit, or none,
 	// and still not be the last.
 	Next string
+	// Default is the scope that commands mean when they name none. Nil if a slot does not tell it.
+	Default *abi.MemoryScope
 }
 
 // ListedScope is a scope with its open events.

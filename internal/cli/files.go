@@ -89,8 +89,7 @@ func NeedSlot(dir string) error {
 	if Exists(file) {
 		return nil
 	}
-	return abi.NewError(abi.CodeNotFound, "there is no slot in "+dir+": "+file+" is missing").
-		WithHint("name the data folder: --data FOLDER")
+	return UsageError("there is no slot in "+dir+": "+file+" is missing", "name the data folder: --data FOLDER")
 }
 
 // MaxManifestFile bounds a manifest that is read, in bytes.

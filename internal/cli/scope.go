@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os/user"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -57,12 +58,12 @@ func (i *IDFlag) Set(id string) error {
 }
 
 // Complete fills in missing ids, and what stands in their placeholders: {project} is the repository of the current folder,
-// {person} the user of this computer. The ids that the configuration does not set are those of the slot that serves the
-// data folder.
+// {person} the user of this computer. The ids that the configuration does not set are those of the slot: the one that
+// serves the data folder, or the one that --server names.
 //
 // Errors: invalid_argument for a placeholder that nothing fills.
 func (s *ScopeFlags) Complete(a *App) error {
-	if err := s.CompleteRaw(a); err != nil {
+	if err := s.CompleteAsked(a); err != nil {
 		return err
 	}
 	if err := agenthook.CheckPlaces(s.Scope()); err != nil {
@@ -73,9 +74,18 @@ func (s *ScopeFlags) Complete(a *App) error {
 	return nil
 }
 
-// CompleteRaw is Complete without placeholders. When nothing is missing and the slot is named, the configuration is not
-// read: it may belong to another slot.
+// CompleteRaw is Complete without placeholders, and without asking the slot that --server names: a hook's scope must not
+// depend on whether the slot is up.
 func (s *ScopeFlags) CompleteRaw(a *App) error {
+	return s.complete(a, func(string) *abi.MemoryScope { return nil })
+}
+
+// CompleteAsked is Complete without placeholders.
+func (s *ScopeFlags) CompleteAsked(a *App) error { return s.complete(a, a.scopeOfNamed) }
+
+// complete fills in missing ids. named returns the scope of the slot that --server names, nil if it is not known. When
+// nothing is missing and the slot is named, the configuration is not read: it may belong to another slot.
+func (s *ScopeFlags) complete(a *App, named func(server string) *abi.MemoryScope) error {
 	if s.Run != "" && s.User != "" && a.ServerNamed() != "" {
 		return nil
 	}
@@ -83,9 +93,11 @@ func (s *ScopeFlags) CompleteRaw(a *App) error {
 	if err != nil {
 		return err
 	}
-	slot, err := state.ReadSlot(c.Data.Dir)
-	if err != nil || a.ServerNamed() != "" {
-		slot = state.SlotInfo{}
+	slot := state.SlotInfo{}
+	if server := a.ServerNamed(); server == "" {
+		slot, _ = state.ReadSlot(c.Data.Dir) // empty if no slot serves
+	} else if told := named(server); told != nil {
+		slot.RunID, slot.PersonaID, slot.AgentID = told.RunID, told.PersonaID, told.AgentID
 	}
 	scope := c.Memory.Scope
 	for _, f := range []struct {
@@ -103,6 +115,26 @@ func (s *ScopeFlags) CompleteRaw(a *App) error {
 		}
 	}
 	return nil
+}
+
+// scopeOfNamed asks a slot for the scope of its configuration. Nil if it does not answer, or does not tell it.
+func (a *App) scopeOfNamed(server string) *abi.MemoryScope {
+	d, err := a.Dial(server)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	lists, ok := d.Contract.(ScopeLister)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), AnswerWithin)
+	defer cancel()
+	page, err := lists.ListScopes(ctx, report.ScopeQuery{Limit: 1})
+	if err != nil {
+		return nil // the verb reports it
+	}
+	return page.Default
 }
 
 // Scope is the scope that the flags name, after Complete.
@@ -146,7 +178,10 @@ func Person() string {
 
 // ScopeText names a scope for people: run "demo", user "mara".
 func ScopeText(s abi.MemoryScope) string {
-	text := "run " + Quote(s.RunID) + ", user " + Quote(s.PersonaID)
+	text := "user " + Quote(s.PersonaID)
+	if s.RunID != "" {
+		text = "run " + Quote(s.RunID) + ", " + text
+	}
 	if s.AgentID != "" {
 		text += ", agent " + Quote(s.AgentID)
 	}
@@ -156,11 +191,28 @@ func ScopeText(s abi.MemoryScope) string {
 // mostScopes is how many scopes are looked through for one that was probably meant.
 const mostScopes = 10_000
 
-// NearScopes lists up to three scopes of the slot that a scope without memory may have been meant for, the nearest
+// TellNearScopes says on standard error which scopes the slot has, if it has none of this name: most often an id is
+// mistyped. Only people at the command line are told, never callers of HTTP or MCP.
+func (a *App) TellNearScopes(ctx context.Context, d *Door, scope abi.MemoryScope) {
+	near := d.nearScopes(ctx, a, scope)
+	if len(near) == 0 || a.Out.JSON {
+		return
+	}
+	var texts []string
+	for _, s := range near {
+		texts = append(texts, ScopeText(s))
+	}
+	a.Out.Note("  nothing was recorded for %s; there is %s", ScopeText(scope), strings.Join(texts, "; "))
+}
+
+// nearScopes lists up to three scopes of the slot that a scope without memory may have been meant for, the nearest
 // first; nil for a scope that the slot knows, or one that may not be compared with others (memory.scopes: configured).
-func (d *Door) NearScopes(ctx context.Context, a *App, scope abi.MemoryScope) []abi.MemoryScope {
+func (d *Door) nearScopes(ctx context.Context, a *App, scope abi.MemoryScope) []abi.MemoryScope {
 	lists, ok := d.Contract.(ScopeLister)
-	if c, err := a.Config(); !ok || err == nil && c.Memory.Scopes == "configured" {
+	if !ok {
+		return nil
+	}
+	if c, err := a.Config(); err == nil && c.Memory.Scopes == "configured" {
 		return nil
 	}
 	var known []abi.MemoryScope

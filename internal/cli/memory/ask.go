@@ -49,6 +49,9 @@ func (a *commands) provenanceCommand() *cobra.Command {
 
 func (a *commands) provenance(ctx context.Context, d *cli.Door, r *abi.ProvenanceRequest) error {
 	p, err := d.Provenance(ctx, r)
+	if abi.CodeOf(err) == abi.CodeNotFound {
+		a.TellNearScopes(ctx, d, r.Scope)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,6 +68,9 @@ func (a *commands) provenance(ctx context.Context, d *cli.Door, r *abi.Provenanc
 			}
 		}
 		a.Out.Print("%s\n", strings.ReplaceAll(strings.Join(parts, "  "), "\n", " "))
+	}
+	if len(p.Items) == 0 {
+		a.TellNearScopes(ctx, d, r.Scope)
 	}
 	if p.NextCursor != "" {
 		a.Out.Note("  there is more: --cursor %s", cli.Quote(p.NextCursor))
@@ -96,6 +102,7 @@ func (a *commands) inventoryCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				a.TellNearScopes(ctx, d, f.Scope())
 				return a.showInventory(i)
 			})
 		},
@@ -152,6 +159,7 @@ func (a *commands) readinessCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				a.TellNearScopes(ctx, d, f.Scope())
 				return a.showReadiness(r)
 			})
 		},

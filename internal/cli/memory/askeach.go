@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -239,7 +240,7 @@ func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.
 		}
 		return c, nil
 	}
-	inputs, events, err := a.openInputs(paths, o, false)
+	inputs, events, err := a.openInputs(ctx, paths, o, false)
 	if err != nil {
 		return nil, withoutSkipping(err)
 	}
@@ -254,6 +255,9 @@ func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.
 
 // withoutSkipping is an error without the advice to leave bad lines out, which this command cannot.
 func withoutSkipping(err error) error {
+	if errors.Is(err, cli.ErrInterrupted) {
+		return err
+	}
 	e := *abi.AsError(err)
 	e.Hint = strings.Replace(e.Hint, skipBadLines, "", 1)
 	return &e

@@ -131,6 +131,7 @@ func (a *commands) forget(ctx context.Context, d *cli.Door, r *abi.ForgetRequest
 		}
 	} else {
 		a.showForgotten(r.Scope, receipt)
+		a.TellNearScopes(ctx, d, r.Scope)
 		if len(r.NativeIDs) > 0 {
 			a.Out.Note("  %s", "no event is forgotten by a native id: an archive and shadows still have what was said; "+
 				"--event forgets it")

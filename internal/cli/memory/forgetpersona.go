@@ -43,6 +43,9 @@ func (a *commands) forgetPersona(ctx context.Context, d *cli.Door, r *abi.Person
 		}
 	} else {
 		a.showErased(r, receipt)
+		if len(receipt.Scopes) == 0 && receipt.ArchivedEvents == 0 {
+			a.TellNearScopes(ctx, d, abi.MemoryScope{RunID: r.RunID, PersonaID: r.PersonaID})
+		}
 	}
 	return forgetExit(receipt.Status, receipt.MayRemain)
 }

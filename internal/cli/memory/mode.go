@@ -51,6 +51,9 @@ func (a *commands) mode(ctx context.Context, d *cli.Door, mode *abi.AdapterMode)
 	if mode == nil {
 		r, err = d.Mode(ctx)
 	} else {
+		if mode.Scope != nil {
+			a.TellNearScopes(ctx, d, *mode.Scope)
+		}
 		r, err = d.SetMode(ctx, mode)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/places"
 	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
@@ -123,8 +124,20 @@ func (f *recordFlags) options(a *commands) (convert.Options, error) {
 	if err := f.Complete(a.App); err != nil {
 		return o, err
 	}
-	o.RunID, o.UserID, o.AgentID = f.Run, f.User, f.Agent
+	o.RunID, o.UserID, o.AgentID, o.CheckScope = f.Run, f.User, f.Agent, noPlaces
 	return o, nil
+}
+
+// noPlaces refuses a line that names a placeholder of a hook as an id: it is a template that nobody filled.
+//
+// Errors: invalid_argument.
+func noPlaces(scope abi.MemoryScope) error {
+	err := places.Check(scope)
+	if err == nil {
+		return nil
+	}
+	return abi.AsError(err).WithHint("a line's own ids are recorded as they are: leave the id out of the line, and give " +
+		"--run or --user, where {project} and {person} are filled in")
 }
 
 func (a *commands) record(ctx context.Context, f *recordFlags, args []string) error {
@@ -138,7 +151,7 @@ func (a *commands) record(ctx context.Context, f *recordFlags, args []string) er
 	if err != nil {
 		return err
 	}
-	inputs, total, err := a.openInputs(args, o, f.keepGoing)
+	inputs, total, err := a.openInputs(ctx, args, o, f.keepGoing)
 	if err != nil {
 		return err
 	}
@@ -208,10 +221,15 @@ type input struct {
 }
 
 // openInputs opens every input, and reads files through. total is the number of their events, -1 when unknown.
-func (a *commands) openInputs(args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
+//
+// Errors: those of check; ErrInterrupted, after a line about what was read.
+func (a *commands) openInputs(ctx context.Context, args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
+	ctx, stop := a.UntilInterrupted(ctx)
+	defer stop()
 	if len(args) == 0 {
 		args = []string{""}
 	}
+	read := 0 // events of all files
 	defer func() {
 		if err != nil {
 			closeInputs(inputs)
@@ -225,7 +243,11 @@ func (a *commands) openInputs(args []string, o convert.Options, keepGoing bool) 
 		inputs = append(inputs, in)
 		events := -1
 		if in.file != nil {
-			if events, err = in.check(o, keepGoing); err != nil {
+			events, err = in.check(ctx, o, keepGoing)
+			if read += events; errors.Is(err, cli.ErrInterrupted) {
+				a.Out.Note("read until then: %s in %s; nothing was sent", cli.Count(read, "event"), cli.Count(len(inputs), "file"))
+			}
+			if err != nil {
 				return inputs, 0, err
 			}
 		}
@@ -308,8 +330,8 @@ const maxBadLines = 10
 
 // check reads a whole file before anything is sent, counts its events and goes back to its beginning.
 //
-// Errors: invalid_argument with the bad lines, unless they may be skipped.
-func (in *input) check(o convert.Options, keepGoing bool) (events int, err error) {
+// Errors: invalid_argument with the bad lines, unless they may be skipped; ErrInterrupted.
+func (in *input) check(ctx context.Context, o convert.Options, keepGoing bool) (events int, err error) {
 	r, err := convert.NewReader(convert.UTF8(in.file), o)
 	if err != nil {
 		return 0, in.unreadable(err)
@@ -317,6 +339,9 @@ func (in *input) check(o convert.Options, keepGoing bool) (events int, err error
 	var bad, hints []string // hints: those of the lines in bad, each once
 	more := 0
 	for {
+		if ctx.Err() != nil {
+			return events, cli.ErrInterrupted
+		}
 		_, err := r.Next()
 		if err == io.EOF {
 			break

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
@@ -24,4 +25,9 @@ func TestAnInterruptWhileReadingSaysWhatWasRead(t *testing.T) {
 	_, _, err := a.checkTalks(ctx, talks.ClaudeCode, []string{log}, talks.Options{}, false)
 	require.ErrorIs(t, err, cli.ErrInterrupted)
 	require.Contains(t, out.String(), "read until then: 0 talks in 0 files: 0 events, 0 messages; nothing was sent")
+
+	out.Reset()
+	_, _, err = a.openInputs(ctx, []string{log}, convert.Options{}, false)
+	require.ErrorIs(t, err, cli.ErrInterrupted)
+	require.Contains(t, out.String(), "read until then: 0 events in 1 file; nothing was sent")
 }

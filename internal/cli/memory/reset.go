@@ -53,6 +53,7 @@ func (a *commands) reset(ctx context.Context, d *cli.Door, f *cli.ScopeFlags, ye
 			return err
 		}
 	}
+	a.TellNearScopes(ctx, d, f.Scope()) // before: the reset makes the scope known
 	r, err := d.ResetScope(ctx, f.Scope())
 	if err != nil {
 		return err

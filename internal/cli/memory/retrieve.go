@@ -128,7 +128,7 @@ func (a *commands) retrieve(ctx context.Context, d *cli.Door, request *abi.Retri
 	}
 	a.Out.Note("%s; %s", cli.Costs(result, d.Where()), cli.ScopeText(request.Scope))
 	if result.FormattedContext == "" {
-		a.tellNearScopes(ctx, d, request.Scope)
+		a.TellNearScopes(ctx, d, request.Scope)
 	}
 	if result.Trace != nil {
 		for _, w := range result.Trace.Warnings {
@@ -136,17 +136,4 @@ func (a *commands) retrieve(ctx context.Context, d *cli.Door, request *abi.Retri
 		}
 	}
 	return nil
-}
-
-// tellNearScopes says which scopes the slot has, where it has none of this name: most often an id is mistyped.
-func (a *commands) tellNearScopes(ctx context.Context, d *cli.Door, scope abi.MemoryScope) {
-	near := d.NearScopes(ctx, a.App, scope)
-	if len(near) == 0 {
-		return
-	}
-	var texts []string
-	for _, s := range near {
-		texts = append(texts, cli.ScopeText(s))
-	}
-	a.Out.Note("  nothing was recorded for %s; there is %s", cli.ScopeText(scope), strings.Join(texts, "; "))
 }

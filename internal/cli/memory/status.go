@@ -24,21 +24,22 @@ The exit code is 0 if the slot serves, and 3 if it does not.`
 
 // slotStatus is what the command prints. Fields of a slot are empty where none serves.
 type slotStatus struct {
-	Serves      bool            `json:"serves"`
-	Address     string          `json:"address,omitempty"`
-	Folder      string          `json:"folder,omitempty"`
-	Provider    string          `json:"provider"`
-	Kind        string          `json:"condition_kind,omitempty"`
-	ReadOnly    bool            `json:"read_only"`
-	Since       string          `json:"mode_since,omitempty"`
-	Scope       abi.MemoryScope `json:"scope"`
-	Archive     bool            `json:"archive"`
-	Archived    int64           `json:"archived_events,omitempty"`
-	Waiting     int             `json:"outbox_waiting"`
-	Aside       int             `json:"outbox_set_aside"`
-	Hooks       []string        `json:"hooks"`
-	KeepsNone   bool            `json:"keeps_nothing"`
-	Unreachable *abi.Error      `json:"error,omitempty"`
+	Serves   bool   `json:"serves"`
+	Address  string `json:"address,omitempty"`
+	Folder   string `json:"folder,omitempty"`
+	Provider string `json:"provider"`
+	Kind     string `json:"condition_kind,omitempty"`
+	ReadOnly bool   `json:"read_only"`
+	Since    string `json:"mode_since,omitempty"`
+	// Scope is what commands mean that name none; nil if the slot that --server names does not answer.
+	Scope       *abi.MemoryScope `json:"scope,omitempty"`
+	Archive     bool             `json:"archive"`
+	Archived    int64            `json:"archived_events,omitempty"`
+	Waiting     int              `json:"outbox_waiting"`
+	Aside       int              `json:"outbox_set_aside"`
+	Hooks       []string         `json:"hooks"`
+	KeepsNone   bool             `json:"keeps_nothing"`
+	Unreachable *abi.Error       `json:"error,omitempty"`
 }
 
 func (a *commands) statusCommand() *cobra.Command {
@@ -55,10 +56,10 @@ func (a *commands) status(ctx context.Context) error {
 	}
 	s := slotStatus{Hooks: a.hooked()}
 	var scope cli.ScopeFlags
-	if err := scope.CompleteRaw(a.App); err != nil {
+	if err := scope.CompleteAsked(a.App); err != nil {
 		return err
 	}
-	s.Scope = scope.Scope()
+	means := scope.Scope()
 	var d *cli.Door
 	if server := a.ServerNamed(); server != "" {
 		d, err = a.DialNamed(ctx, server)
@@ -73,6 +74,9 @@ func (a *commands) status(ctx context.Context) error {
 	}
 	if err != nil {
 		s.Unreachable = abi.AsError(err)
+	}
+	if s.Serves || s.Folder != "" {
+		s.Scope = &means
 	}
 	if s.Provider == "" {
 		if last := a.Serving(ctx); last != nil && a.ServerNamed() == "" {
@@ -129,6 +133,8 @@ func (s *slotStatus) text() string {
 	switch {
 	case s.Serves:
 		line("slot", "serves at %s", s.Address)
+	case s.Unreachable != nil && (s.Unreachable.Code == abi.CodeUnauthenticated || s.Unreachable.Code == abi.CodeDenied):
+		line("slot", "serves, but not this caller")
 	case s.Folder != "":
 		line("slot", "none serves %s; memhost run starts it", s.Folder)
 	default:
@@ -154,7 +160,9 @@ func (s *slotStatus) text() string {
 			line("archive", "off")
 		}
 	}
-	line("scope", "%s, where a command names none", cli.ScopeText(s.Scope))
+	if s.Scope != nil {
+		line("scope", "%s, where a command names none", cli.ScopeText(*s.Scope))
+	}
 	if s.Folder != "" {
 		text := cli.Count(s.Waiting, "turn") + " waiting"
 		if s.Aside > 0 {

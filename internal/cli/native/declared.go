@@ -209,6 +209,9 @@ func (c *call) query(ctx context.Context, params map[string]abi.Raw) error {
 	}
 	return c.WithDoor(ctx, func(ctx context.Context, d *cli.Door) error {
 		r, err := d.NativeQuery(ctx, q)
+		if abi.CodeOf(err) == abi.CodeNotFound {
+			c.TellNearScopes(ctx, d, q.Scope)
+		}
 		if err != nil {
 			return err
 		}
@@ -222,6 +225,7 @@ func (c *call) query(ctx context.Context, params map[string]abi.Raw) error {
 			err = c.Out.Raw(r.Result)
 		default:
 			err = c.show(r.Result)
+			c.TellNearScopes(ctx, d, q.Scope)
 		}
 		return c.verdict(r.Result, err)
 	})

@@ -37,6 +37,7 @@ func (a *commands) exportCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				a.TellNearScopes(ctx, d, f.Scope())
 				if withGit {
 					files = fanOut(files)
 				}

@@ -293,9 +293,11 @@ func (b *start) doorOptions() (server.Options, error) {
 		}
 		o.Mounts = map[string]http.Handler{mcpPath: mcp.Handler(c.Server.MaxBodyBytes)}
 	}
+	scope := c.Scope()
 	if c.Memory.Scopes == "configured" {
-		scope := c.Scope()
 		o.Scopes.Only = &scope
+	} else {
+		o.DefaultScope = &scope
 	}
 	return o, nil
 }

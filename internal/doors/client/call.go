@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,7 @@ func (c *Client) send(ctx context.Context, op, method, path string, request abi.
 	if err != nil {
 		return nil, c.unreachable(ctx, op, err)
 	}
+	c.answered.Store(true)
 	return response, nil
 }
 
@@ -135,6 +137,8 @@ func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 			fmt.Sprintf("no slot answers at %s: %s", c.base, dial.Err), err).
 			WithReason(ReasonNoSlot).WithHint("start one with memhost run, or name another with --server or "+
 			"MEMHOST_SERVER"))
+	case c.speaksTLS(ctx):
+		return c.wrongScheme(op, "speaks https, not http", "https://")
 	default:
 		return inOperation(op, abi.WrapError(abi.CodeUnavailable,
 			fmt.Sprintf("the connection to the slot at %s broke: %s", c.base, err), err).
@@ -183,6 +187,31 @@ func (c *Client) notASlot(op, what string) error {
 		WithReason(ReasonNotASlot).WithHint("look which program has the port; memhost run --listen chooses another")
 	e.Retryable = false
 	return inOperation(op, e)
+}
+
+// tlsWithin bounds the look for https at an http address.
+const tlsWithin = time.Second
+
+// speaksTLS reports whether an http address that never answered takes TLS: some servers end a connection that begins
+// otherwise without a word. Only a handshake is sent, so whose certificate it is does not matter.
+func (c *Client) speaksTLS(ctx context.Context) bool {
+	u, err := url.Parse(c.base)
+	if err != nil || u.Scheme != "http" || c.answered.Load() {
+		return false
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	ctx, cancel := context.WithTimeout(ctx, tlsWithin)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // wrongScheme is the error for a server of the other of http and https. It is none of the token.

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -48,6 +49,7 @@ type Client struct {
 	token     string
 	http      *http.Client
 	transport *http.Transport
+	answered  atomic.Bool // somebody answered, so http or https is the right one
 }
 
 // New makes a client of the slot at base: a URL (http or https, perhaps with a path behind a proxy), or HOST:PORT as in

@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -314,8 +316,9 @@ func TestTheOtherOfHTTPAndHTTPSIsTold(t *testing.T) {
 	defer plain.Close()
 	defer secure.Close()
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	silent := silentTLS(t)
 	for base, hint := range map[string]string{strings.Replace(plain.URL, "http:", "https:", 1): plain.URL,
-		strings.Replace(secure.URL, "https:", "http:", 1): secure.URL} {
+		strings.Replace(secure.URL, "https:", "http:", 1): secure.URL, "http://" + silent: "https://" + silent} {
 		c, err := client.New(base, "")
 		require.NoError(t, err)
 		_, err = c.Health(context.Background())
@@ -325,3 +328,38 @@ func TestTheOtherOfHTTPAndHTTPSIsTold(t *testing.T) {
 		c.Close()
 	}
 }
+
+// silentTLS is the address of a server that ends a connection without a word if it does not begin with a handshake.
+func silentTLS(t *testing.T) string {
+	secure := httptest.NewTLSServer(nil) // for its certificate
+	config := secure.TLS.Clone()
+	secure.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				first := make([]byte, 1)
+				if _, err := io.ReadFull(conn, first); err != nil || first[0] != 22 {
+					return
+				}
+				_ = tls.Server(&resumed{conn, bytes.NewReader(first)}, config).Handshake()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// resumed is a connection of which something was read.
+type resumed struct {
+	net.Conn
+	read io.Reader
+}
+
+func (r *resumed) Read(p []byte) (int, error) { return io.MultiReader(r.read, r.Conn).Read(p) }

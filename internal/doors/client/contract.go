@@ -96,7 +96,7 @@ func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.S
 	if err != nil {
 		return nil, err
 	}
-	page := &report.ScopePage{Next: list.Next}
+	page := &report.ScopePage{Next: list.Next, Default: list.Default}
 	for _, l := range list.Scopes {
 		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: abi.ScopeMapping{Scope: l.Scope,
 			Generation: l.Generation, NativeScope: l.NativeScope, Since: l.Since}, Queued: l.Queued, Pending: l.Pending,

@@ -63,6 +63,8 @@ type Options struct {
 	PublicURL string
 	// Scopes limits which scopes may be named. Default: any.
 	Scopes ScopePolicy
+	// DefaultScope is told by GET /v1/scopes as the one that commands mean when they name none. Default: none is told.
+	DefaultScope *abi.MemoryScope
 	// MaxBody bounds a request's body, in bytes; default 16 MiB.
 	MaxBody int64
 	// CallMemory bounds what all calls take of the process's memory at a time, in bytes, by an estimate from their bodies

@@ -18,19 +18,20 @@ import (
 // listRoutes are those that show what went through the slot, from its own ledger. They are for people and tools that
 // look at it: the MCP door has none of them.
 func (s *Server) listRoutes() []route {
+	defaultScope := exampleScope()
 	unsupported := []abi.Code{abi.CodeUnsupported}
 	return []route{
 		{method: http.MethodGet, path: wire.PathScopes, operation: wire.OpListScopes, tag: tagScopes, local: true,
 			summary: "List the scopes that the slot knows", codes: unsupported,
 			about: "A page of the serving provider's scopes, with the backend's names for them and how many events are " +
-				"open in each. The backend is not asked.",
+				"open in each, and the scope of the slot's configuration. The backend is not asked.",
 			parameters: []*huma.Param{
 				{Name: "after", In: "query", Description: "next of the page before; absent for the first page.",
 					Schema: &huma.Schema{Type: huma.TypeString}},
 				{Name: "limit", In: "query", Description: "How many scopes the page has at most: 1 to 500, 100 when " +
 					"absent.", Schema: &huma.Schema{Type: huma.TypeInteger}}},
 			answer: &wire.ScopeList{Scopes: []wire.ListedScope{{Scope: exampleScope(), Generation: 1,
-				NativeScope: map[string]string{"user_id": "user_a"}, Since: "2026-03-01T09:00:02Z", Queued: 1}}},
+				NativeScope: map[string]string{"user_id": "user_a"}, Since: "2026-03-01T09:00:02Z", Queued: 1}}, Default: &defaultScope},
 			handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				list, err := s.listScopes(r.Context(), r.URL.RawQuery)
 				s.answer(w, r, wire.OpListScopes, list, err)
@@ -82,7 +83,7 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 	if err != nil {
 		return nil, err
 	}
-	list := &wire.ScopeList{Next: page.Next}
+	list := &wire.ScopeList{Next: page.Next, Default: s.options.DefaultScope}
 	for _, l := range page.Scopes {
 		if s.options.Scopes.check("", l.Scope) != nil {
 			continue // no caller of this door may name it

@@ -45,6 +45,8 @@ type Options struct {
 	// SkipAttachments skips the parts of a message that are not text (images, sound, files), which are otherwise an
 	// error. Item.Attachments counts them.
 	SkipAttachments bool
+	// CheckScope is asked about the scope of each event; an error makes its line a bad one. Nil: every scope is right.
+	CheckScope func(abi.MemoryScope) error
 }
 
 const defaultStep = time.Minute

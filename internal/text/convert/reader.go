@@ -78,7 +78,10 @@ func (r *Reader) Next() (Item, error) {
 		case len(line) == 0:
 			continue
 		}
-		if r.pending, err = r.read(line); err != nil {
+		if r.pending, err = r.read(line); err == nil {
+			err = r.checkScopes()
+		}
+		if err != nil {
 			r.pending = nil
 			return Item{}, &LineError{r.at, withFlagHint(abi.AsError(err))}
 		}
@@ -86,6 +89,20 @@ func (r *Reader) Next() (Item, error) {
 	item := r.pending[0]
 	r.pending = r.pending[1:]
 	return item, nil
+}
+
+// checkScopes asks Options.CheckScope about the events of one line.
+func (r *Reader) checkScopes() error {
+	if r.options.CheckScope == nil {
+		return nil
+	}
+	for _, item := range r.pending {
+		e := item.Event
+		if err := r.options.CheckScope(abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID, AgentID: e.AgentID}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read converts one line to its events.

@@ -15,6 +15,9 @@ type ScopeList struct {
 	// Next goes into the query parameter after of the following page. Absent on the last page; a page before it may
 	// have fewer scopes than asked for.
 	Next string `json:"next,omitempty"`
+	// Default is the scope of the slot's configuration (memory.scope): commands that name none mean that. Absent with
+	// memory.scopes: configured, where a caller has to know it.
+	Default *abi.MemoryScope `json:"default,omitempty"`
 }
 
 // Encode implements abi.Encodable.
@@ -22,6 +25,10 @@ func (x *ScopeList) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	objects(e, "scopes", x.Scopes)
 	optional(e, "next", x.Next)
+	if x.Default != nil {
+		e.FieldStart("default")
+		x.Default.Encode(e)
+	}
 	e.ObjEnd()
 }
 
@@ -36,7 +43,11 @@ func (x *ScopeList) Decode(d *wirejson.Decoder, m abi.Mode) error {
 				return x.Scopes[len(x.Scopes)-1].Decode(d, m)
 			})
 		}},
-		{"next", text(&x.Next)}})
+		{"next", text(&x.Next)},
+		{"default", func(d *wirejson.Decoder) error {
+			x.Default = new(abi.MemoryScope)
+			return x.Default.Decode(d, m)
+		}}})
 }
 
 // ListedScope is a scope with what its delivery ledger leaves open.
