@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plainAnswers are right answers of a module that keeps nothing.
+// plainAnswers are valid answers of a module that keeps nothing.
 func plainAnswers() map[string]string {
 	return map[string]string{
 		abi.OpSetupScope:    `{"ready":true,"native_scope":{}}`,
@@ -29,7 +29,7 @@ func plainAnswers() map[string]string {
 	}
 }
 
-// answering is a module whose operations always answer the same texts.
+// answering returns a module whose operations always return the same texts.
 func answering(t testing.TB, answers map[string]string) []byte {
 	m := goodModule()
 	m.code = map[string][]byte{abi.Marker: {}, abi.InitExport: {},
@@ -44,7 +44,7 @@ func answering(t testing.TB, answers map[string]string) []byte {
 	return m.bytes(t)
 }
 
-// sleb is a number as wasm writes constants.
+// sleb encodes a number as wasm encodes constants.
 func sleb(n int64) (b []byte) {
 	for {
 		low := byte(n & 0x7f)
@@ -56,7 +56,7 @@ func sleb(n int64) (b []byte) {
 	}
 }
 
-// answered opens a module that gives one answer instead of its own, and calls the operation.
+// answered opens a module with one answer replaced, and calls that operation.
 func answered(t *testing.T, op, answer string) error {
 	t.Helper()
 	answers := plainAnswers()

@@ -95,7 +95,7 @@ func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
 	require.Nil(t, m.Archive)
 }
 
-// segmentFiles are the archive's files.
+// segmentFiles returns the archive's files.
 func segmentFiles(t testing.TB, h *Host) []string {
 	t.Helper()
 	files, err := segments.Strays(h.archive.Dir, nil)
@@ -123,13 +123,13 @@ func TestAnArchiveThatCannotBeSealedDoesNotTryAtEveryWrite(t *testing.T) {
 	dir := t.TempDir()
 	var log logs.Buffer
 	h := open(t, Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "archive"), nil, 0o600)) // where the segments' folder would be
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "archive"), nil, 0o600)) // at the path of the segments' folder
 	fill(t, h, 0, 100)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cannot be sealed") }, 10*time.Second,
 		time.Millisecond)
 	for i := range 10 {
 		fill(t, h, 100+10*i, 110+10*i)
-		time.Sleep(10 * time.Millisecond) // for the goroutine that would try again
+		time.Sleep(10 * time.Millisecond) // for the goroutine, which would retry
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "cannot be sealed"))
 	require.Len(t, allArchived(t, h, 0), 200)
@@ -172,7 +172,7 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
 }
 
-// A data folder that was moved without its archive serves, and says what it lacks.
+// A data folder that was moved without its archive serves, and reports what is missing.
 func TestAMissingArchiveIsToldAtTheStartAndInHealth(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -210,7 +210,7 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 	receipt, err := add(changed("added", same))
 	require.NoError(t, err)
 	require.Equal(t, &abi.ArchiveReceipt{Added: 1}, receipt)
-	_, err = s.RecordEvent(ctx, event("later", "echo later")) // after the archive was read for an import
+	_, err = s.RecordEvent(ctx, event("later", "echo later")) // after an import has read the archive
 	require.NoError(t, err)
 	for _, id := range []string{"recorded", "added", "later"} {
 		for name, change := range map[string]func(*abi.MemoryEvent){
@@ -269,7 +269,7 @@ func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
 	ctx := context.Background()
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
-	fill(t, h, 0, 60) // a segment and some
+	fill(t, h, 0, 60) // a segment and a few more events
 	require.NoError(t, h.archive.Tend(ctx))
 	clock.add(20 * time.Hour)
 	fill(t, h, 60, 80)
@@ -302,7 +302,7 @@ func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T
 		}()
 	}
 	read := make(chan []abi.MemoryEvent)
-	go func() { // reads along
+	go func() { // reads concurrently
 		var all []abi.MemoryEvent
 		request := new(abi.ArchiveRequest)
 		for ended := false; ; {
@@ -345,8 +345,8 @@ func TestAnEventWhoseOutcomeIsNotKnownIsArchived(t *testing.T) {
 	require.Len(t, all, 1)
 }
 
-// BenchmarkRecordWithArchive compares the middle of the times of a record with and without an archive, call by call in
-// turns, at durability process. Each event has a text of 300 bytes, of one of 50 people.
+// BenchmarkRecordWithArchive compares the median times of a record with and without an archive, alternating between
+// calls, at durability process. Each event has a text of 300 bytes, from one of 50 people.
 func BenchmarkRecordWithArchive(b *testing.B) {
 	ctx := context.Background()
 	ledger := history(b, "")
@@ -368,7 +368,7 @@ func BenchmarkRecordWithArchive(b *testing.B) {
 				e := event(fmt.Sprint(n), text)
 				e.UserID = fmt.Sprint("p", n%50)
 				for k := range slots {
-					at := (n + k) % 2 // who is first changes
+					at := (n + k) % 2 // alternate which one is first
 					began := time.Now()
 					_, err := slots[at].RecordEvent(ctx, e)
 					took[at] = append(took[at], time.Since(began))

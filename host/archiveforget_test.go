@@ -15,7 +15,7 @@ import (
 )
 
 func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
-	const events = 200 // about 1 MiB: four segments, and what is not sealed
+	const events = 200 // about 1 MiB: four segments, and unsealed entries
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
@@ -26,7 +26,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, before.Segments)
 	require.Positive(t, before.OpenEvents)
-	require.Len(t, allArchived(t, h, 0), events) // the last segment is unpacked in memory now
+	require.Len(t, allArchived(t, h, 0), events) // now the last segment is unpacked in memory
 
 	out := map[string]bool{"e0": true, "e1": true, "e60": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
@@ -101,7 +101,7 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 		leave()
 		return false
 	}, nil)
-	requireCode(t, err, abi.CodeTimeout, "the call ended first") // and not the damage, in spite of which all was done
+	requireCode(t, err, abi.CodeTimeout, "the call ended first") // not the damage, which did not stop the rest
 
 	s := openSlot(t, h, history(t, ""))
 	told(t, s, "said", "My cat is called Zorvex.")

@@ -21,7 +21,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// history is full_history in a namespace: each namespace is a memory of its own.
+// history is full_history in a namespace: each namespace is a separate memory.
 func history(t testing.TB, namespace string) ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("full_history")
@@ -30,7 +30,7 @@ func history(t testing.TB, namespace string) ProviderConfig {
 		TestSessions: []string{"test-*"}}
 }
 
-// turn is the nth turn of a person.
+// turn returns the nth turn of a person.
 func turn(person string, n int) *abi.MemoryEvent {
 	text := fmt.Sprintf("%s says %d", person, n)
 	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%05d", person, n), RunID: "r", UserID: person, SessionID: "s",
@@ -42,7 +42,7 @@ func personScope(person string) abi.MemoryScope {
 	return abi.MemoryScope{RunID: "r", PersonaID: person}
 }
 
-// record records turns of a person, each of which is accepted.
+// record records turns of a person, and requires that each is accepted.
 func record(t testing.TB, s *Slot, person string, from, to int) {
 	t.Helper()
 	for ; from < to; from++ {
@@ -52,7 +52,7 @@ func record(t testing.TB, s *Slot, person string, from, to int) {
 	}
 }
 
-// remembered are the event ids in a person's memory, in the order in which full_history was given them.
+// remembered returns the event ids in a person's memory, in the order in which full_history received them.
 func remembered(t testing.TB, s *Slot, person string) []string {
 	t.Helper()
 	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
@@ -75,7 +75,7 @@ func turnIDs(person string, from, to int) []string {
 	return ids
 }
 
-// until waits until a condition holds.
+// until waits until a condition is true.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	end := time.Now().Add(60 * time.Second)
@@ -100,7 +100,7 @@ func untilState(t testing.TB, s *Slot, want abi.FollowerState) *abi.Backfill {
 	return last
 }
 
-// serves waits until a memory serves.
+// serves waits until a memory serves, and returns its manifest.
 func serves(t testing.TB, s *Slot, namespace string) *abi.RunManifest {
 	t.Helper()
 	var last *abi.RunManifest
@@ -135,7 +135,7 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
-	writer.Go(func() { // the slot is used meanwhile
+	writer.Go(func() { // the slot is in use at the same time
 		pace := time.NewTicker(10 * time.Millisecond)
 		defer pace.Stop()
 		for n := 120; ; n++ {
@@ -192,7 +192,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 	record(t, s, "ann", 0, 1)
 }
 
-// life opens a host and a slot on a folder, and ends both.
+// life opens a host and a slot on a folder, runs within, and closes both.
 func life(t *testing.T, dir string, within func(h *Host, s *Slot)) {
 	t.Helper()
 	ctx := context.Background()
@@ -230,7 +230,7 @@ func TestABackfillGoesOnAfterARestart(t *testing.T) {
 			Block: abi.Raw("{}")}, unfinished)
 
 		changed := history(t, "next")
-		changed.Module = append(slices.Clone(changed.Module), 0, 2, 1, 'x') // a custom section more
+		changed.Module = append(slices.Clone(changed.Module), 0, 2, 1, 'x') // one more custom section
 		_, err = s.Backfill(ctx, changed, BackfillOptions{Resume: true})
 		require.Equal(t, "module_changed", requireCode(t, err, abi.CodeConflict, "--backfill", "discard").Reason)
 		record(t, s, "ann", 120, 121)
@@ -288,7 +288,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	}
 	empty()
 
-	// One that was stopped is thrown away without going on.
+	// A stopped backfill can be discarded without resuming it.
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 25})
 	require.NoError(t, err)
 	until(t, "a part is filled", func() bool {
@@ -315,7 +315,7 @@ func TestAResetWhileItIsFilledHoldsForTheNewMemory(t *testing.T) {
 	record(t, s, "ann", 0, 100)
 	record(t, s, "bob", 0, 100)
 	record(t, s, "cy", 0, 10)
-	_, err := s.ResetScope(ctx, personScope("cy")) // before it begins
+	_, err := s.ResetScope(ctx, personScope("cy")) // before the backfill starts
 	require.NoError(t, err)
 	record(t, s, "cy", 10, 20)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 200})
@@ -369,7 +369,7 @@ func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	require.Equal(t, turnIDs("ann", 0, 200), remembered(t, s, "ann"))
 }
 
-// fillable is a backend of the probe whose answer to each part is a test's.
+// fillable is a backend of the probe; tests set its answer to each part.
 type fillable struct {
 	*httptest.Server
 	posts  atomic.Int64
@@ -419,7 +419,7 @@ func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 	require.EqualValues(t, 3, busy.posts.Load(), "refused twice, then taken")
 }
 
-// A backend that works on its events later always has one that is new, where callers record without a pause.
+// While callers record continuously, a backend that processes events later always has a new one.
 func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
 	ctx := context.Background()
 	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
@@ -448,7 +448,7 @@ func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
 		return b.Progress.Unseen == 3
 	})
 	require.Equal(t, abi.FollowerNotReady, untilState(t, s, abi.FollowerNotReady).State)
-	says(`{"status":"degraded","event_ids":{"unknown":["new"]},"method":"script"}`) // and has the others
+	says(`{"status":"degraded","event_ids":{"unknown":["new"]},"method":"script"}`) // it has the others
 	serves(t, s, "next")
 }
 

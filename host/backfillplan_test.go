@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestAPlanNamesTheEarliestAndTheLatestTime: events are archived in the order in which they came, which an import of the
-// past reverses, and their times have zones of their own.
+// TestAPlanNamesTheEarliestAndTheLatestTime: events are archived in the order of arrival, which differs from the order
+// of their times after an import of old events, and their times have different zones.
 func TestAPlanNamesTheEarliestAndTheLatestTime(t *testing.T) {
 	plan := new(abi.BackfillPlan)
 	for _, at := range []string{"2026-03-02T09:00:00Z", "2026-03-02T09:30:00+01:00", "2025-01-01T00:00:00Z",

@@ -53,7 +53,7 @@ func TestBackgroundWorkOfOtherProvidersScopesIsNotTouched(t *testing.T) {
 	assert.Equal(t, []string{""}, retrieved(t, s, "read did"))
 }
 
-// yielding is a slot whose background work hangs in a native call until the test lets it go on.
+// yielding is a slot whose background work blocks in a native call until the test releases it.
 func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
 	t.Helper()
 	arrived, goOn := make(chan struct{}), make(chan struct{})
@@ -117,7 +117,7 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 	look(0)
 	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "one look does no work")
 	ms, did := int64(5), ""
-	until(t, "the guest works", func() bool { // on a slow machine the look alone may take the time
+	until(t, "the guest works", func() bool { // on a slow machine, the poll alone may take that long
 		look(ms)
 		ms *= 2
 		did = retrieved(t, s, "read did")[0]

@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// unpack does what tar -xzf does.
+// unpack does the same as tar -xzf.
 func unpack(t *testing.T, packed []byte) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,8 +40,8 @@ func unpack(t *testing.T, packed []byte) (dir string) {
 	}
 }
 
-// Backups are made while events are recorded and the archive is sealed and merged. Each is a data folder that has what
-// was acknowledged before it began.
+// Backups are made while events are recorded and the archive is sealed and merged. Each is a data folder with
+// everything that was acknowledged before the backup started.
 func TestABackupIsADataFolderOfOneMoment(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestAReceiptOfABackupIsADuplicate(t *testing.T) {
 	require.True(t, receipt.Duplicate)
 }
 
-// full is a disk that takes no more than so many bytes.
+// full is a disk that accepts a limited number of bytes.
 type full struct{ left int }
 
 var errFull = errors.New("no space left")
@@ -130,7 +130,7 @@ func TestABackupThatFailsLeavesNothing(t *testing.T) {
 	require.Equal(t, "backup_running", abi.AsError(err).Reason)
 }
 
-// A snapshot that a killed process left is a second copy of what people said: the next start removes it.
+// A snapshot left by a killed process is a second copy of what people said, so the next start removes it.
 func TestTheSnapshotOfAKilledProcessGoesWithTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	store, err := state.Open(dir, state.Options{})

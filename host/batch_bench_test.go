@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRecordEvents records batches of 1000 events into full_history: of one person, of 1000 people who are known,
-// and of 1000 who are new. One iteration is one event.
+// BenchmarkRecordEvents records batches of 1000 events into full_history: of one person, of 1000 known people, and of
+// 1000 new people. One iteration is one event.
 func BenchmarkRecordEvents(b *testing.B) {
 	module, found := plugins.Find("full_history")
 	require.True(b, found)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixedBatch has turns 0 to n-1 of each person, in turn order, the people's mixed.
+// mixedBatch has turns 0 to n-1 of each person, ordered by turn, so that people are mixed.
 func mixedBatch(people, n int, text func(person, turn int) string) *abi.EventBatch {
 	b := new(abi.EventBatch)
 	for turn := range n {
@@ -37,7 +37,7 @@ func TestABatchOfManyPeopleKeepsEachOnesOrder(t *testing.T) {
 		}
 		return fmt.Sprintf("append turns %d-%d", person, turn)
 	})
-	for i := range b.Events { // without agent_scoped all of a person's agents share the scope
+	for i := range b.Events { // without agent_scoped, all agents of a person share the scope
 		b.Events[i].AgentID = fmt.Sprint("agent ", i/people%2)
 	}
 	out, err := s.RecordEvents(t.Context(), b)
@@ -66,10 +66,10 @@ func TestABatchOfManyPeopleKeepsEachOnesOrder(t *testing.T) {
 	}
 }
 
-// crowd is a backend that keeps its callers waiting. It answers what is asked below /items at once.
+// crowd is a backend that blocks its callers. Requests for /items are answered at once.
 type crowd struct {
 	want        int
-	there       chan struct{} // closed when so many requests wait at once
+	there       chan struct{} // closed when this many requests wait at once
 	answer      chan struct{} // closed when they get their answers
 	mu          sync.Mutex
 	inside, top int

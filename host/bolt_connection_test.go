@@ -61,7 +61,7 @@ func TestWrongPasswordIsShownToTheServerOnceInAWhile(t *testing.T) {
 	}
 	assert.Equal(t, 1, s.Logons(), "three would have locked the user, the right password included")
 	mu.Lock()
-	now = now.Add(10 * time.Second) // as long as a refusal is remembered
+	now = now.Add(10 * time.Second) // how long a rejection is remembered
 	mu.Unlock()
 	_, err := slot.Retrieve(context.Background(), ask("bolt one"))
 	requireCode(t, err, abi.CodeUnauthenticated)

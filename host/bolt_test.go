@@ -26,7 +26,7 @@ const (
 	wipeStatement   = "MATCH (n:Probe) DETACH DELETE n"
 )
 
-// graph is a database that can answer the probe.
+// graph starts a database that answers the probe.
 func graph(t testing.TB, o bolt.Options) *bolt.Server {
 	t.Helper()
 	s := bolt.Start(t, o)
@@ -51,7 +51,7 @@ func graph(t testing.TB, o bolt.Options) *bolt.Server {
 	return s
 }
 
-// reply is a statement with one answer.
+// reply returns a statement with one answer.
 func reply(a bolt.Answer) bolt.Statement {
 	return bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer { return a }}
 }
@@ -60,7 +60,7 @@ func failing(code, message string) bolt.Statement {
 	return reply(bolt.Answer{Failure: &bolt.Failure{Code: code, Message: message}})
 }
 
-// graphConfig is a probe with a database and its password.
+// graphConfig configures a probe with a database and its password.
 func graphConfig(url string) ProviderConfig {
 	return ProviderConfig{Name: "probe", Module: probeModule,
 		Block:   abi.Raw(fmt.Sprintf(`{"db":%q,"db_password":{"secret":"P"}}`, url)),
@@ -163,7 +163,7 @@ func TestReadOnlyLetsOnlyReadStatementsPassAndNeo4jHoldsThemToIt(t *testing.T) {
 func TestRowsAreCutAtTheLimitsAndThatIsSaid(t *testing.T) {
 	s := graph(t, bolt.Options{Password: testSecret})
 	slot := graphSlot(t, s, Options{Limits: Limits{Rows: 1500, BodyBytes: 64 << 10}})
-	slot.current.Load().provider.module.Manifest.DeadlinesMS = nil // a busy machine needs over a second for 1500 rows
+	slot.current.Load().provider.module.Manifest.DeadlinesMS = nil // on a busy machine, 1500 rows take over a second
 	for name, c := range map[string]struct{ command, want string }{
 		"just as many":      {`bolt_count rows {"n":1500}`, "1500 rows, 3000 values"},
 		"one row too many":  {`bolt_count rows {"n":1501}`, "1500 rows, 3000 values"},

@@ -41,7 +41,7 @@ func said(id, at, text string) *abi.MemoryEvent {
 }
 
 func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
-	// Twice as much text as memory. A record takes some 7 MiB of a guest: decoded, encoded and copied.
+	// Twice as much text as memory. Recording one needs some 7 MiB in the guest: it is decoded, encoded and copied.
 	const turns, size, memory = 96, 1 << 18, 12 << 20
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
@@ -73,7 +73,7 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 	r, err := s.RecordEvent(context.Background(), e)
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate)
-	// A retrieval reads 4 MiB of history at most, and says so; a smaller turn behind it comes back whole.
+	// A retrieval reads at most 4 MiB of history, and says so; a smaller turn after it is returned completely.
 	whole := strings.Repeat("Grüße, 世界 🙂\n", 1<<20/20)
 	_, err = s.RecordEvent(context.Background(), said("large", "2026-01-03T03:04:05Z", whole))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestControlsThatRetainNothingSaySo(t *testing.T) {
 	}
 }
 
-// TestARefusedConnectionIsUnavailable and never uncertain: nothing has left.
+// TestARefusedConnectionIsUnavailable, and never uncertain, because nothing was sent.
 func TestARefusedConnectionIsUnavailable(t *testing.T) {
 	for name, backend := range map[string]http.Handler{"honcho": honcho.New(honcho.Options{}),
 		"mem0": mem0.New(mem0.Options{}), "memos": memos.New(memos.Options{})} {
@@ -168,7 +168,7 @@ func TestARefusedConnectionIsUnavailable(t *testing.T) {
 func TestModelCallsFollowTheConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		provider, block string
-		least           []int64 // of record_event's calls to a language model
+		least           []int64 // minimum of record_event's calls to a language model
 	}{
 		{"mem0", `{"url":"http://127.0.0.1:1"}`, []int64{1}},
 		{"mem0", `{"url":"http://127.0.0.1:1","infer":false}`, nil},

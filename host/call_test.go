@@ -18,7 +18,7 @@ import (
 )
 
 func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
-	// A small memory, so that a guest that allocates without end meets it before its deadline.
+	// A small memory, so that a guest that allocates endlessly reaches the limit before its deadline.
 	limits := Limits{MemoryBytes: 8 << 20}
 	patient := openSlot(t, open(t, Options{Limits: limits}), probeConfig(`{}`))
 	soon := openSlot(t, impatient(open(t, Options{Limits: limits})), probeConfig(`{}`))
@@ -143,7 +143,7 @@ func TestInstanceBeyondTheHighWaterMarkIsThrownAway(t *testing.T) {
 	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"), "a grown one is not")
 }
 
-// The pinned TinyGo, unpatched, frees what a local holds from an earlier turn of a loop:
+// The pinned TinyGo, unpatched, frees what a local variable holds from an earlier iteration of a loop:
 // internal/authoring/toolchain/patch.go.
 func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
 	s := probeSlot(t, `{}`)

@@ -22,28 +22,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world is a host that can die at any step of a write, and a backend that outlives it. Once it is dead nothing reaches
-// the store or the backend any more, as if the process had been killed; the next life opens the same folder.
+// world is a host that can die at any step of a write, and a backend that survives it. Once the host is dead, nothing
+// reaches the store or the backend any more, as if the process had been killed; the next life opens the same folder.
 type world struct {
 	mu    sync.Mutex
 	clock time.Time
 	step  int
-	dieAt int // the step at which it dies; 0: never
+	dieAt int // the step at which the host dies; 0: never
 	dead  bool
 	fate  fate
 
-	stored []string // "event/part" in the order in which the backend stored them
+	stored []string // "event/part", in the order in which the backend stored them
 	late   []latePart
 }
 
-// fate is what becomes of a request that was under way when the host died.
+// fate is what happens to a request that was in progress when the host died.
 type fate int
 
 const (
 	fateLost    fate = iota // it never arrives
-	fateStored              // it is stored though the client has gone
+	fateStored              // it is stored although the client is gone
 	fateLate                // it is stored two seconds later
-	fateUnknown             // the backend cannot tell for a while, then it turns out to be stored
+	fateUnknown             // the backend does not know for a while, and then turns out to have it
 	fates
 )
 
@@ -54,7 +54,7 @@ type latePart struct {
 
 const lateBy = 2 * time.Second // within the probe's settle_ms
 
-// at is a step of a write. It reports whether the host still lives behind it.
+// at is a step of a write. It reports whether the host is still alive afterwards.
 func (w *world) at() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,14 +65,14 @@ func (w *world) at() bool {
 	return !w.dead
 }
 
-// dieAfter lets it die that many steps from now on.
+// dieAfter makes the host die that many steps from now.
 func (w *world) dieAfter(steps int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dieAt = w.step + steps
 }
 
-// revive lets it live, for good.
+// revive makes the host live permanently.
 func (w *world) revive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *world) advance(d time.Duration) {
 	})
 }
 
-// mortalStore is a store whose commits stop with the world.
+// mortalStore is a store whose commits fail once the host is dead.
 type mortalStore struct {
 	state.Store
 	world *world
@@ -115,13 +115,13 @@ func (s mortalStore) Commit(ctx context.Context, b *state.Batch) (state.CommitRe
 		return state.CommitResult{}, abi.NewError(abi.CodeUnavailable, "dead")
 	}
 	result, err := s.Store.Commit(ctx, b)
-	if !s.world.at() { // killed behind it
+	if !s.world.at() { // killed after the commit
 		return state.CommitResult{}, abi.NewError(abi.CodeUnavailable, "dead")
 	}
 	return result, err
 }
 
-// ServeHTTP is the backend: POST /post stores a part, GET /find tells what of an event it has.
+// ServeHTTP is the backend: POST /post stores a part, GET /find reports which parts of an event it has.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	hangUp := func() {
 		if c, _, err := rw.(http.Hijacker).Hijack(); err == nil {
@@ -142,7 +142,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	part := body.Event + "/" + body.Part
-	if !w.at() { // killed while the request is under way
+	if !w.at() { // killed while the request is in progress
 		w.mu.Lock()
 		switch w.fate {
 		case fateStored:
@@ -187,12 +187,13 @@ func (w *world) find(event string) string {
 	return answercheck.FoundPartial + " " + strings.Join(missing, " ")
 }
 
-// life opens the folder and records events in order until all are delivered or the world dies. It returns how many are.
+// life opens the folder and records events in order until all are delivered or the host dies. It returns how many are
+// delivered.
 func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, announced map[string]bool) int {
 	t.Helper()
 	ctx := context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Now: w.now, Durability: "process",
-		NoReadinessPolls: !canFind, // they would read the module's exports while they are changed here
+		NoReadinessPolls: !canFind, // polls would read the module's exports while they are changed here
 		Limits:           Limits{Pool: 1}})
 	require.NoError(t, err)
 	patient(h)
@@ -232,7 +233,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 	return from
 }
 
-// crashes is how many deaths the test dies. Under the race detector each life costs ten times as much.
+// crashes is how many deaths the test runs. Under the race detector each life takes ten times as long.
 func crashes() int {
 	switch {
 	case testing.Short():
@@ -243,9 +244,9 @@ func crashes() int {
 	return 1000
 }
 
-// A host is killed at every step of its writes (before and after each commit, before a request is sent, while it is
-// under way, before its answer), against a backend that stores, loses, stores late, or cannot tell for a while. The
-// agent records again what was not acknowledged.
+// A host is killed at every step of its writes (before and after each commit, before a request is sent, while it is in
+// progress, before its answer), against a backend that stores, loses, stores late, or does not know for a while. The
+// agent records everything again that was not acknowledged.
 func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	for _, canFind := range []bool{true, false} {
 		t.Run(map[bool]string{true: "with find_event", false: "without find_event every doubt is announced"}[canFind],
@@ -255,7 +256,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 				if !canFind {
 					deaths /= 5
 				}
-				const batch = 40 // events before a fresh folder
+				const batch = 40 // events before a new folder
 				for died := 0; died < deaths; {
 					w := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 					server := httptest.NewServer(w)

@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharingASlotAddsFewRoundTrips counts what operations send to the database, by a host that shares it and by one
+// TestSharingASlotAddsFewRoundTrips compares what operations send to the database, for a host that shares it and one
 // that owns it: sharing adds at most one round trip to a retrieval and two to a record, and no transaction.
 func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 	server := pgserver.Start(t)
-	// A long session: renewals would be counted.
+	// A long session, because renewals would be counted.
 	opts := postgres.Options{URL: server.URL, Session: time.Hour}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
@@ -40,7 +40,8 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 		s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
 			return postgres.Open(ctx, opts)
 		}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
-		// fewest is the least of several times: statements are prepared at first, and the host looks for swaps meanwhile.
+		// fewest is the minimum of several runs: statements are prepared at first use, and the host checks for swaps in
+		// between.
 		fewest := func(do func(i int)) (least cost) {
 			for i := range 10 {
 				wire.Take()
@@ -89,7 +90,7 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 }
 
 // TestTwoSlotsThatBeginInOneSchemaAreOne: hosts with new folders and different providers start at the same moment. They
-// serve one provider and share what is recorded, and the one that is configured otherwise warns.
+// serve the same provider and share what is recorded, and the one with the other configuration warns.
 func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Many: true}
@@ -132,7 +133,7 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 }
 
 // TestHostsRecordAPersonSideBySide: hosts record into one scope at the same moment, for a provider without native
-// calls, which takes no turn before its only commit. The one that comes second begins anew; no caller gets a conflict.
+// calls, which takes no lock before its only commit. The second one starts over; no caller gets a conflict.
 func TestHostsRecordAPersonSideBySide(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true}
 	_, err := postgres.Migrate(t.Context(), opts)
@@ -156,8 +157,8 @@ func TestHostsRecordAPersonSideBySide(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTheManifestSaysWhatTheDatabaseKeeps: the database's settings are the slot's durability, and health warns where
-// they lose what was acknowledged.
+// TestTheManifestSaysWhatTheDatabaseKeeps: the database's settings are the slot's durability, and health warns if they
+// may lose acknowledged writes.
 func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
 	server := pgserver.Start(t)
 	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})

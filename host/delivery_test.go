@@ -21,14 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is a backend that answers each route as the test says; what it does not say is 200 "ok".
+// scripted is a backend whose answers are set by the test; the default is 200 "ok".
 type scripted struct {
 	mu     sync.Mutex
 	post   func(part string) int // status; 0 drops the connection
 	find   string
 	ready  string
 	posted []string
-	asked  []string // markers of the looks
+	asked  []string // markers of the lookups
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set changes what the backend answers, sent is what reached it.
+// set changes what the backend answers; sent is what reached it.
 func (s *scripted) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *scripted) sent() []string {
 	return slices.Clone(s.posted)
 }
 
-// clock is a clock that a test moves.
+// fakeClock is a clock that a test advances.
 type fakeClock struct{ ms atomic.Int64 }
 
 func (c *fakeClock) now() time.Time {
@@ -114,7 +114,7 @@ func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
 	assert.Nil(t, known)
 }
 
-// spaceOf is where the test scope's state stands.
+// spaceOf returns the space of the test scope's state.
 func spaceOf(t *testing.T, s *Slot) state.Space {
 	t.Helper()
 	sc, err := s.current.Load().provider.scopeOf(testScope)
@@ -182,7 +182,7 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
 	s := netSlot(t, server.URL, Options{})
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond) // enough to send it
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond) // long enough to send it
 	defer cancel()
 	r, err := s.RecordEvent(ctx, event("e", "deliver a"))
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
 	assert.Contains(t, r.Warnings, warnNoFind)
 }
 
-// withoutCapability takes an export off the served module.
+// withoutCapability removes an export from the served module.
 func withoutCapability(s *Slot, op string) {
 	m := s.current.Load().provider.module
 	var rest []string
@@ -435,7 +435,7 @@ func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 }
 
 // TestAbsenceIsBelievedOnlyOfALookAfterTheWait: the backend says that it has nothing, then the host sleeps, and what it
-// had sent arrives. When it wakes, no request can land any more; but the answer is of before.
+// had sent arrives. When the host wakes, no request can arrive any more, but the answer is from before.
 func TestAbsenceIsBelievedOnlyOfALookAfterTheWait(t *testing.T) {
 	b, c := &scripted{}, &fakeClock{}
 	server := httptest.NewServer(b)

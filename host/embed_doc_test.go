@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheChapterOnEmbeddingIsTheExamples holds the Go of docs/embed.md to the examples, which are compiled and run:
-// every snippet stands in one of them line by line, where "…" may stand for any lines between.
+// TestTheChapterOnEmbeddingIsTheExamples compares the Go code in docs/embed.md with the examples, which are compiled
+// and run: every snippet must occur in one of them line by line, where "…" matches any lines.
 func TestTheChapterOnEmbeddingIsTheExamples(t *testing.T) {
 	page, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)

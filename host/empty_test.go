@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// emptied is a slot before a MemOS whose model answered in prose, so that nothing was kept of event e.
+// emptied is a slot with a MemOS whose model answered in prose, so that nothing was kept of event e.
 func emptied(t *testing.T, mode string, options ...func(*Options, *ProviderConfig)) (*Slot, *memos.Server) {
 	t.Helper()
 	fake := memos.New(memos.Options{})
@@ -33,7 +33,7 @@ func readiness(t *testing.T, s *Slot, retry bool) *abi.BackendReadiness {
 	return ready
 }
 
-// adds counts what the backend was sent.
+// adds counts the adds that the backend received.
 func adds(fake *memos.Server) (n int) {
 	for _, r := range fake.Requests() {
 		if r.Path == "/product/add" && bytes.Contains(r.Body, []byte("Zorvex")) {
@@ -43,8 +43,8 @@ func adds(fake *memos.Server) (n int) {
 	return n
 }
 
-// TestWhatKeptNothingIsToldUntilSomebodyDecides: the first look said so, later ones said ready, and a background look
-// took the answer away.
+// TestWhatKeptNothingIsToldUntilSomebodyDecides: readiness keeps listing empty events. Earlier only the first look did:
+// later ones said ready, and a background poll could consume the answer.
 func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
 	for _, mode := range []string{"async", "sync/fine"} {
 		t.Run(mode, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRetryOnce(t *testing.T) {
 	assert.Equal(t, 2, adds(fake))
 }
 
-// TestARetryMeetsTheWall and changes nothing then.
+// TestARetryMeetsTheWall, and then changes nothing.
 func TestARetryMeetsTheWall(t *testing.T) {
 	s, _ := emptied(t, "sync/fine")
 	_, err := s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
@@ -116,7 +116,7 @@ func TestARetryMeetsTheWall(t *testing.T) {
 	assert.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
 }
 
-// TestARetryThatFailsStaysNoted: a backend that refuses the second attempt loses nothing.
+// TestARetryThatFailsStaysNoted: if a backend rejects the second attempt, nothing is lost.
 func TestARetryThatFailsStaysNoted(t *testing.T) {
 	s, b, _ := scriptedSlot(t, Options{})
 	record := func(text string) (*abi.WriteReceipt, error) { return s.RecordEvent(t.Context(), event("e", text)) }

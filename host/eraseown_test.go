@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// hanging is mem0 as a shadow whose backend can be made to hang: then no answer comes until the caller gives up, or
-// until fail makes it refuse every call.
+// hanging is mem0 as a shadow whose backend can be made to hang: it then answers nothing until the caller gives up, or
+// until fail makes it reject every call.
 func hanging(t *testing.T, namespace string) (config ProviderConfig, hang, fail func()) {
 	t.Helper()
 	m, ok := plugins.Find("mem0")
@@ -40,7 +40,7 @@ func hanging(t *testing.T, namespace string) (config ProviderConfig, hang, fail 
 		Block: abi.Raw(`{"url":"` + server.URL + `"}`)}, func() { close(hangs) }, func() { close(fails) }
 }
 
-// A shadow that hangs is named; it holds up neither what the host itself has to erase nor another shadow.
+// A hanging shadow is named in the receipt. It delays neither the erasing of the host's own data nor another shadow.
 func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 	for name, erase := range map[string]func(s *Slot) (status abi.ForgetStatus, mayRemain []string, err error){
 		"person": func(s *Slot) (abi.ForgetStatus, []string, error) {
@@ -109,8 +109,8 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 	}
 }
 
-// A reset leaves no text of the scope in the data folder: not in the archive, in what waits for a backfill, in the
-// stored answers of a shadow, in the shadow itself, nor in freed pages of the store.
+// A reset leaves no text of the scope in the data folder: not in the archive, the queue of a backfill, the stored
+// answers of a shadow, the shadow itself, or free pages of the store.
 func TestAResetErasesWhatTheHostItselfHolds(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

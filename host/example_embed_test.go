@@ -27,7 +27,7 @@ func builtin(name string) []byte {
 	return module.Wasm
 }
 
-// must is for examples.
+// must panics on errors, to keep the examples short.
 func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -42,18 +42,19 @@ func turn(user, id, said string) *abi.MemoryEvent {
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &said}}}
 }
 
-// question is what an agent asks before a turn.
+// question is an agent's request before a turn.
 func question(user, query string) *abi.RetrieveRequest {
 	limit := int64(400)
 	return &abi.RetrieveRequest{Query: query, Scope: abi.MemoryScope{RunID: "run", PersonaID: user}, SessionID: "tuesday",
 		Budget: abi.ContextBudget{MaxTokens: &limit}}
 }
 
-// folder is an empty data folder, cacheDir one for compiled modules that all examples share.
+// folder is a new data folder; cacheDir is for compiled modules, and is shared by all examples.
 func folder() string   { return testcache.Folder() }
 func cacheDir() string { return testcache.Dir() }
 
-// The life of a slot: one process has the folder; the provider can be exchanged; slots are closed before their host.
+// The life of a slot: one process owns the folder; the provider can be replaced; slots must be closed before their
+// host.
 func ExampleHost_Open() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -18,7 +18,7 @@ var (
 	ann  = abi.MemoryScope{RunID: "run", PersonaID: "ann"}
 )
 
-// memory is a slot with a builtin provider on a new folder, and what closes it.
+// memory returns a slot with a builtin provider on a new folder, and a function that closes it.
 func memory(provider string, o host.Options) (slot *host.Slot, h *host.Host, done func()) {
 	ctx := context.Background()
 	o.DataDir, o.CacheDir, o.Now = folder(), cacheDir(), noon
@@ -34,7 +34,7 @@ func memory(provider string, o host.Options) (slot *host.Slot, h *host.Host, don
 	}
 }
 
-// A batch has a receipt or an error for each event. One that is wrong does not stop the others.
+// A batch returns a receipt or an error for each event. An invalid event does not stop the others.
 func ExampleSlot_RecordEvents() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -53,7 +53,7 @@ func ExampleSlot_RecordEvents() {
 	// e3 committed
 }
 
-// A result can be formatted again under another budget. The backend is not asked.
+// A result can be formatted again under another budget, without contacting the backend.
 func ExampleSlot_FormatContext() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -68,7 +68,7 @@ func ExampleSlot_FormatContext() {
 	// "" 0 tokens, truncated: true
 }
 
-// While the slot is read-only a write is answered, and nothing is recorded.
+// While the slot is read-only, writes are answered but nothing is recorded.
 func ExampleSlot_SetMode() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -84,7 +84,7 @@ func ExampleSlot_SetMode() {
 	// read_only
 }
 
-// After a reset the scope is in its next generation, and an event may be recorded again.
+// After a reset the scope is in its next generation, and the same event may be recorded again.
 func ExampleSlot_ResetScope() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -99,7 +99,7 @@ func ExampleSlot_ResetScope() {
 	// committed duplicate: false
 }
 
-// A forgotten event leaves memory and archive, and is not recorded again.
+// A forgotten event is removed from memory and archive, and is not recorded again.
 func ExampleSlot_Forget() {
 	slot, h, done := memory("full_history", host.Options{Archive: true})
 	defer done()
@@ -116,7 +116,7 @@ func ExampleSlot_Forget() {
 	// conflict forgotten
 }
 
-// A swap puts another provider behind the slot. What was recorded stays with the old one.
+// A swap puts another provider behind the slot. Recorded events stay with the old one.
 func ExampleSlot_Swap() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -130,7 +130,7 @@ func ExampleSlot_Swap() {
 	// 0 turns
 }
 
-// A dry run walks the steps of a swap with a provider that then does not serve.
+// A dry run goes through the steps of a swap with a provider that does not serve afterwards.
 func ExampleHost_Try() {
 	_, h, done := memory("no_memory", host.Options{})
 	defer done()
@@ -148,7 +148,7 @@ func ExampleHost_Try() {
 	// invalid_argument in swap: step configure: module bm25 serves no provider "bm26", it serves [bm25 recall]
 }
 
-// Health asks the provider, and says what a caller can expect of it.
+// Health checks the provider, and says what a caller can expect from it.
 func ExampleSlot_Health() {
 	slot, _, done := memory("full_history", host.Options{HealthWarnings: func() []string {
 		return []string{"tunnel_down: the agent's VPN is down"}
@@ -160,7 +160,7 @@ func ExampleSlot_Health() {
 	// ok immediate [tunnel_down: the agent's VPN is down]
 }
 
-// Capabilities are what the provider has beyond the operations that every provider has.
+// Capabilities lists what the provider can do beyond the required operations.
 func ExampleSlot_Capabilities() {
 	slot, _, done := memory("no_memory", host.Options{})
 	defer done()
@@ -174,7 +174,7 @@ func ExampleSlot_Capabilities() {
 	// unsupported
 }
 
-// The run manifest says what serves: enough to compare two runs.
+// The run manifest describes what serves, in enough detail to compare two runs.
 func ExampleSlot_Manifest() {
 	slot, _, done := memory("full_history", host.Options{Version: "1.2.3", Run: host.RunLabels{Replicate: "2"}})
 	defer done()
@@ -188,7 +188,7 @@ func ExampleSlot_Manifest() {
 	// ann generation 1
 }
 
-// The ledger's list of events: what was recorded, and how far each one is.
+// The ledger's list of events: what was recorded, and the state of each.
 func ExampleSlot_ListEvents() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -213,7 +213,7 @@ func ExampleSlot_ListEvents() {
 	// e3 committed monday
 }
 
-// The scopes of the provider that serves, each with what is outstanding.
+// The scopes of the serving provider, each with its outstanding events.
 func ExampleSlot_ListScopes() {
 	slot, _, done := memory("full_history", host.Options{})
 	defer done()
@@ -226,7 +226,7 @@ func ExampleSlot_ListScopes() {
 	// run ann pending: 0 lost: 0
 }
 
-// The archive keeps what was accepted word for word, out of reach of every provider.
+// The archive keeps accepted events verbatim, where no provider can reach them.
 func ExampleHost_Archive() {
 	slot, h, done := memory("no_memory", host.Options{Archive: true})
 	defer done()
@@ -251,7 +251,7 @@ func ExampleInspect() {
 	// invalid_argument
 }
 
-// An embedder's log of what was asked and answered. An origin says which part of the program asked.
+// An embedding program's own log of requests and answers. The origin says which part of the program made the request.
 func ExampleWithOrigin() {
 	slot, _, done := memory("full_history", host.Options{OnExchange: func(x *host.Exchange) {
 		fmt.Printf("%s from %q, failed: %v\n", x.Operation, x.Origin, x.Error != nil)
@@ -265,7 +265,7 @@ func ExampleWithOrigin() {
 	// retrieve from "dashboard", failed: false
 }
 
-// A cassette repeats a run without any backend: with the same module every answer is the same.
+// A cassette repeats a run without a backend: with the same module, every answer is the same.
 func ExampleReplay() {
 	dir, err := os.MkdirTemp("", "cassette")
 	if err != nil {

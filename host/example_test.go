@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// A memory slot inside a Go program: a turn goes in, and another session's prompt gets it.
+// A memory slot inside a Go program: a turn is recorded, and the prompt of another session gets it.
 func Example() {
 	ctx, dir := context.Background(), folder()
 	h := must(host.New(ctx, host.Options{DataDir: dir}))

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnExtismModuleKeepsEveryPromise runs the tests of the host's promises with the probe that was built with go-pdk:
-// the guest that does the same, behind the other engine.
+// TestAnExtismModuleKeepsEveryPromise runs the tests of the host's guarantees with a probe that was built with go-pdk:
+// it does the same as the usual probe, behind the other engine.
 func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 	require.NotNil(t, testguest.ProbeExtism(), "internal/test/testguest/probe_extism has not been built: make plugins")
 	mh1 := probeModule
@@ -103,7 +103,7 @@ func TestAnExtismModuleThatCannotBeMeteredIsStoppedAllTheSame(t *testing.T) {
 	requireUsable(t, s, "after the spin")
 }
 
-// The same provider behind either engine is one memory: a swap there and back finds what was there.
+// The same provider behind either engine is one memory: after a swap there and back, everything is still there.
 func TestSwapBetweenTheEnginesKeepsTheMemory(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	other := probeConfig(`{}`)
@@ -149,8 +149,8 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 	assert.Equal(t, string(abi.Marshal(trace(testguest.Probe()))), string(abi.Marshal(trace(testguest.ProbeExtism()))))
 }
 
-// extismModule is a hand-made Extism module. The code of its operations begins with one import of extism:host/env or
-// WASI, index 0, and goes on with what is given.
+// extismModule is a hand-made Extism module. The code of its operations starts with one import of extism:host/env or
+// WASI, which has index 0, and continues with the given code.
 func extismModule(imports []wasmFunc, code map[string][]byte) *handMade {
 	m := &handMade{pages: 1, memory: abi.MemoryExport, code: code, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1-extism","description":"d",
 		"providers":[{"name":"hand","kind":"control"}],"config_schema":{"type":"object"}}`}
@@ -186,14 +186,14 @@ const (
 	void          = 0x40
 )
 
-// Modules of imports: what PDKs declare, and what the engine leads it to.
+// Import modules: what PDKs declare, and where the engine redirects it.
 const (
 	extismEnv  = "extism:host/env"
 	extismUser = "extism:host/user"
 	extismOurs = "memhost.extism"
 )
 
-// askHealth opens a slot with a hand-made module, whose health is what it is tried by.
+// askHealth opens a slot with a hand-made module, and calls its health.
 func askHealth(t *testing.T, m *handMade, o Options) error {
 	t.Helper()
 	_, err := impatient(open(t, o)).Open(t.Context(), ProviderConfig{Name: "hand", Module: m.bytes(t)})
@@ -201,7 +201,7 @@ func askHealth(t *testing.T, m *handMade, o Options) error {
 }
 
 func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
-	// Imports are numbered by their module's name, from behind: WASI's first.
+	// Imports are numbered by their module's name in reverse order: WASI's first.
 	for _, c := range []struct {
 		name    string
 		imports []wasmFunc
@@ -268,7 +268,7 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 	}
 }
 
-// AssemblyScript prepares its globals in the start function, other toolchains in _initialize.
+// AssemblyScript initialises its globals in the start function, other toolchains in _initialize.
 func TestStartOfAnExtismModuleHasItsDeadline(t *testing.T) {
 	spin := []byte{opLoop, void, opBranch, 0, 0x0b}
 	callAlloc := []byte{opI64, 8, opCall, 0, opDrop}
@@ -359,7 +359,7 @@ func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
 	assert.Contains(t, warnings[0], "extism_off: the module imports http_request, var_get of extism:host/env")
 }
 
-// go-sdk would send what a guest prints to this process's output, which may be a protocol's.
+// go-sdk would send a guest's output to this process's output, which may carry a protocol.
 func TestVariableThatLetsGuestsPrintIsRefused(t *testing.T) {
 	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
 	err := askHealth(t, extismModule([]wasmFunc{alloc}, nil), Options{})

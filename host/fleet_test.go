@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shared is a store that several hosts of a test use, and their sessions.
+// shared is a store that several hosts of a test share, and their sessions.
 type shared struct {
 	store state.Store
 	mu    sync.Mutex
@@ -39,20 +39,20 @@ func newShared(t *testing.T) *shared {
 	return &shared{store: store, dead: map[fleet.Session]bool{}}
 }
 
-// member is one host's view of a shared store. A dead one commits nothing.
+// member is one host's view of a shared store. A dead member cannot commit.
 type member struct {
 	state.Store
 	shared *shared
 	self   fleet.Session
 }
 
-// session is the nth one of a shared store. None has the number of an earlier one.
+// session returns the nth session of a shared store. Numbers are never reused.
 func session(n uint64) (s fleet.Session) {
 	binary.BigEndian.PutUint64(s[:], n)
 	return s
 }
 
-// next begins a session. The caller holds mu.
+// next starts a session. The caller holds mu.
 func (s *shared) next() fleet.Session {
 	s.last++
 	return session(s.last)
@@ -73,7 +73,7 @@ func (m *member) Self() fleet.Session {
 	return m.self
 }
 
-// rejoin begins a new session instead of one that has ended.
+// rejoin starts a new session to replace one that has ended.
 func (m *member) rejoin() {
 	m.shared.mu.Lock()
 	defer m.shared.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *member) End(_ context.Context, s fleet.Session) (time.Duration, error) 
 }
 
 func (m *member) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
-	m.shared.mu.Lock() // a session does not end within a commit
+	m.shared.mu.Lock() // a session does not end during a commit
 	defer m.shared.mu.Unlock()
 	if m.shared.dead[m.self] {
 		return state.CommitResult{}, &state.Error{Kind: state.ErrUnavailable, Message: "the session has ended"}
@@ -134,8 +134,8 @@ func (m *member) slot(t *testing.T, url string, o Options) *Slot {
 	return netSlot(t, url, o)
 }
 
-// TestAHostMayHaveManySessions: a test that runs long on a busy machine pauses hosts some hundred times. A host that got
-// the number of a session that had ended would never commit anything again.
+// TestAHostMayHaveManySessions: a long test on a busy machine pauses hosts some hundred times. A host that reused the
+// number of an ended session could never commit again.
 func TestAHostMayHaveManySessions(t *testing.T) {
 	s := newShared(t)
 	m := s.join()
@@ -169,8 +169,8 @@ func TestAnEventIsKnownAtEveryHost(t *testing.T) {
 	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
 }
 
-// TestAnEventIsCalledKnownAfterAWriteOnly: what a host reads may be on no standby of the database yet. While the
-// database takes no write, an event that can be read as recorded is not acknowledged.
+// TestAnEventIsCalledKnownAfterAWriteOnly: what a host reads may not have reached a standby of the database yet. While
+// the database accepts no write, an event that can be read as recorded is not acknowledged.
 func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
 	server, _ := backend(t)
 	shared := newShared(t)
@@ -188,7 +188,7 @@ func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, out.Receipts[0].Receipt.Duplicate)
 	requireCode(t, out.Receipts[1].Error, abi.CodeBackend)
-	host.die() // it commits nothing more, and reads
+	host.die() // it can still read, but not commit
 	_, err = other.RecordEvent(ctx, event("e1", "append turns x"))
 	requireCode(t, err, abi.CodeUnavailable, "the session has ended")
 	out, err = other.RecordEvents(ctx, batch)
@@ -225,8 +225,8 @@ func TestWhatWasForgottenAtOneHostIsNotRecordedAtAnother(t *testing.T) {
 	requireCode(t, err, abi.CodeConflict, "was forgotten")
 }
 
-// TestHostsWriteAScopeOneAfterAnother: clients of three hosts record into one scope. Each event is three native calls,
-// which nobody comes between.
+// TestHostsWriteAScopeOneAfterAnother: clients of three hosts record into one scope. Each event needs three native
+// calls, which must not be interleaved with others.
 func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 	b := &scripted{}
 	server := httptest.NewServer(b)
@@ -243,7 +243,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 			for i := range each {
 				text := "deliver a b c; append turns x"
 				if i%2 == 0 {
-					text = "append turns x" // one batch in all
+					text = "append turns x" // a single batch
 				}
 				r, err := slot.RecordEvent(context.Background(), event(fmt.Sprintf("h%de%d", h, i), text))
 				if assert.NoError(t, err) {
@@ -267,7 +267,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 	require.Empty(t, held)
 }
 
-// TestNothingPassesTheWallOfAnotherHost: once SetMode has answered, no host sends or commits a write.
+// TestNothingPassesTheWallOfAnotherHost: once SetMode has returned, no host sends or commits a write.
 func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 	b := &scripted{}
 	server := httptest.NewServer(b)
@@ -322,8 +322,8 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 	}
 }
 
-// TestAWriteOfADeadHostIsTakenFromIt: the host died with the turn in its hands. Its event is uncertain, and the mode
-// does not wait for it.
+// TestAWriteOfADeadHostIsTakenFromIt: the host died while it held the lock. Its event is uncertain, and SetMode does
+// not wait for it.
 func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	b, clock := &scripted{}, &fakeClock{}
 	server := httptest.NewServer(b)
@@ -352,7 +352,7 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 
 	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
 	p := other.current.Load().provider
-	clock.add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host had sent itself
+	clock.add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host itself had sent
 	r, err := other.RecordEvent(t.Context(), event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusUncertain, r.Status, "a request of the dead host may still land")
@@ -364,8 +364,9 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	require.Equal(t, []string{"e/a", "e/a"}, b.sent())
 }
 
-// TestALateWriteIsCountedAndNamed: a host is paused between the look at its session and the sending. Meanwhile another
-// host raises the wall, and takes the turn. The call goes out all the same, and everybody who asks is told.
+// TestALateWriteIsCountedAndNamed: a host is paused between checking its session and sending. In that time another host
+// raises the wall and takes over the lock. The call is sent nevertheless, and receipts, mode and cluster state report
+// it.
 func TestALateWriteIsCountedAndNamed(t *testing.T) {
 	b := &scripted{}
 	server := httptest.NewServer(b)
@@ -420,7 +421,7 @@ func TestALateWriteIsCountedAndNamed(t *testing.T) {
 	require.NotContains(t, strings.Join(m.Warnings, "\n"), "late_write", "it was before this wall")
 }
 
-// TestLateWritesOfOneMomentAreAllNamed: two of one scope, by a clock that does not go on between them.
+// TestLateWritesOfOneMomentAreAllNamed: two late writes in one scope, by a clock that does not advance between them.
 func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
 	server := httptest.NewServer(&scripted{})
 	t.Cleanup(server.Close)
@@ -445,13 +446,13 @@ func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// mortal is a host of the crash test: it can die at any step of a write.
+// mortal is a host in the crash test: it can die at any step of a write.
 type mortal struct {
 	*member
 	steps *atomic.Int64 // until it dies
 }
 
-// at is a step. It reports whether the host still lives.
+// at is a step. It reports whether the host is still alive.
 func (m *mortal) at() bool {
 	if m.steps.Add(-1) == 0 {
 		m.die()
@@ -474,9 +475,9 @@ func (m *mortal) Commit(ctx context.Context, b *state.Batch) (state.CommitResult
 	return r, err
 }
 
-// TestHostsThatDieLoseAndDoubleNothing: two hosts serve; each call goes to either of them, and each dies again and
-// again at some step: before and after a commit, before its request is sent and before its answer comes. What was not
-// acknowledged is recorded again, at whichever host.
+// TestHostsThatDieLoseAndDoubleNothing: two hosts serve; each call goes to one of them, and each dies again and again
+// at some step: before and after a commit, before its request is sent, before its answer. What was not acknowledged is
+// recorded again, at either host.
 func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 	deaths := 300
 	if testing.Short() || brief.Tests() {
@@ -553,7 +554,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// eventsOf are the events of parts, "e001/a" is "e001".
+// eventsOf returns the events of parts; "e001/a" belongs to "e001".
 func eventsOf(parts []string) []string {
 	events := make([]string, len(parts))
 	for i, part := range parts {
@@ -562,7 +563,7 @@ func eventsOf(parts []string) []string {
 	return events
 }
 
-// TestASwapIsOneForAll: once a swap has answered at one host, no call at another host gets an answer of the old
+// TestASwapIsOneForAll: once a swap has returned at one host, no call at another host gets an answer of the old
 // provider, and none fails.
 func TestASwapIsOneForAll(t *testing.T) {
 	server, _ := backend(t)
@@ -589,7 +590,7 @@ func TestASwapIsOneForAll(t *testing.T) {
 		name := fmt.Sprintf("n%d", n)
 		slots := []*Slot{a, b}
 		_, err := slots[n%2].Swap(t.Context(), config(name))
-		if n%2 == 1 && err != nil { // b may have followed meanwhile
+		if n%2 == 1 && err != nil { // b may have followed in the meantime
 			requireCode(t, err, abi.CodeConflict)
 			continue
 		}
@@ -606,14 +607,14 @@ func TestASwapIsOneForAll(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 
-	// A host that comes later serves what the others do.
+	// A host that starts later serves what the others do.
 	late := s.join().slot(t, server.URL, Options{})
 	m, err := late.Manifest(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "n4", m.Namespace)
 	c, err := late.Cluster(t.Context())
 	require.NoError(t, err)
-	for _, slot := range []*Slot{a, b, late} { // a client that compares them may be asking different hosts
+	for _, slot := range []*Slot{a, b, late} { // a client that compares them may be talking to different hosts
 		m, err := slot.Manifest(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, c.Generation, m.LoadGeneration)

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/host/internal/follow"
 )
 
-// Ann's scope is read-only; Bob's events are further on in the archive than a page.
+// Ann's scope is read-only; Bob's events come more than a page later in the archive.
 func TestAReadOnlyScopeHoldsBackItsOwnEventsOnly(t *testing.T) {
 	ctx := context.Background()
 	const each = follow.PageEvents + 50

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// mem0Config is the built module of mem0 before a fake server, whose language model is rules.
+// mem0Config is the built mem0 module with a fake server, whose language model is rule-based.
 func mem0Config(t testing.TB) ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("mem0")
@@ -25,8 +25,7 @@ func mem0Config(t testing.TB) ProviderConfig {
 		Block: abi.Raw(`{"url":"` + server.URL + `"}`)}
 }
 
-// followed opens a slot with a control that keeps everything, and with mem0 as its shadow, which is asked every
-// question.
+// followed opens a slot with a control that keeps everything, and with mem0 as its shadow, which gets every retrieval.
 func followed(t *testing.T, dir string) (*Host, *Slot) {
 	t.Helper()
 	h, err := New(context.Background(), Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
@@ -37,7 +36,7 @@ func followed(t *testing.T, dir string) (*Host, *Slot) {
 	return h, s
 }
 
-// atFollower asks the slot's only follower.
+// atFollower retrieves from the slot's only follower.
 func atFollower(t *testing.T, s *Slot, scope abi.MemoryScope, query string) string {
 	t.Helper()
 	found, err := s.followers.list()[0].inner.Retrieve(context.Background(), &abi.RetrieveRequest{Query: query,

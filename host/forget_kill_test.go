@@ -18,11 +18,10 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// forgetterEnv turns the test binary into a process that forgets and kills itself on the way: "FOLDER STEP".
+// forgetterEnv turns the test binary into a process that forgets and kills itself in the middle: "FOLDER STEP".
 const forgetterEnv = "HOST_TEST_FORGETTER"
 
-// deadlyStore kills its process at a step: before or behind a commit, or before, in the middle of or behind the
-// overwriting of free pages.
+// deadlyStore kills its process at a step: before or after a commit, or before, during or after overwriting free pages.
 type deadlyStore struct {
 	state.Store
 	left *int
@@ -55,8 +54,8 @@ func (s deadlyStore) Scrub(ctx context.Context) error {
 
 func (s deadlyStore) Outside() []string { return s.Store.(*state.Bolt).Outside() }
 
-// deadlyContext is asked before each page that is overwritten, and takes a step before the first, the second, the
-// fourth and so on.
+// deadlyContext is checked before each page is overwritten, and counts a step before the first, the second, the fourth
+// page and so on.
 type deadlyContext struct {
 	context.Context
 	store deadlyStore
@@ -71,7 +70,7 @@ func (c *deadlyContext) Err() error {
 	return c.Context.Err()
 }
 
-// rememberer opens a slot with full_history and an archive. step: its process is killed there; 0: never.
+// rememberer opens a slot with full_history and an archive. Its process is killed at the given step; 0 means never.
 func rememberer(dir, cache string, step int) (*Host, *Slot, error) {
 	ctx := context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: cache, Archive: true, NoReadinessPolls: true})
@@ -88,7 +87,7 @@ func rememberer(dir, cache string, step int) (*Host, *Slot, error) {
 	return h, s, err
 }
 
-// forgetter is the process that is killed.
+// forgetter is the process that gets killed.
 func forgetter(work string) error {
 	var dir string
 	var step int
@@ -104,7 +103,7 @@ func forgetter(work string) error {
 }
 
 // The path through a built guest: m1 is in a sealed segment of the archive, m2 in its open part, both in the guest's
-// state and in the ledger. Whatever the step at which the process is killed, the same request goes on.
+// state and in the ledger. Whatever the step at which the process is killed, the same request continues.
 func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 	ctx := context.Background()
 	filled := t.TempDir()

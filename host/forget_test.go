@@ -95,7 +95,7 @@ func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
 	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, From: "2026-01-02T12:00:00+02:00",
-		To: "2026-01-02T10:00:00Z", Reason: "x"}) // one moment, both ends are in it
+		To: "2026-01-02T10:00:00Z", Reason: "x"}) // a single moment, inclusive at both ends
 	require.NoError(t, err)
 	require.Equal(t, []string{"e2"}, r.Removed[NativeArchived])
 	for _, e := range []*abi.MemoryEvent{at("e1", "a", "2026-01-01T10:00:00Z"), at("new", "a", "2026-01-01T10:00:00Z"),
@@ -221,7 +221,7 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	}
 }
 
-// dataHas tells which files of a folder have a text.
+// dataHas returns the files in a folder that contain a text.
 func dataHas(t *testing.T, dir, text string) (files []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// smallDisk is a folder on a file system of 8 MiB. full takes all of its room, and gives it back when called again.
+// smallDisk is a folder on a file system of 8 MiB. full uses up all of its space, and frees it when called again.
 func smallDisk(t *testing.T) (dir string, full func()) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,7 +40,7 @@ func smallDisk(t *testing.T) (dir string, full func()) {
 	}
 }
 
-// long is turn with some KiB of text that cannot be compressed.
+// long is turn with some KiB of incompressible text.
 func long(person string, n int) *abi.MemoryEvent {
 	e := turn(person, n)
 	text := ""
@@ -51,8 +51,8 @@ func long(person string, n int) *abi.MemoryEvent {
 	return e
 }
 
-// A backfill whose data folder has no room waits, says why, and goes on once there is room. The serving memory answers
-// meanwhile, and loses nothing.
+// A backfill whose data folder is full waits, says why, and continues once there is space. The serving memory keeps
+// answering, and loses nothing.
 func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 	t.Parallel() // it waits more than it computes
 	for _, given := range []bool{false, true} {
@@ -109,12 +109,12 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 	}
 }
 
-// Where the archive cannot be sealed for want of room, what is recorded stays in the store; nothing is lost.
+// If the archive cannot be sealed for lack of space, events stay in the store; nothing is lost.
 func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
 	ctx := context.Background()
 	dir, full := smallDisk(t)
 	h := open(t, Options{DataDir: dir, Archive: true})
-	h.archive.Close() // it is tended by the test
+	h.archive.Close() // maintenance is run by the test
 	fill(t, h, 0, 200)
 	s := openSlot(t, h, history(t, ""))
 	record(t, s, "ann", 0, 5)
@@ -134,7 +134,7 @@ func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
 	require.Empty(t, check.Problems)
 }
 
-// While the disk is full and writes are refused, health says so; with room again it is ok after the next write.
+// While the disk is full and writes fail, health says so; once there is space it is ok after the next write.
 func TestHealthNamesAFullDisk(t *testing.T) {
 	ctx := context.Background()
 	dir, full := smallDisk(t)
@@ -160,18 +160,18 @@ func TestHealthNamesAFullDisk(t *testing.T) {
 	require.Equal(t, abi.HealthOK, health().Status)
 }
 
-// refusingStore refuses commits, as a store on a full disk does.
+// refusingStore rejects commits, like a store on a full disk.
 type refusingStore struct{ state.Store }
 
 func (refusingStore) Commit(context.Context, *state.Batch) (state.CommitResult, error) {
 	return state.CommitResult{}, &state.Error{Kind: state.ErrUnavailable, Message: "no space left"}
 }
 
-// A segment whose record could not be committed is no problem of the archive: its file is removed.
+// A segment whose record could not be committed is not damage: its file is removed.
 func TestASegmentThatWasNotCommittedLeavesNoFile(t *testing.T) {
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
-	h.archive.Close() // it is tended by the test
+	h.archive.Close() // maintenance is run by the test
 	fill(t, h, 0, 120)
 	store := h.archive.Store
 	h.archive.Store = refusingStore{store}

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// lifeOf opens a host with options and a slot, and ends both.
+// lifeOf opens a host with options and a slot, runs within, and closes both.
 func lifeOf(t *testing.T, o Options, within func(h *Host, s *Slot)) {
 	t.Helper()
 	ctx := context.Background()
@@ -27,7 +27,7 @@ func lifeOf(t *testing.T, o Options, within func(h *Host, s *Slot)) {
 	require.NoError(t, h.Close(ctx))
 }
 
-// give gives turns of a person to fill another memory from.
+// give brings turns of a person, to fill another memory from.
 func give(t testing.TB, s *Slot, first bool, person string, from, to int) *abi.ArchiveReceipt {
 	t.Helper()
 	request := &abi.BackfillEvents{First: first}
@@ -39,7 +39,7 @@ func give(t testing.TB, s *Slot, first bool, person string, from, to int) *abi.A
 	return receipt
 }
 
-// What was given comes first, in its order, then what is recorded, also while nothing fills and no archive is kept.
+// Given events come first, in order, followed by what is recorded, even while nothing is filled and no archive is kept.
 func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 	for _, archived := range []bool{false, true} {
 		ctx, dir := context.Background(), t.TempDir()
@@ -71,7 +71,7 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 			record(t, s, "bob", 901, 902)
 		})
 		lifeOf(t, o, func(h *Host, s *Slot) {
-			record(t, s, "ann", 615, 617) // before it goes on
+			record(t, s, "ann", 615, 617) // before it is resumed
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
 			require.Equal(t, abi.FollowerStopped, b.State)
@@ -138,7 +138,7 @@ func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A person who is erased while another memory is being filled is in neither of them afterwards.
+// A person who is erased while another memory is being filled is in neither memory afterwards.
 func TestAPersonErasedWhileAMemoryIsFilledIsNotFilled(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		ctx := context.Background()

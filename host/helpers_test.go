@@ -51,8 +51,8 @@ func open(t testing.TB, o Options) *Host {
 	return h
 }
 
-// patient gives each operation of a host a minute more: the probe has a second for one, which is soon over on a machine
-// that is busy. What a guest that spins comes to is tested with impatient. Call it before a slot is opened.
+// patient gives each operation of a host another minute: the probe's limit is a second, which is short on a busy
+// machine. What happens to a spinning guest is tested with an impatient host. Call patient before opening a slot.
 func patient(h *Host) { h.slack = time.Minute }
 
 func impatient(h *Host) *Host {
@@ -69,14 +69,14 @@ func openSlot(t testing.TB, h *Host, c ProviderConfig) *Slot {
 	return s
 }
 
-// probeModule is the guest that most tests use: TestAnExtismModuleKeepsEveryPromise puts another one in its place.
+// probeModule is the guest that most tests use: TestAnExtismModuleKeepsEveryPromise replaces it.
 var probeModule = testguest.Probe()
 
 func probeConfig(block string) ProviderConfig {
 	return ProviderConfig{Name: "probe", Module: probeModule, Source: "builtin", Block: abi.Raw(block)}
 }
 
-// probeSlot is a slot with the probe behind it, on a host of its own.
+// probeSlot returns a slot with the probe, on its own host.
 func probeSlot(t testing.TB, block string) *Slot {
 	t.Helper()
 	return openSlot(t, open(t, Options{}), probeConfig(block))
@@ -95,7 +95,7 @@ func ask(query string) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: query, Scope: testScope, SessionID: "s2"}
 }
 
-// told records commands and returns what each came to.
+// told records commands and returns the result of each.
 func told(t testing.TB, s *Slot, id, commands string) []string {
 	t.Helper()
 	r, err := s.RecordEvent(context.Background(), event(id, commands))
@@ -103,7 +103,7 @@ func told(t testing.TB, s *Slot, id, commands string) []string {
 	return r.Markers
 }
 
-// retrieved asks commands and returns what each came to.
+// retrieved retrieves with commands and returns the result of each.
 func retrieved(t testing.TB, s *Slot, commands string) []string {
 	t.Helper()
 	r, err := s.Retrieve(context.Background(), ask(commands))
@@ -115,7 +115,7 @@ func retrieved(t testing.TB, s *Slot, commands string) []string {
 	return said
 }
 
-// requireCode wants an error of a code whose text holds each of parts.
+// requireCode requires an error with a code whose text contains all parts.
 func requireCode(t testing.TB, err error, code abi.Code, parts ...string) *abi.Error {
 	t.Helper()
 	require.Error(t, err)
@@ -128,7 +128,7 @@ func requireCode(t testing.TB, err error, code abi.Code, parts ...string) *abi.E
 	return e
 }
 
-// requireUsable wants the slot to work as if nothing had happened.
+// requireUsable requires that the slot works as if nothing had happened.
 func requireUsable(t testing.TB, s *Slot, id string) {
 	t.Helper()
 	require.Equal(t, []string{"fine"}, told(t, s, id, "echo fine"))

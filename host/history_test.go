@@ -23,26 +23,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests here run clients of three hosts that share a store. Hosts are paused beyond their sessions, answers of the
-// backend are lost, and requests arrive late. What the clients got has to fit package history's model. Then the same
-// with a bug planted into the hosts: what the hosts do is right, and what is planted makes one of the things wrong
-// that they rely on or do. The checker has to find each.
+// These tests run clients of three hosts that share a store. Hosts are paused beyond their sessions, answers of the
+// backend are lost, and requests arrive late. What the clients see must fit the model in package past. Then the same
+// runs with a bug planted in the hosts, which breaks something that they do or rely on. The checker must find each of
+// these bugs.
 
-// plant is a bug.
+// plant is a planted bug.
 type plant int
 
 const (
 	noBug plant = iota
-	// noFence: a commit does not look whether the scope's turn, with its epoch, is still the host's.
+	// noFence: commits do not check that the host still holds the scope's lock, with its epoch.
 	noFence
-	// staleRead: a reading sees what the store had at the reading before.
+	// staleRead: a read returns what the store had at the previous read.
 	staleRead
-	// earlyResend: a host that has to settle an event does not wait until what was sent can no longer arrive. Its clock
-	// goes an hour ahead.
+	// earlyResend: a host that settles an event does not wait until requests can no longer arrive. Its clock is an hour
+	// ahead.
 	earlyResend
 )
 
-// troubled is a host of a history: its process can be paused between any two steps.
+// troubled is a host in these runs: its process can be paused between any two steps.
 type troubled struct {
 	*member
 	plant plant
@@ -50,7 +50,7 @@ type troubled struct {
 	gate  sync.RWMutex // a step holds it for reading, a pause for writing
 
 	mu  sync.Mutex
-	old map[string]state.Entries // of the last reading of each log
+	old map[string]state.Entries // results of the last read of each log
 }
 
 func (m *troubled) step() func() {
@@ -58,12 +58,12 @@ func (m *troubled) step() func() {
 	return m.gate.RUnlock
 }
 
-// pause stops the host until its session has ended and others have gone on.
+// pause stops the host until its session has ended and others have continued.
 func (m *troubled) pause(d time.Duration) {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	m.die()
-	time.Sleep(d) // what the others do meanwhile is drawn by chance too
+	time.Sleep(d) // what the others do in that time is random too
 	m.rejoin()
 }
 
@@ -75,7 +75,7 @@ func (m *troubled) Commit(ctx context.Context, b *state.Batch) (state.CommitResu
 	return m.member.Commit(ctx, b)
 }
 
-// withoutFence leaves out that the turn of the scope is as it was.
+// withoutFence removes the precondition on the scope's lock from a batch.
 func withoutFence(b *state.Batch) *state.Batch {
 	var open state.Batch
 	for _, o := range b.Ops() {
@@ -116,21 +116,21 @@ func (m *troubled) ReadLog(ctx context.Context, space state.Space, q state.LogQu
 	return before, nil
 }
 
-// lossy is a backend of a history. It stores parts of events, and loses answers and requests, and lets requests
-// arrive late: within 2 s after the event was first sent, by the hosts' clock, so within settle_ms of the guest.
+// lossy is a backend in these runs. It stores parts of events, loses answers and requests, and delays requests: they
+// arrive within 2 s after the event was first sent, by the hosts' clock, which is within the guest's settle_ms.
 type lossy struct {
 	clock    *fakeClock
 	recorder *past.Recorder
 	random   *rand.Rand
 
 	mu    sync.Mutex
-	first map[string]time.Time // before an event was first sent
+	first map[string]time.Time // the time before an event was first sent
 	have  map[string]int       // of "event/part"
-	calls map[string]int       // bodies of requests whose senders still wait
+	calls map[string]int       // bodies of requests whose senders are still waiting
 	late  []latePart
 }
 
-// calling notes that the sender of a request waits, or no longer does.
+// calling records that the sender of a request starts or stops waiting.
 func (d *lossy) calling(body []byte, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +145,7 @@ func (d *lossy) store(part string) {
 		Part: slices.Index([]string{"a", "b"}, name), Call: now, Return: now})
 }
 
-// advance moves the clock. What was to arrive by then arrives before.
+// advance advances the clock. Requests that are due by then arrive first.
 func (d *lossy) advance(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *lossy) advance(by time.Duration) {
 	d.clock.add(by)
 }
 
-// sending notes when an event is first recorded.
+// sending records when an event is first recorded.
 func (d *lossy) sending(event string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,7 +185,7 @@ func (d *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil || d.calls[string(text)] == 0 {
-		return // on a busy machine a request may come after its time: how late would be out of hand, so it is lost
+		return // on a busy machine a request may arrive too late, by an unlimited time, so treat it as lost
 	}
 	var body struct{ Event, Part string }
 	if json.Unmarshal(text, &body) != nil {
@@ -195,7 +195,7 @@ func (d *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := d.first[body.Event].Add(lateBy)
 	fate := d.random.IntN(10)
 	switch {
-	case fate == 0: // the request was lost
+	case fate == 0: // the request is lost
 	case fate == 1 && at.After(d.clock.now()):
 		d.late = append(d.late, latePart{part, at})
 	default:
@@ -213,7 +213,7 @@ type drama struct {
 	hosts  []*troubled
 	back   *lossy
 	rec    *past.Recorder
-	events int // of each client
+	events int // per client
 }
 
 // play runs clients until each has recorded its events, and returns the history.
@@ -239,7 +239,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 			answer, err := next(ctx)
 			back.calling(call.Body, -1)
 			done()
-			defer m.step()() // it may be paused here, with the answer in its hands
+			defer m.step()() // it may be paused here, before returning the answer
 			return answer, err
 		}
 		o.OpenStore = func(context.Context, string) (state.Store, error) { return m, nil }
@@ -272,7 +272,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	ops := rec.Ops()
 	late := map[string]bool{}
 	var cluster *abi.Cluster
-	require.Eventually(t, func() bool { // a late write is named when its host has a session again
+	require.Eventually(t, func() bool { // a late write is reported once its host has a session again
 		var counted int64
 		for _, m := range d.hosts {
 			counted += m.slot.host.Counts().LateWrites
@@ -292,7 +292,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	return ops
 }
 
-// wall makes all scopes read-only and writable again. It stops trying when the clients are over.
+// wall makes all scopes read-only and writable again. It stops when the clients have finished.
 func (d *drama) wall(over context.Context, random *rand.Rand) {
 	for _, readOnly := range []bool{true, false} {
 		for done := false; !done; {
@@ -316,8 +316,8 @@ func (d *drama) wall(over context.Context, random *rand.Rand) {
 	}
 }
 
-// client records events one after another, each until it is committed, at any host. It does not wait for a host that
-// is paused: it asks another one, and notes the first answer when it comes.
+// client records events one after another, each until it is committed, at any host. It does not wait for a paused host:
+// it calls another one, and uses the first answer.
 func (d *drama) client(client int, random *rand.Rand) {
 	scope := fmt.Sprintf("s%d", client/2)
 	var outstanding sync.WaitGroup
@@ -416,7 +416,7 @@ func TestHistoriesOfHostsThatSleepAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestPlantedBugsAreFound: what the checker is worth. Each of these would lose, double or misplace events.
+// TestPlantedBugsAreFound tests the checker itself. Each of these bugs would lose, double or misplace events.
 func TestPlantedBugsAreFound(t *testing.T) {
 	for name, bug := range map[string]plant{"no fence": noFence, "stale read": staleRead, "early resend": earlyResend} {
 		t.Run(name, func(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 	"github.com/memhost/memhost/internal/test/logs"
 )
 
-// Modules that try to use more than they may.
+// Modules that try to use more resources than allowed.
 
-// growsItsTable grows its table by a million entries at a time until it may not any more: loop (ref.null func)
-// (i32.const 1000000) table.grow 0, (i32.const -1) i32.ne, br_if 0 end.
+// growsItsTable grows its table by a million entries at a time until that fails: loop (ref.null func) (i32.const
+// 1000000) table.grow 0, (i32.const -1) i32.ne, br_if 0 end.
 func growsItsTable() *handMade {
 	m := goodModule()
 	m.table = []byte{0, 1}
@@ -45,7 +45,7 @@ func TestHostileModuleThatGrowsItsTableForever(t *testing.T) {
 	}
 }
 
-// withTypedElements is growsItsTable in a form that the meter does not understand.
+// withTypedElements is growsItsTable in a form that the meter does not support.
 func withTypedElements(t *testing.T) []byte {
 	sections, err := wasmbin.Sections(growsItsTable().bytes(t))
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
 	}
 }
 
-// Without the bound each of them takes minutes to compile, and nothing can stop that.
+// Without the limit each of them takes minutes to compile, and cannot be interrupted.
 func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 	many := func(code string) []byte { return bytes.Repeat([]byte(code), 40_000) }
 	for what, code := range map[string][]byte{
@@ -96,8 +96,8 @@ func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 	}
 }
 
-// An engine makes room for as many items as a module announces, and the Go runtime ends the process when there is not
-// as much memory.
+// An engine allocates memory for as many items as a module announces, and the Go runtime ends the process if there is
+// not enough memory.
 func TestHostileModuleThatAnnouncesMoreThanItHas(t *testing.T) {
 	h := open(t, Options{})
 	for _, id := range []wasmbin.SectionID{wasmbin.SectionElement, wasmbin.SectionCode, wasmbin.SectionData} {
@@ -136,7 +136,7 @@ func TestHostileModuleWithALargeManifest(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
-// A compiler reads each of them again in every function and after every call: 65,535 took 6 GB.
+// A compiler reloads each of them in every function and after every call: 65,535 took 6 GB.
 func TestHostileModuleWithManyGlobals(t *testing.T) {
 	m := goodModule()
 	m.globals = 100
@@ -161,7 +161,7 @@ func TestHostileModuleThatWritesStateForever(t *testing.T) {
 	assert.Equal(t, []string{"2"}, retrieved(t, s, "get a"))
 	assert.Zero(t, s.host.stateWrites.Load())
 
-	s.host.stateWrites.Store(stateWritesInFlight) // as other operations hold it
+	s.host.stateWrites.Store(stateWritesInFlight) // as if other operations held it
 	_, err := s.RecordEvent(t.Context(), event("too many", "put a 1"))
 	e := requireCode(t, err, abi.CodeRateLimited, "134217728")
 	assert.Equal(t, "state_writes_in_flight", e.Reason)

@@ -24,7 +24,7 @@ import (
 
 const testSecret = "sk-very-secret-12345"
 
-// backend is a server of the tests: it echoes what it got.
+// backend is a test server that echoes requests.
 func backend(t testing.TB) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -166,7 +166,7 @@ func TestOutageIsAnErrorAndNoEmptyResult(t *testing.T) {
 	requireCode(t, err, abi.CodeUnavailable, "cannot be reached", "is the backend running")
 }
 
-// What an operator does next depends on what kept the connection from coming about.
+// What an operator should do depends on why the connection failed.
 func TestAnUnreachedBackendSaysWhatToDo(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // its handshakes fail on purpose
@@ -247,7 +247,7 @@ func TestAmbientProxyIsNotUsed(t *testing.T) {
 	assert.EqualValues(t, 1, calls.Load())
 }
 
-// A backend that closes a connection when it has read a second request on it gets a read twice, and the trace says so.
+// If a backend closes a connection after reading a second request on it, a read is sent twice, and the trace says so.
 func TestTraceCountsWhatWasSent(t *testing.T) {
 	var arrived atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

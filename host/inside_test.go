@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkInside measures what has no public name: a call of a guest without the operation around it (checkout of an
-// instance, deadline, request in, answer out), and the start of an instance. tools/bench runs it beside the baselines.
+// BenchmarkInside measures internals: a call of a guest without the operation around it (getting an instance, deadline,
+// request in, answer out), and the start of an instance. tools/bench runs it together with the baselines.
 func BenchmarkInside(b *testing.B) {
 	slot := func(b *testing.B, c ProviderConfig) (*Slot, *Provider) {
 		s := openSlot(b, open(b, Options{}), c)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// beyondTheMeter is a module that wazero takes and the meter does not understand: it has an element segment of a type
-// that is none of WebAssembly 2.0.
+// beyondTheMeter is a module that wazero accepts but the meter does not support: it has an element segment of a type
+// that is not in WebAssembly 2.0.
 func beyondTheMeter(t testing.TB, module []byte) []byte {
 	t.Helper()
 	sections, err := wasmbin.Sections(module)
@@ -88,8 +88,8 @@ func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
 	}
 }
 
-// TestSpinningGuestsLeaveOneProcessorToOthers has one processor for Go's scheduler and collections wanted all the time:
-// neither would come about before the guests return, if those held on to it.
+// TestSpinningGuestsLeaveOneProcessorToOthers: Go's scheduler and garbage collector need one processor all the time. If
+// the guests kept it, neither could run before the guests return.
 func TestSpinningGuestsLeaveOneProcessorToOthers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := probeSlot(t, `{}`)

@@ -21,11 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childEnv turns the test binary into a writer that is killed: "FOLDER URL FROM TO CLOCK", CLOCK being the hours that
-// its clock is ahead.
+// childEnv turns the test binary into a writer that gets killed: "FOLDER URL FROM TO CLOCK", where CLOCK is how many
+// hours its clock is ahead.
 const childEnv = "HOST_TEST_WRITER"
 
-// writer records events in order and says so on standard output as each is acknowledged.
+// writer records events in order, and prints each one when it is acknowledged.
 func writer(work string) error {
 	var dir, url string
 	var from, to, hours int
@@ -59,15 +59,15 @@ func writer(work string) error {
 	return nil
 }
 
-// The same as TestCrashesLoseAndDoubleNothing with a process of its own that is killed by the operating system, so that
-// nothing of the simulation is trusted.
+// The same as TestCrashesLoseAndDoubleNothing with a separate process that is killed by the operating system, so that
+// the test does not depend on the simulation.
 func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 	const events, kills = 60, 25
 	w := &world{clock: time.Now()}
 	var child *exec.Cmd
 	var mu sync.Mutex
 	random, seen, killAt := rand.New(rand.NewPCG(7, 7)), 0, 0
-	// step kills the writer at the chosen step, and reports whether the request is then lost, by chance.
+	// step kills the writer at the chosen step, and reports whether the request is then lost, at random.
 	step := func() (lost bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -84,11 +84,11 @@ func TestKilledProcessLosesAndDoublesNothing(t *testing.T) {
 			return
 		}
 		if step() {
-			return // killed while it was sent, and it never arrived
+			return // killed while sending, and the request never arrived
 		}
 		w.ServeHTTP(rw, r)
 		_ = http.NewResponseController(rw).Flush()
-		step() // killed behind the answer: perhaps before, perhaps behind the commit
+		step() // killed after the answer: before or after the commit
 	}))
 	defer server.Close()
 	dir := t.TempDir()

@@ -15,24 +15,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wasmFunc is a function of a hand-made module: exported under name, or imported when from is set.
+// wasmFunc is a function of a hand-made module: exported under name, or imported if from is set.
 type wasmFunc struct {
 	from, name      string
 	params, results []wasmbin.ValueType
 }
 
-// handMade is a module from which tests take something away. Its functions trap, unless code says what they do.
+// handMade is a module from which tests remove parts. Its functions trap, unless code has their bodies.
 type handMade struct {
 	funcs    []wasmFunc
-	code     map[string][]byte // of a function, by its name, without the last end
+	code     map[string][]byte // bodies of functions by name, without the last end
 	start    string            // the start function
-	pages    byte              // of memory, as a LEB128 of one or two bytes
+	pages    byte              // of memory, as a LEB128 number of one or two bytes
 	pagesTop byte
 	memory   string // the memory's export name
 	table    []byte // limits of a table of functions
-	globals  int    // mutable ones
+	globals  int    // number of mutable globals
 	manifest string
-	data     string // at the beginning of the memory
+	data     string // at the start of the memory
 }
 
 func goodModule() *handMade {

@@ -41,8 +41,8 @@ func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
 	assert.True(t, receipt.Duplicate)
 }
 
-// TestALostDataFolderDoublesNothing: events are recorded, the data folder goes, and the same events are recorded with a
-// new one.
+// TestALostDataFolderDoublesNothing: events are recorded, the data folder is lost, and the same events are recorded
+// with a new one.
 func TestALostDataFolderDoublesNothing(t *testing.T) {
 	t.Parallel() // it waits more than it computes
 	for _, tt := range []struct {

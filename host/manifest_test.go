@@ -96,7 +96,7 @@ func TestTheProfileIsInManifestAndConfigHash(t *testing.T) {
 func TestFeedbackIsOffUnlessConfigured(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	m := s.current.Load().provider.module
-	m.Exports = append(m.Exports, abi.OpApplyFeedback) // as a module that has it
+	m.Exports = append(m.Exports, abi.OpApplyFeedback) // like a module that has it
 	_, err := s.ApplyFeedback(context.Background(),
 		&abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z",
 			Text: "t"})

@@ -18,8 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARetrieveSeesOneMomentOfAMemoryThatIsWritten: one writer and four readers on each local memory. What was
-// acknowledged before a retrieve began is in it, and none fails. MEMHOST_MOMENT=60s runs each for that long.
+// TestARetrieveSeesOneMomentOfAMemoryThatIsWritten: one writer and four readers on each local memory. A retrieval
+// returns everything that was acknowledged before it started, and none fails. MEMHOST_MOMENT=60s runs each memory for
+// that long.
 func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	lasts := time.Second
 	if text := os.Getenv("MEMHOST_MOMENT"); text != "" {
@@ -77,7 +78,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 					acknowledged.Store(int64(i))
 				}
 			})
-			all.Go(func() { // a consolidation moves what was said from one place of the state to another
+			all.Go(func() { // a consolidation moves texts from one place in the state to another
 				for time.Now().Before(until) {
 					_, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 100})
 					assert.NoError(t, err)
@@ -110,8 +111,8 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	}
 }
 
-// TestAReadThatIsOvertakenTwiceTakesTheTurn: a write between two state reads has the read repeated, at most twice; then
-// the read takes the scope's turn, and the write waits.
+// TestAReadThatIsOvertakenTwiceTakesTheTurn: a write between two state reads makes the operation repeat, at most twice;
+// then it takes the scope's lock, and the write waits.
 func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 	server, _ := backend(t)
 	var s *Slot
@@ -122,7 +123,7 @@ func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 		calls++
 		patience := time.Minute
 		if calls == 4 {
-			patience = 300 * time.Millisecond // this write waits for the scope's turn, which the read has
+			patience = 300 * time.Millisecond // this write waits for the scope's lock, which the read holds
 		}
 		soon, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -141,7 +142,7 @@ func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 	requireCode(t, written[3], abi.CodeTimeout, "an earlier write of the same scope was still running")
 }
 
-// TestAReadIsNotRepeatedForAWriteBehindItsLastRead: what came after the last state read changes nothing of it.
+// TestAReadIsNotRepeatedForAWriteBehindItsLastRead: a write after the last state read does not affect the result.
 func TestAReadIsNotRepeatedForAWriteBehindItsLastRead(t *testing.T) {
 	server, _ := backend(t)
 	var s *Slot

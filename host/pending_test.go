@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// consistencyTold asks and returns what the trace says of memory's completeness.
+// consistencyTold retrieves and returns what the trace says about memory's completeness.
 func consistencyTold(t *testing.T, s *Slot) (consistency string, warnings []string) {
 	t.Helper()
 	r, err := s.Retrieve(context.Background(), ask("echo x"))
@@ -77,7 +77,7 @@ func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	sc, err := s.current.Load().provider.scopeOf(testScope)
 	require.NoError(t, err)
 	var b state.Batch
-	b.PutRecord(delivery.TableUnseen, delivery.Key(spaceOf(t, s), "1"), sc.key[:]) // as older versions wrote it
+	b.PutRecord(delivery.TableUnseen, delivery.Key(spaceOf(t, s), "1"), sc.key[:]) // in the format of older versions
 	require.NoError(t, s.host.commit(context.Background(), &b))
 	c, w := consistencyTold(t, s)
 	assert.Equal(t, "queued", c)
@@ -87,7 +87,7 @@ func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	assert.Equal(t, []abi.MemoryScope{testScope}, m.NotReady)
 }
 
-// TestPendingEndsByItself drives the looks that a timer makes once a second, with a clock of its own.
+// TestPendingEndsByItself makes the polls itself, with its own clock; usually a timer makes them once a second.
 func TestPendingEndsByItself(t *testing.T) {
 	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
@@ -101,7 +101,7 @@ func TestPendingEndsByItself(t *testing.T) {
 	s.pollOutstanding(ctx, p, due)
 	assert.Empty(t, due, "nothing is delivery.Outstanding")
 	told(t, s, "1", "echo ask-1; status queued")
-	var at []int // seconds at which there was a look
+	var at []int // seconds at which there was a poll
 	for second := range 200 {
 		before := looks()
 		s.pollOutstanding(ctx, p, due)
@@ -141,7 +141,7 @@ func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
 	assert.Equal(t, []string{"memory_lost: 1 events are known not to have arrived; record them again"}, w)
 }
 
-// TestPollsAreDoneByTheHost waits for what the timer does.
+// TestPollsAreDoneByTheHost waits for the timer's polls.
 func TestPollsAreDoneByTheHost(t *testing.T) {
 	seen := make(chan string, 100)
 	s, b, clock := scriptedSlot(t, Options{Observe: func(o Observation) { seen <- o.Operation }})
@@ -162,8 +162,8 @@ func TestPollsAreDoneByTheHost(t *testing.T) {
 	}
 }
 
-// countingStore counts the commits of a store. The first one that changes several records of the ledger finds that a
-// writer was there, where overtaken is set.
+// countingStore counts the commits of a store. If overtaken is set, the first commit that changes several ledger
+// records fails as if another writer had changed them.
 type countingStore struct {
 	state.Store
 	commits   int
@@ -179,7 +179,7 @@ func (s *countingStore) Commit(ctx context.Context, b *state.Batch) (state.Commi
 	return s.Store.Commit(ctx, b)
 }
 
-// A memory that works later may have thousands of events that become ready at once.
+// A memory that processes events later may have thousands of events that become ready at once.
 func TestALookAtManyEventsCommitsSomeTimes(t *testing.T) {
 	s, b, _ := scriptedSlot(t, Options{NoReadinessPolls: true})
 	h, events := s.host, 0

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALookThatFailsForNowIsRepeated: MemOS's list answers 500 'id' when it meets a node that its scheduler is
-// deleting.
+// TestALookThatFailsForNowIsRepeated: MemOS's list answers 500 'id' if it meets a node that its scheduler is deleting.
 func TestALookThatFailsForNowIsRepeated(t *testing.T) {
 	fake := memos.New(memos.Options{})
 	server := httptest.NewServer(fake)

@@ -186,7 +186,7 @@ func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {
 	assert.Equal(t, abi.StatusCommitted, (<-done).Status)
 }
 
-// An instance starts without a scope and for nobody in particular, so read-only could not be asked.
+// An instance starts without a scope and not for a particular caller, so no read-only mode could be checked.
 func TestAnInstanceThatStartsMayOnlyRead(t *testing.T) {
 	server, calls := backend(t)
 	start := netSlot(t, server.URL, Options{}).current.Load().provider.starting()

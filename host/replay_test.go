@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded runs a script against a slot that records and returns the cassette.
+// recorded runs a script against a recording slot, and returns the cassette.
 func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slot)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.cassette")
@@ -90,7 +90,7 @@ func ok[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// countingBackend answers with its own words, late, and never the same way twice.
+// countingBackend answers slowly, and never the same way twice.
 func countingBackend(t *testing.T) *httptest.Server {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +236,7 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 		"oracle_ipas": `{"entries": []}`}
 	for _, m := range plugins.Builtin() {
 		if blocks[m.Name] == "" {
-			continue // a backend's: it is recorded where its backend is at hand
+			continue // modules with a backend are recorded where their fake backend is
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			path := recorded(t, Options{}, ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
@@ -246,7 +246,7 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 	}
 }
 
-// conversation is what every control is asked: nine operations with the opening.
+// conversation makes the same requests to every control: nine operations including the opening.
 func conversation(t *testing.T) func(*Slot) {
 	return func(s *Slot) {
 		ctx := context.Background()
@@ -446,7 +446,7 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 	}
 }
 
-// rewritten writes a cassette anew, its operations mended: what another module would have recorded.
+// rewritten writes a cassette again with modified operations: as if another module had been recorded.
 func rewritten(t *testing.T, path string, mend func(*cassette.Operation)) string {
 	t.Helper()
 	f, err := os.Open(path)

@@ -12,13 +12,14 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// What the archive's retention takes from a backfill that is late is counted, and the backfill asks before it serves.
+// Events that the archive's retention removes before a slow backfill has them are counted, and the backfill asks before
+// it serves.
 func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 	ctx := context.Background()
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
 	s := openSlot(t, h, history(t, ""))
-	const events = 800 // three pages, and some
+	const events = 800 // three pages and a few more
 	record(t, s, "ann", 0, events)
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 500})
 	require.NoError(t, err)
@@ -50,13 +51,13 @@ func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 	m := serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, fmt.Sprint(left, " dropped"))
 	list := remembered(t, s, "ann")
-	filled := len(list) - 3 // events of the page that the stop ended are among the dropped
+	filled := len(list) - 3 // events of the page that was interrupted by the stop are among the dropped ones
 	require.GreaterOrEqual(t, filled, int(stopped.Progress.Done))
 	require.Equal(t, append(turnIDs("ann", 0, filled), turnIDs("ann", events, events+3)...), list)
 }
 
-// A shadow whose backend is down while the archive lets go counts what it never gets; what waits for a read-only scope
-// is counted as well.
+// If a shadow's backend is down while retention removes events, the shadow counts what it never gets, including what
+// waits for a read-only scope.
 func TestRetentionCountsWhatAShadowNeverGets(t *testing.T) {
 	ctx := context.Background()
 	clock := new(fakeClock)
@@ -82,8 +83,8 @@ func TestRetentionCountsWhatAShadowNeverGets(t *testing.T) {
 	require.EqualValues(t, 5, shadowOf(t, s).Progress.Dropped)
 }
 
-// The archive's numbers go on after retention has removed all of it: a reset of before erases nothing that is recorded
-// after a restart.
+// The archive's numbers continue after retention has removed all entries, so an earlier reset erases nothing that is
+// recorded after a restart.
 func TestAnArchiveThatWasEmptiedGoesOnWithItsNumbers(t *testing.T) {
 	ctx := context.Background()
 	dir, clock := t.TempDir(), new(fakeClock)

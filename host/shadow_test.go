@@ -33,7 +33,7 @@ func asks(t testing.TB, s *Slot, person string, n int) {
 	}
 }
 
-// shadowOf is the slot's only shadow.
+// shadowOf returns the slot's only shadow.
 func shadowOf(t testing.TB, s *Slot) *abi.Shadow {
 	t.Helper()
 	list, err := s.Shadows(context.Background())
@@ -52,7 +52,7 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 50}))
 			record(t, s, "ann", 20, 40)
 			until(t, "it has everything", func() bool {
-				x := shadowOf(t, s) // it may be ready without the last
+				x := shadowOf(t, s) // it may be ready before it has the last one
 				return x.State == abi.FollowerReady && x.Progress.Done == x.Progress.Events
 			})
 			m, err := s.Manifest(ctx)
@@ -65,7 +65,7 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			require.Zero(t, shadow.Report.Failed)
 			want := 1.0
 			if !archived {
-				want = 0.5 // it began with the 20th turn
+				want = 0.5 // it started with the 20th turn
 				records, err := h.store.Records(ctx, archive.TableEntries, nil, nil, 0)
 				require.NoError(t, err)
 				require.Empty(t, records, "the queue is empty once it has everything")
@@ -98,7 +98,7 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 	}
 }
 
-// Without an archive what waits for a shadow is kept for it alone.
+// Without an archive, events are queued only for the shadow.
 func TestWhatWaitsForAShadowIsBounded(t *testing.T) {
 	ctx := context.Background()
 	const calls, bytes = 600, 64 << 10
@@ -129,9 +129,9 @@ func TestAShadowIsAnotherMemory(t *testing.T) {
 	requireCode(t, err, abi.CodeInvalidArgument, "before")
 }
 
-// A shadow whose backend hangs, fails or answers nonsense changes nothing in the calls of agents.
+// A shadow whose backend hangs, fails or returns nonsense changes nothing in agents' calls.
 func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
-	calls, people := 500, 25 // of several people: what a question costs does not grow with the calls before it
+	calls, people := 500, 25 // several people, so that retrievals don't get slower
 	if brief.Tests() {
 		calls, people = 100, 5
 	}
@@ -179,14 +179,14 @@ func TestAShadowThatHangsKeepsNobodyWaiting(t *testing.T) {
 	require.Less(t, shadowOf(t, s).Progress.Done, int64(300))
 }
 
-// badShadows are backends of a mem0 that follows as a shadow.
+// badShadows are backends of a mem0 shadow.
 var badShadows = map[string]http.HandlerFunc{
 	"hangs": func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the server sees its client leave
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when its client leaves
 		<-r.Context().Done()
 	},
 	"errs": func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusInternalServerError) },
-	// It says that it has stored what it has not, and answers each question with another person's memory.
+	// It claims to have stored everything, but stores nothing, and answers with another person's memory.
 	"lies": func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
@@ -201,11 +201,11 @@ var badShadows = map[string]http.HandlerFunc{
 	},
 }
 
-// timesInAnswers are what two answers to one question differ in.
+// timesInAnswers matches what may differ between two answers to the same request.
 var timesInAnswers = regexp.MustCompile(`"[a-z_]+_ms":[0-9.e-]+|"consistency_as_of":"[^"]*"`)
 
-// Answers beside a shadow that hangs, errs or lies have the bytes of answers without one. The log has the middle and
-// the slowest hundredth of both, call by call in turns.
+// With a shadow that hangs, fails or lies, answers have the same bytes as without one. The log shows the median and the
+// slowest percent of both, alternating between calls.
 func TestBadShadowsChangeNoByteOfTheAnswers(t *testing.T) {
 	const people = 200
 	calls := 10_000 // half of them are retrievals
@@ -224,11 +224,11 @@ func TestBadShadowsChangeNoByteOfTheAnswers(t *testing.T) {
 			require.NoError(t, beside.Shadow(ctx, ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, backend.URL))}, ShadowOptions{SamplePercent: 100}))
 			var took [2][]time.Duration
-			// both makes a call at both slots, and wants the same bytes.
+			// both makes a call at both slots, and requires the same bytes.
 			both := func(n int, call func(*Slot) (abi.Encodable, error)) {
 				var texts [2]string
 				for i := range 2 {
-					at := (i + n) % 2 // each is first as often as the other
+					at := (i + n) % 2 // alternate which one is first
 					began := time.Now()
 					answer, err := call([]*Slot{alone, beside}[at])
 					took[at] = append(took[at], time.Since(began))
@@ -281,7 +281,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
-	// Each life's commits fail from some moment on: nothing reaches the store any more, as if it had been killed then.
+	// In each life, commits fail from some moment on, as if the process had been killed then.
 	var served bool
 	for lives := 1; !served; lives++ {
 		require.Less(t, lives, 60)
@@ -316,8 +316,8 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkServingDuringABackfill compares the middle of the serving calls with and without a backfill beside them, in
-// turns. It prints the ratio.
+// BenchmarkServingDuringABackfill compares the median of serving calls with and without a running backfill,
+// alternating. It prints the ratio.
 func BenchmarkServingDuringABackfill(b *testing.B) {
 	ctx := context.Background()
 	h := open(b, Options{Archive: true})
@@ -364,7 +364,7 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	b.ReportMetric(float64(status.Progress.Done), "filled")
 }
 
-// Without an archive a shadow that was away while something was recorded does not claim to have everything.
+// Without an archive, a shadow that was not running while something was recorded does not claim to have everything.
 func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -391,14 +391,14 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		record(t, s, "ann", 0, 3)
 		has(s, 3)
 	})
-	within(func(_ *Host, s *Slot) { // nothing was recorded meanwhile: it goes on
+	within(func(_ *Host, s *Slot) { // nothing was recorded in the meantime: it continues
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		record(t, s, "ann", 3, 5)
 		has(s, 5)
 		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
 		record(t, s, "ann", 5, 6)
 	})
-	within(func(h *Host, s *Slot) { // what is recorded without them waits for nobody
+	within(func(h *Host, s *Slot) { // what is recorded without them is not queued
 		ended, end := context.WithCancel(ctx)
 		end()
 		require.Error(t, s.followers.endAway(ended))
@@ -417,7 +417,7 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		record(t, s, "ann", 8, 9)
 		until(t, "it has the last", func() bool { return s.followers.list()[0].work.Record().Done == 1 })
 	})
-	within(func(h *Host, s *Slot) { // one of two was taken out
+	within(func(h *Host, s *Slot) { // one of the two was removed from the configuration
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		require.NoError(t, s.EndShadows(ctx))
 		record(t, s, "ann", 9, 10)

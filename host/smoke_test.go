@@ -121,7 +121,7 @@ func TestIdentityIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// oneForAll makes a backend forget whose memory it is: every scope is the same one.
+// oneForAll makes a backend ignore scopes: all of them are the same.
 func oneForAll(backend http.Handler) http.Handler {
 	scope := regexp.MustCompile(`^/scopes/[^/]+`)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

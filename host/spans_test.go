@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// treeOfSpans is a Tracer that keeps what ended.
+// treeOfSpans is a Tracer that keeps ended spans.
 type treeOfSpans struct {
 	mu    sync.Mutex
 	begun byte
@@ -23,7 +23,7 @@ type treeOfSpans struct {
 
 type notedSpan struct {
 	tree       *treeOfSpans
-	id, parent byte // 0: none
+	id, parent byte // 0 means none
 	start      SpanStart
 	name       string
 	failure    string
@@ -69,7 +69,7 @@ func (tree *treeOfSpans) forget() {
 	tree.ended = nil
 }
 
-// text draws the spans that ended, each below its parent, in the order in which they began.
+// text formats the ended spans, each below its parent, in order of their start.
 func (tree *treeOfSpans) text() string {
 	var b strings.Builder
 	spans := tree.spans()
@@ -89,7 +89,7 @@ func (tree *treeOfSpans) text() string {
 	return b.String()
 }
 
-// named is the first span of a name.
+// named returns the first span with a name.
 func (tree *treeOfSpans) named(t testing.TB, name string) *notedSpan {
 	t.Helper()
 	for _, s := range tree.spans() {
@@ -134,7 +134,8 @@ func TestAnOperationsSpans(t *testing.T) {
 	}
 }
 
-// TestAShadowsSpansAreLinked: the same question to a shadow has a trace of its own, which names the retrieval's.
+// TestAShadowsSpansAreLinked: the same retrieval at a shadow has its own trace, which links to that of the agent's
+// retrieval.
 func TestAShadowsSpansAreLinked(t *testing.T) {
 	tree := new(treeOfSpans)
 	ctx := context.Background()
@@ -165,7 +166,8 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 	assert.Empty(t, agents.start.Causes)
 }
 
-// TestADeliverysSpansAreLinked: what a follower is sent has a trace of its own, which names the spans of the records.
+// TestADeliverysSpansAreLinked: a delivery to a follower has its own trace, which links to the spans that recorded the
+// events.
 func TestADeliverysSpansAreLinked(t *testing.T) {
 	for _, role := range []string{abi.RoleShadow, abi.RoleBackfill} {
 		t.Run(role, func(t *testing.T) {
@@ -197,7 +199,7 @@ func TestADeliverysSpansAreLinked(t *testing.T) {
 	}
 }
 
-// headers are those of an operation's spans, by follower; "" is for the agents' own.
+// headers returns the headers of an operation's spans, by follower; "" means the agents' own.
 func (tree *treeOfSpans) headers(name, follower string) (list []string) {
 	for _, s := range tree.spans() {
 		if s.name == name && s.texts["memhost.follower"] == follower {

@@ -42,7 +42,7 @@ func TestTheStoresStateTellsOfOpenEvents(t *testing.T) {
 	is(0, 1, 1, 10*time.Second)
 }
 
-// What somebody decided about memory can be found in the log, by whom and with what result, and without what was said.
+// Decisions about memory are logged, with who made them and the result, but without any text.
 func TestDecisionsLeaveALineInTheLog(t *testing.T) {
 	var log logs.Buffer
 	h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Info})})

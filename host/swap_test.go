@@ -69,7 +69,7 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 	wg.Wait()
 }
 
-// Before wazero 1.11.0 closing a module broke another one of equal bytes.
+// Before wazero 1.11.0, closing a module broke another module with the same bytes.
 func TestSwapToEqualBytesLeavesTheNewModuleWhole(t *testing.T) {
 	s := probeSlot(t, `{}`)
 	for i := range 5 {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stalling is a backend that counts the requests that are not reads, and that holds requests back: each one of a path
-// that is to be held is announced, and is answered once it may go on.
+// stalling is a backend that counts requests that are not reads, and that can block requests: each request for the
+// blocked path is announced, and answered once it is released.
 type stalling struct {
 	writes    atomic.Int64
 	hold      atomic.Value // the path, a string
@@ -48,8 +48,8 @@ func setReadOnly(t *testing.T, s *Slot, scope *abi.MemoryScope) *abi.ModeReceipt
 	return m
 }
 
-// Every operation that is not a write asks for a permit at each call: the wall is raised before each of its calls, by
-// the slot's mode and by the scope's.
+// Every operation that is not a write needs a permit for each call: the wall is raised before each of its calls, by the
+// slot's mode and by the scope's.
 func TestTheWallHoldsFromTheNextCallOn(t *testing.T) {
 	calls := []string{"get", "post", "get", "post"}
 	for _, op := range []string{abi.OpRetrieve, abi.OpFormatContext, abi.OpInventory, abi.OpProvenance,
@@ -117,7 +117,7 @@ func TestASlowReadDoesNotOutliveTheWall(t *testing.T) {
 	assert.Zero(t, b.writes.Load())
 }
 
-// The write of a retrieval is under way when the wall is raised, with and without time to wait for it.
+// A retrieval's write is in progress when the wall is raised, with and without time to wait for it.
 func TestRaisingTheWallWaitsForAReadsCallThatIsNoRead(t *testing.T) {
 	for _, scope := range []*abi.MemoryScope{nil, &testScope} {
 		b := newStalling(t, "/post")
@@ -174,7 +174,7 @@ func TestTheWallOfOneHostHoldsForTheNextCallAtAnother(t *testing.T) {
 	}
 }
 
-// A provider that is tried out, or opened to erase a person, is behind the slot's own wall.
+// A provider on trial, or one that was opened to erase a person, is behind the slot's own wall.
 func TestAProviderThatDoesNotServeIsBehindTheSameWall(t *testing.T) {
 	b := newStalling(t, "/post")
 	s := netSlot(t, b.serverURL, Options{Limits: Limits{ModeWait: time.Millisecond}})

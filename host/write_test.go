@@ -131,7 +131,7 @@ func TestLookAlikeScopesShareNothing(t *testing.T) {
 			e := event("e", fmt.Sprintf("put mine %d", n))
 			e.RunID, e.UserID = run, persona
 			_, err := s.RecordEvent(ctx, e)
-			if err != nil { // run == persona may meet twice
+			if err != nil { // run == persona may occur twice
 				requireCode(t, err, abi.CodeConflict)
 				n--
 				continue

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Work begins while a reset has the scope's write lock, and has put a generation on its list. What the store had before
-// does not take it off again.
+// Background work starts while a reset holds the scope's write lock and has added a generation to its list. The work,
+// which read the store before, must not remove it from the list.
 func TestWorkLeavesTheScopesRecordToTheWriteLock(t *testing.T) {
 	server, _ := backend(t)
 	s := newShared(t).join().slot(t, server.URL, Options{NoReadinessPolls: true})

@@ -21,7 +21,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/agenthook"
 )
 
-// TestAgentPages does what the pages about agents say, in a home folder of its own, with the test in the agent's place.
+// TestAgentPages follows the pages about agents step by step, in its own home folder, with the test acting as the
+// agent.
 func TestAgentPages(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"Claude Code and Codex in docs/agents.md", walkCommandHooks},
@@ -30,15 +31,15 @@ func TestAgentPages(t *testing.T) {
 	})
 }
 
-// reader is somebody who has memhost on the PATH and follows a page.
+// reader is a person who has memhost on the PATH and follows a page.
 type reader struct {
 	memhost
 	page string
 	env  []string
-	dir  string // where commands run: a project
+	dir  string // where commands run: a project folder
 }
 
-// reads takes the section of a page in which its five minutes are.
+// reads returns a reader of the section of a page that has the five-minute instructions.
 func (m memhost) reads(page, heading string) *reader {
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	require.NoError(m.t, err)
@@ -59,7 +60,7 @@ func (m memhost) reads(page, heading string) *reader {
 
 var consoleLine = regexp.MustCompile(`(?m)^ *\$ (memhost .*)$`)
 
-// lines are the section's commands of memhost.
+// lines returns the section's memhost commands.
 func (r *reader) lines() (lines []string) {
 	for _, line := range consoleLine.FindAllStringSubmatch(r.page, -1) {
 		lines = append(lines, line[1])
@@ -75,14 +76,14 @@ func (r *reader) json(into any) {
 	require.NoError(r.t, json.Unmarshal([]byte(block), into))
 }
 
-// program is a command of the page, in the reader's environment.
+// program is a command on the page, in the reader's environment.
 func (r *reader) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = r.dir, r.env
 	return cmd
 }
 
-// does types a line into a shell and gives what it prints.
+// does types a line into a shell and returns its output.
 func (r *reader) does(line, input string) string {
 	var errs bytes.Buffer
 	cmd := r.program("sh", "-c", line)
@@ -93,7 +94,7 @@ func (r *reader) does(line, input string) string {
 	return string(out)
 }
 
-// serves starts the slot that a line of the page starts, on a free port. It gives the address.
+// serves starts the slot that a line of the page starts, on a free port, and returns its address.
 func (r *reader) serves(line string) string {
 	require.Equal(r.t, "memhost run", line)
 	cmd := r.program(filepath.Join(r.memhost.dir, "bin", "memhost"), "run", "--listen", "127.0.0.1:0", "--json")
@@ -132,7 +133,7 @@ func walkCommandHooks(t *testing.T, m memhost) {
 	require.NoFileExists(t, filepath.Join(m.dir, ".codex/hooks.json"))
 }
 
-// hook runs what an agent's settings say for an event, as the agent does; more are flags.
+// hook runs the command that an agent's settings have for an event, as the agent does; more are additional flags.
 func (r *reader) hook(settings, event, payload, more string) string {
 	text, err := os.ReadFile(filepath.Join(r.memhost.dir, settings))
 	require.NoError(r.t, err)

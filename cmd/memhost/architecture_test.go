@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repository is the root of the tree, seen from this folder.
+// repository is the path of the repository's root from this folder.
 const repository = "../.."
 
 // modulePath is the import path of the root.
@@ -26,7 +26,7 @@ const modulePath = "github.com/memhost/memhost/"
 
 var inBackquotes = regexp.MustCompile("`([^`\n]+)`")
 
-// readRooms reads the table of docs/architecture.md: for each room the rooms that it uses.
+// readRooms reads the table in docs/architecture.md: for each room, the rooms that it uses.
 func readRooms(t *testing.T) map[string][]string {
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func readRooms(t *testing.T) map[string][]string {
 	return rooms
 }
 
-// roomOf is the longest room that a package's path begins with; "" if there is none.
+// roomOf returns the room with the longest path that is a prefix of a package's path; "" if there is none.
 func roomOf(rooms map[string][]string, pkg string) string {
 	for ; pkg != "."; pkg = path.Dir(pkg) {
 		if _, ok := rooms[pkg]; ok {
@@ -58,8 +58,8 @@ func roomOf(rooms map[string][]string, pkg string) string {
 	return ""
 }
 
-// eachFile calls visit for each file of the tree with a suffix, by its path from the root. Test data, templates and
-// what is built are left out.
+// eachFile calls visit for each file in the repository with a suffix, by its path from the root. It skips test data,
+// templates and build output.
 func eachFile(t *testing.T, suffix string, visit func(name string)) {
 	err := fs.WalkDir(os.DirFS(repository), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -81,10 +81,11 @@ func eachFile(t *testing.T, suffix string, visit func(name string)) {
 	require.NoError(t, err)
 }
 
-// TestRoomsUseWhatTheFloorPlanSays holds the table of docs/architecture.md to the imports of all packages, tests aside.
+// TestRoomsUseWhatTheFloorPlanSays compares the table in docs/architecture.md with the imports of all packages, except
+// tests.
 func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 	rooms := readRooms(t)
-	uses := map[string]map[string]string{} // room, used room, a file that does
+	uses := map[string]map[string]string{} // room, used room, an example file
 	eachFile(t, ".go", func(name string) {
 		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tools/") {
 			return
@@ -123,15 +124,15 @@ func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 	}
 }
 
-// TestTheProgramHasNoFakesOfBackends holds the page itself to two promises: the program carries no fakes and no test's
-// helpers, and package host carries no second engine.
+// TestTheProgramHasNoFakesOfBackends checks two guarantees on the page itself: the program contains no fakes and no
+// test helpers, and package host contains no second engine.
 func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 	rooms := readRooms(t)
 	for _, room := range []string{"host", "host/internal/guest", "host/internal/egress", "host/internal/opstate",
 		"host/internal/tape"} {
 		assert.NotContains(t, rooms[room], "host/extism", room)
 	}
-	for feature := range rooms { // the kernel of the command line, which features use
+	for feature := range rooms { // the core of the command line, which features use
 		if room := rooms["internal/cli"]; strings.HasPrefix(feature, "internal/cli/") || strings.HasSuffix(feature, "cmd") {
 			assert.NotContains(t, room, feature, "internal/cli")
 		}
@@ -144,8 +145,8 @@ func TestTheProgramHasNoFakesOfBackends(t *testing.T) {
 	}
 }
 
-// TestFilesThatPagesNameAreThere checks the paths of docs/architecture.md: each in backquotes that has a slash and an
-// ending.
+// TestFilesThatPagesNameAreThere checks the paths in docs/architecture.md: everything in backquotes that has a slash
+// and an extension.
 func TestFilesThatPagesNameAreThere(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
 	require.NoError(t, err)
@@ -169,7 +170,7 @@ var (
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the fragments that GitHub makes of a page's headings.
+// anchors returns the fragments that GitHub generates for a page's headings.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
@@ -179,7 +180,7 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// TestLinksBetweenPagesWork follows every relative link of every Markdown page, with its fragment.
+// TestLinksBetweenPagesWork checks every relative link on every Markdown page, including fragments.
 func TestLinksBetweenPagesWork(t *testing.T) {
 	eachFile(t, ".md", func(name string) {
 		page, err := os.ReadFile(filepath.Join(repository, name))

@@ -27,8 +27,8 @@ import (
 	"github.com/memhost/memhost/internal/test/testguest"
 )
 
-// clusterTime is how long TestHostsOfOneSlotLoseAndDoubleNothing makes faults, by MEMHOST_CLUSTER_TIME. The test takes
-// some 30 seconds more: what a dead host had sent is settled only after its session.
+// clusterTime is how long TestHostsOfOneSlotLoseAndDoubleNothing injects faults, from MEMHOST_CLUSTER_TIME. The test
+// takes some 30 seconds more, because what a dead host had sent is only settled after its session.
 func clusterTime(t *testing.T) time.Duration {
 	text := os.Getenv("MEMHOST_CLUSTER_TIME")
 	if text == "" {
@@ -42,7 +42,7 @@ func clusterTime(t *testing.T) time.Duration {
 	return d
 }
 
-// clusterSeed is what the faults are drawn with, by MEMHOST_CLUSTER_SEED.
+// clusterSeed is the random seed of the faults, from MEMHOST_CLUSTER_SEED.
 func clusterSeed(t *testing.T) uint64 {
 	text := os.Getenv("MEMHOST_CLUSTER_SEED")
 	if text == "" {
@@ -53,21 +53,21 @@ func clusterSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// keeper is a backend that keeps parts of events, and notes when each came.
+// keeper is a backend that stores parts of events, and records when each arrived.
 type keeper struct {
 	clock *history.Recorder
 	mu    sync.Mutex
 	parts []keptPart
 	have  map[string][2]int // how often it has each part of an event
-	// wall is set while the slot is read-only for all scopes but those in notReady.
+	// wall is set while the slot is read-only for all scopes except those in notReady.
 	wall     bool
 	notReady map[string]bool
-	// held is an event whose parts wait for release; came is closed when the first one is there.
+	// held is an event whose parts wait for release; came is closed when the first part has arrived.
 	held          string
 	came, release chan struct{}
 }
 
-// hold lets the parts of an event wait.
+// hold makes the parts of an event wait.
 func (k *keeper) hold(event string) (came <-chan struct{}, release chan<- struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +75,7 @@ func (k *keeper) hold(event string) (came <-chan struct{}, release chan<- struct
 	return k.came, k.release
 }
 
-// wait waits when the event is held.
+// wait waits if the event is held.
 func (k *keeper) wait(event string) {
 	k.mu.Lock()
 	held := event == k.held
@@ -90,7 +90,7 @@ func (k *keeper) wait(event string) {
 	}
 }
 
-// keptPart is a part of an event that came. behind: the slot was read-only.
+// keptPart is a part of an event that arrived. behind means that the slot was read-only.
 type keptPart struct {
 	event  string
 	part   int
@@ -117,7 +117,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	k.wait(body.Event)
-	time.Sleep(rand.N(10 * time.Millisecond)) // the backend works, and whoever dies meanwhile does not know the outcome
+	time.Sleep(rand.N(10 * time.Millisecond)) // the backend is working, and a host that dies now does not know the outcome
 	part := slices.Index(partNames, body.Part)
 	k.mu.Lock()
 	have := k.have[body.Event]
@@ -129,7 +129,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok"))
 }
 
-// raise says that the slot is read-only for all scopes but some.
+// raise marks the slot as read-only for all scopes except some.
 func (k *keeper) raise(wall bool, notReady ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,13 +141,13 @@ func (k *keeper) raise(wall bool, notReady ...string) {
 
 var partNames = []string{"a", "b"}
 
-// clusterClients is how many clients record, two into each scope at a time. A scope gets so many events of each.
+// clusterClients is how many clients record, with two per scope at a time. A scope gets scopeEvents of each.
 const (
 	clusterClients = 24
 	scopeEvents    = 20
 )
 
-// An event is named for its client and its number there: "c03-000041". Client 3 shares its scopes with client 2:
+// The name of an event has its client and its number there: "c03-000041". Client 3 shares its scopes with client 2:
 // "s01-00002".
 func eventID(client, i int) string { return fmt.Sprintf("c%02d-%06d", client, i) }
 
@@ -159,10 +159,10 @@ func scopeOf(event string) string {
 	return fmt.Sprintf("s%02d-%05d", client/2, i/scopeEvents)
 }
 
-// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot over one database. Clients record and read,
-// each call at any host. Meanwhile hosts and the database are killed and stopped, the network between them and to the
-// backend is cut, the slot becomes read-only and writable again, and its provider is exchanged. In the end each event
-// is in the backend once, and what the clients got can have happened one after another.
+// TestHostsOfOneSlotLoseAndDoubleNothing: three processes serve one slot with one database. Clients record and read,
+// each call at any host. In that time hosts and the database are killed and suspended, the network between them and to
+// the backend is cut, the slot becomes read-only and writable again, and its provider is swapped. In the end each event
+// is in the backend once, and the clients' results are consistent with some sequential order.
 func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	began := time.Now()
 	seed := clusterSeed(t)
@@ -186,7 +186,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 22))
 	d := &disaster{busy: map[string]bool{}, counts: map[string]int{}, pairs: map[string]int{}}
 	short := clusterTime(t) < time.Minute
-	rest := 8 * time.Second // in which the clients get on
+	rest := 8 * time.Second // time for the clients to make progress
 	if short {
 		rest = time.Second
 	}
@@ -207,16 +207,16 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 	faults.Wait()
 	stop()
 	clients.Wait()
-	// Where a fault or a client gave up the test has failed, and is still to tell what the backend has.
+	// If a fault or a client gave up, the test has failed, but still reports what the backend has.
 	t.Logf("%s; the clients have ended after %s", d, time.Since(began).Round(time.Second))
 	c.verify()
 }
 
-// clusterHosts are the processes of one slot, each in a folder of its own, and what surrounds them.
+// clusterHosts are the processes of one slot, each with its own folder, and their environment.
 type clusterHosts struct {
 	t         *testing.T
 	database  database
-	links     []hostLink // of each host to the database
+	links     []hostLink // from each host to the database
 	backend   *httptest.Server
 	toBackend *network
 	keeper    *keeper
@@ -226,24 +226,25 @@ type clusterHosts struct {
 
 	mu      sync.Mutex
 	running []*slotProcess
-	late    map[string]bool // events that were named as late writes
+	late    map[string]bool // events that were reported as late writes
 	swaps   swaps
 }
 
 // database is what the hosts share.
 type database interface {
-	// addresses are where its servers are, url how a host that reaches them there names it.
+	// addresses returns the addresses of its servers, url the connection string of a host that reaches them at other
+	// addresses.
 	addresses() []string
 	url(addresses []string) string
-	// crash kills the server that takes writes and waits until there is one again.
+	// crash kills the server that accepts writes, and waits until there is one again.
 	crash()
-	// stop stops it for a while.
+	// stop suspends it for a while.
 	stop(d time.Duration)
-	// more are kinds of faults that only this database has. Only those that need to last longer than most.
+	// more returns kinds of faults that only this database has, limited to those that fit into most.
 	more(most time.Duration) []fault
 }
 
-// plainDatabase is one server.
+// plainDatabase is a single server.
 type plainDatabase struct{ *pgserver.Server }
 
 func (p plainDatabase) addresses() []string        { return []string{fmt.Sprintf("127.0.0.1:%d", p.Port())} }
@@ -263,7 +264,7 @@ func (p plainDatabase) stop(d time.Duration) {
 	time.Sleep(d)
 }
 
-// pooledDatabase is one server behind PgBouncer, in the mode MEMHOST_CLUSTER_POOLER.
+// pooledDatabase is a single server behind PgBouncer, in the mode MEMHOST_CLUSTER_POOLER.
 type pooledDatabase struct {
 	plainDatabase
 	pooler *pgserver.Pooler
@@ -286,7 +287,7 @@ func (p pooledDatabase) more(most time.Duration) []fault {
 		}}}
 }
 
-// startCluster starts hosts of one slot over a database, with a backend.
+// startCluster starts hosts of one slot with a database and a backend.
 func startCluster(t *testing.T, hosts int, db database) *clusterHosts {
 	c := &clusterHosts{t: t, database: db, history: history.NewRecorder(), late: map[string]bool{}}
 	c.keeper = &keeper{clock: c.history, have: map[string][2]int{}}
@@ -326,7 +327,7 @@ func (c *clusterHosts) process(at int) *os.Process {
 	return c.running[at].Process
 }
 
-// restart kills a host and starts it again, as often as it takes while the database cannot be reached.
+// restart kills a host and starts it again, repeatedly if the database cannot be reached.
 func (c *clusterHosts) restart(at int) {
 	c.mu.Lock()
 	old := c.running[at]
@@ -363,7 +364,7 @@ func (c *clusterHosts) restart(at int) {
 		strings.ReplaceAll(said.String(), "\n", " | "))
 }
 
-// verify counts what the backend has and checks the history. The slot is quiet.
+// verify counts what the backend has and checks the history. No clients may be running.
 func (c *clusterHosts) verify() {
 	t := c.t
 	out, code := c.machines[0].run("mode", "read-only", "--reason", "the end", "--json")
@@ -421,7 +422,7 @@ func (c *clusterHosts) verify() {
 	requireOrdered(t, k.parts)
 }
 
-// requireOrdered wants each client's parts in the order in which its events were recorded.
+// requireOrdered requires that each client's parts arrived in the order in which its events were recorded.
 func requireOrdered(t *testing.T, parts []keptPart) {
 	t.Helper()
 	last := map[string]string{}

@@ -19,13 +19,13 @@ import (
 	"github.com/memhost/memhost/internal/test/history"
 )
 
-// counts is what the clients of a cluster saw.
+// counts is what the clients of a cluster have seen.
 type counts struct {
 	mu     sync.Mutex
-	events []string // those that were recorded
-	// found came to their end after a doubt, retried are calls without a receipt, uncertain receipts that say so.
+	events []string // recorded events
+	// found were settled after a doubt; retried are calls without a receipt; uncertain are receipts that say so.
 	found, retried, uncertain, skipped, read int
-	wrong                                    int // answers of a provider that no longer served when they were asked for
+	wrong                                    int // answers from a provider that no longer served when asked
 }
 
 func (n *counts) line() string {
@@ -35,32 +35,32 @@ func (n *counts) line() string {
 		"retrieved %d", len(n.events), n.found, n.retried, n.uncertain, n.skipped, n.read)
 }
 
-// swaps numbers the providers that serve one after another: their configuration has the number as its note.
+// swaps numbers the providers that serve one after another: their configurations have the number as a note.
 type swaps struct {
 	sync.Mutex
-	last  int // that was asked for
-	floor int // the latest one whose swap was answered
+	last  int // last requested
+	floor int // the latest one whose swap has returned
 	open  map[int]bool
 }
 
-// least is the least number that an answer from now on may have. Swaps without an answer may still happen.
+// least is the smallest number that an answer may have from now on. Swaps without an answer may still happen.
 func (s *swaps) least() int {
 	s.Lock()
 	defer s.Unlock()
 	return s.floor
 }
 
-// isOld reports whether a number that came as an answer is one of a provider that had been replaced.
+// isOld reports whether the number in an answer belongs to a provider that had already been replaced.
 func (s *swaps) isOld(provider, least int) bool {
 	s.Lock()
 	defer s.Unlock()
 	return provider < least && !s.open[provider]
 }
 
-// longestStop is how long a call may sleep in a host that is stopped, after its client has given up.
+// longestStop is how long a call may be stuck in a suspended host after its client has given up.
 const longestStop = 45 * time.Second
 
-// playTeam lets two clients record into one scope after another, with a reset of some of them between.
+// playTeam makes two clients record into one scope after another, with resets of some of them in between.
 func (c *clusterHosts) playTeam(load context.Context, team int) {
 	for i := 0; load.Err() == nil; i += scopeEvents {
 		scope := scopeOf(eventID(2*team, i))
@@ -93,7 +93,7 @@ func (c *clusterHosts) playTeam(load context.Context, team int) {
 	}
 }
 
-// at is a client of any host. It waits for an answer as long as clients do who have less patience or more.
+// at calls any host, with a timeout as short or long as clients may have.
 func (c *clusterHosts) at(use func(ctx context.Context, slot *client.Client) error) error {
 	patience := []time.Duration{2 * time.Second, 5 * time.Second, 20 * time.Second}
 	slot, err := client.New(c.url(rand.IntN(len(c.machines))), "")
@@ -106,7 +106,7 @@ func (c *clusterHosts) at(use func(ctx context.Context, slot *client.Client) err
 	return use(ctx, slot)
 }
 
-// record records an event until it is committed, each time at any host. False when that takes too long.
+// record records an event until it is committed, each time at any host. It returns false if that takes too long.
 func (c *clusterHosts) record(who int, scope, id string) bool {
 	text := "deliver a b; config"
 	event := &abi.MemoryEvent{EventID: id, RunID: "r", UserID: scope, SessionID: "s", TurnID: id,
@@ -165,7 +165,7 @@ func (c *clusterHosts) record(who int, scope, id string) bool {
 	return false
 }
 
-// providerOf is the number of the provider that answered, from what the command "config" said.
+// providerOf returns the number of the provider that answered, from the result of the command "config".
 func providerOf(said ...string) int {
 	for _, text := range said {
 		var config struct{ Note string }
@@ -178,7 +178,7 @@ func providerOf(said ...string) int {
 	return -1
 }
 
-// retrieve reads the events of a scope. False when that failed.
+// retrieve reads the events of a scope. It returns false if that failed.
 func (c *clusterHosts) retrieve(who int, scope string) bool {
 	op := history.Op{Kind: history.Retrieve, Client: who, Scope: scope, Call: c.history.Now()}
 	least := c.swaps.least()
@@ -198,7 +198,7 @@ func (c *clusterHosts) retrieve(who int, scope string) bool {
 	c.n.read++
 	said := make([]string, len(result.Raw.Calls))
 	for i, call := range result.Raw.Calls {
-		_ = json.Unmarshal(call.Body, &said[i]) // what is no text is not understood below
+		_ = json.Unmarshal(call.Body, &said[i]) // not a text: ignored below
 	}
 	for _, entry := range strings.Fields(said[0]) {
 		_, event, _ := strings.Cut(entry, "=")
@@ -212,8 +212,8 @@ func (c *clusterHosts) retrieve(who int, scope string) bool {
 	return true
 }
 
-// reset begins a new generation of a scope whose clients rest. It is as patient as record: a failover takes longer than
-// many refusals. It asks seldom, as each call without an answer is one that the checker has to place.
+// reset starts a new generation of a scope whose clients are idle. It waits as long as record does, because a failover
+// outlasts many rejections. It calls rarely, because the checker has to find a place for each call without an answer.
 func (c *clusterHosts) reset(who int, scope string) {
 	last := ""
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
@@ -236,7 +236,7 @@ func (c *clusterHosts) reset(who int, scope string) {
 	c.t.Errorf("scope %s could not be reset: %s", scope, last)
 }
 
-// slotWide are the kinds of what concerns all scopes.
+// slotWide returns the kinds of faults that affect all scopes.
 func (c *clusterHosts) slotWide() []fault {
 	return []fault{
 		{"wall raised", nil, func(random *rand.Rand) { c.raiseWall(random) }},
@@ -244,8 +244,8 @@ func (c *clusterHosts) slotWide() []fault {
 	}
 }
 
-// raiseWall makes the slot read-only, and writable again. A write of a host that was killed or stopped may have been
-// under way for too long: then there was no wall.
+// raiseWall makes the slot read-only, and writable again. If a write of a killed or suspended host was in progress for
+// too long, the wall was not raised.
 func (c *clusterHosts) raiseWall(random *rand.Rand) {
 	receipt, err := c.setMode(true)
 	if err == nil && receipt.InFlight == 0 {
@@ -254,7 +254,7 @@ func (c *clusterHosts) raiseWall(random *rand.Rand) {
 			notReady = append(notReady, scope.PersonaID)
 		}
 		c.keeper.raise(true, notReady...)
-		time.Sleep(span(random, 0, 2*time.Second)) // the clients go on trying
+		time.Sleep(span(random, 0, 2*time.Second)) // the clients keep trying
 		c.keeper.raise(false)
 	}
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -288,7 +288,7 @@ func (c *clusterHosts) setMode(readOnly bool) (*abi.ModeReceipt, error) {
 	return receipt, err
 }
 
-// swap exchanges the provider for one with the next number.
+// swap replaces the provider by one with the next number.
 func (c *clusterHosts) swap() {
 	s := &c.swaps
 	s.Lock()
@@ -297,7 +297,7 @@ func (c *clusterHosts) swap() {
 	if s.open == nil {
 		s.open = map[int]bool{}
 	}
-	s.open[number] = true // until it is answered
+	s.open[number] = true // until it returns
 	s.Unlock()
 	op := history.Op{Kind: history.Swap, Client: clusterClients + 1, Provider: number, Call: c.history.Now()}
 	at := rand.IntN(len(c.machines))
@@ -322,7 +322,7 @@ func (c *clusterHosts) swap() {
 	c.history.Add(op)
 }
 
-// noteLateWrites asks which late writes the hosts name. A host shows the latest hundred.
+// noteLateWrites reads which late writes the hosts report. A host shows the latest hundred.
 func (c *clusterHosts) noteLateWrites() {
 	var state *abi.Cluster
 	err := c.at(func(ctx context.Context, slot *client.Client) (err error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
-// TestADeadHostsScopeIsUsableAgain: a host is killed while it writes a scope. Another one writes that scope a second
-// after the dead one's session at the latest. The event that had been sent may have to wait longer.
+// TestADeadHostsScopeIsUsableAgain: a host is killed while it writes to a scope. Another host can write to the scope at
+// most a second after the dead host's session ends. The event that had been sent may have to wait longer.
 func TestADeadHostsScopeIsUsableAgain(t *testing.T) {
 	brief.Skip(t)
 	rounds := 1

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// network is a proxy between hosts and what they talk to. It can swallow what goes one way, and keep connections open
+// network is a proxy between hosts and servers. It can drop all traffic in one direction, and keep connections open
 // whose other end is closed.
 type network struct {
 	*toxiproxy.Proxy
@@ -40,12 +40,12 @@ const (
 	answers  = "downstream"
 )
 
-// swallow makes what goes one way vanish, silently, on open connections and new ones.
+// swallow silently drops traffic in one direction, on open and new connections.
 func (n *network) swallow(direction string) {
 	n.add(fmt.Sprintf(`{"type": "timeout", "stream": %q, "attributes": {"timeout": 0}}`, direction))
 }
 
-// keepOpen makes that the end of a connection is not noticed for a while.
+// keepOpen hides the end of connections for a while.
 func (n *network) keepOpen(d time.Duration) {
 	for _, direction := range []string{requests, answers} {
 		n.add(fmt.Sprintf(`{"type": "slow_close", "stream": %q, "attributes": {"delay": %d}}`, direction,
@@ -59,10 +59,10 @@ func (n *network) add(toxic string) {
 	}
 }
 
-// heal ends all of it. Connections on which something was swallowed are closed.
+// heal removes all faults. Connections with dropped traffic are closed.
 func (n *network) heal() { n.Toxics.ResetToxics(context.Background()) }
 
-// hostLink is a host's networks to all servers of the database.
+// hostLink has a host's proxies to all servers of the database.
 type hostLink []*network
 
 func newLink(t *testing.T, name string, to []string) (l hostLink) {
@@ -72,7 +72,7 @@ func newLink(t *testing.T, name string, to []string) (l hostLink) {
 	return l
 }
 
-// listen is where the host finds the servers.
+// listen returns the addresses at which the host finds the servers.
 func (l hostLink) listen() (addresses []string) {
 	for _, n := range l {
 		addresses = append(addresses, n.Listen)
@@ -98,29 +98,29 @@ func (l hostLink) heal() {
 	}
 }
 
-// A fault is one kind of what goes wrong. It takes some time and is over when make returns.
+// A fault is one kind of failure. make injects it and returns when it is over.
 type fault struct {
 	name string
-	// on are the parts that it needs for itself while it lasts.
+	// on has the parts that must not have another fault at the same time.
 	on   []string
 	make func(random *rand.Rand)
 }
 
-// span draws a time.
+// span draws a random duration.
 func span(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)+1))
 }
 
-// disaster makes faults.
+// disaster injects faults.
 type disaster struct {
 	mu     sync.Mutex
 	busy   map[string]bool
 	counts map[string]int
-	now    []string // the faults that last
+	now    []string // running faults
 	pairs  map[string]int
 }
 
-// choose takes the kind of fault that came least often among those whose parts are free.
+// choose picks the least frequent kind of fault whose parts are free.
 func (d *disaster) choose(kinds []fault, random *rand.Rand) (fault, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,7 +174,7 @@ func (d *disaster) String() string {
 	return fmt.Sprintf("%s; overlapping pairs %d, of %d kinds", strings.Join(text, ", "), pairs, len(d.pairs))
 }
 
-// work makes one fault after another until the end, and rests between them.
+// work injects one fault after another until the end, with pauses.
 func (d *disaster) work(kinds []fault, random *rand.Rand, rest time.Duration, end time.Time) {
 	for time.Now().Before(end) {
 		time.Sleep(min(span(random, rest/5, rest), time.Until(end)))
@@ -185,7 +185,7 @@ func (d *disaster) work(kinds []fault, random *rand.Rand, rest time.Duration, en
 	}
 }
 
-// faults are the kinds for a cluster. Where short is set each lasts some seconds at most.
+// faults returns the kinds for a cluster. If short is set, each lasts some seconds at most.
 func (c *clusterHosts) faults(short bool) []fault {
 	most := 40 * time.Second
 	if short {
@@ -238,7 +238,7 @@ func (c *clusterHosts) faults(short bool) []fault {
 		}})
 }
 
-// pause stops a host for a while, as a machine does that is moved or swaps.
+// pause suspends a host, as a live migration or heavy swapping would.
 func (c *clusterHosts) pause(at int, d time.Duration) {
 	process := c.process(at)
 	if process.Signal(syscall.SIGSTOP) == nil {

@@ -31,7 +31,7 @@ func (h haDatabase) url(addresses []string) string {
 		"/postgres?sslmode=disable&target_session_attrs=read-write&connect_timeout=2"
 }
 
-// leader is the node that takes writes. The test fails when there is none for a minute.
+// leader returns the node that accepts writes. The test fails if there is none for a minute.
 func (h haDatabase) leader() *patroni.Node {
 	n := h.Leader()
 	if n == nil {
@@ -48,8 +48,8 @@ func (h haDatabase) crash() {
 	h.leader()
 }
 
-// stop stops the leader's node, PostgreSQL and Patroni. When it sleeps for long another node leads, and the old
-// primary wakes beside it.
+// stop suspends the leader's node, PostgreSQL and Patroni. If it sleeps long enough, another node becomes leader, and
+// the old primary wakes up next to it.
 func (h haDatabase) stop(d time.Duration) {
 	n := h.leader()
 	if n == nil {
@@ -61,15 +61,15 @@ func (h haDatabase) stop(d time.Duration) {
 	h.wait()
 }
 
-// wait waits until there are two standbys again: a second fault before is one that no data survives.
+// wait waits until there are two standbys again: data would not survive a second fault before that.
 func (h haDatabase) wait() {
 	if !h.Whole() {
 		h.t.Error("the nodes are not together again after 2 minutes")
 	}
 }
 
-// more: the leader's whole node dies, and another one leads; one of three members of etcd dies, or sleeps. Two members
-// are enough, but each Patroni has to find them before what it told etcd runs out.
+// more returns: the leader's whole node dies, and another one leads; one of three members of etcd dies, or is
+// suspended. Two members are enough, but each Patroni has to find them before its lease in etcd expires.
 func (h haDatabase) more(most time.Duration) []fault {
 	return []fault{
 		{"database's node killed", []string{"database"}, func(random *rand.Rand) {
@@ -98,7 +98,7 @@ func (h haDatabase) more(most time.Duration) []fault {
 		}}}
 }
 
-// join waits until a member of etcd is there again: without two of them there is no leader.
+// join waits until a member of etcd is back: without two of them there is no leader.
 func (h haDatabase) join(m *patroni.Member) {
 	if !m.Healthy() {
 		h.t.Error("a member of etcd is not there again after a minute")

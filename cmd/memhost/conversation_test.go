@@ -18,11 +18,11 @@ import (
 	"github.com/memhost/memhost/internal/test/conversation"
 )
 
-// newTalker makes a talker for the slot at an address. without names what is switched off.
+// newTalker creates a talker for the slot at an address. without names a feature to switch off.
 type newTalker func(m memhost, server, without string) conversation.Talker
 
-// TestTheConversation holds the conversation through each integration of the program itself, and finds nothing lost,
-// doubled or crossed. Where recording, the queue on disk or the scope is switched off, it finds that.
+// TestTheConversation runs the conversation through each of the program's own integrations, and finds nothing lost,
+// duplicated or mixed up. If recording, the queue on disk or the scope is switched off, it detects that.
 func TestTheConversation(t *testing.T) {
 	c, err := conversation.Read("../../integrations/testdata/conversation.json")
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func (s *archivingSlot) Archive() string {
 	return out
 }
 
-// commandHooks are the hooks of Claude Code or Codex: each event is a process of its own.
+// commandHooks are the hooks of Claude Code or Codex: each event starts a process.
 type commandHooks struct {
 	memhost
 	agent, server, without string
@@ -102,7 +102,7 @@ func (h *commandHooks) Say(turn conversation.Turn) string {
 	return context
 }
 
-// tell runs the hook of one event and gives the context of its answer.
+// tell runs the hook for one event and returns the context in its answer.
 func (h *commandHooks) tell(turn conversation.Turn, payload string) string {
 	user := turn.User
 	if h.without == "scope" {
@@ -127,10 +127,10 @@ func (h *commandHooks) tell(turn conversation.Turn, payload string) string {
 	return answer.Specific.Context
 }
 
-// Settle has nothing to do: a hook that may linger delivers before it ends.
+// Settle has nothing to do: a hook that may linger delivers before it exits.
 func (h *commandHooks) Settle() {}
 
-// emptyQueue removes the events that wait, as if they had never been on disk.
+// emptyQueue removes the queued events, as if they had never been on disk.
 func emptyQueue(t *testing.T, folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -138,7 +138,7 @@ func emptyQueue(t *testing.T, folder string) {
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() {
-			require.NoError(t, os.RemoveAll(filepath.Join(folder, e.Name()))) // it may be delivered just now
+			require.NoError(t, os.RemoveAll(filepath.Join(folder, e.Name()))) // it may be delivered at this moment
 		}
 	}
 }
@@ -194,14 +194,14 @@ func (p *pico) Say(turn conversation.Turn) string {
 	return ""
 }
 
-// Settle ends PicoClaw, whose hook then delivers, and starts it again.
+// Settle stops PicoClaw, whose hook then delivers, and starts it again.
 func (p *pico) Settle() {
 	p.hook.end()
 	p.start()
 }
 
-// models are models that use the tools of MCP, each with a child of its own. A call that failed is made again, as the
-// error says: that is their queue.
+// models are models that use the MCP tools, each with its own child process. They retry failed calls, as the error
+// tells them to: that is their queue.
 type models struct {
 	memhost
 	without string
@@ -209,7 +209,7 @@ type models struct {
 	failed  []failedCall
 }
 
-// failedCall is a call of memory_add that is to be made again.
+// failedCall is a call of memory_add to retry.
 type failedCall struct {
 	user      string
 	arguments map[string]any
@@ -250,7 +250,7 @@ func (m *models) add(user string, arguments map[string]any) {
 	}
 }
 
-// again makes the calls again that failed.
+// again retries the failed calls.
 func (m *models) again() {
 	failed := m.failed
 	m.failed = nil

@@ -14,7 +14,7 @@ import (
 
 var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no|tests) \\| (.+) \\|$")
 
-// TestDependenciesArePutDownWithAReason compares docs/dependencies.md with what go.mod requires by name.
+// TestDependenciesArePutDownWithAReason compares docs/dependencies.md with the direct requirements in go.mod.
 func TestDependenciesArePutDownWithAReason(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "dependencies.md"))
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
-// slowBackend answers when it is let. arrived is closed when the first call has come in.
+// slowBackend answers when it is released. arrived is closed when the first call has arrived.
 type slowBackend struct {
 	*httptest.Server
 	arrived, release chan struct{}
@@ -38,7 +38,7 @@ func newSlowBackend(t *testing.T) *slowBackend {
 	return b
 }
 
-// serveProbe starts a slot whose provider asks the backend, and a call that is under way when it returns.
+// serveProbe starts a slot whose provider calls the backend, and a call that is in progress when it returns.
 func serveProbe(m memhost, b *slowBackend) (slot *slotProcess, called <-chan error, folder string) {
 	m.probe(b.URL)
 	slot = m.serve()
@@ -77,7 +77,7 @@ func testSecondSignal(t *testing.T, m memhost) {
 		_ = slot.Wait()
 		close(ended)
 	}()
-	for { // as people do: again until it ends. Signals that come too fast are one.
+	for { // repeat until it ends, as people do; signals that follow too quickly are merged
 		_ = slot.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:

@@ -21,7 +21,7 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
-// docsCommands are the commands of docs/eval.md, in its order: lines of blocks, and those inside a sentence.
+// docsCommands returns the commands in docs/eval.md, in order: lines of blocks, and those inside sentences.
 func docsCommands(text string) []string {
 	var list []string
 	for _, found := range regexp.MustCompile("(?m)^memhost eval .*$|`memhost eval [^`]+`").FindAllString(text, -1) {
@@ -31,8 +31,8 @@ func docsCommands(text string) []string {
 	return list
 }
 
-// TestDocsEvalIsWalked goes through docs/eval.md as a reader does: with a file in LoCoMo's form, the page's lab file
-// (its servers are fakes) and every command of the page.
+// TestDocsEvalIsWalked follows docs/eval.md: with a file in LoCoMo's format, the page's lab file (with fake servers)
+// and every command on the page.
 func TestDocsEvalIsWalked(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "eval.md"))
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestDocsEvalIsWalked(t *testing.T) {
 	for _, command := range commands {
 		args := strings.Fields(placeholders.Replace(command))[1:]
 		switch strings.Join(args[:2], " ") {
-		case "eval demo": // the page of the report is tested with it
+		case "eval demo": // tests the page of the report, too
 			continue
 		case "eval run":
 			args = append(args, "--yes")
@@ -90,7 +90,7 @@ func TestDocsEvalIsWalked(t *testing.T) {
 	}
 }
 
-// fillColumn writes a value into a column of a sheet's first row.
+// fillColumn writes a value to a column of a sheet's first row.
 func fillColumn(t *testing.T, path, column, value string) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func fillColumn(t *testing.T, path, column, value string) {
 	require.NoError(t, out.Close())
 }
 
-// submission is a ranking of one probe.
+// submission writes a ranking of one probe.
 func submission(t *testing.T, path string) string {
 	p, err := pack.Open(path)
 	require.NoError(t, err)

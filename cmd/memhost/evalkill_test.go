@@ -21,8 +21,8 @@ const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers
   "subject": {"seat": "stub"},
   "primary": {"metric": "answer_shown", "budget": 300, "reference": "full_history"}}`
 
-// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 where
-// tests are short) and resumes it: metrics.json must have the bytes of a run that nobody killed.
+// TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 in short
+// tests) and resumes it: metrics.json must be the same as in a run that was never killed, byte for byte.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 	kills := 3
 	if brief.Tests() {

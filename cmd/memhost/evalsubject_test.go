@@ -19,8 +19,8 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// TestEverySeatIsRunFromPackToReport runs a small pack with a subject in each seat: the two programs of examples/subject,
-// the built-in loop over an endpoint, and the stub.
+// TestEverySeatIsRunFromPackToReport runs a small pack with each kind of subject: the two programs in examples/subject,
+// the built-in agent on an endpoint, and the stub.
 func TestEverySeatIsRunFromPackToReport(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is missing")
@@ -96,7 +96,7 @@ func TestEverySeatIsRunFromPackToReport(t *testing.T) {
 	}
 }
 
-// The example is short enough to read before one's own agent is seated.
+// The example is short enough to read before connecting one's own agent.
 func TestTheSubjectIsThirtyLines(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "examples", "subject", "subject.py"))
 	require.NoError(t, err)

@@ -13,9 +13,9 @@ import (
 	"github.com/memhost/memhost/internal/test/testenv"
 )
 
-// TestLive_fill_mem0 is TestAFillThatIsKilledArrivesOnce with the real mem0, which is killed too, as often as the slot.
-// Its facts are counted in its database. add_timeout_s says that an add which is not found after 15 s never lands: the
-// stub of a language model answers at once.
+// TestLive_fill_mem0 is TestAFillThatIsKilledArrivesOnce with the real mem0, which is killed as often as the slot. Its
+// facts are counted in its database. add_timeout_s says that an add which is not found after 15 s will never arrive:
+// the stub of a language model answers at once.
 func TestLive_fill_mem0(t *testing.T) {
 	backend := testenv.Mem0Server(t)
 	t.Setenv("MEM0_KEY", backend.Key)

@@ -32,20 +32,20 @@ import (
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
-// filling is one way to run TestAFillThatIsKilledArrivesOnce.
+// filling is one variant of TestAFillThatIsKilledArrivesOnce.
 type filling struct {
-	// memory is filled; serving serves meanwhile.
+	// memory is filled while serving serves.
 	memory, serving string
-	// yaml is the block of the slot's configuration that memory needs, indented by two.
+	// yaml is the block that memory needs in the slot's configuration, indented by two.
 	yaml string
-	// place is where memory keeps what was said: the beginning of the names of keys, or of logs, in its state. Each
-	// event's name is there once.
+	// place is where memory stores texts: a prefix of the names of keys, or of logs, in its state. Each event's name
+	// occurs there once.
 	place string
-	// ordered: names of keys, or numbers in logs, are in the order in which events were recorded, or in the opposite one.
+	// ordered means that names of keys, or numbers in logs, are in the order of recording, or in the opposite order.
 	ordered bool
 }
 
-// fillings are the memories that need no server and keep something.
+// fillings are the memories that need no server and store something.
 var fillings = []filling{
 	{memory: "full_history", serving: "bm25", place: "turn/", ordered: true},
 	{memory: "bm25", serving: "full_history", place: "messages", ordered: true},
@@ -54,19 +54,19 @@ var fillings = []filling{
 	{memory: "layered_memory", serving: "full_history", place: "messages/", ordered: true, yaml: nanobotYAML},
 }
 
-// nanobotYAML lets a memory consolidate while it is filled: a session brings several archives.
+// nanobotYAML makes a memory consolidate while it is filled: a session causes several archives.
 const nanobotYAML = "    %s: {llm: {base_url: %s/v1, model: stub}, profile: local, update_policy: window, " +
 	"memory_window: 60}\n"
 
-// fillSize is how many events are filled, how often a process is killed, of how many people the events are, and how
-// many events a second are let through (0: any number).
+// fillSize is how many events are filled, how often a process is killed, for how many people the events are, and how
+// many events per second are sent (0: no limit).
 type fillSize struct {
 	events, kills, people int
 	rate                  float64
 }
 
-// fillSizeOf reads MEMHOST_FILL_EVENTS, MEMHOST_FILL_KILLS and MEMHOST_FILL_PEOPLE. Without them a fill is small, and
-// slow enough to be killed on its way.
+// fillSizeOf reads MEMHOST_FILL_EVENTS, MEMHOST_FILL_KILLS and MEMHOST_FILL_PEOPLE. By default a fill is small, and
+// slow enough to be killed in the middle.
 func fillSizeOf(t *testing.T) fillSize {
 	t.Helper()
 	size := fillSize{1200, 6, 12, 400}
@@ -87,14 +87,14 @@ func fillSizeOf(t *testing.T) fillSize {
 }
 
 // TestAFillThatIsKilledArrivesOnce fills each memory from an archive while another one serves and callers record. The
-// slot's process is killed with -9 again and again: while it starts, while it fills, before the turn and after it. In
-// the end each archived event and each event of a caller is in the memory once, by a look into its state.
+// slot's process is killed with -9 again and again: while it starts, while it fills, before the switch and after it. In
+// the end each archived event and each event of a caller is in the memory's state once.
 func TestAFillThatIsKilledArrivesOnce(t *testing.T) { fillEach(t, false) }
 
 // fillEach fills each memory, from an archive or from a file.
 func fillEach(t *testing.T, fromFile bool) {
 	program, cache := plainProgram(t), cacheHome(t)
-	if os.Getenv("MEMHOST_FILL_EVENTS") != "" { // for the figures: the program alone
+	if os.Getenv("MEMHOST_FILL_EVENTS") != "" { // for measurements: the program alone
 		var err error
 		program, err = builtProgram()
 		require.NoError(t, err)
@@ -143,20 +143,20 @@ type fillRun struct {
 	size    fillSize
 	m       memhost
 	request wire.BackfillRequest
-	// fromFile: it is filled by the command with a file, and no archive is kept.
+	// fromFile means that it is filled by the command from a file, and no archive is kept.
 	fromFile bool
-	// killOther kills and restarts the backend, where there is one: every second time in the slot's place.
+	// killOther kills and restarts the backend, if there is one: every second time, instead of the slot.
 	killOther func()
 
 	process *slotProcess
 	client  *client.Client
-	began   time.Time     // of the present life
-	took    time.Duration // of all lives, from serving to the kill
-	memory  int64         // the most that a process of the slot had, in bytes
+	began   time.Time     // of the present process
+	took    time.Duration // of all processes, from serving to the kill
+	memory  int64         // the maximum for a process of the slot, in bytes
 	killed  map[string]int
 	url     atomic.Pointer[string]
 	said    int   // events of callers
-	open    int64 // the most events that were open at a time
+	open    int64 // the maximum of events that were open at a time
 	saying  sync.Mutex
 }
 
@@ -174,13 +174,13 @@ func (r *fillRun) config(serving string) {
 	require.NoError(r.t, os.WriteFile(filepath.Join(r.m.dir, "memhost.yaml"), []byte(yaml), 0o600))
 }
 
-// mark is the name by which an event is found. It occurs in the event's text once.
+// archivedMark is the name by which an event is found. It occurs in the event's text once.
 func archivedMark(n int) string { return fmt.Sprintf("Zorvex%07d", n) }
 func calledMark(n int) string   { return fmt.Sprintf("Zorvex9%06d", n) }
 
 var marks = regexp.MustCompile(`Zorvex\d{7}`)
 
-// event is the nth event of a person: a fact and what the agent said to it.
+// fillEvent is the nth event of a person: a fact and the agent's answer.
 func fillEvent(mark, person string, n int) *abi.MemoryEvent {
 	text, answer := fmt.Sprintf("My cat number %d is called %s.", n, mark), "I will remember that."
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second).Format(time.RFC3339)
@@ -189,7 +189,7 @@ func fillEvent(mark, person string, n int) *abi.MemoryEvent {
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
-// file has the events.
+// file is the file with the events.
 func (r *fillRun) file() string { return filepath.Join(r.m.dir, "events.jsonl") }
 
 // archive writes the events, and adds them to the archive if there is one.
@@ -210,7 +210,7 @@ func (r *fillRun) archive() {
 	}
 }
 
-// start starts the slot and lets the backfill go on.
+// start starts the slot and resumes the backfill.
 func (r *fillRun) start() {
 	r.process = r.m.serve()
 	r.began = time.Now()
@@ -229,7 +229,7 @@ func (r *fillRun) kill(when string) {
 	r.killed[when]++
 }
 
-// measure notes how much memory the process had at most. It knows only Linux.
+// measure records how much memory the process used at most. It only works on Linux.
 func (r *fillRun) measure() {
 	if runtime.GOOS != "linux" {
 		return
@@ -244,15 +244,15 @@ func (r *fillRun) measure() {
 	}
 }
 
-// serves reports whether the memory that is filled serves.
+// serves reports whether the memory that is being filled already serves.
 func (r *fillRun) serves() bool {
 	manifest, err := r.client.Manifest(r.t.Context())
 	require.NoError(r.t, err)
 	return manifest.Provider == r.filling.memory
 }
 
-// status is how far the fill is. Where no fill is known one is begun: a kill right after the turn leaves none, and the
-// configuration has the old memory.
+// status returns the progress of the fill. If no fill is known, it starts one: a kill right after the switch leaves
+// none, and the configuration still has the old memory.
 func (r *fillRun) status() *abi.Backfill {
 	b, err := r.client.BackfillStatus(r.t.Context())
 	require.NoError(r.t, err)
@@ -268,7 +268,7 @@ func (r *fillRun) status() *abi.Backfill {
 	return b
 }
 
-// run imports, fills, kills, and waits for the turn.
+// run imports, fills, kills, and waits for the switch.
 func (r *fillRun) run() {
 	r.killed = map[string]int{}
 	r.archive()
@@ -277,13 +277,13 @@ func (r *fillRun) run() {
 	if r.fromFile {
 		r.killGiving()
 	}
-	r.status() // begins it
+	r.status() // starts it
 	live, stop := context.WithCancel(r.t.Context())
 	var callers sync.WaitGroup
 	callers.Go(func() {
 		for live.Err() == nil {
 			r.calls(3)
-			time.Sleep(1500 * time.Millisecond) // a fill gives way to callers, and these are to leave it room
+			time.Sleep(1500 * time.Millisecond) // a fill gives way to callers, so leave it time
 		}
 	})
 	for k := range r.size.kills {
@@ -325,8 +325,9 @@ func (r *fillRun) run() {
 		float64(r.memory)/1e6)
 }
 
-// killAtTheTurn kills the slot about when the memory begins to serve. Where it has served, the configuration has the old
-// one, and the fill begins again. From a file the memory gets what is recorded since then: nobody records in between.
+// killAtTheTurn kills the slot at about the time when the memory starts to serve. If it has served, the configuration
+// still has the old one, and the fill starts again. If it is filled from a file, the memory then gets what is recorded
+// since, so nothing is recorded in between.
 func (r *fillRun) killAtTheTurn() {
 	if r.fromFile {
 		r.saying.Lock()
@@ -337,7 +338,7 @@ func (r *fillRun) killAtTheTurn() {
 	r.status()
 }
 
-// awaitDone waits until so many events were dealt with, or the memory serves.
+// awaitDone waits until a number of events have been handled, or the memory serves.
 func (r *fillRun) awaitDone(events int) {
 	for {
 		b := r.status()
@@ -348,7 +349,7 @@ func (r *fillRun) awaitDone(events int) {
 	}
 }
 
-// pause is the time between two looks. A look at a large fill reads some of it.
+// pause is the time between two checks. Checking a large fill reads some of it.
 func (r *fillRun) pause() time.Duration {
 	if r.size.rate == 0 {
 		return 250 * time.Millisecond
@@ -356,7 +357,7 @@ func (r *fillRun) pause() time.Duration {
 	return 20 * time.Millisecond
 }
 
-// calls records events as a caller does, each until it is acknowledged.
+// calls records events like a caller, each until it is acknowledged.
 func (r *fillRun) calls(n int) {
 	r.saying.Lock()
 	defer r.saying.Unlock()
@@ -376,7 +377,7 @@ func (r *fillRun) calls(n int) {
 	}
 }
 
-// recordAt records an event once, at a slot that may be killed meanwhile.
+// recordAt records an event once, at a slot that may be killed at the same time.
 func recordAt(url string, event *abi.MemoryEvent) (abi.WriteStatus, error) {
 	slot, err := client.New(url, "")
 	if err != nil {
@@ -392,7 +393,7 @@ func recordAt(url string, event *abi.MemoryEvent) (abi.WriteStatus, error) {
 	return receipt.Status, nil
 }
 
-// judge wants each event once.
+// judge requires that each event is found once.
 func (r *fillRun) judge(found map[string]int) {
 	r.t.Helper()
 	var lost, doubled []string
@@ -417,8 +418,7 @@ func (r *fillRun) judge(found map[string]int) {
 	require.Empty(r.t, found)
 }
 
-// stateMarks counts the events that a memory's state holds. misplaced counts those that are not in the order in which
-// they were recorded.
+// stateMarks counts the events in a memory's state. misplaced counts those that are not in the order of recording.
 func stateMarks(t *testing.T, folder string, f filling) (found map[string]int, misplaced int) {
 	t.Helper()
 	store, err := state.Open(folder, state.Options{})

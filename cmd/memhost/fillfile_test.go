@@ -14,12 +14,12 @@ import (
 )
 
 // TestAFillFromAFileThatIsKilledArrivesOnce is TestAFillThatIsKilledArrivesOnce with `memhost swap MEMORY --backfill
-// FILE` and without an archive: what callers record waits for the memory. The slot is also killed while it is given the
-// file's events, and the command is killed as soon as the fill has begun.
+// FILE` and without an archive: what callers record is queued for the memory. The slot is also killed while it receives
+// the file's events, and the command is killed as soon as the fill has started.
 func TestAFillFromAFileThatIsKilledArrivesOnce(t *testing.T) { fillEach(t, true) }
 
-// killGiving kills the slot while it has got a part of the events. It gets others than those of the file: none of them
-// may arrive.
+// killGiving kills the slot after it has received a part of the events. These differ from those in the file: none of
+// them may arrive.
 func (r *fillRun) killGiving() {
 	part := &abi.BackfillEvents{First: true}
 	for n := range 50 {
@@ -31,7 +31,7 @@ func (r *fillRun) killGiving() {
 	r.start()
 }
 
-// beginFromFile runs the command until the fill has begun, and kills it: the fill goes on without it.
+// beginFromFile runs the command until the fill has started, and kills it: the fill continues without it.
 func (r *fillRun) beginFromFile() *abi.Backfill {
 	cmd := r.m.command("swap", r.filling.memory, "--backfill", r.file(), "--rate", fmt.Sprint(r.size.rate))
 	var said bytes.Buffer

@@ -29,8 +29,8 @@ func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 	}
 }
 
-// TestTheManualIsOnePageWithEachLineOfHelp: cobra's own generator writes a page for each command, and reads the texts as
-// Markdown, which joins lines that are set by hand.
+// TestTheManualIsOnePageWithEachLineOfHelp: cobra's own generator would write one page per command, and parse the texts
+// as Markdown, which joins lines that were broken by hand.
 func TestTheManualIsOnePageWithEachLineOfHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	s := cli.System{Args: []string{"man"}, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Now: time.Now}

@@ -22,7 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
-// hookProcess is a running memhost hook picoclaw, with the test in PicoClaw's place.
+// hookProcess is a running memhost hook picoclaw, with the test acting as PicoClaw.
 type hookProcess struct {
 	*exec.Cmd
 	t   *testing.T
@@ -51,7 +51,7 @@ func (m memhost) startHook(cmd *exec.Cmd) *hookProcess {
 	return h
 }
 
-// call asks the hook and returns its answer.
+// call calls the hook and returns its answer.
 func (h *hookProcess) call(method, params string) string {
 	h.ids++
 	_, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", h.ids, method, params)
@@ -64,14 +64,14 @@ func (h *hookProcess) call(method, params string) string {
 	return line
 }
 
-// asks calls the hook as PicoClaw does before the model.
+// asks calls the hook as PicoClaw does before calling the model.
 func (h *hookProcess) asks(session, turn, said string) string {
 	return h.call("hook.before_llm", fmt.Sprintf(`{"meta":{"SessionKey":%q,"TurnID":%q,"Iteration":1},`+
 		`"context":{"inbound":{"channel":"cli","sender_id":"cron"}},"messages":[{"role":"user","content":%q}]}`,
 		session, turn, said))
 }
 
-// ends tells of n turns that have ended. They are on disk when it returns.
+// ends reports n turns that have ended. They are on disk when it returns.
 func (h *hookProcess) ends(session string, from, n int) {
 	for i := from; i < from+n; i++ {
 		_, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","method":"hook.runtime_event","params":{"kind":"agent.turn.end","time":"2026-03-02T09:00:00.%03dZ",`+
@@ -83,7 +83,7 @@ func (h *hookProcess) ends(session string, from, n int) {
 	h.call("hook.after_llm", `{}`)
 }
 
-// end closes the hook's input, as PicoClaw does at its end.
+// end closes the hook's input, as PicoClaw does when it exits.
 func (h *hookProcess) end() {
 	require.NoError(h.t, h.in.Close())
 	require.NoError(h.t, h.Wait())
@@ -94,7 +94,7 @@ func (h *hookProcess) kill() {
 	require.Error(h.t, h.Wait())
 }
 
-// said lists the users' words in the scope's memory.
+// said lists the user's words in the scope's memory.
 func (m memhost) said() (texts []string) {
 	for _, line := range strings.Split(m.everything().FormattedContext, "\n") {
 		if _, text, ok := strings.Cut(line, "] user: "); ok {
@@ -111,7 +111,8 @@ func turnsOf(session string, from, n int) (texts []string) {
 	return texts
 }
 
-// TestHookProcess is about PicoClaw's hook as a process: the slot goes and comes, and whoever is killed loses nothing.
+// TestHookProcess tests PicoClaw's hook as a process: the slot stops and starts, and nothing is lost whichever process
+// is killed.
 func TestHookProcess(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"a slot that ends and comes back gets everything once", testSlotComesBack},
@@ -188,7 +189,7 @@ func testSlotComesBack(t *testing.T, m memhost) {
 	slot := m.serve()
 	h := m.hook()
 	h.ends("s", 0, 1)
-	h.asks("other", "t1", "q") // it has found the slot when it answers
+	h.asks("other", "t1", "q") // once it answers, it has found the slot
 	slot.kill()
 	h.ends("s", 1, 3)
 	require.Contains(t, h.asks("other", "t2", "q"), `{"action":"continue"}`, "the agent goes on")
@@ -220,7 +221,7 @@ func testKilledHook(t *testing.T, m memhost) {
 	h.ends("s", 0, 5)
 	h.kill()
 	slot := m.serve()
-	for i := range 3 { // each is killed somewhere in its deliveries
+	for i := range 3 { // each is killed somewhere during its deliveries
 		h = m.hook("--server", slot.url, "--outbox", m.dir+"/waiting")
 		h.ends("s", 5+5*i, 5)
 		h.kill()
@@ -268,7 +269,7 @@ func testTwoHooks(t *testing.T, m memhost) {
 	c.end()
 }
 
-// testKilledWorker kills what works below the process that PicoClaw knows.
+// testKilledWorker kills the worker below the process that PicoClaw knows.
 func testKilledWorker(t *testing.T, m memhost) {
 	slot := m.serve()
 	cmd := m.hookCommand("--server", slot.url, "--log-level", "info")

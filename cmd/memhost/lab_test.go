@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
-// TestTheLocalLabRuns runs examples/lab/local.yaml whole, and reads every other lab file there. The lab with a real
-// mem0 is run by testenv.
+// TestTheLocalLabRuns runs examples/lab/local.yaml completely, and parses every other lab file there. The lab with a
+// real mem0 is run by testenv.
 func TestTheLocalLabRuns(t *testing.T) {
 	folder := filepath.Join(repository, "examples", "lab")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))

@@ -1,4 +1,4 @@
-// Command memhost serves one memory slot for an agent, and speaks to it. `memhost --help` lists what it can do.
+// Command memhost serves one memory slot for an agent, and has commands to use it. `memhost --help` lists them.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/registry/registrycmd"
 )
 
-// features have the commands.
+// features provide the commands.
 var features = []cli.Feature{serving.Commands, demo.Commands, cluster.Commands, memory.Commands, moving.Commands,
 	native.Commands, hookcmd.Commands, runs.Commands, registrycmd.Commands, authoringcmd.Commands, evalcmd.Commands}
 

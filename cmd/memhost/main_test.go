@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 	testscript.Main(withFolder{m}, map[string]func(){"memhost": main})
 }
 
-// workFolder is removed after the tests. It has the program that builtProgram built.
+// workFolder is removed after the tests. It contains the program that builtProgram built.
 var workFolder string
 
-// withFolder runs the tests with workFolder. The scripts' folders are in it, too: testscript leaves its own folder
-// behind when only some scripts were to be run.
+// withFolder runs the tests with workFolder. The scripts' folders are inside it, too, because testscript does not
+// remove its own folder if only some scripts are run.
 type withFolder struct{ tests *testing.M }
 
 func (w withFolder) Run() int {
@@ -56,11 +56,12 @@ func (w withFolder) Run() int {
 	return w.tests.Run()
 }
 
-// noRaceSleep is for GORACE: a program with the race detector waits a second before it ends, which some hundred of them
-// need not.
+// noRaceSleep is for GORACE: a program with the race detector waits a second before it exits, which is not needed for
+// some hundred programs.
 const noRaceSleep = "atexit_sleep_ms=0"
 
-// TestScripts runs testdata/script: one promise of the command line each. UPDATE_SCRIPTS=1 rewrites what they expect.
+// TestScripts runs testdata/script, one feature of the command line per script. UPDATE_SCRIPTS=1 rewrites the expected
+// output.
 func TestScripts(t *testing.T) {
 	cache := cacheHome(t)
 	forGo, source := goEnvironment(t)
@@ -69,7 +70,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
 		RequireUniqueNames: true,
 		Condition: func(name string) (bool, error) {
-			if name == "bound" { // by the permissions of files, as root is not
+			if name == "bound" { // depends on file permissions, which root ignores
 				return os.Geteuid() > 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
@@ -101,9 +102,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// plainProgram is the program that scripts run, and those tests that are about more than one process: this one. Where
-// this one has the race detector, it is one without, since most of them wait for one command after the other;
-// SCRIPTS_RACE=1 (tools/tests -long) runs them with it.
+// plainProgram is the program that scripts, and tests with several processes, run: this test binary. If this one has
+// the race detector, it is one without, because most scripts run one command after another; SCRIPTS_RACE=1 (tools/tests
+// -long) runs them with it.
 func plainProgram(t *testing.T) string {
 	t.Helper()
 	if !brief.Race || os.Getenv("SCRIPTS_RACE") != "" {
@@ -132,7 +133,7 @@ var builtProgram = sync.OnceValues(func() (program string, err error) {
 	return program, nil
 })
 
-// cacheHome is XDG_CACHE_HOME for the programs of the tests, so that modules are compiled once for all.
+// cacheHome is XDG_CACHE_HOME for the programs in tests, so that modules are compiled only once.
 func cacheHome(t *testing.T) string {
 	t.Helper()
 	remove, err := testcache.Open()
@@ -143,7 +144,7 @@ func cacheHome(t *testing.T) string {
 	return testcache.Home()
 }
 
-// goEnvironment is what the go command needs where there is no home folder, and the checkout that is tested.
+// goEnvironment is what the go command needs without a home folder, and the checkout under test.
 func goEnvironment(t *testing.T) (env map[string]string, source string) {
 	t.Helper()
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB",
@@ -159,7 +160,7 @@ func goEnvironment(t *testing.T) (env map[string]string, source string) {
 	return env, source
 }
 
-// exits CODE COMMAND ARGS... runs a command that must end with that code.
+// exits CODE COMMAND ARGS... runs a command that must exit with that code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
@@ -190,7 +191,7 @@ func waitSlot(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer watcher.Close()
 	ts.Check(watcher.Add(dir))
-	const patience = time.Minute // a start that failed never writes slot.json
+	const patience = time.Minute // a failed start never writes slot.json
 	late := time.After(patience)
 	for {
 		if info, err := state.ReadSlot(dir); err == nil {
@@ -219,8 +220,8 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(process.Signal(syscall.SIGTERM))
 }
 
-// askHTTP METHOD PATH [BODY] asks the slot at $SLOT; the answer goes to standard output. With ! the status must be an
-// error.
+// askHTTP METHOD PATH [BODY] sends a request to the slot at $SLOT; the answer goes to standard output. With ! the
+// status must be an error.
 func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: http METHOD PATH [BODY]")
@@ -234,7 +235,7 @@ func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Accept", "application/json, text/event-stream") // as MCP wants it; the other routes do not look
+	r.Header.Set("Accept", "application/json, text/event-stream") // required by MCP, and ignored by the other routes
 	response, err := http.DefaultClient.Do(r)
 	ts.Check(err)
 	defer response.Body.Close()
@@ -247,8 +248,8 @@ func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// occupy listens on a free port until the script ends, answers as something that is no slot, and sets $TAKEN to its
-// HOST:PORT.
+// occupy listens on a free port until the script ends, answers like something that is not a slot, and sets $TAKEN to
+// its HOST:PORT.
 func occupy(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -260,7 +261,7 @@ func occupy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TAKEN", l.Addr().String())
 }
 
-// TestScriptsNameNoMachine keeps paths of whoever wrote a script out of it.
+// TestScriptsNameNoMachine keeps local paths of a script's author out of it.
 func TestScriptsNameNoMachine(t *testing.T) {
 	err := filepath.WalkDir("testdata", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

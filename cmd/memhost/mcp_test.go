@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// TestMCPChildren is about children of MCP clients, and the slots that come and go beside them.
+// TestMCPChildren tests child processes of MCP clients, and slots that start and stop next to them.
 func TestMCPChildren(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"a slot goes and comes back while a client talks", testMCPSlotComesBack},
@@ -31,7 +31,7 @@ func TestMCPChildren(t *testing.T) {
 	})
 }
 
-// mcpClient is a client that has started memhost as its child.
+// mcpClient is a client that has started memhost as its child process.
 type mcpClient struct {
 	*mcp.ClientSession
 	t   *testing.T
@@ -48,7 +48,7 @@ func (m memhost) mcpClient(args ...string) *mcpClient {
 	return &mcpClient{c, m.t, cmd}
 }
 
-// call gives a tool's text and whether it is an error.
+// call calls a tool, and returns its text and whether it is an error.
 func (c *mcpClient) call(tool string, arguments map[string]any) (text string, failed bool) {
 	r, err := c.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	require.NoError(c.t, err)
@@ -71,13 +71,13 @@ func testMCPSlotComesBack(t *testing.T, m memhost) {
 
 	for _, end := range []func(*slotProcess){(*slotProcess).stop, (*slotProcess).kill} {
 		end(slot)
-		for range 2 { // also the call after the one that has found it out
+		for range 2 { // including the call after the one that noticed
 			said, failed := c.search()
 			require.True(t, failed)
 			require.Contains(t, said, "unavailable: ")
 			require.Contains(t, said, "What to do: start the slot again (memhost run --data "+m.dir)
 		}
-		slot = m.serve() // on another port; the child has not taken the folder
+		slot = m.serve() // on another port; the child has not locked the folder
 		said, failed := c.search()
 		require.False(t, failed, said)
 		require.Contains(t, said, "user: I like tea")
@@ -149,7 +149,7 @@ func testClientGone(t *testing.T, m memhost) {
 		var answer struct{ ID int }
 		require.NoError(t, lines.Decode(&answer))
 	}
-	// Nobody reads any more, and one more call is on its way when the input ends.
+	// The output is closed, and one more call is in progress when the input ends.
 	require.NoError(t, out.Close())
 	_, err = fmt.Fprintln(in, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func testClientGone(t *testing.T, m memhost) {
 }
 
 func testInitializeAtOnce(t *testing.T, m memhost) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	require.NoError(t, err)
 	defer silent.Close()
 	c := m.mcpClient("--server", silent.Addr().String())

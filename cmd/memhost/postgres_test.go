@@ -22,7 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
-// TestASlotInADatabaseIsKeptThere: two machines, each with a data folder of its own, share one database.
+// TestASlotInADatabaseIsKeptThere: two machines, each with its own data folder, share one database.
 func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	server := pgserver.Start(t)
 	cache := cacheHome(t)
@@ -100,8 +100,8 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	require.Len(t, erased.Outside, 3)
 }
 
-// TestALossIsAccepted: the database is put back to a copy. The host refuses it, the operator accepts the loss and learns
-// whose receipts are gone, and the host serves again.
+// TestALossIsAccepted: the database is restored from a copy. The host rejects it, the operator accepts the loss and
+// learns whose receipts are gone, and the host serves again.
 func TestALossIsAccepted(t *testing.T) {
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
@@ -151,8 +151,8 @@ func TestALossIsAccepted(t *testing.T) {
 	require.Contains(t, out, ", incarnation 2, ")
 }
 
-// TestASlotMovesIntoADatabaseAndBack: what was recorded before is a duplicate afterwards, and the store that was left
-// says where the content is.
+// TestASlotMovesIntoADatabaseAndBack: events that were recorded before are duplicates afterwards, and the old store
+// says where its content is now.
 func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
@@ -201,8 +201,8 @@ func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
 	again()
 }
 
-// TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs: its server is suspended, as a live migration or a full disk array
-// does.
+// TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs: its server is suspended, as in a live migration or with a stuck
+// disk.
 func TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs(t *testing.T) {
 	const shutdown = 4 * time.Second
 	server := pgserver.Start(t)
@@ -230,7 +230,7 @@ func TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs(t *testing.T) {
 	const scope = `"scope":{"run_id":"r","persona_id":"u"}`
 	const event = `{"event_id":"e1","run_id":"r","user_id":"u","session_id":"s","turn_id":"t",` +
 		`"timestamp":"2026-01-01T09:00:00Z","messages":[{"role":"user","content":"I like oolong."}]}`
-	// Calls for one scope take turns, so these are for several.
+	// Calls for one scope run one at a time, so these are for several scopes.
 	calls := map[string]string{"GET /readyz": "", "GET /healthz": "", "GET /metrics": "", "GET /v1/mode": "",
 		"PUT /v1/mode": `{"read_only":true}`, "GET /v1/capabilities": "", "GET /v1/manifest": "", "GET /v1/health": "",
 		"POST /v1/readiness": "{" + scope + "}", "POST /v1/retrieve": `{"query":"tea","session_id":"s",` + scope + "}",
@@ -263,7 +263,7 @@ func TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if answer, err := http.Get(slot.url + "/v1/health"); err == nil { // a call under way
+		if answer, err := http.Get(slot.url + "/v1/health"); err == nil { // a call in progress
 			_ = answer.Body.Close()
 		}
 	}()

@@ -19,21 +19,21 @@ import (
 	"github.com/memhost/memhost/internal/test/testguest"
 )
 
-// memhost is the program as a command in a folder of its own.
+// memhost is the program as a command in its own folder.
 type memhost struct {
 	t          *testing.T
 	dir, cache string
-	// program is its file; "" for this one, which is started as memhost.
+	// program is the path of its file; "" for this test binary, which then runs as memhost.
 	program string
 }
 
-// processTest is about one or more processes of the program.
+// processTest tests one or more processes of the program.
 type processTest struct {
 	name string
 	run  func(*testing.T, memhost)
 }
 
-// runProcessTests runs each in a folder of its own.
+// runProcessTests runs each test in its own folder.
 func runProcessTests(t *testing.T, tests []processTest) {
 	cache := cacheHome(t)
 	for _, test := range tests {
@@ -59,7 +59,7 @@ func (m memhost) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end and returns what it printed and its exit code.
+// run runs a command to its end and returns its output and its exit code.
 func (m memhost) run(args ...string) (stdout string, code int) {
 	cmd := m.command(args...)
 	var out, errs bytes.Buffer
@@ -79,7 +79,7 @@ func short(s string) string {
 	return s
 }
 
-// everything is a retrieval of all that the scope r/u holds.
+// everything retrieves everything in the scope r/u.
 func (m memhost) everything() (result abi.RetrieveResult) {
 	out, code := m.run("retrieve", "everything", "--run", "r", "--user", "u", "--max-tokens", "1000000", "--json")
 	require.Zero(m.t, code)
@@ -87,7 +87,7 @@ func (m memhost) everything() (result abi.RetrieveResult) {
 	return result
 }
 
-// probe makes the slot's provider one that asks a backend.
+// probe configures a provider that calls a backend.
 func (m memhost) probe(url string) {
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "probe.wasm"), testguest.Unhurried(), 0o600))
 	yaml := fmt.Sprintf("memory:\n  condition: probe\n  plugin: ./probe.wasm\n  smoke: never\n  conditions:\n    "+
@@ -95,14 +95,14 @@ func (m memhost) probe(url string) {
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
 }
 
-// slotProcess is a slot that serves, as a process of its own.
+// slotProcess is a slot that serves in its own process.
 type slotProcess struct {
 	*exec.Cmd
 	t   *testing.T
 	url string
 }
 
-// serve starts a slot, on a free port unless the arguments name another. It serves when this returns.
+// serve starts a slot, on a free port unless the arguments name another, and returns once it serves.
 func (m memhost) serve(args ...string) *slotProcess {
 	cmd := m.command(append([]string{"run", "--listen", "127.0.0.1:0", "--json"}, args...)...)
 	out, err := cmd.StdoutPipe()
@@ -114,13 +114,13 @@ func (m memhost) serve(args ...string) *slotProcess {
 	return &slotProcess{cmd, m.t, serving.URL}
 }
 
-// kill leaves the slot no time for anything.
+// kill kills the slot without warning.
 func (s *slotProcess) kill() {
 	require.NoError(s.t, s.Process.Kill())
 	require.Error(s.t, s.Wait())
 }
 
-// stop tells the slot to end.
+// stop asks the slot to end.
 func (s *slotProcess) stop() {
 	require.NoError(s.t, s.Process.Signal(syscall.SIGTERM))
 	require.NoError(s.t, s.Wait(), "a slot that is told to end ends with 0")

@@ -11,7 +11,7 @@ import (
 )
 
 // serveRegistry is the command "registry": it serves an empty registry on this computer, and sets $REGISTRY to its
-// HOST:PORT. "registry stop" ends it.
+// HOST:PORT. "registry stop" stops it.
 func serveRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	const key = "registry"
 	switch {

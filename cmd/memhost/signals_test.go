@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestSignals is about a process that is told to end, in whatever way.
+// TestSignals tests the ways in which a process can be told to end.
 func TestSignals(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"a recording that is killed goes on", func(t *testing.T, m memhost) {
@@ -34,7 +34,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// turns writes n events of one scope to a file and returns their lines.
+// turns writes n events in one scope to a file and returns its lines.
 func (m memhost) turns(n int) (file string, lines []string) {
 	for i := range n {
 		lines = append(lines, fmt.Sprintf(`{"event_id":"e%05d","run_id":"r","user_id":"u","session_id":"s","turn_id":"t%d","timestamp":"2026-01-01T00:00:00Z",`+
@@ -46,17 +46,17 @@ func (m memhost) turns(n int) (file string, lines []string) {
 	return file, lines
 }
 
-// remembered lists the events that the scope holds.
+// remembered returns the ids of the events in the scope.
 func (m memhost) remembered() (ids []string) {
 	for _, e := range m.everything().Evidence {
 		ids = append(ids, e.SourceEventIDs...)
 	}
-	slices.Reverse(ids) // a question that shares no word with them gets the newest first
+	slices.Reverse(ids) // a query that shares no word with them returns the newest first
 	return ids
 }
 
-// interrupted starts a recording from a pipe, and ends it by a signal once most of the lines must have been read: a
-// pipe holds only so much.
+// interrupted starts recording from a pipe, and sends a signal once most of the lines must have been read, because a
+// pipe only holds so much.
 func (m memhost) interrupted(lines []string, signal syscall.Signal, args ...string) (code int, stderr string) {
 	cmd := m.command(append([]string{"record", "-"}, args...)...)
 	var errs bytes.Buffer
@@ -72,7 +72,7 @@ func (m memhost) interrupted(lines []string, signal syscall.Signal, args ...stri
 	return cmd.ProcessState.ExitCode(), errs.String()
 }
 
-// Whatever ends a recording in the middle: the same command again leaves each event once, in order.
+// Whatever ends a recording in the middle: after running the same command again, each event is there once, in order.
 func testEndedRecording(t *testing.T, m memhost, signal syscall.Signal) {
 	const n = 600
 	file, lines := m.turns(n)
@@ -95,7 +95,7 @@ func testEndedRecording(t *testing.T, m memhost, signal syscall.Signal) {
 	require.Contains(t, out, fmt.Sprintf("recorded 0 events, %d already there", n))
 }
 
-// requireAll checks that the scope holds the n events of turns, once and in order.
+// requireAll requires that the scope has the n events of turns, once and in order.
 func (m memhost) requireAll(n int) {
 	ids := m.remembered()
 	require.Len(m.t, ids, n)
@@ -104,7 +104,7 @@ func (m memhost) requireAll(n int) {
 	}
 }
 
-// A slot that is killed while somebody records into it has what it acknowledged, and no event twice afterwards.
+// A slot that is killed during a recording has everything that it acknowledged, and no duplicates afterwards.
 func testKilledSlot(t *testing.T, m memhost) {
 	const n = 600
 	file, lines := m.turns(n)

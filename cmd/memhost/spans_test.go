@@ -24,7 +24,7 @@ import (
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
-// parents are the headers traceparent that a backend got.
+// parents has the traceparent headers that a backend received.
 type parents struct {
 	mu   sync.Mutex
 	list []string
@@ -37,7 +37,7 @@ func (p *parents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok"))
 }
 
-// configure adds keys to the file of a slot.
+// configure appends keys to a slot's configuration file.
 func (m memhost) configure(yaml string) {
 	file := filepath.Join(m.dir, "memhost.yaml")
 	text, err := os.ReadFile(file)
@@ -45,13 +45,13 @@ func (m memhost) configure(yaml string) {
 	require.NoError(m.t, os.WriteFile(file, append(text, yaml...), 0o600))
 }
 
-// callersTrace is a header whose trace id is 32 times the same digit.
+// callersTrace returns a header whose trace id consists of 32 equal digits.
 func callersTrace(digit string) (header, trace string) {
 	trace = strings.Repeat(digit, 32)
 	return "00-" + trace + "-00f067aa0ba902b7-01", trace
 }
 
-// recordTraced records an event at a slot, as a part of a caller's trace.
+// recordTraced records an event at a slot, as part of a caller's trace.
 func recordTraced(t *testing.T, url, id, header string) {
 	t.Helper()
 	c, err := client.New(url, "")
@@ -63,7 +63,7 @@ func recordTraced(t *testing.T, url, id, header string) {
 	require.NoError(t, err)
 }
 
-// ofTrace are the spans of a trace.
+// ofTrace returns the spans of a trace.
 func ofTrace(spans []collector.Span, trace string) (list []collector.Span) {
 	for _, s := range spans {
 		if s.Trace == trace {
@@ -73,8 +73,8 @@ func ofTrace(spans []collector.Span, trace string) (list []collector.Span) {
 	return list
 }
 
-// TestACollectorGetsWhatEveryDoorDoes: HTTP, MCP and an agent's hook each join their caller's trace, and what waits is
-// sent when the slot ends.
+// TestACollectorGetsWhatEveryDoorDoes: HTTP, MCP and an agent's hook each join their caller's trace, and queued spans
+// are sent when the slot ends.
 func TestACollectorGetsWhatEveryDoorDoes(t *testing.T) {
 	backend := &parents{}
 	server := httptest.NewServer(backend)
@@ -115,7 +115,7 @@ func TestACollectorGetsWhatEveryDoorDoes(t *testing.T) {
 	assert.Equal(t, door.ID, record.Parent)
 	assert.Equal(t, "probe", record.Attributes["memhost.provider"])
 	native := collector.One(t, one, "POST /post")
-	entries := map[string]string{} // of the guest, with their operations: setup_scope has one too
+	entries := map[string]string{} // entries into the guest, by operation: setup_scope has one too
 	for _, entry := range collector.Named(one, "plugin") {
 		entries[entry.ID] = entry.Parent
 	}
@@ -147,8 +147,8 @@ func TestACollectorGetsWhatEveryDoorDoes(t *testing.T) {
 	}
 }
 
-// TestThreeHostsSpansAreToldApart: hosts of one slot name themselves, a person's scope has one name at all of them, and
-// with telemetry.propagate a backend gets the native call's span.
+// TestThreeHostsSpansAreToldApart: the hosts of a slot have different names, a person's scope has the same name at all
+// of them, and with telemetry.propagate a backend receives the native call's span.
 func TestThreeHostsSpansAreToldApart(t *testing.T) {
 	database := pgserver.Start(t)
 	backend := &parents{}
@@ -196,7 +196,7 @@ func TestThreeHostsSpansAreToldApart(t *testing.T) {
 	assert.Empty(t, sent, "the backend got %v", backend.list)
 }
 
-// TestAnEvaluationSendsSpansWhereTheCommandSaysSo, and not because of the memhost.yaml of the folder.
+// TestAnEvaluationSendsSpansWhereTheCommandSaysSo, but not because of the memhost.yaml in the folder.
 func TestAnEvaluationSendsSpansWhereTheCommandSaysSo(t *testing.T) {
 	c := collector.New(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}

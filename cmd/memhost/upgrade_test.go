@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// TestOnlyRunAndUpgradeUpgradeAFolder: every other command leaves a folder of an older format as it is.
+// TestOnlyRunAndUpgradeUpgradeAFolder: all other commands leave a folder of an older format unchanged.
 func TestOnlyRunAndUpgradeUpgradeAFolder(t *testing.T) {
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
 	_, code := m.run("setup")

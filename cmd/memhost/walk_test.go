@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWalk walks docs/new-plugin.md, command by command as they stand there, and compares what they print. What needs
-// more than Go is left out unless WALK=all.
+// TestWalk runs docs/new-plugin.md command by command, as written, and compares the output. Sections that need more
+// than Go are skipped unless WALK=all.
 func TestWalk(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "new-plugin.md")
 	text, err := os.ReadFile(page)
@@ -51,27 +51,27 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// chapters are the headings of those about a language.
+// chapters returns the headings of the chapters about languages.
 func chapters() []string { return []string{"Go", "Go for Extism", "AssemblyScript"} }
 
-// needsMore tells what needs another compiler than Go's own.
+// needsMore reports whether a section needs a compiler other than Go's.
 func needsMore(language, heading string) bool {
 	return language != "Go" || heading == "A small module"
 }
 
-// walkSection is what stands under one heading: of a chapter about a language, or of none.
+// walkSection is the content below one heading, in a chapter about a language or outside.
 type walkSection struct {
 	language, heading string
 	commands          []walkCommand
 }
 
-// walkCommand is a line behind "$ ", with what it should print.
+// walkCommand is a line after "$ ", with its expected output.
 type walkCommand struct {
 	line string
 	want []string
 }
 
-// walkSections reads a page. A block that begins with "$ " is commands with their output; others are not run.
+// walkSections parses a page. A block that starts with "$ " has commands and their output; other blocks are not run.
 func walkSections(page string) []walkSection {
 	var sections []walkSection
 	at := walkSection{}
@@ -102,7 +102,7 @@ func walkSections(page string) []walkSection {
 	return append(sections, at)
 }
 
-// printed is the pattern for some lines: "…" in a line is any text, a line of it alone any lines.
+// printed compiles lines to a pattern: "…" in a line matches any text, and alone on a line any lines.
 func printed(want []string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)
@@ -116,7 +116,7 @@ func printed(want []string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + `\z`)
 }
 
-// shell is one sh in a folder of its own, with memhost's checkout in it.
+// shell is one sh in its own folder, which contains memhost's checkout.
 type shell struct {
 	in    io.Writer
 	lines chan string
@@ -134,17 +134,17 @@ func newShell(t *testing.T) *shell {
 	toolchains, err := os.UserCacheDir()
 	require.NoError(t, err)
 	if os.Getenv("MEMHOST_TOOLCHAIN") == "" {
-		env["MEMHOST_TOOLCHAIN"] = filepath.Join(toolchains, "memhost", "toolchain") // made once for all
+		env["MEMHOST_TOOLCHAIN"] = filepath.Join(toolchains, "memhost", "toolchain") // created once for all
 	}
 	env["GOBIN"], env["HOME"], env["LANG"], env["GOFLAGS"] = bin, home, "C", "-trimpath"
-	env["npm_config_update_notifier"] = "false" // it would print, some days
+	env["npm_config_update_notifier"] = "false" // it prints notices on some days
 	env["PATH"] = bin + string(os.PathListSeparator) + os.Getenv("PATH")
 	env["XDG_CACHE_HOME"], env["XDG_DATA_HOME"] = filepath.Join(home, "cache"), filepath.Join(home, "data")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, "sh")
 	cmd.Dir = work
-	// Called by a make, a page's make would speak of its folders.
+	// When make runs this test, a make on the page would print its folders.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
 	})
@@ -166,7 +166,7 @@ func newShell(t *testing.T) *shell {
 		}
 	}()
 	t.Cleanup(func() {
-		_, _ = io.WriteString(in, "\nkill $! 2>/dev/null\nexit\n") // what the page left in the background
+		_, _ = io.WriteString(in, "\nkill $! 2>/dev/null\nexit\n") // what the page left running in the background
 		for range sh.lines {
 		}
 		_ = cmd.Wait()
@@ -176,8 +176,7 @@ func newShell(t *testing.T) *shell {
 	return sh
 }
 
-// run runs a command and compares. One in the background has come as far as the page says when it has printed what
-// stands there.
+// run runs a command and compares its output. A background command is compared once it has printed what is on the page.
 func (s *shell) run(t *testing.T, heading string, c walkCommand) {
 	t.Helper()
 	_, err := fmt.Fprintf(s.in, "%s\necho %s$?\n", c.line, marker)

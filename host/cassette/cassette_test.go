@@ -92,7 +92,7 @@ func TestTextKeepsEveryByte(t *testing.T) {
 	})
 }
 
-// requireWrong wants a typed error that names the line.
+// requireWrong requires a typed error that names the line.
 func requireWrong(t require.TestingT, err error, reason string, parts ...string) {
 	require.Error(t, err)
 	e := abi.AsError(err)

@@ -17,14 +17,14 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// backend is a fake backend whose time is known: it answers a call as the fake has answered the first of its kind,
-// after a delay. It also notes the calls that an operation makes, so that the same ones can be made directly.
+// backend is a fake backend with a known response time: after a delay, it repeats the fake's first answer to each kind
+// of call. It also records the calls that an operation makes, so that the same calls can be made directly.
 type backend struct {
 	url string
 
 	mu   sync.Mutex
 	fake http.Handler
-	// delay is what each call takes; of those that are noted nothing.
+	// delay is the duration of each call, except while recording.
 	delay   time.Duration
 	noting  bool
 	calls   []nativeCall
@@ -44,7 +44,7 @@ type answer struct {
 	body   []byte
 }
 
-// serve puts the backend on a port of its own.
+// serve serves the backend on its own port.
 func (e *env) serve(ctx context.Context, fake http.Handler) (*backend, error) {
 	b := &backend{fake: fake}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -78,7 +78,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fake.ServeHTTP(recorder, r)
 		kept = answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	}
-	if noting && !bytes.Contains(body, []byte(`"jsonrpc"`)) { // whose answers carry the id of their call
+	if noting && !bytes.Contains(body, []byte(`"jsonrpc"`)) { // MCP answers carry the id of their call
 		b.mu.Lock()
 		if _, ok := b.answers[kind]; !ok {
 			b.answers[kind] = kept
@@ -86,7 +86,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.mu.Unlock()
 	}
 	if delay > 0 {
-		time.Sleep(delay) // the backend's own time, which is what is measured against
+		time.Sleep(delay) // the backend's own time, against which we measure
 	}
 	for name, values := range kept.header {
 		w.Header()[name] = values
@@ -96,13 +96,13 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(kept.body)
 }
 
-// script is what an operation asks of the backend.
+// script has the calls that an operation makes to the backend.
 type script struct {
 	calls   []nativeCall
 	answers map[string]answer
 }
 
-// note runs an operation and keeps the calls that it makes, with their answers.
+// note runs an operation and records the calls that it makes, with their answers.
 func (b *backend) note(op func() error) (*script, error) {
 	b.mu.Lock()
 	b.noting, b.calls, b.answers = true, nil, map[string]answer{}
@@ -118,21 +118,21 @@ func (b *backend) note(op func() error) (*script, error) {
 	return s, err
 }
 
-// play has the backend answer as in a script.
+// play makes the backend answer from a script.
 func (b *backend) play(s *script, delay time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.delay, b.answers = delay, s.answers
 }
 
-// replace puts another fake in the place of the first.
+// replace replaces the fake.
 func (b *backend) replace(fake http.Handler) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fake = fake
 }
 
-// client makes calls without anything in between.
+// client makes calls directly.
 type client struct{ http.Client }
 
 func (e *env) client() *client {
@@ -141,8 +141,7 @@ func (e *env) client() *client {
 	return &client{http.Client{Transport: transport}}
 }
 
-// again makes the calls of a script, one after the other, reads the answers and hands them to read, where that is not
-// nil.
+// again makes the calls of a script, one after another, reads the answers and passes them to read, if it is not nil.
 func (c *client) again(ctx context.Context, url string, calls []nativeCall, read func([]byte) error) error {
 	for _, call := range calls {
 		r, err := http.NewRequestWithContext(ctx, call.method, url+call.uri, bytes.NewReader(call.body))
@@ -177,8 +176,7 @@ func (c *client) again(ctx context.Context, url string, calls []nativeCall, read
 	return nil
 }
 
-// parse does the least that is needed to know what a backend answered. Of an event stream it takes the
-// first event.
+// parse does the minimum that is needed to understand a backend's answer. Of an event stream it parses the first event.
 func parse(body []byte) error {
 	if _, data, ok := bytes.Cut(body, []byte("data: ")); ok && !bytes.HasPrefix(body, []byte("{")) {
 		body, _, _ = bytes.Cut(data, []byte("\n"))
@@ -190,8 +188,8 @@ func parse(body []byte) error {
 	return json.Unmarshal(body, &v)
 }
 
-// commits gives a function that commits, in turn, what the delivery ledger notes of an event before it is sent and when
-// its receipt is there, to a data folder of its own, durability process.
+// commits returns a function that alternately commits what the delivery ledger stores about an event before it is sent
+// and after its receipt, to its own data folder, with durability process.
 func (e *env) commits(ctx context.Context) (func() error, error) {
 	store, err := state.Open(e.folder(), state.Options{Durability: state.DurabilityProcess})
 	if err != nil {
@@ -212,8 +210,8 @@ func (e *env) commits(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// What the host notes of an event before it is sent, and when the receipt is there: a hash, a time; and the receipt, by
-// the size of mem0's.
+// What the host stores about an event before it is sent: a hash and a time; and afterwards the receipt, with the size
+// of mem0's.
 const (
 	ledgerBytes  = 41
 	receiptBytes = 400

@@ -11,7 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// bare is a guest on wazero with nothing around it: get a buffer, write, run, read.
+// bare is a guest on wazero with no host around it: get a buffer, write, run, read.
 type bare struct {
 	memory    api.Memory
 	buffer    api.Function
@@ -20,16 +20,16 @@ type bare struct {
 	out       []byte
 }
 
-// The configurations of wazero: without and with its own check.
+// The configurations of wazero: without and with its own context check.
 var (
 	unchecked = wazero.NewRuntimeConfig()
 	checked   = wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
 )
 
-// units are handed to a metered guest each time that it asks.
+// units is how many units a metered guest gets each time that it asks.
 const units = 1 << 17
 
-// bareGuest starts a guest of the ABI that imports nothing of memhost.
+// bareGuest starts a guest of the ABI that imports nothing from memhost.
 func (e *env) bareGuest(ctx context.Context, config wazero.RuntimeConfig, wasm []byte) (*bare, error) {
 	r := wazero.NewRuntimeWithConfig(ctx, config)
 	e.later(func() error { return r.Close(context.WithoutCancel(ctx)) })
@@ -52,7 +52,7 @@ func (e *env) bareGuest(ctx context.Context, config wazero.RuntimeConfig, wasm [
 		nil
 }
 
-// ask runs one operation. The answer is copied, as a caller that keeps it must do.
+// ask runs one operation. It copies the answer, as a caller that keeps it would have to.
 func (g *bare) ask(ctx context.Context, op string, request []byte) error {
 	g.stack[0] = uint64(len(request))
 	if err := g.buffer.CallWithStack(ctx, g.stack[:]); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
-// TestEverythingRuns needs the checkout's folder, for package host's own benchmarks. `make bench BENCHFLAGS=-short` does the same.
+// TestEverythingRuns needs the checkout, for package host's own benchmarks. `make bench BENCHFLAGS=-short` does the
+// same.
 func TestEverythingRuns(t *testing.T) {
 	brief.Skip(t)
 	t.Chdir(filepath.Join("..", ".."))

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/host/extism"
 )
 
-// env is where tasks open hosts. What they open is closed when the round ends.
+// env opens hosts for tasks, and closes them at the end of the round.
 type env struct {
 	dir   string
 	short bool
@@ -31,7 +31,7 @@ func newEnv(short bool) (*env, error) {
 	return e, nil
 }
 
-// pace is shorter where it only matters that everything runs.
+// pace returns a shorter pace if it only matters that everything runs.
 func (e *env) pace(p pace) pace {
 	if e.short {
 		return pace{stretch: min(p.stretch, 20*time.Microsecond), round: time.Millisecond, stretches: 2}
@@ -39,10 +39,10 @@ func (e *env) pace(p pace) pace {
 	return p
 }
 
-// later has f called at the end of the round, in reverse order.
+// later registers a function to call at the end of the round, in reverse order.
 func (e *env) later(f func() error) { e.open = append(e.open, f) }
 
-// endRound closes what the round has opened.
+// endRound closes everything that the round has opened.
 func (e *env) endRound() (err error) {
 	for i := len(e.open) - 1; i >= 0; i-- {
 		err = errors.Join(err, e.open[i]())
@@ -53,7 +53,7 @@ func (e *env) endRound() (err error) {
 
 func (e *env) end() error { return errors.Join(e.endRound(), os.RemoveAll(e.dir)) }
 
-// keep hands out what the first round has built. What build opens is closed again before.
+// keep returns what the first round has built. What build opens is closed again first.
 func keep[T any](e *env, key string, build func() (T, error)) (T, error) {
 	if v, ok := e.kept[key].(T); ok {
 		return v, nil
@@ -66,13 +66,13 @@ func keep[T any](e *env, key string, build func() (T, error)) (T, error) {
 	return v, nil
 }
 
-// folder is a new one for data.
+// folder returns a new folder for data.
 func (e *env) folder() string {
 	e.made++
 	return filepath.Join(e.dir, "data", strconv.Itoa(e.made))
 }
 
-// host opens a host on a folder of its own, unless o names one that is to be kept. All share a compilation cache.
+// host opens a host on its own folder, unless o names one to keep. All hosts share a compilation cache.
 func (e *env) host(ctx context.Context, o host.Options) (*host.Host, error) {
 	passing := o.DataDir == ""
 	if passing {
@@ -96,7 +96,7 @@ func (e *env) host(ctx context.Context, o host.Options) (*host.Host, error) {
 	return h, nil
 }
 
-// slot opens a slot on a host of its own.
+// slot opens a slot on its own host.
 func (e *env) slot(ctx context.Context, o host.Options, c host.ProviderConfig) (*host.Slot, error) {
 	h, err := e.host(ctx, o)
 	if err != nil {

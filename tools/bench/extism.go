@@ -11,7 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// extismEchoes are the same echo, built with Extism's PDK: behind the host, as an operation of the contract, and by
+// extismEchoes run the same echo, built with Extism's PDK: behind the host, as an operation of the contract, and with
 // go-sdk alone.
 func extismEchoes(ctx context.Context, e *env, row string, body []byte) ([]contestant, error) {
 	wasm := testguest.EchoExtism()
@@ -39,7 +39,7 @@ func extismEchoes(ctx context.Context, e *env, row string, body []byte) ([]conte
 	return list, nil
 }
 
-// extismStart starts the echo by go-sdk, from a module that is compiled.
+// extismStart starts the echo with go-sdk, from a compiled module.
 func extismStart(ctx context.Context, e *env, row string) (contestant, error) {
 	compiled, err := extism.NewCompiledPlugin(ctx,
 		extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: testguest.EchoExtism()}}},

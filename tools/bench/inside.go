@@ -12,8 +12,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// inside runs `go test -bench BenchmarkInside/NAME` of package host once: what is measured there has no public name.
-// The test is built once for all rounds. The result lines are BenchmarkInside/NAME.
+// inside runs `go test -bench BenchmarkInside/NAME` of package host once, to measure internals. The test binary is
+// built once for all rounds. The result lines are BenchmarkInside/NAME.
 func (e *env) inside(ctx context.Context, name string) (sample, error) {
 	folder, err := filepath.Abs("host")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is where a run was.
+// Machine describes where a run took place.
 type Machine struct {
 	OS     string
 	Arch   string
@@ -30,7 +30,7 @@ func thisMachine() Machine {
 	return m
 }
 
-// cpuName is what Linux says; "" elsewhere.
+// cpuName is the CPU's name on Linux; "" elsewhere.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -45,7 +45,7 @@ func cpuName() string {
 	return ""
 }
 
-// loadAverage is the machine's over the last minute, as Linux says; "" elsewhere.
+// loadAverage is the load average over the last minute on Linux; "" elsewhere.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

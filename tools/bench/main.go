@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// run measures as the arguments say, prints the table, and writes what they ask for.
+// run measures according to the arguments, prints the table, and writes the requested files.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	short := flags.Bool("short", false, "measure next to nothing, in some seconds: it shows that everything runs")

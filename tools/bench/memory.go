@@ -22,28 +22,29 @@ import (
 type MemoryRun struct {
 	Name  string
 	Calls int
-	// Points are taken along the way, each after a collection.
+	// Points are taken during the run, each after a garbage collection.
 	Points []MemoryPoint
 }
 
 // MemoryPoint is the memory of the process after some calls, in bytes.
 type MemoryPoint struct {
 	Calls int
-	// Resident is what is in memory and no file's: 0 where the system does not say.
+	// Resident is anonymous memory; 0 if the system does not report it.
 	Resident int64
-	// Heap is what Go's heap holds.
+	// Heap is the size of Go's heap.
 	Heap int64
 }
 
-// Slope is the growth in bytes a call over the second half, when everything has found its size: that of a line through
-// the points. The true one lies within the margin around it at some 95 %, as far as the points scatter evenly.
+// Slope is the growth in bytes per call over the second half, after everything has reached its size: the slope of a
+// line fitted to the points. The true slope is within the margin with a probability of some 95 %, if the points scatter
+// evenly.
 func (m *MemoryRun) Slope(of func(MemoryPoint) int64) (slope, margin float64) {
 	var calls, sizes []float64
 	for _, p := range m.Points[len(m.Points)/2:] {
 		calls, sizes = append(calls, float64(p.Calls)), append(sizes, float64(of(p)))
 	}
 	begin, slope := stat.LinearRegression(calls, sizes, nil, false)
-	var off float64 // the squares of the distances from the line
+	var off float64 // the squared distances from the line
 	for i := range calls {
 		d := sizes[i] - begin - slope*calls[i]
 		off += d * d
@@ -52,8 +53,8 @@ func (m *MemoryRun) Slope(of func(MemoryPoint) int64) (slope, margin float64) {
 	return slope, 2 * math.Sqrt(off/(n-2)/(stat.Variance(calls, nil)*(n-1)))
 }
 
-// Lines show the memory at the end, and how it grew. It is flat unless the second half grew by more than a hundredth,
-// and not by chance.
+// Lines show the memory at the end, and its growth. Memory counts as flat unless the second half grew by more than one
+// percent, and significantly.
 func (m *MemoryRun) Lines() []Line {
 	var list []Line
 	for _, k := range []struct {
@@ -78,21 +79,21 @@ func (m *MemoryRun) Lines() []Line {
 	return list
 }
 
-// watched is a slot that is used over and over.
+// watched is a slot that is used repeatedly.
 type watched struct {
 	name string
 	open func(ctx context.Context, e *env) (*used, error)
 }
 
-// used is what is done to it. fresh resets its scope: what is stored grows no further, so that what grows nevertheless
-// is a leak. (The state's store notes some ten bytes for each page that it has written and that is in use.)
+// used is what is done with it. fresh resets its scope, so that stored data does not grow, and any remaining growth is
+// a leak. (The state's store remembers some ten bytes for each page that it has written and that is in use.)
 type used struct {
 	record   func(i int) error
 	retrieve func() error
 	fresh    func() error
 }
 
-// memoryRuns are full_history and a backend's plugin.
+// memoryRuns returns full_history and a backend's plugin.
 func memoryRuns(o Options) []watched {
 	if o.Memory <= 0 || o.Only != nil && !o.Only.MatchString("memory") {
 		return nil
@@ -115,7 +116,8 @@ func watchedHistory(ctx context.Context, e *env) (*used, error) {
 	}, nil
 }
 
-// watchedBackend has a backend that answers as it has answered at first: what it would store is no memory of ours.
+// watchedBackend uses a backend that repeats its first answers, because the memory that a fake needs for its data is
+// not ours.
 func watchedBackend(ctx context.Context, e *env) (*used, error) {
 	c := backendCases[0]
 	b, slots, err := c.open(ctx, e)
@@ -144,7 +146,7 @@ func watchedBackend(ctx context.Context, e *env) (*used, error) {
 		fresh: func() error {
 			b.play(&script{}, 0)
 			err := reset(ctx, s)
-			b.replace(c.fake()) // the fake keeps a history of what it has erased, in this process
+			b.replace(c.fake()) // the fake keeps a history of erased data, in this process
 			return errors.Join(err, c.fill(ctx, s, fmt.Sprint("again", noted)), play())
 		},
 	}, play()
@@ -158,10 +160,10 @@ func reset(ctx context.Context, s *host.Slot) error {
 	return err
 }
 
-// memoryPoints is how often a run is looked at.
+// memoryPoints is how many points a run has.
 const memoryPoints = 100
 
-// watch makes calls, one record after nine retrievals, and looks at the memory along the way, each time after a reset.
+// watch makes calls, one record after nine retrievals, and takes points at regular intervals, each after a reset.
 func (w watched) watch(ctx context.Context, e *env, calls int) (*MemoryRun, error) {
 	slot, err := w.open(ctx, e)
 	if err != nil {
@@ -194,7 +196,7 @@ func memoryNow(calls int) MemoryPoint {
 	return MemoryPoint{Calls: calls, Resident: residentNow(), Heap: int64(s.HeapAlloc)}
 }
 
-// residentNow is the process's anonymous memory by /proc: the data file, which is mapped, does not count.
+// residentNow is the process's anonymous memory according to /proc, which excludes the mapped data file.
 func residentNow() int64 {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlatMemoryIsToldFromALeak: points scatter by 3 %, as a process's resident memory does; a leak shows nevertheless.
+// TestFlatMemoryIsToldFromALeak: points scatter by 3 %, like a process's resident memory; a leak is still detected.
 func TestFlatMemoryIsToldFromALeak(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -22,7 +22,7 @@ type chart struct {
 	series      []series
 }
 
-// axis has a text for each tick. Where every is 0 and the scale is not logarithmic, the library places them.
+// axis has a label for each tick. If every is 0 and the scale is not logarithmic, the library places the ticks.
 type axis struct {
 	label string
 	log   bool
@@ -30,7 +30,7 @@ type axis struct {
 	text  func(float64) string
 }
 
-// series is a line with, where low and high are there, a bar at each point.
+// series is a line with, if low and high are set, an error bar at each point.
 type series struct {
 	name   string
 	points []point
@@ -42,7 +42,7 @@ func duration(v float64) string { return Figure(v, Nanoseconds) }
 func size(v float64) string     { return Figure(v, Bytes) }
 func number3(v float64) string  { return Figure(v, Count) }
 
-// thousands are bytes on an axis whose ticks are powers of ten.
+// thousands formats bytes for an axis whose ticks are powers of ten.
 func thousands(v float64) string {
 	units := []string{"B", "kB", "MB", "GB"}
 	i := 0
@@ -52,7 +52,7 @@ func thousands(v float64) string {
 	return number3(v) + " " + units[i]
 }
 
-// drawn are the plots that a run has data for.
+// drawn returns the plots for which a run has data.
 func drawn(r *Result) []chart {
 	var list []chart
 	for _, c := range []chart{
@@ -81,7 +81,7 @@ func drawn(r *Result) []chart {
 	return list
 }
 
-// seriesOf gathers the figures of a plot.
+// seriesOf collects the figures of a plot.
 func seriesOf(r *Result, name string) []series {
 	var list []series
 	for i := range r.Rows {
@@ -171,7 +171,7 @@ func (c chart) plot() (*plot.Plot, error) {
 		}
 		p.Legend.Add(s.name, line)
 	}
-	if c.x.log { // room for the last tick's text
+	if c.x.log { // room for the last tick's label
 		p.X.Max *= 1.5
 	} else {
 		p.X.Max *= 1.04

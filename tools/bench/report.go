@@ -10,16 +10,16 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// Line is a line of the table, as text. What, Bar and Verdict are in the first line of a row only.
+// Line is a line of the table, as text. What, Bar and Verdict are only set in the first line of a row.
 type Line struct {
 	What, Bar string
-	// By is who, Value their figure, Ratio ours divided by it. Allocs is per operation.
+	// By is the contestant, Value its figure, Ratio ours divided by it. Allocs is per operation.
 	By, Value, Ratio, Allocs string
-	// Verdict says how the bars were met.
+	// Verdict says whether the bars hold.
 	Verdict string
 }
 
-// Lines are the table of a run, without the rows that are only plotted.
+// Lines returns the table of a run, without the rows that are only plotted.
 func (r *Result) Lines() []Line {
 	var list []Line
 	for i := range r.Rows {
@@ -63,7 +63,7 @@ func (r *RowResult) lines() []Line {
 	return list
 }
 
-// text is the bar in words.
+// text describes the bar in words.
 func (b Bar) text(u Unit) string {
 	limit := "≤ " + Figure(b.Limit, u)
 	switch b.Kind {
@@ -80,7 +80,7 @@ func (b Bar) text(u Unit) string {
 	return limit
 }
 
-// Text says whether the bar holds, and by how much it is missed.
+// Text says whether the bar holds, and if not, by how much it is missed.
 func (v Verdict) Text(u Unit) string {
 	seen := Figure(v.Seen.Center, u)
 	switch v.Bar.Kind {
@@ -104,7 +104,7 @@ func (v Verdict) Text(u Unit) string {
 	return "within the interval (" + seen + ")"
 }
 
-// Figure writes a number with its unit, in three digits: 57.1 ns, 400 KB.
+// Figure formats a number with its unit, with three digits: 57.1 ns, 400 KB.
 func Figure(v float64, u Unit) string {
 	steps, by := []string{"ns", "µs", "ms", "s"}, 1000.0
 	switch u {
@@ -120,10 +120,10 @@ func Figure(v float64, u Unit) string {
 	return digits(v) + " " + steps[i]
 }
 
-// Factor writes a ratio.
+// Factor formats a ratio.
 func Factor(v float64) string { return digits(v) + " ×" }
 
-// digits gives three of them.
+// digits formats three digits.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a == math.Trunc(a) && a < 1000 || a >= 100:
@@ -136,7 +136,7 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// About says where and how the run was.
+// About says where and how the run took place.
 func (r *Result) About() string {
 	m := r.Machine
 	text := fmt.Sprintf("%s UTC, %d cores of %s, %s/%s, %s, wazero %s", r.Began.UTC().Format("2006-01-02 15:04"),
@@ -147,7 +147,7 @@ func (r *Result) About() string {
 	return text + fmt.Sprintf(", %d rounds in %.0f s", r.Rounds, r.Ended.Sub(r.Began).Seconds())
 }
 
-// level says what the intervals are.
+// level explains the intervals.
 const level = "a figure is the median of the rounds, ± the interval in which the true one lies at 95 %; a ratio is " +
 	"computed round by round"
 
@@ -180,7 +180,7 @@ func (r *Result) Print(w io.Writer) error {
 	return nil
 }
 
-// WriteBenchmarks writes every round as a line of a Go benchmark, which benchstat reads:
+// WriteBenchmarks writes every round as a line of a Go benchmark, which benchstat can read:
 // BenchmarkEcho/50B/by=bare_wazero 1 96.1 ns/op.
 func (r *Result) WriteBenchmarks(out io.Writer) error {
 	w := benchfmt.NewWriter(out)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Result is what a run leaves. It keeps every round.
+// Result is the result of a run, with every round.
 type Result struct {
 	Began, Ended time.Time
 	Machine      Machine
@@ -18,7 +18,7 @@ type Result struct {
 	Memory                []MemoryRun
 }
 
-// RowResult is a row with its figures: by who, one sample for each round.
+// RowResult is a row and its figures: for each contestant, one sample per round.
 type RowResult struct {
 	Row
 	Samples map[string][]sample
@@ -36,7 +36,7 @@ func (r *Result) take(f figures) {
 	}
 }
 
-// Ours is who the row is about.
+// Ours is the contestant that the row is about.
 func (r *RowResult) Ours() string { return r.By[0] }
 
 func (r *RowResult) values(who string) []float64 {
@@ -47,19 +47,19 @@ func (r *RowResult) values(who string) []float64 {
 	return list
 }
 
-// Value is somebody's figure; false where it was not measured.
+// Value is a contestant's figure; false if it was not measured.
 func (r *RowResult) Value(who string) (benchmath.Summary, bool) {
 	list := r.values(who)
 	return r.summary(list), len(list) > 0
 }
 
-// Ratio is ours divided by another's, round by round.
+// Ratio is our figure divided by another's, round by round.
 func (r *RowResult) Ratio(other string) (benchmath.Summary, bool) {
 	list := r.against(other, func(ours, theirs float64) float64 { return ours / theirs })
 	return r.summary(list), len(list) > 0 && r.Unit != Count
 }
 
-// against computes a figure from ours and another's of the same round.
+// against computes a figure from ours and another's in the same round.
 func (r *RowResult) against(other string, f func(ours, others float64) float64) []float64 {
 	ours, theirs := r.values(r.Ours()), r.values(other)
 	if other == r.Ours() {
@@ -72,8 +72,7 @@ func (r *RowResult) against(other string, f func(ours, others float64) float64) 
 	return list
 }
 
-// summary is the median with the interval in which the true one lies at 95 %, as benchstat computes it without assuming
-// a distribution.
+// summary is the median with its 95 % interval, as computed by benchstat without assuming a distribution.
 func (r *RowResult) summary(rounds []float64) benchmath.Summary {
 	if len(rounds) == 0 {
 		return benchmath.Summary{}
@@ -85,16 +84,16 @@ func (r *RowResult) summary(rounds []float64) benchmath.Summary {
 	return assumption.Summary(benchmath.NewSample(rounds, &benchmath.DefaultThresholds), 0.95)
 }
 
-// Verdict is how a bar was met.
+// Verdict says whether a bar holds.
 type Verdict struct {
 	Bar Bar
-	// Seen is what the bar bounds.
+	// Seen is the value that the bar limits.
 	Seen benchmath.Summary
-	// Holds and Missed are both false where the limit lies within the interval.
+	// Holds and Missed are both false if the limit is within the interval.
 	Holds, Missed bool
 }
 
-// Verdicts holds the figures against the row's bars. A bar whose baseline was not measured is left out.
+// Verdicts compares the figures with the row's bars. It skips a bar whose baseline was not measured.
 func (r *RowResult) Verdicts() []Verdict {
 	var list []Verdict
 	for _, b := range r.Bars {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rounds are n figures around a center, one percent apart.
+// rounds returns n figures around a center, one percent apart.
 func rounds(center float64, n int) []float64 {
 	var list []float64
 	for i := range n {
@@ -62,7 +62,7 @@ func TestABarHoldsWhenTheWholeIntervalIsBelowIt(t *testing.T) {
 }
 
 func TestTheRatioIsTakenRoundByRound(t *testing.T) {
-	// The machine becomes three times slower in the middle; the ratio does not.
+	// The machine becomes three times slower in the middle; the ratio does not change.
 	r := rowOf(nil, map[string][]float64{"ours": {20, 20, 20, 20, 60, 60, 60, 60},
 		"theirs": {10, 10, 10, 10, 30, 30, 30, 30}})
 	ratio, ok := r.Ratio("theirs")

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Options say how much is measured.
+// Options say what to measure, and how often.
 type Options struct {
-	// Rounds of every row.
+	// Rounds is the number of rounds of every row.
 	Rounds int
-	// Short measures next to nothing: it shows that everything runs.
+	// Short measures almost nothing: it only shows that everything runs.
 	Short bool
 	// Only selects tasks by name; nil means all.
 	Only *regexp.Regexp
-	// Memory is over how many calls the memory of the process is watched; 0 means none.
+	// Memory is the number of calls during which the memory of the process is observed; 0 means none.
 	Memory int
 	// Progress is called before each step.
 	Progress func(what string, step, of int)
 }
 
-// Run measures. The rounds that were complete when ctx ended are in the result, beside the error.
+// Run measures. If ctx ends early, the result has the complete rounds, and there is an error.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	e, err := newEnv(o.Short)
 	if err != nil {
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	return r, nil
 }
 
-// tasks are all rows, in the order of the table.
+// tasks returns all tasks, in the order of the table.
 func tasks(short bool) []task {
 	list := echoTasks()
 	list = append(list, callersTask(), meteringTask(), contractTask(), spinTask(), loadTask(), startTask(),

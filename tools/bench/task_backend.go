@@ -18,17 +18,17 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// backendCase is a plugin before a fake of its backend.
+// backendCase is a plugin with a fake of its backend.
 type backendCase struct {
 	name, module string
 	fake         func() http.Handler
 	// block is the rest of the config block after url.
 	block string
-	// turns are recorded before anything is measured, and a question is asked for them.
+	// turns is how many turns are recorded before measuring; query asks for them.
 	turns int
 	say   func(i int) string
 	query string
-	// retrieveOnly: a record only queues, and says nothing about the plugin.
+	// retrieveOnly means that a record only queues, so that it says nothing about the plugin.
 	retrieveOnly bool
 }
 
@@ -71,8 +71,8 @@ const (
 	byCommits = "the same calls made directly, answers parsed, and two commits"
 )
 
-// backendTasks put the operations of every backend's plugin beside the calls that they make, when the backend answers
-// at once and after 5 ms.
+// backendTasks compare the operations of every backend's plugin with the calls that they make, for a backend that
+// answers at once and for one that takes 5 ms.
 func backendTasks() []task {
 	var list []task
 	for _, c := range backendCases {
@@ -145,8 +145,8 @@ func (c backendCase) task(delay time.Duration) task {
 	}}
 }
 
-// open starts the fake and two slots before it, of durability process and power, with turns behind the first and a
-// scope set up behind the second.
+// open starts the fake and two slots for it, with durability process and power. The first one has recorded turns, the
+// second one only a scope.
 func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, error) {
 	b, err := e.serve(ctx, c.fake())
 	if err != nil {
@@ -156,8 +156,8 @@ func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, 
 	if !ok {
 		return nil, nil, fmt.Errorf("module %s has not been built", c.module)
 	}
-	// The slots have a folder each and one scope in the backend: neither looks for the other's events, so that both make
-	// the calls that are played.
+	// Each slot has its own folder, but they share a scope in the backend. NoLookup keeps them from looking for each
+	// other's events, so that both make the calls in the script.
 	config := host.ProviderConfig{Name: c.module, Module: m.Wasm, Source: "builtin", Namespace: "bench",
 		NoLookup: true,
 		Block:    abi.Raw(fmt.Sprintf(`{"url":%q%s}`, b.url, c.block))}
@@ -175,7 +175,7 @@ func (c backendCase) open(ctx context.Context, e *env) (*backend, []*host.Slot, 
 	return b, slots, c.fill(ctx, slots[0], "e")
 }
 
-// fill records turns and waits until they are found.
+// fill records turns and waits until they can be found.
 func (c backendCase) fill(ctx context.Context, s *host.Slot, prefix string) error {
 	for i := range c.turns {
 		if err := c.record(ctx, s, prefix+strconv.Itoa(i), i); err != nil {
@@ -206,7 +206,7 @@ func (c backendCase) record(ctx context.Context, s *host.Slot, id string, i int)
 	return err
 }
 
-// turn is an event of one message.
+// turn is an event with one message.
 func turn(id, text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s", TurnID: id,
 		Timestamp: "2026-03-01T09:30:00Z",

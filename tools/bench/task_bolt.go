@@ -14,11 +14,11 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
-// boltRows is how many rows a statement gives.
+// boltRows is the number of rows that a statement returns.
 const boltRows = 1000
 
-// boltTask brings the rows of a database to the guest: to the host as JSON and into the guest's memory, and there value
-// by value. The database is the fake, which has packed its rows before.
+// boltTask brings the rows of a database to the guest: to the host as JSON, and into the guest's memory value by value.
+// The database is the fake, which has encoded its rows in advance.
 func boltTask() task {
 	const id, driver = "bolt", "the driver alone"
 	pulled := Row{ID: id + "/rows", What: fmt.Sprintf("%d rows of a database into the guest", boltRows),
@@ -65,7 +65,7 @@ func boltTask() task {
 
 const (
 	boltPassword = "bench-password"
-	// boltRoute is a statement of the probe's without parameters.
+	// boltRoute is a statement of the probe without parameters.
 	boltRoute = "one"
 )
 
@@ -75,7 +75,7 @@ func boltProvider(url string) host.ProviderConfig {
 		Secrets: map[string]host.Secret{"P": {Value: func() (string, error) { return boltPassword, nil }, Origin: url}}}
 }
 
-// database serves rows as a question for facts of Graphiti answers them: two uuids, a sentence, two times and a list.
+// database serves rows like Graphiti's answers to a query for facts: two uuids, a sentence, two times and a list.
 func (e *env) database(statement string) (*bolt.Server, error) {
 	s, err := bolt.New(bolt.Options{Password: boltPassword})
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *env) database(statement string) (*bolt.Server, error) {
 	return s, nil
 }
 
-// collect runs the statement as a program does that has nothing but the driver.
+// collect runs the statement like a program that only uses the driver.
 func collect(ctx context.Context, d neo4j.DriverWithContext, statement string) (err error) {
 	session := d.NewSession(ctx, neo4j.SessionConfig{AccessMode: neo4j.AccessModeRead})
 	defer func() { err = errors.Join(err, session.Close(ctx)) }()

@@ -23,7 +23,7 @@ const (
 	byExtismBare   = "go-sdk of Extism, nothing stops the guest"
 )
 
-// echoSize is a length of message whose echo is measured.
+// echoSize is a message size for which the echo is measured.
 type echoSize struct {
 	name  string
 	bytes int
@@ -40,10 +40,10 @@ var echoSizes = []echoSize{
 	{"1 MB", 1 << 20, nil, true},
 }
 
-// plotSize is the plot of cost against the size of a message.
+// plotSize is the plot of cost by message size.
 const plotSize = "size"
 
-// echoTasks are what a call costs, for every size.
+// echoTasks measure the cost of a call, for every size.
 func echoTasks() []task {
 	var list []task
 	for _, size := range echoSizes {
@@ -55,8 +55,8 @@ func echoTasks() []task {
 // text is a JSON string of n bytes.
 func text(n int) []byte { return fmt.Appendf(nil, "%q", strings.Repeat("x", n-2)) }
 
-// echoTask is an echo through pool, deadline, request and answer, which package host measures itself, beside the same
-// guest called by hand and by Extism.
+// echoTask is an echo including pool, deadline, request and answer, which package host measures itself, compared with
+// the same guest called directly and with Extism.
 func echoTask(size echoSize) task {
 	id := "echo/" + strings.ReplaceAll(size.name, " ", "")
 	row := Row{ID: id, What: "call overhead of the host: echo of " + size.name, Unit: Nanoseconds, Bars: size.bars,
@@ -76,15 +76,15 @@ func echoTask(size echoSize) task {
 	}).andInside()
 }
 
-// echoed asks the echo in a slot, as an operation of the contract.
+// echoed runs the echo in a slot, as an operation of the contract.
 func (e *env) echoed(ctx context.Context, o host.Options, wasm, body []byte) (func() error, error) {
 	s, err := e.slot(ctx, o, host.ProviderConfig{Name: "echo", Module: wasm, Source: "builtin"})
 	request := &abi.NativeQuery{Scope: scope, Name: "x", Params: map[string]abi.Raw{"x": abi.Raw(body)}}
 	return func() error { _, err := s.NativeQuery(ctx, request); return err }, err
 }
 
-// callersTask has eight callers at once, with an instance for all and one for each, and an operation of the contract by
-// one caller: the request's and the answer's JSON, the trace, the scope.
+// callersTask has eight concurrent callers, with one instance for all and with one for each, and an operation of the
+// contract with one caller, which includes the JSON of request and answer, the trace, and the scope.
 func callersTask() task {
 	const id, callers = "callers", 8
 	rows := []Row{{ID: id, What: "the echo of 50 B as an operation of the contract, 8 callers at once: time by calls " +
@@ -108,7 +108,7 @@ func callersTask() task {
 		})
 }
 
-// together runs an operation n times in all, by callers at once.
+// together runs an operation n times in total, by concurrent callers.
 func together(callers, n int, op func() error) error {
 	var wait sync.WaitGroup
 	failed := make([]error, callers)
@@ -119,5 +119,5 @@ func together(callers, n int, op func() error) error {
 	return errors.Join(failed...)
 }
 
-// scope is where everything is recorded.
+// scope is the scope of all recorded events.
 var scope = abi.MemoryScope{RunID: "bench", PersonaID: "mara"}

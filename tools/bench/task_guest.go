@@ -28,7 +28,7 @@ func contractRequest() *abi.RetrieveRequest {
 	return r
 }
 
-// meteringTask has a guest that does nothing but read and write JSON.
+// meteringTask measures a guest that only reads and writes JSON.
 func meteringTask() task {
 	const id = "metering"
 	rows := []Row{{ID: id, What: "metering cost on a parse-heavy guest (JSON of 3 KB)", Unit: Nanoseconds,
@@ -56,7 +56,7 @@ func meteringTask() task {
 	})
 }
 
-// contractTask is 3 KB of the contract decoded and encoded in the guest, which package host measures itself, beside
+// contractTask decodes and encodes 3 KB of the contract in the guest, which package host measures itself, compared with
 // encoding/json on the same bytes.
 func contractTask() task {
 	const id, native = "contract", "native encoding/json"
@@ -76,8 +76,7 @@ func contractTask() task {
 	}).andInside()
 }
 
-// loadTask compiles a module, or finds it compiled. A host of its own loads it each time, and opening that is not
-// counted.
+// loadTask compiles a module, or finds it in the cache. A new host loads it each time; opening the host is not counted.
 func loadTask() task {
 	const id, cold = "load", "memhost, nothing cached"
 	rows := []Row{{ID: id, What: "load a module from the cache", Unit: Nanoseconds, By: []string{byMemhost, cold},
@@ -85,7 +84,7 @@ func loadTask() task {
 	return task{name: id, rows: rows, round: func(ctx context.Context, e *env) (figures, error) {
 		f, took := figures{}, map[string][]float64{}
 		for i := range e.times(5) {
-			for _, who := range rows[0].By { // in turns
+			for _, who := range rows[0].By { // alternately
 				var o host.Options
 				if who == cold {
 					e.made++
@@ -100,7 +99,7 @@ func loadTask() task {
 				if _, err := h.Load(ctx, testguest.Unhurried()); err != nil {
 					return f, err
 				}
-				if i > 0 || who == cold || e.short { // the first of all fills the cache
+				if i > 0 || who == cold || e.short { // the very first one fills the cache
 					took[who] = append(took[who], float64(time.Since(began)))
 				}
 				if err := e.endRound(); err != nil {
@@ -115,7 +114,7 @@ func loadTask() task {
 	}}
 }
 
-// times is how often something is repeated in a round, outside of turns.
+// times is how often something is repeated in a round, if contestants don't alternate.
 func (e *env) times(n int) int {
 	if e.short {
 		return 1
@@ -123,7 +122,7 @@ func (e *env) times(n int) int {
 	return n
 }
 
-// startTask starts instances of a module that is loaded; ours are started in package host.
+// startTask starts instances of a loaded module; ours are started in package host.
 func startTask() task {
 	const id = "instantiate"
 	rows := []Row{{ID: id, What: "instantiate a module", Unit: Nanoseconds, Allocations: true,
@@ -139,7 +138,7 @@ func probeProvider() host.ProviderConfig {
 	return host.ProviderConfig{Name: "probe", Module: testguest.Unhurried(), Source: "builtin", Block: abi.Raw(`{}`)}
 }
 
-// moduleTask weighs the modules that the program carries.
+// moduleTask measures the sizes of the modules in the program.
 func moduleTask() task {
 	const id = "module"
 	row := Row{ID: id, What: "the largest first-party module", Unit: Bytes, Exact: true, By: []string{byMemhost},

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// plotHistory is the plot of cost against what is stored.
+// plotHistory is the plot of cost by the amount of stored data.
 const plotHistory = "history"
 
 // fullHistory opens a slot with full_history.
@@ -25,7 +25,7 @@ func (e *env) fullHistory(ctx context.Context, o host.Options) (*host.Slot, erro
 	return e.slot(ctx, o, host.ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin"})
 }
 
-// commitTask records into full_history, which calls no backend: what is left is the module, the ledger and the disk.
+// commitTask records into full_history, which calls no backend: what remains is the module, the ledger and the disk.
 func commitTask() task {
 	const id, synced = "commit", "4 KB written and synced"
 	rows := []Row{{ID: id + "/power", What: "full_history: record, durability power", Unit: Nanoseconds,
@@ -60,8 +60,8 @@ func commitTask() task {
 		})
 }
 
-// historyTask records into and retrieves from full_history with histories of several lengths: record must not depend on
-// what is stored, and retrieve on the budget only. The histories are written once and kept.
+// historyTask records into and retrieves from full_history with histories of several lengths: a record must not depend
+// on what is stored, and a retrieval only on the budget. The histories are written once and reused.
 func historyTask(short bool) task {
 	const id = "history"
 	sizes := []int{100_000, 10_000, 1_000}
@@ -161,7 +161,7 @@ func storedTurn(prefix string, i int) *abi.MemoryEvent {
 	return e
 }
 
-// recordSizeTask keeps turns of several lengths, for the plot.
+// recordSizeTask records turns of several lengths, for the plot.
 func recordSizeTask() task {
 	const id = "record-size"
 	var rows []Row
@@ -171,7 +171,7 @@ func recordSizeTask() task {
 			PlotOnly: true, Points: map[string]Point{byMemhost: {plotSize, "full_history records a turn",
 				float64(size.bytes)}}})
 	}
-	// The stretch is long: what comes after a turn of 1 MB finds caches and heap as that has left them.
+	// The stretch is long, because a turn of 1 MB affects caches and heap for the operations after it.
 	return inTurns(id, pace{stretch: 3 * time.Millisecond, round: 50 * time.Millisecond, stretches: 10}, rows,
 		func(ctx context.Context, e *env) ([]contestant, error) {
 			s, err := e.fullHistory(ctx, host.Options{Durability: "process"})

@@ -10,10 +10,10 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// spinTask has a guest that spins until its deadline while another caller makes 1,000 calls a second. Late is how long
-// after its deadline the spin came back; the others' answers are counted from when a call was due, so that a stall
-// counts for every call that it delays. The baseline is without a spinning guest: what the machine and its timers do by
-// themselves.
+// spinTask has a guest that spins until its deadline while another caller makes 1,000 calls per second. Late is how
+// long after its deadline the spinning guest returned; the others' answers are timed from when a call was due, so that
+// a stall counts for every call that it delays. The baseline has no spinning guest: it shows the delays of machine and
+// timers.
 func spinTask() task {
 	const id, nobody = "spin", "nobody spins"
 	const allowed, every = 100 * time.Millisecond, time.Millisecond
@@ -77,8 +77,8 @@ func spinTask() task {
 	}}
 }
 
-// beside runs do while another makes a call every so often, and tells how late do came back and how long after it was
-// due each call was answered, in nanoseconds.
+// beside runs do while another caller makes a call at regular intervals. It returns how late do returned, and how long
+// after it was due each call was answered, in nanoseconds.
 func beside(ctx context.Context, s *host.Slot, allowed, every time.Duration,
 	do func(context.Context, *host.Slot) error) (late float64, others []float64, err error) {
 	type end struct {
@@ -104,7 +104,7 @@ func beside(ctx context.Context, s *host.Slot, allowed, every time.Duration,
 	}
 }
 
-// ask is a question to a guest that does what it is told, or to any other.
+// ask is a retrieval for the test guest, whose query is a command, or for any other.
 func ask(query string) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "now"}
 }

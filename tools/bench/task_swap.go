@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// swapTask swaps a provider for another while two callers never stop asking.
+// swapTask swaps one provider for another while two callers keep making requests.
 func swapTask() task {
 	const id = "swap"
 	rows := []Row{

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// contestant runs an operation n times. Its figure goes into one or more cells.
+// contestant runs an operation n times. Its figure is stored in one or more cells.
 type contestant struct {
 	cells []cell
 	run   func(n int) error
 }
 
-// by is a contestant with a cell of its own.
+// by is a contestant with a single cell.
 func by(row, name string, run func(n int) error) contestant {
 	return contestant{cells: []cell{{row, name}}, run: run}
 }
 
-// repeat makes a contestant's run of a single operation.
+// repeat makes a run function from a single operation.
 func repeat(op func() error) func(int) error {
 	return func(n int) error {
 		for range n {
@@ -32,11 +32,11 @@ func repeat(op func() error) func(int) error {
 	}
 }
 
-// pace is how much is measured in a round.
+// pace is how much to measure in a round.
 type pace struct {
-	// stretch is the least that is timed at once: an operation that takes less is repeated.
+	// stretch is the shortest duration to time at once: shorter operations are repeated.
 	stretch time.Duration
-	// round is spent on each contestant; no more than stretches are taken, where that is not 0.
+	// round is the time to spend on each contestant; stretches, if not 0, limits the number of stretches.
 	round     time.Duration
 	stretches int
 }
@@ -44,7 +44,7 @@ type pace struct {
 // quick is for operations of microseconds.
 var quick = pace{stretch: 200 * time.Microsecond, round: 60 * time.Millisecond}
 
-// turns runs contestants in turns, stretch by stretch, and takes the median of each.
+// turns runs contestants alternately, stretch by stretch, and returns the median of each.
 func turns(ctx context.Context, p pace, list []contestant) (figures, error) {
 	f := figures{}
 	repeats, took := make([]int, len(list)), make([][]float64, len(list))
@@ -86,8 +86,8 @@ func turns(ctx context.Context, p pace, list []contestant) (figures, error) {
 	return f, nil
 }
 
-// calibrate finds how often a contestant runs in a stretch, which warms it up. The best of three counts: something else
-// may run meanwhile.
+// calibrate finds out how often a contestant can run in a stretch, which also warms it up. It uses the best of three,
+// because other programs may interfere.
 func calibrate(p pace, c contestant) (int, error) {
 	for n := 1; ; n *= 2 {
 		best := time.Duration(math.MaxInt64)
@@ -104,7 +104,7 @@ func calibrate(p pace, c contestant) (int, error) {
 	}
 }
 
-// allocations counts those of an operation, and of whatever runs beside it.
+// allocations counts the allocations of an operation, and of whatever else runs at the same time.
 func allocations(c contestant, n int) (count, bytes float64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -133,7 +133,7 @@ func inTurns(name string, p pace, rows []Row, setUp func(ctx context.Context, e 
 	}}
 }
 
-// andInside adds to a task what package host's own benchmark of the row's id measures, as ours.
+// andInside adds to a task, as our figure, what package host's own benchmark measures for the row's id.
 func (t task) andInside() task {
 	others := t.round
 	t.round = func(ctx context.Context, e *env) (figures, error) {

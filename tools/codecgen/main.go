@@ -1,6 +1,6 @@
 // Command codecgen writes the JSON codecs of package abi: for every struct with json tags the methods Encode and
-// Decode, over abi/wirejson. It reads the source files in a folder and fails on a field whose type it does not know, so
-// that no field is ever left out silently.
+// Decode, over abi/wirejson. It reads the source files in a folder and fails on a field of an unsupported type, so that
+// no field is ever omitted silently.
 //
 //	go run ./codecgen -out codec_gen.go ../abi
 package main
@@ -37,7 +37,7 @@ func run(dir, out string) error {
 	return os.WriteFile(filepath.Join(dir, out), source, 0o644)
 }
 
-// Generate returns the codecs for the package in dir. The file named out, a former result, is not read.
+// Generate returns the codecs for the package in dir. It does not read the file named out, which is an earlier result.
 func Generate(dir, out string) ([]byte, error) {
 	pkg, err := load(dir, out)
 	if err != nil {
@@ -59,7 +59,7 @@ type goPackage struct {
 	structs []goStruct
 	// words are the named string types.
 	words map[string]bool
-	// coded are the types that have codecs, generated or written by hand; lists those of them that are slices.
+	// coded has the types with codecs, generated or written by hand; lists has those of them that are slices.
 	coded, lists map[string]bool
 }
 
@@ -71,11 +71,11 @@ type goStruct struct {
 type field struct {
 	name, key string
 	omitEmpty bool
-	// omitZero leaves out a nil slice and writes an empty one.
+	// omitZero omits a nil slice but writes an empty one.
 	omitZero bool
-	// document is a Raw tagged codec:"document", which may be as deep as the document around it.
+	// document marks a Raw tagged codec:"document", which may be nested as deeply as the document that contains it.
 	document bool
-	// host is tagged codec:"host": the host fills it, and a guest does not write it.
+	// host marks a field tagged codec:"host": the host fills it in, and a guest does not write it.
 	host bool
 	typ  ast.Expr
 }
@@ -134,8 +134,8 @@ func (pkg *goPackage) add(decl ast.Decl) error {
 	return nil
 }
 
-// addStruct takes a struct with json tags, and an exported one without any fields. Others have codecs written by hand,
-// or none.
+// addStruct adds a struct with json tags, or an exported one without fields. Others have codecs written by hand, or
+// none.
 func (pkg *goPackage) addStruct(name string, st *ast.StructType) error {
 	s := goStruct{name: name}
 	untagged := ""
@@ -168,7 +168,7 @@ func (pkg *goPackage) addStruct(name string, st *ast.StructType) error {
 	return nil
 }
 
-// tag reads the tags of a field. Without one for JSON the key is empty.
+// tag parses the tags of a field. Without a json tag the key is empty.
 func tag(f *ast.Field) (field, error) {
 	read := field{typ: f.Type}
 	if f.Tag == nil {
@@ -189,7 +189,7 @@ func tag(f *ast.Field) (field, error) {
 	return read, nil
 }
 
-// ident is the name of a type, or of what a pointer points at; "" for any other form.
+// ident is the name of a type, or of the type that a pointer points to; "" for anything else.
 func ident(t ast.Expr) string {
 	if star, ok := t.(*ast.StarExpr); ok {
 		t = star.X

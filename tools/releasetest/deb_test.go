@@ -20,7 +20,7 @@ func (m *machine) dpkg(args ...string) {
 	require.NoError(m.t, err, "%s", out)
 }
 
-// earlierDeb is a package with an earlier version.
+// earlierDeb builds a package with an earlier version.
 func earlierDeb(t *testing.T, now string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "earlier")

@@ -1,5 +1,4 @@
-// Package releasetest tests what `make release` made, as users meet it, and `go install` from the module's
-// zip.
+// Package releasetest tests the output of `make release` as users install it, and `go install` from the module's zip.
 //
 //	tools/live release
 package releasetest

@@ -29,8 +29,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheImageRunsAsNobodyOnAReadOnlyRoot: it is assembled twice with the same digest, and its files are run as they
-// would be in a container: in a root of their own that is read-only but for the volume, without a shell, not as root.
+// TestTheImageRunsAsNobodyOnAReadOnlyRoot: the image is built twice with the same digest, and its files are run as in a
+// container: in a separate root that is read-only except for the volume, without a shell, and not as root.
 func TestTheImageRunsAsNobodyOnAReadOnlyRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the owner of files and the root of a process")
@@ -85,7 +85,7 @@ func TestTheImageRunsAsNobodyOnAReadOnlyRoot(t *testing.T) {
 	}
 }
 
-// baseImage has a file and nothing that runs.
+// baseImage has one file and nothing executable.
 func baseImage(t *testing.T) v1.Image {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -104,10 +104,10 @@ func baseImage(t *testing.T) v1.Image {
 	return image
 }
 
-// runImage runs the entry point of an image that was unpacked.
+// runImage runs the entry point of an unpacked image.
 func runImage(t *testing.T, root string, config *v1.ConfigFile) {
 	volume := filepath.Join(root, "var", "lib", "memhost")
-	// The folder of the test is root's alone.
+	// The test's folder is only accessible to root.
 	for folder := root; folder != os.TempDir(); folder = filepath.Dir(folder) {
 		require.NoError(t, os.Chmod(folder, 0o755))
 	}
@@ -150,7 +150,7 @@ exec chroot --userspec="$USERSPEC" "$ROOT" "$@"`
 	require.NoError(t, err, "the base is below")
 }
 
-// unpack writes the files of an image, without links, as their owners'.
+// unpack extracts the files of an image, without links, with their owners.
 func unpack(t *testing.T, image v1.Image, root string) {
 	files := mutate.Extract(image)
 	defer files.Close()

@@ -23,14 +23,14 @@ const (
 	checkout   = "../.."
 )
 
-// TestGoInstallFromTheModuleZip installs the program as `go install` does it from a proxy: from the zip of what is
-// committed, into an empty module cache, with nothing of this checkout. The other modules are those that the checkout's
-// cache has in the form that a proxy serves.
+// TestGoInstallFromTheModuleZip installs the program as `go install` does from a proxy: from the zip of what is
+// committed, into an empty module cache, without using this checkout. The other modules come from the checkout's cache,
+// in the format of a proxy.
 func TestGoInstallFromTheModuleZip(t *testing.T) {
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, filepath.FromSlash(modulePath), "@v")
 	require.NoError(t, os.MkdirAll(at, 0o755))
-	clone := filepath.Join(t.TempDir(), "clone") // zip does not know Git's work trees
+	clone := filepath.Join(t.TempDir(), "clone") // the zip code does not support Git work trees
 	cloned, err := exec.Command("git", "clone", "--quiet", "--shared", absolute(t, checkout), clone).CombinedOutput()
 	require.NoError(t, err, "%s", cloned)
 	packed, err := os.Create(filepath.Join(at, version+".zip"))

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is a folder that dpkg and rpm take for the root of a system. Scripts of packages run in it: it has a shell,
-// and a systemctl that notes what it was asked for.
+// machine is a folder that dpkg and rpm use as the root of a system. Scripts of packages run in it: it has a shell, and
+// a systemctl that records its arguments.
 type machine struct {
 	t    *testing.T
 	root string
 }
 
-// askedFile is where systemctl notes its arguments, a call a line.
+// askedFile is where systemctl records its arguments, one call per line.
 const askedFile = "run/systemd/asked"
 
 func newMachine(t *testing.T) *machine {
@@ -54,7 +54,7 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) path(p string) string { return filepath.Join(m.root, p) }
 
-// asked gives what scripts asked systemctl for since the last look.
+// asked returns the calls of systemctl since the last time.
 func (m *machine) asked() []string {
 	m.t.Helper()
 	text, err := os.ReadFile(m.path(askedFile))
@@ -74,7 +74,7 @@ func (m *machine) memhost(args ...string) *exec.Cmd {
 
 var execStart = regexp.MustCompile(`(?m)^ExecStart=(.*)$`)
 
-// start runs the command line of the unit. stop ends it as systemd does, and wants it to end well.
+// start runs the command line of the unit. stop ends it as systemd does, and requires a clean exit.
 func (m *machine) start() (stop func()) {
 	m.t.Helper()
 	unit, err := os.ReadFile(m.path("usr/lib/systemd/system/memhost.service"))
@@ -100,7 +100,7 @@ func (m *machine) start() (stop func()) {
 	}
 }
 
-// record records that somebody likes green tea.
+// record records that a person likes green tea.
 func (m *machine) record() {
 	m.t.Helper()
 	turns := filepath.Join(m.t.TempDir(), "turns.json")
@@ -122,8 +122,8 @@ const (
 	disable = "disable --now memhost.service"
 )
 
-// isUpgradedWithData records with the version before, upgrades under the slot that runs, and wants to find what was
-// recorded and the operator's configuration with the version now.
+// isUpgradedWithData records with the old version, upgrades while the slot runs, and requires that the new version has
+// what was recorded and the operator's configuration.
 func (m *machine) isUpgradedWithData(upgrade func()) {
 	m.t.Helper()
 	assert.Equal(m.t, []string{reload, restart}, m.asked(), "installed")
@@ -153,7 +153,7 @@ func (m *machine) isUpgradedWithData(upgrade func()) {
 	stop()
 }
 
-// isRemoved wants nothing left of the program, and all of the data.
+// isRemoved requires that the program is gone and the data intact.
 func (m *machine) isRemoved() {
 	m.t.Helper()
 	assert.Equal(m.t, []string{disable, reload}, m.asked())
@@ -162,7 +162,7 @@ func (m *machine) isRemoved() {
 	assert.FileExists(m.t, m.path("var/lib/memhost/state.db"), "data is the operator's")
 }
 
-// built is the package that make release made for this machine.
+// built is the package that make release built for this machine.
 func built(t *testing.T, form string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(checkout, "bin", "dist", "*_linux_"+runtime.GOARCH+"."+form))

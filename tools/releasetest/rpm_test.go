@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rpm runs Debian's rpm on a root with a database of its own.
+// rpm runs Debian's rpm on a root with its own database.
 func (m *machine) rpm(args ...string) string {
 	m.t.Helper()
 	out, err := exec.Command("rpm", append([]string{"--root", m.root}, args...)...).CombinedOutput()
@@ -25,13 +25,13 @@ func (m *machine) rpm(args ...string) string {
 	return string(out)
 }
 
-// earlierRpm is a package with an earlier version, of the same length: its header is changed in place, and so is the
-// header's digest. Those of the whole package are not, which is why it is installed with --nodigest.
+// earlierRpm makes a package with an earlier version of the same length: it changes the header in place, and the
+// header's digest. The digests of the whole package are not changed, so it must be installed with --nodigest.
 func earlierRpm(t *testing.T, now string) string {
 	t.Helper()
 	text, err := os.ReadFile(now)
 	require.NoError(t, err)
-	// A lead of 96 bytes, the header of signatures, zeros up to a multiple of 8, and the package's own header.
+	// A lead of 96 bytes, the signature header, zeros up to a multiple of 8, and the package's own header.
 	first := 96 + headerLength(text[96:])
 	first += -first & 7
 	header := text[first : first+headerLength(text[first:])]
@@ -46,7 +46,8 @@ func earlierRpm(t *testing.T, now string) string {
 	return path
 }
 
-// headerLength is that of an rpm header: 8 bytes, the number of entries of 16 bytes, the length of what follows them.
+// headerLength is the length of an rpm header: 8 bytes, the number of entries of 16 bytes, the length of what follows
+// them.
 func headerLength(b []byte) int {
 	return 16 + 16*int(binary.BigEndian.Uint32(b[8:])) + int(binary.BigEndian.Uint32(b[12:]))
 }

@@ -11,16 +11,16 @@ import (
 
 func number(n int64) *int64 { return &n }
 
-// asker has a limit of 40 tokens an item, at most 100 items.
+// asker has a limit of 40 tokens per item and 100 items.
 func asker(set, byBudget bool) budget.Items {
 	return budget.Items{Set: set, ByBudget: byBudget, Limit: &abi.NativeLimit{Route: "search", Field: "top_k",
 		Ceiling: 100, TokensPerItem: 40, Because: "the server refuses more", Configured: "/top_k"}}
 }
 
-// count is a counter of four bytes a token.
+// count counts one token for each four bytes.
 func count(text []byte) int64 { return int64(len(text)) / 4 }
 
-// answer is a retrieval with a context of so many tokens, and so many items behind it that were asked for as sent.
+// answer is a retrieval with a context of this many tokens, after this many items were received and requested.
 func answer(tokens, received, sent int64, truncated bool) *abi.RetrieveResult {
 	t := &abi.Trace{Truncated: &truncated}
 	t.BudgetApplied = map[string]abi.BudgetUse{"max_items": {How: "native", Sent: &sent, Received: &received}}

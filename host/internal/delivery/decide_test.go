@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The facts behind each row of the table in decide's comment, which is read from there: a row that is added, changed or
+// The facts for each row of the table in Decide's comment, which the test parses: a row that is added, changed or
 // missing fails.
 func TestDecideIsItsTable(t *testing.T) {
 	same := Hash{1}

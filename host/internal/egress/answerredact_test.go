@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoPartOfAnAnswerCarriesASecret fills every text of an answer, names included, with a secret. It goes through the
-// contract's types by reflection, so that a field added later is covered.
+// TestNoPartOfAnAnswerCarriesASecret fills every text in an answer, including names, with a secret. It walks the
+// contract's types by reflection, so that new fields are covered.
 func TestNoPartOfAnAnswerCarriesASecret(t *testing.T) {
 	const secret = "S3cr3t-of-the-Operator"
 	route := &Route{redactor: NewRedactor([]string{secret})}

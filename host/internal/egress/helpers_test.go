@@ -16,7 +16,7 @@ const (
 	liesStatement  = "CREATE (n:Probe {lie: true})"
 )
 
-// graph is a database that knows the statements above.
+// graph starts a database that knows the statements above.
 func graph(t testing.TB, o bolt.Options) *bolt.Server {
 	t.Helper()
 	s := bolt.Start(t, o)
@@ -35,7 +35,7 @@ func reply(a bolt.Answer) bolt.Statement {
 	return bolt.Statement{Answer: func(context.Context, bolt.Query) bolt.Answer { return a }}
 }
 
-// requireCode wants an error of a code whose message and hint hold each of parts.
+// requireCode asserts that err has this code and that message and hint contain all parts.
 func requireCode(t testing.TB, err error, code abi.Code, parts ...string) *abi.Error {
 	t.Helper()
 	var e *abi.Error

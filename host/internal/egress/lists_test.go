@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// network opens a manifest with the routes old (without lists), listed and closed (with empty ones).
+// network opens a manifest with the routes old (without lists), listed, and closed (with empty lists).
 func network(t *testing.T, block string) *Network {
 	t.Helper()
 	secret := Secret{Value: func() (string, error) { return "sk-12345678", nil }, Origin: "http://127.0.0.1:9"}
@@ -41,8 +41,8 @@ func setHeader(t *testing.T, n *Network, route, name, value string) (*Call, erro
 	return r.HTTP(&abi.HTTPRequest{Headers: map[string]string{name: value}}, nil)
 }
 
-// What replaces the method or the URL that the manifest declares, or asks for a part of an answer, is never a guest's,
-// whoever lists it.
+// Guests may never set headers that override the route's method or URL, or that request a part of an answer, even if a
+// list allows them.
 func TestHeadersThatWouldReplaceTheRouteAreRefused(t *testing.T) {
 	n := network(t, `{"url":"http://127.0.0.1:9","headers":{"X-HTTP-Method-Override":"DELETE"}}`)
 	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X-Original-URL",
@@ -85,7 +85,7 @@ func TestHeadersThatAGuestMaySet(t *testing.T) {
 	}
 }
 
-// A compressed answer, or a part of one, could hide a secret that the backend echoes.
+// A compressed or partial answer could hide a secret that the backend echoes.
 func TestEncodingIsTheHostsWhereTheOriginHoldsASecret(t *testing.T) {
 	_, err := setHeader(t, network(t, plainBlock), "old", "Accept-Encoding", "gzip")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/bolt"
 )
 
-// realDatabase is a Neo4j 5.26 at NEO4J_URL, with the password NEO4J_PASSWORD. What the tests write they remove.
+// realDatabase is a Neo4j 5.26 at NEO4J_URL, with the password NEO4J_PASSWORD. The tests remove what they write.
 func realDatabase(t testing.TB) (url, password string) {
 	t.Helper()
 	url, password = os.Getenv("NEO4J_URL"), os.Getenv("NEO4J_PASSWORD")
@@ -29,14 +29,14 @@ func realDatabase(t testing.TB) (url, password string) {
 	return url, password
 }
 
-// failureIn is what the database answered, nil when it did not.
+// failureIn returns the database's failure in err; nil if there is none.
 func failureIn(err error) *Failure {
 	var failure *Failure
 	errors.As(err, &failure)
 	return failure
 }
 
-// ran runs a statement past the guest.
+// ran runs a statement directly, without a guest.
 func ran(d *database, reads bool, timeout time.Duration, text string, params map[string]any) (*abi.BoltResult, string,
 	error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -113,7 +113,7 @@ func TestLiveGraphTypesAndCounters(t *testing.T) {
 	assert.Equal(t, map[string]int64{"nodes_deleted": 2, "relationships_deleted": 1}, head.Counters)
 }
 
-// TestLiveRefusalsAreThoseOfTheFake runs what goes wrong against both.
+// TestLiveRefusalsAreThoseOfTheFake compares errors of a real database with those of the fake.
 func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 	url, password := realDatabase(t)
 	s := graph(t, bolt.Options{Password: password})
@@ -135,7 +135,7 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 			assert.Equal(t, "Neo.ClientError.Statement.SyntaxError", codeOf(true, "MATCH (n RETURN n", nil))
 			assert.Equal(t, "Neo.ClientError.Statement.ParameterMissing", codeOf(true, givenStatement, nil))
 			assert.Equal(t, "Neo.ClientError.Statement.AccessMode", codeOf(true, liesStatement, nil))
-			// The server's own end of a transaction, with the caller still there.
+			// The server itself ends a transaction while the caller still waits.
 			_, _, err := d.run(context.Background(),
 				statement{text: slow, reads: true, timeout: 300 * time.Millisecond, rows: 1, bytes: 1 << 10})
 			require.NotNil(t, failureIn(err), "%v", err)
@@ -158,7 +158,7 @@ func TestLiveRefusalsAreThoseOfTheFake(t *testing.T) {
 	}
 }
 
-// BenchmarkLiveBoltRows is the row of `make bench` about a database's rows, against a real Neo4j.
+// BenchmarkLiveBoltRows is the row about a database's rows in `make bench`, against a real Neo4j.
 func BenchmarkLiveBoltRows(b *testing.B) {
 	url, password := realDatabase(b)
 	ctx := context.Background()

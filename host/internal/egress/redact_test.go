@@ -29,7 +29,7 @@ func TestRedactorRemovesSecretsWhateverTheirForm(t *testing.T) {
 	assert.LessOrEqual(t, len(e.Native.Body), abi.NativeBodyLimit)
 }
 
-// A backend that echoes its credential does not give it to a guest, in whatever usual form it does that.
+// A backend that echoes its credential does not reveal it to a guest, in whatever common encoding it does so.
 func TestRedactorFindsASecretInEveryUsualEncoding(t *testing.T) {
 	const secret = "sk/a=b+c%41 Zé\"1"
 	r := NewRedactor([]string{secret, "plain-token-77"})
@@ -72,7 +72,7 @@ func TestRedactorFindsASecretInEveryUsualEncoding(t *testing.T) {
 				got := r.Text(around[0] + echoed + around[1])
 				require.Equal(t, 1, strings.Count(got, Redacted), "%s", got)
 				if strings.HasPrefix(name, "base64") {
-					continue // the characters at its ends belong to its neighbours too
+					continue // the characters at its ends also depend on the surrounding text
 				}
 				require.Equal(t, around[0]+Redacted+around[1], got)
 			}
@@ -81,7 +81,7 @@ func TestRedactorFindsASecretInEveryUsualEncoding(t *testing.T) {
 	require.Equal(t, "a "+Redacted+Redacted+" b", r.Text("a plain-token-77plain\\u002Dtoken-77 b"))
 }
 
-// Ordinary text stays as it is, byte for byte, with its own escapes.
+// Ordinary text is unchanged, byte for byte, including its escapes.
 func TestRedactorChangesNothingElse(t *testing.T) {
 	r := NewRedactor([]string{"sk-very-secret-12345", `\u0041`, "%41%42"})
 	for _, text := range []string{"", `\`, `%`, `{"a":"\u00e9\ud83d\ude00 \n \/ % %4 %zz \u12"}`, "A AB \xff\\",
@@ -101,7 +101,7 @@ func TestRedactorChangesNothingElse(t *testing.T) {
 	})
 }
 
-// Escapes are resolved with the place where each was.
+// Decoding remembers the position of each escape.
 func TestDecodeKnowsWhereEachPartWas(t *testing.T) {
 	for text, want := range map[string]string{`a\/b%2Fc`: "a/b/c", `\u00e9%C3%A9`: "éé", `\ud83d\ude00x`: "😀x",
 		`\\u0041`: `\u0041`, `%\%4\u00`: `%\%4\u00`} {

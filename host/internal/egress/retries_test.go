@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// forgetful is a server that answers the first request of each connection and drops the connection when it has read the
-// second. It counts what arrives, by method and body.
+// forgetful is a server that answers the first request of each connection, and drops the connection after reading the
+// second. It counts requests by method and body.
 type forgetful struct {
 	url      string
 	mu       sync.Mutex
@@ -58,7 +58,7 @@ func (f *forgetful) serve(conn net.Conn) {
 	}
 }
 
-// The trace counts what was sent, and a write is sent once.
+// The trace counts requests, and a write is only sent once.
 func TestRequestOnAConnectionThatTheBackendDrops(t *testing.T) {
 	key := map[string]string{"Idempotency-Key": "key"}
 	for _, c := range []struct {

@@ -55,7 +55,7 @@ func TestParametersBecomeCypher(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// askDatabase runs "RETURN $value AS value" past the guest, with an answer of the test's.
+// askDatabase runs "RETURN $value AS value" without a guest; the test sets the answer.
 func askDatabase(t testing.TB, d *database, limit statement) (*abi.BoltResult, string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -144,8 +144,8 @@ func TestTypesOfCypherAreSpelledAsTheSpecificationSays(t *testing.T) {
 	})
 }
 
-// writtenFloat draws numbers that JSON writes as what they are: a whole number beyond 64 bits would be written as an
-// integer, which is refused.
+// writtenFloat draws numbers that JSON represents without loss: a whole number beyond 64 bits would be written as an
+// integer, which is rejected.
 func writtenFloat() *rapid.Generator[float64] {
 	return rapid.Float64().Filter(func(f float64) bool { return math.Abs(f) < 1<<63 || math.Abs(f) >= 1e21 })
 }

@@ -23,12 +23,12 @@ import (
 
 const (
 	stallDeadline = 150 * time.Millisecond
-	// stallMost is when a call must have ended; machines that run tests are busy.
+	// stallMost is the maximum duration of a call; test machines are busy.
 	stallMost = 30 * time.Second
 )
 
-// stalling is a server that does something with each connection, and counts those that are open. A handler returns when
-// its connection breaks, or when quit is closed.
+// stalling is a server that runs a handler for each connection, and counts open connections. A handler returns when its
+// connection breaks, or when quit is closed.
 type stalling struct {
 	address string
 	quit    chan struct{}
@@ -91,7 +91,7 @@ func (s *stalling) endsInTime(t *testing.T, call func(context.Context) error) er
 	go func() { ended <- call(ctx) }()
 	select {
 	case err := <-ended:
-		if err == nil { // the routing table came, and the statement went to the database itself
+		if err == nil { // the routing table arrived, and the statement went to the database itself
 			return nil
 		}
 		assert.Eventually(t, func() bool { return s.connections() == 0 }, stallMost, time.Millisecond,
@@ -136,7 +136,7 @@ func leaves(net.Conn, <-chan struct{}) {}
 
 func halfClose(conn net.Conn, _ <-chan struct{}) { _ = conn.(*net.TCPConn).CloseWrite() }
 
-// TestEveryStallOfHTTPEndsAtTheDeadline: the deadline of a call holds whatever a backend does with the connection, and
+// TestEveryStallOfHTTPEndsAtTheDeadline: a call ends at its deadline whatever a backend does with the connection, and
 // the connection is closed.
 func TestEveryStallOfHTTPEndsAtTheDeadline(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
@@ -180,7 +180,7 @@ func TestEveryStallOfHTTPEndsAtTheDeadline(t *testing.T) {
 			o := testOrigin(t, c.scheme+"://"+s.address)
 			r := &Route{RouteDecl: abi.RouteDecl{Name: "r", Method: "POST", Path: "/", Class: abi.ClassWrite},
 				origin: o, bodyBytes: 16 << 20}
-			o.transport.TLSHandshakeTimeout = 3 * stallDeadline // a handshake may go on, for another call
+			o.transport.TLSHandshakeTimeout = 3 * stallDeadline // a handshake may continue for another call
 			body := []byte("short")
 			if c.name == "nothing is read" {
 				body = bytes.Repeat(body, 2<<20)
@@ -233,7 +233,8 @@ func TestEveryStallOfHTTP2EndsAtTheDeadline(t *testing.T) {
 			o.transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
 			r := &Route{RouteDecl: abi.RouteDecl{Name: "r", Method: "GET", Path: "/", Class: abi.ClassRead}, origin: o,
 				bodyBytes: 1 << 20}
-			// On a busy machine a deadline may pass before the handshake is over; then the call is made again with more time.
+			// On a busy machine the deadline may pass before the handshake is complete; then repeat the call with more
+			// time.
 			for deadline, reached := stallDeadline, false; !reached; deadline *= 2 {
 				require.Less(t, deadline, stallMost, "the server is never reached")
 				call, err := r.HTTP(&abi.HTTPRequest{}, nil)
@@ -258,7 +259,7 @@ func TestEveryStallOfHTTP2EndsAtTheDeadline(t *testing.T) {
 }
 
 // TestEveryStallOfBoltEndsAtTheDeadline: a database that stops after any of its messages, or keeps sending empty ones,
-// cannot hold a call.
+// cannot block a call.
 func TestEveryStallOfBoltEndsAtTheDeadline(t *testing.T) {
 	upstream := graph(t, bolt.Options{Password: "password"})
 	run := func(url string) func(context.Context) error {
@@ -322,11 +323,11 @@ func TestEveryStallOfBoltEndsAtTheDeadline(t *testing.T) {
 	})
 }
 
-// messagesOfARun is how many messages a database sends for one statement, the handshake included: version, HELLO,
+// messagesOfARun is how many messages a database sends for one statement, including the handshake: version, HELLO,
 // LOGON, RUN, PULL and one more.
 const messagesOfARun = 6
 
-// passMessages passes bytes between a client and a database until the database has sent so many messages.
+// passMessages passes bytes between a client and a database until the database has sent a number of messages.
 func passMessages(client net.Conn, upstream string, messages int) error {
 	server, err := net.Dial("tcp", upstream)
 	if err != nil {

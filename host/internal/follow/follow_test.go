@@ -20,23 +20,23 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// notebook is a memory that writes down what it is given.
+// notebook is a memory that records what it receives.
 type notebook struct {
 	mu sync.Mutex
-	// pages are the event ids of each person in the order in which they came, batches the sizes of deliveries.
+	// pages has each person's event ids in order of arrival; batches has the sizes of deliveries.
 	pages   map[string][]string
 	batches []int
 	resets  []string
-	// readOnly are persons whose scopes are read-only; "" is for all.
+	// readOnly has the persons whose scopes are read-only; "" means all.
 	readOnly map[string]bool
-	// operations are what it has beside record_event.
+	// operations are its operations besides record_event.
 	operations []string
-	// answer is what it says to the nth delivery of all; committed where it is nil or answers nil.
+	// answer returns the answer to the nth delivery; nil, or a nil result, means committed.
 	answer func(n int, e *abi.MemoryEvent) *abi.ReceiptOrError
-	sent   int // events, in all deliveries
-	// unseen events of it are not ready, of which awaited were not when it had everything.
+	sent   int // number of events in all deliveries
+	// unseen is how many events are not ready; awaited is how many of them were already there when it had everything.
 	unseen, awaited int64
-	// looks counts how often it was asked what is not ready, each of which takes slow.
+	// looks counts how often it was asked what is not ready; each time takes slow.
 	looks int
 	slow  time.Duration
 	// notReady is why it cannot be opened.
@@ -76,7 +76,7 @@ func (m *notebook) RecordEvents(_ context.Context, list *abi.EventBatch) (*abi.B
 		}
 		if answer == nil {
 			answer = &abi.ReceiptOrError{Receipt: &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted}}
-			if !slices.Contains(m.pages[e.UserID], e.EventID) { // its ledger
+			if !slices.Contains(m.pages[e.UserID], e.EventID) { // it behaves like a ledger
 				m.pages[e.UserID] = append(m.pages[e.UserID], e.EventID)
 			}
 		}
@@ -114,7 +114,7 @@ func (m *notebook) Retrieve(_ context.Context, r *abi.RetrieveRequest) (*abi.Ret
 
 func (m *notebook) TakeTurn(ctx context.Context) (bool, error) { return m.turn(ctx) }
 
-// result rests on events, one item each.
+// result is based on events, one item each.
 func result(events ...string) *abi.RetrieveResult {
 	r := &abi.RetrieveResult{FormattedContext: "text"}
 	for _, id := range events {
@@ -157,14 +157,14 @@ func newRoom(t *testing.T, archived bool) *room {
 	return r
 }
 
-// told is the nth event of a person.
+// told returns the nth event of a person.
 func told(person string, n int) abi.MemoryEvent {
 	text := fmt.Sprintf("%s says %d", person, n)
 	return abi.MemoryEvent{EventID: fmt.Sprintf("%s-%03d", person, n), RunID: "r", UserID: person, SessionID: "s",
 		Timestamp: "2026-01-01T00:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
-// ids are the events of a person from one number to another.
+// ids returns the ids of a person's events in a range of numbers.
 func ids(person string, from, to int) (list []string) {
 	for ; from < to; from++ {
 		list = append(list, told(person, from).EventID)
@@ -172,7 +172,7 @@ func ids(person string, from, to int) (list []string) {
 	return list
 }
 
-// accept puts events of a person into the archive, as if the serving memory had accepted them.
+// accept adds events of a person to the archive, as if the serving memory had accepted them.
 func (r *room) accept(t *testing.T, person string, from, to int) {
 	var events []abi.MemoryEvent
 	for ; from < to; from++ {
@@ -195,7 +195,7 @@ func (r *room) acceptAll(t *testing.T, events ...abi.MemoryEvent) {
 	require.NoError(t, err)
 }
 
-// follower is a new one of the room's memory, or goes on where an earlier one was.
+// follower creates a follower of the room's memory, or resumes where an earlier one was.
 func (r *room) follower(t *testing.T, role string) *Follower {
 	key := Key{1}
 	record, err := r.Record(t.Context(), key)
@@ -209,7 +209,7 @@ func (r *room) follower(t *testing.T, role string) *Follower {
 	return f
 }
 
-// fill lets a follower work until nothing is left.
+// fill runs a follower until nothing is left.
 func fill(t *testing.T, f *Follower) {
 	for more := true; more; {
 		var err error
@@ -224,7 +224,7 @@ func fill(t *testing.T, f *Follower) {
 	}
 }
 
-// says lets a follower that has everything look about, and returns what it then does and how far it is.
+// says runs the checks of a follower that has caught up, and returns its state and progress.
 func says(t *testing.T, f *Follower) (abi.FollowerState, abi.FollowerProgress) {
 	f.caughtUp(t.Context())
 	now, progress, err := f.Progress(t.Context())
@@ -243,7 +243,7 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 	test.SessionID = "test"
 	r.acceptAll(t, test)
 	f := r.follower(t, abi.RoleShadow)
-	more, err := f.work(t.Context()) // a page; the next one is another follower's
+	more, err := f.work(t.Context()) // one page; the next one is delivered by another follower
 	require.NoError(t, err)
 	require.True(t, more)
 	require.Len(t, slices.Concat(r.memory.pages["ann"], r.memory.pages["bob"]), PageEvents)
@@ -408,7 +408,7 @@ func TestATurnDoesNotWaitForEventsThatAreStillComing(t *testing.T) {
 	require.Equal(t, 1, served, "what is not ready was recorded since")
 }
 
-// A look at a hundred thousand events that are not ready takes a while, and each record wakes the follower.
+// Checking a hundred thousand events that are not ready takes a while, and each record wakes the follower.
 func TestAMemoryThatIsNotReadyIsNotLookedAtByEachRecord(t *testing.T) {
 	r := newRoom(t, true)
 	r.memory.unseen, r.memory.awaited, r.memory.slow = 3, 3, 500*time.Millisecond
@@ -430,7 +430,7 @@ func TestAMemoryThatIsNotReadyIsNotLookedAtByEachRecord(t *testing.T) {
 	require.LessOrEqual(t, idle, time.Second)
 }
 
-// A backend that is restarted cannot say whether it has what it was just sent.
+// A backend that is restarting cannot say whether it has what it was just sent.
 func TestWhatIsUncertainWaitsForABackendThatCannotBeReached(t *testing.T) {
 	r := newRoom(t, true)
 	r.memory.operations = []string{abi.OpFindEvent}

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// failing answers with a failure of the backend; status 0 means that it could not be reached.
+// failing answers with a backend failure; status 0 means that the backend could not be reached.
 func failing(status int64) *abi.ReceiptOrError {
 	e := abi.NewError(abi.CodeUnavailable, "no connection")
 	if status != 0 {
@@ -23,14 +23,14 @@ func failing(status int64) *abi.ReceiptOrError {
 	return &abi.ReceiptOrError{Error: e}
 }
 
-// One person's events fail for as long as another's are awaited: everybody else has everything meanwhile, and the
-// person too once the backend works. Nothing is lost, and each person's events keep their order.
+// One person's events fail until everyone else's have arrived; once the backend works, that person's events arrive too.
+// Nothing is lost, and each person's events stay in order.
 func TestAPersonWhoWaitsHoldsBackNobodyElse(t *testing.T) {
 	const people, each = 40, 15
 	for _, role := range []string{abi.RoleShadow, abi.RoleBackfill} {
 		t.Run(role, func(t *testing.T) {
 			r := newRoom(t, true)
-			works := false // by r.memory.mu
+			works := false // guarded by r.memory.mu
 			r.memory.answer = func(_ int, e *abi.MemoryEvent) *abi.ReceiptOrError {
 				if e.UserID == "p0" && !works {
 					return failing(http.StatusInternalServerError)

@@ -23,7 +23,7 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	now := time.Now()
 	c := &Call{Began: now, Deadline: now.Add(time.Hour)}
 	assert.EqualValues(t, maxUnits, give(c))
-	c.Began = now.Add(-10 * time.Minute) // as if the last stretch had taken so long
+	c.Began = now.Add(-10 * time.Minute) // as if the last stretch had taken that long
 	assert.EqualValues(t, minUnits, give(c))
 	c.pace.units, c.pace.looked = minUnits, time.Since(c.Began)
 	for range 10 {
@@ -36,10 +36,10 @@ func TestUnitsFollowTheClock(t *testing.T) {
 	assert.Panics(t, func() { give(c) })
 }
 
-// TestAGuestThatComputesForLongHasAThreadOfItsOwn is about the threads only; that others are not held up by it is a row
-// of `make bench`.
+// TestAGuestThatComputesForLongHasAThreadOfItsOwn only tests the threads; `make bench` has a row that shows that others
+// are not delayed.
 func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
-	defer runtime.UnlockOSThread() // should shareThread not have done it
+	defer runtime.UnlockOSThread() // in case shareThread has not done it
 	more := func(c *Call) *Call {
 		c.Deadline = time.Now().Add(time.Hour)
 		moreUnits(inCall{context.Background(), c}, []uint64{0})

@@ -26,7 +26,7 @@ import (
 var loaderLimits = Limits{ModuleBytes: 16 << 20, MemoryBytes: 128 << 20}
 
 // load does with a module what a swap does before its first call. Whatever the bytes are, it allocates at most 300 MB,
-// takes at most five times the processor time of a large module that is intact, and refuses with an error of its own.
+// uses at most five times the processor time of a large intact module, and rejects with a proper error.
 func load(t *testing.T, m *Machine, wasm []byte) (loaded bool) {
 	t.Helper()
 	most := 5 * intactTime(t, m)
@@ -40,7 +40,7 @@ func load(t *testing.T, m *Machine, wasm []byte) (loaded bool) {
 	return err == nil
 }
 
-// tryLoad inspects and compiles a module, and returns what that allocated and its processor time.
+// tryLoad inspects and compiles a module, and returns the allocated bytes and the processor time.
 func tryLoad(t *testing.T, m *Machine, wasm []byte) (bytes uint64, took time.Duration, err error) {
 	t.Helper()
 	bytesBefore, timeBefore := spent(t)
@@ -55,10 +55,10 @@ func tryLoad(t *testing.T, m *Machine, wasm []byte) (bytes uint64, took time.Dur
 	return bytesAfter - bytesBefore, timeAfter - timeBefore, err
 }
 
-// slowestIntact is what intactTime measured first. The tests of this file do not run in parallel.
+// slowestIntact caches the first result of intactTime. The tests in this file do not run in parallel.
 var slowestIntact time.Duration
 
-// intactTime is the processor time in which the largest control condition loads.
+// intactTime is the processor time for loading the largest control condition.
 func intactTime(t *testing.T, m *Machine) time.Duration {
 	t.Helper()
 	if slowestIntact == 0 {
@@ -70,7 +70,7 @@ func intactTime(t *testing.T, m *Machine) time.Duration {
 	return slowestIntact
 }
 
-// spent is what this process has allocated, and the processor time that it took.
+// spent returns what this process has allocated, and its processor time.
 func spent(t *testing.T) (uint64, time.Duration) {
 	t.Helper()
 	var stats runtime.MemStats
@@ -88,7 +88,7 @@ func openMachine(t *testing.T) *Machine {
 	return m
 }
 
-// firstParty are modules of this repository, in the order of their names.
+// firstParty returns modules of this repository, sorted by name.
 func firstParty(t testing.TB, pattern string) [][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "plugins", filepath.FromSlash(pattern)))
@@ -103,8 +103,8 @@ func firstParty(t testing.TB, pattern string) [][]byte {
 	return modules
 }
 
-// TestMutatedModulesLoadOrAreRefused changes modules of this repository in ways that leave most of them readable for
-// long: counts, sizes, single bytes, whole sections.
+// TestMutatedModulesLoadOrAreRefused changes modules of this repository in ways that leave most of each readable:
+// counts, sizes, single bytes, whole sections.
 func TestMutatedModulesLoadOrAreRefused(t *testing.T) {
 	many, modules := 150, firstParty(t, "conditions/*/*.wasm")
 	switch {
@@ -131,7 +131,7 @@ func TestMutatedModulesLoadOrAreRefused(t *testing.T) {
 	assert.Less(t, loaded, many)
 }
 
-// mutate changes one to three things in a module.
+// mutate makes one to three changes to a module.
 func mutate(t *testing.T, r *rand.Rand, wasm []byte) []byte {
 	sections, err := wasmbin.Sections(wasm)
 	require.NoError(t, err)
@@ -157,21 +157,21 @@ func mutate(t *testing.T, r *rand.Rand, wasm []byte) []byte {
 		if len(c.data) == 0 {
 			continue
 		}
-		// Most fields are near the beginning of a section.
+		// Most fields are near the start of a section.
 		at := r.IntN(len(c.data))
 		if r.IntN(2) == 0 {
 			at = r.IntN(min(len(c.data), 40))
 		}
 		number := wasmbin.AppendU32(nil, numbers[r.IntN(len(numbers))])
 		switch r.IntN(8) {
-		case 0: // the count at the beginning
+		case 0: // the count at the start
 			old := (&wasmbin.Section{Data: c.data}).Reader()
 			if _, err := old.U32("count"); err == nil {
 				c.data = slices.Concat(number, c.data[old.Pos():])
 			}
-		case 1: // a number in place of a byte
+		case 1: // a number instead of a byte
 			c.data = slices.Concat(c.data[:at], number, c.data[at+1:])
-		case 2: // a number in place of as many bytes
+		case 2: // a number instead of as many bytes
 			copy(c.data[at:], number)
 		case 3, 4:
 			c.data[at] ^= 1 << r.IntN(8)
@@ -196,8 +196,8 @@ func mutate(t *testing.T, r *rand.Rand, wasm []byte) []byte {
 	return out
 }
 
-// The names of functions and locals are a custom section that nothing checks. Of a module that is not metered no names
-// reach the engine.
+// The names of functions and locals are in a custom section that is not validated. Without the meter, a module's names
+// must not reach the engine.
 func TestAnnouncedNamesReachNoEngine(t *testing.T) {
 	m := openMachine(t)
 	names := func(subsection ...byte) []byte {
@@ -217,8 +217,8 @@ func TestAnnouncedNamesReachNoEngine(t *testing.T) {
 	}
 }
 
-// withTypedReference adds an element segment of a type that WebAssembly 2.0 does not have: the meter refuses the module
-// and wazero takes it.
+// withTypedReference adds an element segment of a type that WebAssembly 2.0 does not have: the meter rejects the
+// module, but wazero accepts it.
 func withTypedReference(t testing.TB, wasm []byte) []byte {
 	t.Helper()
 	sections, err := wasmbin.Sections(wasm)

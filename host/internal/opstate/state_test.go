@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Whatever an operation writes, deletes and lists, its view is that of a plain map, and the same is there once its
+// Whatever an operation writes, deletes and lists, it sees the same as in a plain map, and so does the store once its
 // batch is committed.
 func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 	store, err := state.Open(t.TempDir(), state.Options{})
@@ -66,7 +66,7 @@ func TestAnOperationsStateAgreesWithAMap(t *testing.T) {
 	})
 }
 
-// requirePages reads page by page behind a key.
+// requirePages reads page by page after a key.
 func requirePages(t *rapid.T, tx *State, want map[string]string, prefix, after string, limit int) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {

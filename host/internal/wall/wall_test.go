@@ -57,7 +57,7 @@ func TestAPermitCountsUntilItIsReleased(t *testing.T) {
 	(*wall.Permit)(nil).Release()
 }
 
-// After Set has made a scope read-only and InFlight was 0, nobody has a permit of it: whatever else goes on.
+// After Set has made a scope read-only and InFlight was 0, no permit of it is left, whatever else happens.
 func TestNothingPassesAWallThatWasRaisedAndHasNothingInFlight(t *testing.T) {
 	w := wall.New(nil)
 	var inside atomic.Int64
@@ -90,7 +90,7 @@ func TestNothingPassesAWallThatWasRaisedAndHasNothingInFlight(t *testing.T) {
 	writers.Wait()
 }
 
-// A model with a map and a list: what any sequence of steps must answer.
+// A model with a map and a list predicts the results of any sequence of steps.
 func TestAWallAnswersAsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, modes := wall.New(nil), map[wall.Scope]bool{}

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/state/fleet"
 )
 
-// sessions are those of one host; ended are the sessions that are over.
+// sessions are those of one host; ended has the sessions that are over.
 type sessions struct {
 	self  fleet.Session
 	ended map[fleet.Session]bool
@@ -39,7 +39,7 @@ func (s sessions) End(_ context.Context, other fleet.Session) (time.Duration, er
 
 var fact = fleet.Ref{Table: "modes", Key: []byte("slot")}
 
-// pair are two hosts that share a store. Only the first one's session can end.
+// pair returns two hosts that share a store. Only the first one's session can end.
 func pair(t *testing.T) (store state.Store, a, b *fleet.Fleet, endA func()) {
 	store, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func request(when writelock.When) *writelock.Request {
 		Facts: []fleet.Ref{fact}, Learn: func([][]byte) (bool, error) { return false, nil }}
 }
 
-// requireFree checks that the lock of this process was given back.
+// requireFree checks that the lock of this process was released.
 func requireFree(t *testing.T, r *writelock.Request) {
 	t.Helper()
 	require.Empty(t, r.Local)
