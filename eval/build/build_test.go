@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// built builds a pack of sources in testdata, opens it, and requires that lint finds nothing fatal.
+// built builds a pack from sources in testdata, opens it, and requires that lint finds nothing fatal.
 func built(t *testing.T, name string, options map[string]string, sources ...string) *pack.Pack {
 	t.Helper()
 	b, err := Find(name)
@@ -43,7 +43,7 @@ func built(t *testing.T, name string, options map[string]string, sources ...stri
 	return p
 }
 
-// told lists a pack's events and probes, a line each.
+// told lists a pack's events and probes, one per line.
 func told(t *testing.T, p *pack.Pack) (events, probes []string) {
 	t.Helper()
 	for _, persona := range p.Manifest.Personas {
@@ -183,7 +183,7 @@ func TestPersonamem(t *testing.T) {
 		p.Manifest.Repairs)
 }
 
-// TestPersonamemsClustersAreItsPersons: several contexts tell of one person.
+// TestPersonamemsClustersAreItsPersons: several contexts may be about one person.
 func TestPersonamemsClustersAreItsPersons(t *testing.T) {
 	const head = "question_id,question_type,question,correct_answer,all_options,shared_context_id,end_index_in_shared_context"
 	for _, c := range []struct {
@@ -293,8 +293,8 @@ func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
 	assert.Contains(t, one.Conditions, "oracle_ipas")
 }
 
-// TestSynthKnowsWhatItsPeopleWant: probes, preferences and the oracle's entries are the same data, and the users of the
-// pack's test sessions never say it.
+// TestSynthKnowsWhatItsPeopleWant: probes, preferences and the oracle's entries are the same data, and the users in
+// test sessions never state it.
 func TestSynthKnowsWhatItsPeopleWant(t *testing.T) {
 	for _, seed := range []string{"1", "2", "3"} {
 		p := built(t, "synth", map[string]string{"seed": seed})
@@ -353,7 +353,7 @@ func TestSynthKnowsWhatItsPeopleWant(t *testing.T) {
 			}
 		}
 		require.Equal(t, known, wanted)
-		// Both headlines have sessions, and the value that is asked for is often not the one that was said last.
+		// Both headlines have sessions, and the requested value is often not the one that was stated last.
 		assert.Greater(t, cs, 30)
 		assert.Greater(t, pet, 100)
 		assert.Greater(t, both, 30)

@@ -14,7 +14,7 @@ import (
 
 func now() string { return "2026-03-02T10:00:00Z" }
 
-// written makes a journal of n records and returns its head.
+// written writes a journal of n records and returns its head.
 func written(t *testing.T, path string, n int) string {
 	t.Helper()
 	w, err := Append(path, now, func(*Line) {})

@@ -42,7 +42,7 @@ func (g *grader) answer(messages []Message) string {
 	return fmt.Sprintf("Grade: %d", max(1, 5-strings.Count(text, "Assistant: ")))
 }
 
-// conversed makes a run of three memories whose agent talked, with a judge.
+// conversed runs three memories with an agent that has conversations, and a judge.
 func conversed(t *testing.T, replicates int) (path, folder string, r *rundir.Run, p *pack.Pack, g *grader) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "synth.pack")
@@ -99,8 +99,8 @@ func TestAJudgeGradesConversationsBlind(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, talked)
 	require.NoError(t, RunGrades(t.Context(), folder, r, p, os.Getenv, func(int, int) {}))
-	// What the judge reads: rubric, transcript and the preferences in force; no provider, no context, and nothing of how the
-	// conversation was held.
+	// What the judge sees: rubric, transcript and the preferences in force, but no provider, no context, and nothing
+	// about how the subject was connected.
 	require.NotEmpty(t, judge.read)
 	for _, text := range judge.read {
 		for _, secret := range append([]string{"SECRET", "builtin", "scripted", "synth"}, "provider-silent", "provider-knowing", "provider-late") {
@@ -125,7 +125,7 @@ func TestAJudgeGradesConversationsBlind(t *testing.T) {
 		assert.Equal(t, stats.Better, c.Verdict)
 		assert.InDelta(t, difference, c.Difference.Mean, 1e-12, "in grades")
 	}
-	// Silent agents are graded without a judge; the judge's lines continue where they were cut off.
+	// Conversations without answers are graded without a judge; the judge's file is continued where it was cut off.
 	asked := len(judge.read)
 	file := filepath.Join(folder, GradesFile)
 	text, err := os.ReadFile(file)

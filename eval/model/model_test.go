@@ -31,7 +31,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// endpoint answers chats by a function of the messages.
+// endpoint answers chats with a function of the messages.
 func endpoint(t *testing.T, answer func(messages []Message) string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,12 +48,11 @@ func endpoint(t *testing.T, answer func(messages []Message) string) string {
 	return s.URL + "/v1"
 }
 
-// fromContext answers a prompt with its context's lines that share a word with the question: a reader without a mind of
-// its own.
+// fromContext answers a prompt with the lines of its context that share a word with the question.
 func fromContext(messages []Message) string {
 	text := messages[len(messages)-1].Content
 	context, question, _ := strings.Cut(text, "Question: ")
-	context, _, _ = strings.Cut(context, "The present date and time: ") // the template's own words are no memory
+	context, _, _ = strings.Cut(context, "The present date and time: ") // the template's own words are not memory
 	var found []string
 	for _, line := range strings.Split(context, "\n") {
 		for _, word := range strings.Fields(strings.ToLower(question)) {
@@ -69,7 +68,7 @@ func fromContext(messages []Message) string {
 	return strings.Join(found, " ")
 }
 
-// exact accepts an answer that holds what is expected, or that says so where nothing was said.
+// exact accepts an answer that contains the expected one, or that says so if nothing was said.
 func exact(messages []Message) string {
 	if messages[0].Content == unanswerableRubric {
 		if strings.HasSuffix(messages[len(messages)-1].Content, "Answer: I do not know") {
@@ -157,7 +156,7 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 	assert.Zero(t, v.Providers[0].Rate.FalseAccepts)
 	assert.Zero(t, v.Providers[0].Rate.FalseRejects)
 
-	// The same call asks nothing a second time, even after a line that was cut off.
+	// The same call asks nothing a second time, even after a truncated line.
 	path := filepath.Join(folder, JudgementsFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -171,8 +170,8 @@ func TestAgentAndJudgeTellAMemoryFromNone(t *testing.T) {
 	assert.ErrorContains(t, RunJudge(t.Context(), folder, r, p, os.Getenv, func(int, int) {}), "another run or judge")
 }
 
-// TestJudgedAccuracyIsComparedOnTheSameQuestions: seven people with four questions each, answered right by one memory and
-// half right by the other, in two replicates.
+// TestJudgedAccuracyIsComparedOnTheSameQuestions: seven people with four questions each; one memory answers all
+// correctly, the other half of them, in two replicates.
 func TestJudgedAccuracyIsComparedOnTheSameQuestions(t *testing.T) {
 	var list []Judgement
 	add := func(label string, replicate, person, question int, right bool, err *abi.Error) {
@@ -316,7 +315,7 @@ func TestWhatAnEndpointDoesWrongIsTypedAndNeverAMiss(t *testing.T) {
 	assert.ErrorContains(t, err, "is empty")
 }
 
-// TestAnEndpointsRefusalOfAParameterIsFoundOutOnce: before the first answer, and the bound of the cost stays.
+// TestAnEndpointsRefusalOfAParameterIsFoundOutOnce: before the first answer, and the limit on the cost still applies.
 func TestAnEndpointsRefusalOfAParameterIsFoundOutOnce(t *testing.T) {
 	var asked []map[string]any
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,7 +380,7 @@ func TestAnEndpointThatIsGoneEndsTheCellAndAResumptionAsksAgain(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		switch {
-		case asked == 2: // nonsense is a result: missing, and not asked away
+		case asked == 2: // nonsense is a result: missing, and not retried
 			_, _ = w.Write([]byte("<html>"))
 		case asked > 4 && asked <= 4+attempts:
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -475,7 +474,7 @@ func TestAJudgeIsCorrectedByPeoplesLabels(t *testing.T) {
 	var labels []Labelled
 	for i := range 2000 {
 		right := i%10 < 6
-		accepted := right && i%7 > 0 || !right && i%4 == 0 // wrong about real answers, and perfect on made ones
+		accepted := right && i%7 > 0 || !right && i%4 == 0 // wrong about some real answers, but perfect on made-up ones
 		text := fmt.Sprint("text", i)
 		list = append(list, Judgement{Item: text, Sort: SortAnswer, Label: "x", Budget: 1, Cluster: fmt.Sprint(i % 20),
 			Accepted: accepted, Text: text},
@@ -503,8 +502,8 @@ func TestAJudgeWithoutVerdictsHasNoRates(t *testing.T) {
 	assert.Equal(t, 1, v.Providers[0].Missing)
 }
 
-// TestAnEmptyAnswerIsMissingAndNotWrong: a model that spends its tokens on thinking answers "" with finish_reason
-// length. Neither agent, judge nor simulator may take that for words.
+// TestAnEmptyAnswerIsMissingAndNotWrong: a model that spends its tokens on thinking returns "" with finish_reason
+// length. Agent, judge and simulator must not treat that as text.
 func TestAnEmptyAnswerIsMissingAndNotWrong(t *testing.T) {
 	chats := func(content string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMistakesInAProbeAreToldInTheWordsOfTheFile: no message names a type of Go.
+// TestMistakesInAProbeAreToldInTheWordsOfTheFile: messages never mention Go types.
 func TestMistakesInAProbeAreToldInTheWordsOfTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"gold":{"answers":["x"]}}`:      "a string in gold.answers, want an array of strings",

@@ -15,7 +15,7 @@ import (
 
 func text(s string) *string { return &s }
 
-// event is a turn of a session, some minutes after the one before it.
+// event is a turn of a session, some minutes after the previous one.
 func event(session, turn int, content string) *Event {
 	return &Event{SessionIndex: session, EventID: fmt.Sprintf("e%d-%d", session, turn),
 		SessionID: fmt.Sprint("s", session),
@@ -32,7 +32,7 @@ func question(id string, after int, evidence ...string) *Probe {
 	return p
 }
 
-// write makes a pack of personas ann and bob, with two sessions each.
+// write writes a pack with personas ann and bob, with two sessions each.
 func write(t *testing.T, path string, change func(persona string, e *Event, p *Probe)) {
 	t.Helper()
 	w, err := Create(path, Manifest{Name: "small", Builder: Builder{Name: "test"}, Timestamps: "source"})

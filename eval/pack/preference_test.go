@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withPreferences makes the pack of write with three preferences of ann.
+// withPreferences writes the same pack as write, with three preferences of ann.
 func withPreferences(t *testing.T, path string, change func(*Preference), probe func(*Probe)) {
 	t.Helper()
 	w, err := Create(path, Manifest{Name: "small", Builder: Builder{Name: "test"}, Timestamps: "source"})
@@ -89,7 +89,7 @@ func TestPreferencesAreOfTheContentsHash(t *testing.T) {
 	_, err = Open(path)
 	require.ErrorContains(t, err, "it was changed after it was built")
 
-	// A pack without preferences has the hash that it had before they existed.
+	// A pack without preferences has the same hash as before they were introduced.
 	plain := filepath.Join(dir, "plain")
 	write(t, plain, nil)
 	p, err := Open(plain)

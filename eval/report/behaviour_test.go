@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behaving is a run of two agents: one that forgets changes, and one that does not.
+// behaving is a run of two agents: one that ignores changes, and one that does not.
 func behaving(t *testing.T, l *lab.Lab, p *pack.Pack) Input {
 	t.Helper()
 	folder := simulatetest.Run(t, l, p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
@@ -58,7 +58,8 @@ func TestAReportWithAnAgentBeginsWithBehaviour(t *testing.T) {
 			assert.Less(t, strings.Index(text, "## Behaviour"), strings.Index(text, "## Figures"))
 			assert.Equal(t, 1, strings.Count(text, "## Behaviour\n"))
 			assert.Contains(t, text, "memhost's reading of CS, PET and IQI")
-			// Retrieval explains behaviour: the value in force was there, with a former one, and the former one was used.
+			// Retrieval explains behaviour: the value in force was retrieved together with a former one, and the former
+			// one was used.
 			b := in.Metrics.Columns[0].Behaviour
 			require.NotEmpty(t, b.Explained)
 			ignored := 0

@@ -26,18 +26,18 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
-// planted is a subject in this process that does what a test plants.
+// planted is a subject in this process whose behaviour a test defines.
 type planted struct {
 	start *subject.Start
 	slot  *client.Client
-	// say is called with each text; its error is of the subject.
+	// say is called with each text; its error counts as the subject's.
 	say func(p *planted, text string) error
 	// end is called at the end.
 	end  func(p *planted)
 	said []string
 }
 
-// seatOf seats planted subjects.
+// seatOf is a seat for planted subjects.
 type seatOf func(p *planted)
 
 func (seatOf) Kind() string { return "planted" }
@@ -69,7 +69,7 @@ func (p *planted) End(context.Context) []journal.Breach {
 	return nil
 }
 
-// event is what the subject records of what was said.
+// event is the event that the subject records about what was said.
 func (p *planted) event(text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%d-%d", p.start.Session, len(p.said), len(text)), RunID: p.start.Scope.RunID,
 		UserID: p.start.Scope.PersonaID, SessionID: p.start.Session, TurnID: "1", Timestamp: "2026-03-01T10:00:00Z",
@@ -103,7 +103,7 @@ func conversations(t *testing.T, run string, c *rundir.Cell) (talks []*journal.T
 	return talks, checks
 }
 
-// breaches are the kinds that a run reports, once each, by the place where they stand.
+// breaches returns the kinds of breaches that a run reports, once each, by where they were found.
 func breaches(talks []*journal.Transcript, checks []*journal.NonceCheck) (now, later map[string]string) {
 	now, later = map[string]string{}, map[string]string{}
 	for _, t := range talks {
@@ -135,7 +135,7 @@ func TestAnHonestSubjectBreachesNothing(t *testing.T) {
 			}
 			return err
 		}
-		s.end = func(s *planted) { // its queue, which it delivers before it exits: the wall still stands
+		s.end = func(s *planted) { // its queue, which it delivers before it exits: the wall is still raised
 			receipt, err := s.record("from the queue")
 			if assert.NoError(t, err) {
 				assert.Equal(t, abi.StatusSkippedReadOnly, receipt.Status)
@@ -212,7 +212,7 @@ func TestPlantedBreachesAreFound(t *testing.T) {
 			var last string
 			s.say = func(_ *planted, text string) error { last = text; return nil }
 			s.end = func(s *planted) {
-				// A process that the subject left behind, which sends once the conversation is over.
+				// A process that the subject left behind, which sends after the conversation is over.
 				go func() {
 					for {
 						if _, err := s.record(last); err != nil {
@@ -248,7 +248,7 @@ func TestPlantedBreachesAreFound(t *testing.T) {
 	}
 }
 
-// A subject that writes to the backend past the host: only the nonce shows it.
+// A subject that writes directly to the backend: only the nonce reveals it.
 func TestWhatASubjectWritesPastTheHostIsFound(t *testing.T) {
 	path, p := synthetic(t)
 	backend := mem0.New(mem0.Options{})
@@ -287,7 +287,8 @@ func TestWhatASubjectWritesPastTheHostIsFound(t *testing.T) {
 	assert.Contains(t, later, "nonce_found")
 }
 
-// A run that is killed during a conversation begins that one anew, repeats no other, and ends as one that was not killed.
+// A run that is killed during a conversation starts that one over, repeats no other, and ends like one that was not
+// killed.
 func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 	path, p := synthetic(t)
 	run := filepath.Join(t.TempDir(), "run")
@@ -305,7 +306,7 @@ func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, Go(ctx, run, r, p, o), context.Canceled)
 	left := filepath.Join(r.Cells[0].Folder(run), workspaces, "left")
-	require.NoError(t, os.MkdirAll(left, 0o755)) // as kill -9 leaves it
+	require.NoError(t, os.MkdirAll(left, 0o755)) // as kill -9 would leave it
 	require.NoError(t, Go(t.Context(), run, r, p, o))
 	require.NoDirExists(t, left)
 	resumed, checks := conversations(t, run, r.Cells[0])
@@ -332,7 +333,7 @@ func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 	assert.Equal(t, wholeChecks, checks)
 }
 
-// What the subject does wrong costs its conversation, and nothing else.
+// A failing subject only affects its own conversation.
 func TestASubjectThatFailsLosesNothing(t *testing.T) {
 	path, p := synthetic(t)
 	n := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// instant answers at once with 20 items in a context of some 4,000 tokens, each another one.
+// instant answers at once with 20 different items in a context of some 4,000 tokens.
 type instant struct {
 	slot
 	n        int
@@ -31,8 +31,8 @@ func (s *instant) Retrieve(context.Context, *abi.RetrieveRequest) (*abi.Retrieve
 		Trace: &abi.Trace{IO: []abi.IO{{Route: "search"}}}}, nil
 }
 
-// BenchmarkProbe is what the evaluation itself costs for a probe: the provider answers at once, and nothing is synced
-// to disk. Bound: 1 ms.
+// BenchmarkProbe measures the cost of the evaluation itself for a probe: the provider answers at once, and nothing is
+// synced to disk. Limit: 1 ms.
 func BenchmarkProbe(b *testing.B) {
 	dir := b.TempDir()
 	w, err := journal.Append(filepath.Join(dir, journal.Name), func() string {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mem0At is the built-in mem0 in front of a backend.
+// mem0At is the built-in mem0 with a backend at url.
 func mem0At(t *testing.T, url string) func(*lab.Provider) (host.ProviderConfig, error) {
 	return func(*lab.Provider) (host.ProviderConfig, error) {
 		m, ok := plugins.Find("mem0")

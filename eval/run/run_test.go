@@ -40,7 +40,7 @@ func labOf(t *testing.T, text string) *lab.Lab {
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// options open built-in modules by the names of their providers.
+// options resolve providers to built-in modules by name.
 func options(t *testing.T, p *pack.Pack) Options {
 	t.Helper()
 	return Options{Now: time.Now, Logger: hclog.NewNullLogger(),
@@ -57,7 +57,7 @@ func options(t *testing.T, p *pack.Pack) Options {
 		}}
 }
 
-// lines lists a cell's journal without what the clock decides.
+// lines lists a cell's journal without anything that depends on time.
 func lines(t *testing.T, run string, c *rundir.Cell) []journal.Line {
 	t.Helper()
 	var list []journal.Line
@@ -155,7 +155,7 @@ func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 	assert.Equal(t, append(append([]string{"record"}, session...), second...), kinds)
 }
 
-// told are the lines of a journal as scoring sees them: without times, latencies and what a resumption adds.
+// told returns the lines of a journal as scoring sees them: without times, latencies and what a resumption adds.
 func told(t *testing.T, run string, c *rundir.Cell) []string {
 	t.Helper()
 	var list []string
@@ -185,8 +185,8 @@ func told(t *testing.T, run string, c *rundir.Cell) []string {
 	return list
 }
 
-// TestAPoisonousEventDoesNotHoldUpACell: an event that a provider refuses, and one that it fails on however often it is
-// tried, are given up and recorded in the journal; the others are recorded as usual, and a resumption does not retry.
+// TestAPoisonousEventDoesNotHoldUpACell: an event that a provider rejects, and one that fails on every attempt, are
+// given up and journaled; the others are recorded as usual, and a resumption does not retry.
 func TestAPoisonousEventDoesNotHoldUpACell(t *testing.T) {
 	path, p := synthetic(t)
 	run := filepath.Join(t.TempDir(), "run")
@@ -272,7 +272,7 @@ func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {
 				break
 			}
 			require.ErrorIs(t, err, context.Canceled)
-			if random.IntN(2) == 0 { // and the last line was half written
+			if random.IntN(2) == 0 { // the last line may be incomplete
 				file := filepath.Join(r.Cells[0].Folder(run), journal.Name)
 				text, err := os.ReadFile(file)
 				require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// receipts is a slot that answers RecordEvent with one after the other, then with the last.
+// receipts is a slot that answers RecordEvent with one receipt after another, and then repeats the last.
 type receipts struct {
 	slot
 	list []abi.ReceiptOrError

@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
-// spansOf are the spans of one process that runs a run. It is interrupted after so many steps; 0: never.
+// spansOf returns the spans of one process that runs a run, and is interrupted after a number of steps (0: never).
 func spansOf(t *testing.T, o Options, stopAfter int, process func(context.Context, Options) error) []collector.Span {
 	t.Helper()
 	c := collector.New(t)
@@ -44,7 +44,7 @@ func spansOf(t *testing.T, o Options, stopAfter int, process func(context.Contex
 	return c.Spans()
 }
 
-// TestARunIsOneTrace: run, cell, session, probe, and the native calls below; what was done is not told again.
+// TestARunIsOneTrace: run, cell, session, probe, and the native calls below; earlier work is not reported again.
 func TestARunIsOneTrace(t *testing.T) {
 	path, p := synthetic(t)
 	server := httptest.NewServer(mem0.New(mem0.Options{}))
@@ -99,14 +99,14 @@ func TestARunIsOneTrace(t *testing.T) {
 	}
 }
 
-// mute is an agent that says nothing.
+// mute is an agent that never answers.
 type mute struct{}
 
 func (mute) Answer(context.Context, *pack.Probe, string, func([]byte) (string, error)) (*journal.Answer, error) {
 	return nil, abi.NewError(abi.CodeInvalidArgument, "no word")
 }
 
-// TestAnAgentsAnswerIsASpan beside the probe that it answers.
+// TestAnAgentsAnswerIsASpan next to the probe that it answers.
 func TestAnAgentsAnswerIsASpan(t *testing.T) {
 	path, p := synthetic(t)
 	o := options(t, p)

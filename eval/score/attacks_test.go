@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// distinctWords are the different words of a history, in the order in which they were first said.
+// distinctWords returns the distinct words in a history, in order of first occurrence.
 func distinctWords(events []*pack.Event) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -31,12 +31,12 @@ func distinctWords(events []*pack.Event) []string {
 	return list
 }
 
-// sortedWords are the same, sorted.
+// sortedWords returns the same, sorted.
 func sortedWords(events []*pack.Event) string {
 	return strings.Join(slices.Sorted(slices.Values(distinctWords(events))), " ")
 }
 
-// claimed are items that name every event of a history and show a text of their own choice.
+// claimed returns items that name every event of a history and show an arbitrary text.
 func claimed(events []*pack.Event, text func(*pack.Event) string) []abi.Evidence {
 	var list []abi.Evidence
 	for _, e := range events {
@@ -45,11 +45,11 @@ func claimed(events []*pack.Event, text func(*pack.Event) string) []abi.Evidence
 	return list
 }
 
-// tricks are ways to look like a memory without being one, each with what the report says of it.
+// tricks are ways to look like a memory without being one, each with what the report says about it.
 var tricks = []struct {
 	name   string
 	answer func(events []*pack.Event) answered
-	named  string // a part of a note or of a verdict's name
+	named  string // part of a note or of a verdict's name
 }{
 	{"dots and a list of words", func(events []*pack.Event) answered {
 		return answered{items: append(claimed(events, func(*pack.Event) string { return "." }), abi.Evidence{Text: sortedWords(events)})}
@@ -110,9 +110,9 @@ var tricks = []struct {
 	{"silence", func([]*pack.Event) answered { return answered{} }, ""},
 }
 
-// TestNoTrickWinsAVerdict: the reference shows the evidence of three probes in four, with earlier values. A trick may win
-// no comparison, whatever its metric, and an honest memory that shows all of the evidence wins those of evidence. The
-// report names the trick.
+// TestNoTrickWinsAVerdict: the reference shows the evidence for three of four probes, with earlier values. A trick may
+// not win any comparison, whatever its metric, and an honest memory that shows all evidence wins the comparisons on
+// evidence. The report names the trick.
 func TestNoTrickWinsAVerdict(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "8", "turns": "2"})
 	l := labOf(t, "providers: [honest, usual]\nbudgets: [2000]")
@@ -149,7 +149,7 @@ func TestNoTrickWinsAVerdict(t *testing.T) {
 			continue
 		}
 		t.Run(metric.Name, func(t *testing.T) {
-			for _, trick := range s.columns[2:] { // each in a comparison of its own, which two providers can win
+			for _, trick := range s.columns[2:] { // each in a separate comparison, which two providers can win
 				compared := &comparing{s.timeline, l.Seed, []*column{s.columns[0], s.columns[1], trick}, s.columns[1]}
 				judged := &Metrics{Columns: m.Columns, Exploratory: []Family{compared.family(metric.Name, 0, 2000)}}
 				judged.withhold()

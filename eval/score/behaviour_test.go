@@ -80,7 +80,7 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 		assert.InDelta(t, 1, bin.Stale.Value.Mean, 0)
 	}
 	assert.Equal(t, n.PET, since)
-	// Verdicts: pet is sealed, the others are exploratory; corrections are compared in corrections.
+	// Verdicts: pet is sealed, the others are exploratory; corrections are compared as numbers of corrections.
 	verdict := func(f *Family, label string) Comparison {
 		for _, c := range f.Comparisons {
 			if c.Label == label {
@@ -119,8 +119,8 @@ func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 	}
 }
 
-// TestNoAgentWinsByATrick: the reference is right in half of its sessions. An agent that always is wins every verdict; one
-// that names everything it knows, says nothing or fails wins none but that on abstaining.
+// TestNoAgentWinsByATrick: the reference is right in half of its sessions. An agent that always is wins every verdict;
+// one that names everything it knows, answers nothing or fails wins none, except the one on abstaining.
 func TestNoAgentWinsByATrick(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "20"})
 	tricks := map[string]func(s *simulate.Setting) simulatetest.Agent{
@@ -231,7 +231,7 @@ func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
 	assert.Contains(t, m.Notes[0], "A STUB")
 }
 
-// A pack whose people never said what they want has no CS and no PET.
+// A pack without stated preferences has no CS and no PET.
 func TestAPackWithoutPreferencesHasNoCS(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pack")
 	w, err := pack.Create(path, pack.Manifest{Name: "plain", Builder: pack.Builder{Name: "test"}, Timestamps: "source"})
@@ -252,7 +252,7 @@ func TestAPackWithoutPreferencesHasNoCS(t *testing.T) {
 	assert.Contains(t, m.Notes, "the pack says nothing about preferences: CS and PET are not computed")
 }
 
-// TestAnIndependentScriptFindsTheSameBehaviour recomputes the figures with Python, from the files of pack and run alone.
+// TestAnIndependentScriptFindsTheSameBehaviour recomputes the figures with Python, only from the files of pack and run.
 func TestAnIndependentScriptFindsTheSameBehaviour(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answered is what a made-up provider answers a probe: items one below the other, each shown whole.
+// answered is a made-up provider's answer to a probe: items shown one after another, each completely.
 type answered struct {
 	items     []abi.Evidence
 	err       *abi.Error
@@ -27,12 +27,12 @@ type answered struct {
 	score     *float64
 	unshown   bool // the provider does not say where items are shown
 	truncated bool
-	gaveUp    []string // events that could not be recorded, before this probe
+	gaveUp    []string // events that could not be recorded before this probe
 	hidden    bool     // its items are not in the context
 	breached  bool     // its test session changed memory
 }
 
-// fabricate writes the folder of a run whose providers answer as said.
+// fabricate writes the folder of a run whose providers give the answers of a function.
 func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string, probe *pack.Probe, budget int64,
 	events []*pack.Event) answered) string {
 	t.Helper()
@@ -105,7 +105,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 	return folder
 }
 
-// line is the journal's line of an answer, whose context it keeps.
+// line is the journal line of an answer, whose context it stores.
 func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journal.Probe {
 	t.Helper()
 	if a.err != nil {
@@ -134,7 +134,7 @@ func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journ
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	tokens := int64(len(text)+3) / 4
-	if budget > 0 && tokens > budget { // as the host refuses it
+	if budget > 0 && tokens > budget { // the host would reject it
 		refused := abi.NewError(abi.CodeInternal, "the context is longer than its budget").WithReason(abi.ReasonContractBreach)
 		return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, Error: refused}
 	}
@@ -142,7 +142,7 @@ func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journ
 		Trace: &abi.Trace{TokenCount: &tokens, TopScore: a.score, Truncated: &a.truncated, BackendMS: 1}}
 }
 
-// asItems are events as items that name them.
+// asItems returns items that name the events.
 func asItems(events ...*pack.Event) []abi.Evidence {
 	var list []abi.Evidence
 	for _, e := range events {
@@ -152,7 +152,7 @@ func asItems(events ...*pack.Event) []abi.Evidence {
 	return list
 }
 
-// evidenceOf are the events of a probe's gold.
+// evidenceOf returns the events in a probe's gold.
 func evidenceOf(probe *pack.Probe, events []*pack.Event) []*pack.Event {
 	var list []*pack.Event
 	for _, e := range events {

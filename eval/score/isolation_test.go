@@ -17,15 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stock are phrases that people say to each other everywhere, of eight and nine words. Names are the speakers'.
+// stock are common phrases of eight and nine words. Names are the speakers'.
 var stock = []string{
 	"it is so good to see you again", "how have you been doing since last week", "that sounds like a really great plan to me",
 	"thanks for letting me know about all of that", "i am really looking forward to the next weekend",
 	"let me know how it goes for you tomorrow", "what have you been up to these last days", "i have been meaning to tell you about this",
 }
 
-// shuffled is a pack in LoCoMo's form: ten conversations of two speakers, whose messages were dealt out at random. Many
-// begin with a name and a stock phrase, as another conversation's speaker label and message do.
+// shuffled is a pack in LoCoMo's format: ten conversations of two speakers, whose messages were distributed at random.
+// Many start with a name and a stock phrase, like a speaker label and message in another conversation.
 func shuffled(t *testing.T, seed uint64) *pack.Pack {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +38,7 @@ func shuffled(t *testing.T, seed uint64) *pack.Pack {
 			speaker := []string{a, b}[n%2]
 			text := stock[r.IntN(len(stock))]
 			switch r.IntN(3) {
-			case 0: // words that only this message has
+			case 0: // words that only occur in this message
 				text = fmt.Sprintf("my neighbour w%dx keeps w%dx in the shed behind w%dx and talks of w%dx", r.IntN(1e6), r.IntN(1e6),
 					r.IntN(1e6), r.IntN(1e6))
 			case 1:
@@ -66,8 +66,8 @@ func shuffled(t *testing.T, seed uint64) *pack.Pack {
 	return p
 }
 
-// TestALeakIsWhatChanceCannotGive: a memory that shows its own messages with labels, or retells them in a stock phrase,
-// leaks nothing; one that shows a message of another conversation does, whichever that is.
+// TestALeakIsWhatChanceCannotGive: a memory that shows its own messages with labels, or rephrases them with a stock
+// phrase, does not leak; one that shows any message of another conversation does.
 func TestALeakIsWhatChanceCannotGive(t *testing.T) {
 	alarms := 0
 	runs := 100
@@ -77,7 +77,7 @@ func TestALeakIsWhatChanceCannotGive(t *testing.T) {
 	for seed := range uint64(runs) {
 		p := shuffled(t, seed)
 		r := rand.New(rand.NewPCG(seed, 2))
-		foreign := map[string]string{} // by persona: a message of the next one's that has words of its own
+		foreign := map[string]string{} // by persona: a message of the next persona with words that occur nowhere else
 		for i, persona := range p.Manifest.Personas {
 			to := p.Manifest.Personas[(i+9)%10].PersonaID
 			for e, err := range p.Events(persona.PersonaID) {

@@ -61,7 +61,7 @@ func TestSequencesOfEightWords(t *testing.T) {
 	grams("a b c d e f g", func(word) { t.Error("seven words are none") })
 }
 
-// person has three events: the first value, its successor, and small talk; e4 is of another context.
+// person has three events: the first value, its successor, and small talk; e4 belongs to another context.
 func person() *persona {
 	at := func(day int) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC) }
 	return &persona{id: "ann", cluster: "ann", events: map[string]*event{
@@ -78,7 +78,7 @@ func TestValidityOfWhatIsShown(t *testing.T) {
 	ended.InvalidAt = "2026-01-11T00:00:00Z"
 	for _, c := range []struct {
 		name                             string
-		lines                            []string // with % where the item's text stands
+		lines                            []string // % stands for the item's text
 		items                            []abi.Evidence
 		current, stale, first, unflagged float64
 	}{

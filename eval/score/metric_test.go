@@ -55,7 +55,7 @@ func TestEveryMetricMeasuresItsExamples(t *testing.T) {
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
-// TestTheMetricsPage: docs/metrics.md is made of the metrics themselves.
+// TestTheMetricsPage: docs/metrics.md is generated from the metrics themselves.
 func TestTheMetricsPage(t *testing.T) {
 	const path = "../../docs/metrics.md"
 	if *update {

@@ -30,7 +30,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// perfect answers with the evidence, and with nothing where there is none.
+// perfect answers with the evidence, or with nothing if there is none.
 func perfect(_ string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
 	return answered{items: asItems(evidenceOf(probe, events)...)}
 }
@@ -114,7 +114,7 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 		case "whispers":
 			a.items = append(a.items, abi.Evidence{Text: "the word " + strings.ToUpper(canaryOf["synth-04"]) +
 				" came up"})
-		case "hides": // returned, and not shown
+		case "hides": // returned, but not shown
 			a.items = append(a.items, abi.Evidence{Text: canaryOf["synth-01"]})
 			a.unshown = true
 		}
@@ -191,7 +191,7 @@ func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
 	assert.NotEqual(t, stats.Better, verdicts["broken"].Verdict, "two clusters of eight answered")
 }
 
-// TestFailingNeverPays: whatever a provider refuses to record or to answer, its figures are not better for it.
+// TestFailingNeverPays: whatever a provider refuses to record or to answer, its figures do not improve.
 func TestFailingNeverPays(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [honest, unread, unwritten, stale_unwritten]\nbudgets: [500]")
@@ -206,7 +206,7 @@ func TestFailingNeverPays(t *testing.T) {
 			for _, group := range probe.Gold.Evidence {
 				a.gaveUp = append(a.gaveUp, group...)
 			}
-		case "stale_unwritten": // it refuses what would be out of date later
+		case "stale_unwritten": // it rejects what would later be outdated
 			for _, s := range probe.Gold.Stale {
 				a.gaveUp = append(a.gaveUp, s.EventID)
 			}
@@ -263,7 +263,7 @@ func TestAVerdictNeedsContentToAgree(t *testing.T) {
 		switch label {
 		case "nothing":
 			return answered{}
-		case "boasting": // it names the evidence and shows something else
+		case "boasting": // it names the evidence but shows something else
 			for i := range a.items {
 				a.items[i].Text = "lorem ipsum"
 			}
@@ -376,8 +376,8 @@ func TestOrderChangesNoByte(t *testing.T) {
 	}
 	figures := func(m *Metrics) string {
 		copied := *m
-		copied.Run.LabSHA256 = "" // holds the order of the providers
-		copied.Exploratory = nil  // their reference is the first
+		copied.Run.LabSHA256 = "" // it depends on the order of the providers
+		copied.Exploratory = nil  // their reference is the first one
 		copied.Columns = slices.Clone(m.Columns)
 		slices.SortFunc(copied.Columns, func(a, b Column) int { return strings.Compare(a.Label, b.Label) })
 		return bytesOf(t, &copied)
@@ -392,7 +392,7 @@ func TestOrderChangesNoByte(t *testing.T) {
 		l.Providers = rapid.Permutation(whole.Providers).Draw(r, "providers")
 		l.Budgets = rapid.Permutation(whole.Budgets).Draw(r, "budgets")
 		walked.Manifest.Personas = rapid.Permutation(p.Manifest.Personas).Draw(r,
-			"personas") // side by side, they end in any order
+			"personas") // they run concurrently and end in any order
 		drawn := fmt.Sprint(l.Providers, l.Budgets, walked.Manifest.Personas)
 		if tried[drawn] || len(tried) == most { // each takes a run
 			return
@@ -504,7 +504,7 @@ func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
 }
 
 func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
-	brief.Skip(t) // its time under the race detector says nothing
+	brief.Skip(t) // its time under the race detector is meaningless
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "15", "sessions": "32", "turns": "6"})
 	require.Greater(t, p.Manifest.Counts.Probes, 2000)
 	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: "+
@@ -597,7 +597,7 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 		{ProbeID: "x", Turn: 1, Text: "a", Stub: true, FinishReason: "stop",
 			Usage: &journal.Usage{PromptTokens: 7, CompletionTokens: 2}},
 		{ProbeID: "y", Turn: 1, Error: abi.NewError(abi.CodeBackend, "nonsense")},
-		{ProbeID: "z", Turn: 1, FinishReason: "length"}} { // of a version that kept empty answers as answers
+		{ProbeID: "z", Turn: 1, FinishReason: "length"}} { // from a version that stored empty answers as answers
 		require.NoError(t, w.Write(&journal.Line{Kind: journal.KindAnswer, Answer: &a}))
 	}
 	require.NoError(t, w.Close())

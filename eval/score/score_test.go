@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// options open built-in modules by the names of their providers.
+// options resolve providers to built-in modules by name.
 func options(t *testing.T, p *pack.Pack) run.Options {
 	t.Helper()
 	return run.Options{Now: time.Now, Logger: hclog.NewNullLogger(),
@@ -57,7 +57,7 @@ func ran(t *testing.T, text, path string, p *pack.Pack) string {
 	return folder
 }
 
-// bytesOf are the bytes of metrics.json.
+// bytesOf returns metrics.json.
 func bytesOf(t *testing.T, m *Metrics) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -65,7 +65,7 @@ func bytesOf(t *testing.T, m *Metrics) string {
 	return b.String()
 }
 
-// labs has local providers under a small budget and without a limit.
+// labs has local providers with a small budget and without a limit.
 const labs = "providers: [full_history, no_memory, static_profile, oracle_ipas]\nbudgets: [200, 0]\nstability: 0.3\n" +
 	"primary: {metric: answer_shown, budget: 200, reference: no_memory}"
 

@@ -21,7 +21,7 @@ import (
 	"github.com/memhost/memhost/eval/subject"
 )
 
-// behaviour names, in the environment of this test's own program, what it does as a subject.
+// behaviour is an environment variable that makes this test binary act as a subject.
 const behaviour = "MEMHOST_TEST_SUBJECT"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beSubject is a subject that echoes, or that does wrong in one way.
+// beSubject is a subject that echoes, or misbehaves in one way.
 func beSubject(how string) {
 	in := bufio.NewScanner(os.Stdin)
 	say := func(text string) {
@@ -95,7 +95,7 @@ func serveChat() {
 	}))
 }
 
-// of seats this test's own program.
+// of returns a seat for this test binary.
 func of(t *testing.T, how, kind string, args ...string) subject.Seat {
 	t.Helper()
 	t.Setenv(behaviour, how)
@@ -125,7 +125,7 @@ func TestACommandConverses(t *testing.T) {
 	assert.Empty(t, s.End(t.Context()))
 }
 
-// Whatever a subject does, the conversation ends in bounded time with an error of the subject, and no process is left.
+// Whatever a subject does, the conversation ends in limited time with an error of the subject, and no process is left.
 func TestASubjectThatFailsIsBounded(t *testing.T) {
 	for how, c := range map[string]struct{ say, end string }{
 		"hangs":          {"did not answer in 2s", ""},

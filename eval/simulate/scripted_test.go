@@ -96,8 +96,8 @@ func TestAScriptedUserWantsToHearThatNothingIsKnown(t *testing.T) {
 	assert.Equal(t, journal.ActionAccept, r.Action)
 }
 
-// Over random preferences and random answers, no text of the user before the first answer names the preference in force,
-// and none before the first correction.
+// With random preferences and answers, no text of the user before the first answer, and none before the first
+// correction, names the preference in force.
 func TestAScriptedUserNeverSaysThePreferenceFirst(t *testing.T) {
 	random := rand.New(rand.NewPCG(47, 0))
 	words := strings.Fields("Zor quel Brin Tav mirk a the I like tea. Please, é 7 No")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fixtures are what scipy and statsmodels say; testdata/fixtures.py writes them.
+// fixtures are results of scipy and statsmodels, written by testdata/fixtures.py.
 type fixtures struct {
 	SignFlip []struct {
 		Samples       []Sample `json:"samples"`
@@ -91,7 +91,8 @@ func TestDrawnSignFlipsAgreeWithAllPatterns(t *testing.T) {
 		few = append(few, Sample{fmt.Sprint("c", i), 0.1 + random.NormFloat64()/2})
 	}
 	exact, _ := SignFlip(few, random)
-	// A seventeenth cluster without a difference changes no pattern's distance from zero, but has patterns drawn.
+	// A seventeenth cluster without a difference does not change any pattern's distance from zero, but makes the
+	// patterns random draws.
 	many = append(many, few...)
 	many = append(many, Sample{"none", 0})
 	drawn, counted := SignFlip(many, random)
@@ -113,8 +114,8 @@ func TestOrderOfSamplesChangesNoBit(t *testing.T) {
 	})
 }
 
-// drawnPairs is a run of two providers on a pack of conversations: each conversation has a difficulty of its own, each
-// probe is answered right or wrong, and gap is what A is better by.
+// drawnPairs simulates two providers on a pack of conversations: each conversation has its own difficulty, each probe
+// is answered right or wrong, and gap is how much better A is.
 func drawnPairs(seed uint64, conversations, probes int, gap float64) []Pair {
 	random := Random(seed, "pairs")
 	var pairs []Pair
@@ -123,7 +124,7 @@ func drawnPairs(seed uint64, conversations, probes int, gap float64) []Pair {
 		for range probes {
 			shared := random.Float64()
 			a, b := 0.0, 0.0
-			// Two memories over one conversation find mostly the same: three probes of four have one fate.
+			// Two memories of one conversation mostly find the same: three of four probes have the same result.
 			if random.Float64() < 0.75 {
 				if shared < ease {
 					b = 1

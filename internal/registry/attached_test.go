@@ -18,7 +18,7 @@ import (
 
 const kind = "application/vnd.example.note"
 
-// registries are one with the referrers API and one with tags instead of it.
+// registries returns one registry with the referrers API and one with tags instead.
 func registries() map[string]http.Handler {
 	return map[string]http.Handler{"tags": emptyRegistry(),
 		"API": served.New(served.Logger(log.New(io.Discard, "", 0)), served.WithReferrersSupport(true))}

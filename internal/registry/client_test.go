@@ -29,7 +29,7 @@ import (
 
 var tiny = []byte("\x00asm\x01\x00\x00\x00")
 
-// hostOf serves a handler on this computer and gives its HOST:PORT.
+// hostOf serves a handler on this computer and returns its HOST:PORT.
 func hostOf(t *testing.T, h http.Handler) string {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -38,7 +38,7 @@ func hostOf(t *testing.T, h http.Handler) string {
 
 func emptyRegistry() http.Handler { return served.New(served.Logger(log.New(io.Discard, "", 0))) }
 
-// newClient has an empty cache, and no credentials.
+// newClient has an empty cache and no credentials.
 func newClient(t *testing.T) *Client {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	return &Client{Cache: Cache(t.TempDir())}
@@ -57,7 +57,7 @@ func pushed(t *testing.T, c *Client, host string) Reference {
 	return r
 }
 
-// pullFails pulls without the cache of the push.
+// pullFails pulls without the cache that the push has filled.
 func pullFails(t *testing.T, r Reference, code abi.Code, text string) {
 	t.Helper()
 	_, _, err := newClient(t).Pull(t.Context(), r)
@@ -122,7 +122,7 @@ func TestADamagedCacheIsFetchedAnew(t *testing.T) {
 	}
 }
 
-// changed serves a registry some of whose answers are another handler's.
+// changed serves a registry in which another handler gives some of the answers.
 func changed(t *testing.T, other func(w http.ResponseWriter, r *http.Request) bool) string {
 	own := emptyRegistry()
 	return hostOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +143,7 @@ func TestARegistryThatSendsOtherBytesIsNotBelieved(t *testing.T) {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
-			// A liar says the digest that was asked for.
+			// It lies about the digest, too.
 			w.Header().Set("Docker-Content-Digest", r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
 			fmt.Fprint(w, lie)
 			return true
@@ -154,7 +154,7 @@ func TestARegistryThatSendsOtherBytesIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestADigestIsSHA256: that is what lock files and modules.trust know.
+// TestADigestIsSHA256: lock files and modules.trust support no other kind.
 func TestADigestIsSHA256(t *testing.T) {
 	_, manifest, err := Pack(tiny)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestOnlyBlobsComeFromAnotherHost(t *testing.T) {
 	pullFails(t, at, abi.CodeBackend, "redirects to http://"+other)
 }
 
-// TestCredentialsStayWithTheRegistry: the other host has the same name here, and another port.
+// TestCredentialsStayWithTheRegistry: the other host has the same name here, but another port.
 func TestCredentialsStayWithTheRegistry(t *testing.T) {
 	var seen []string
 	other := changed(t, func(_ http.ResponseWriter, r *http.Request) bool {
@@ -250,7 +250,7 @@ func TestNothingGoesFromHTTPSToHTTP(t *testing.T) {
 		via[0]}), "without end")
 }
 
-// closed serves a registry that wants user and password.
+// closed serves a registry that requires user and password.
 func closed(t *testing.T) string {
 	return changed(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if user, password, _ := r.BasicAuth(); user == "ada" && password == "secret" {
@@ -305,7 +305,7 @@ func TestCredentialsAreThoseOfDocker(t *testing.T) {
 	require.ErrorContains(t, err, "config.json")
 }
 
-// withHelper gives Docker's configuration a credential helper, a shell script, for a registry.
+// withHelper configures a credential helper, a shell script, for a registry in Docker's configuration.
 func withHelper(t *testing.T, host, script string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the helper of this test is a shell script")
@@ -328,7 +328,7 @@ func TestCredentialsComeFromDockersHelper(t *testing.T) {
 func TestACredentialHelperThatDoesNotWorkIsAnError(t *testing.T) {
 	host := closed(t)
 	for script, text := range map[string]string{
-		"sleep 5 2>/dev/null": "the credential helper does not answer", // sleep holds its output open when sh has ended
+		"sleep 5 2>/dev/null": "the credential helper does not answer", // sleep holds the output open when sh has exited
 		"echo nonsense":       "invalid character",
 		"exit 0":              "unexpected end",
 		"echo locked; exit 1": "locked",

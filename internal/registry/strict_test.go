@@ -21,8 +21,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestAConnectionThatBreaksIsNoLie: half a module is not what a registry that lies would send, and may arrive whole
-// the next time.
+// TestAConnectionThatBreaksIsNoLie: half a module is not a lie of the registry, and may arrive completely next time.
 func TestAConnectionThatBreaksIsNoLie(t *testing.T) {
 	breaks := false
 	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -61,8 +60,8 @@ func TestARegistryThatHangsIsWaitedForOnce(t *testing.T) {
 	assert.EqualValues(t, 1, asked.Load())
 }
 
-// TestAnAnswerThatStopsIsNotWaitedFor: what has begun may stop as well, in a module, a manifest or a list of what is
-// attached.
+// TestAnAnswerThatStopsIsNotWaitedFor: an answer that has started may also stop, in a module, a manifest or a list of
+// attachments.
 func TestAnAnswerThatStopsIsNotWaitedFor(t *testing.T) {
 	stops := ""
 	host := changed(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -120,7 +119,7 @@ func TestAManifestThatIsTooLongIsNotRead(t *testing.T) {
 	pullFails(t, parsed(t, "oci://"+host+"/team/mem:v1"), abi.CodeInvalidArgument, "more than the 1048576 that are read")
 }
 
-// listing is a registry whose list of referrers is not its own.
+// listing is a registry whose list of referrers is set by the test.
 func listing(t *testing.T, list func() []ocispec.Descriptor) string {
 	own := served.New(served.Logger(log.New(io.Discard, "", 0)), served.WithReferrersSupport(true))
 	return hostOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,8 +134,8 @@ func listing(t *testing.T, list func() []ocispec.Descriptor) string {
 	}))
 }
 
-// TestWhatIsAttachedToAnotherModuleIsNotTaken: a registry may list anything; a signature or a report counts for the
-// module that its manifest names, and what is too long for one is not fetched.
+// TestWhatIsAttachedToAnotherModuleIsNotTaken: a registry may list anything. A signature or a report only counts for
+// the module that its manifest names, and what is too long is not fetched.
 func TestWhatIsAttachedToAnotherModuleIsNotTaken(t *testing.T) {
 	var listed []ocispec.Descriptor
 	host := listing(t, func() []ocispec.Descriptor { return listed })
@@ -146,7 +145,7 @@ func TestWhatIsAttachedToAnotherModuleIsNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	for _, one := range []struct {
 		subject string
-		size    int64 // that its manifest says, beyond the right one
+		size    int64 // size according to its manifest, more than the real one
 	}{{at.Digest, 0}, {"sha256:" + strings.Repeat("0", 64), 0}, {at.Digest, maxAttached}} {
 		text := strings.ReplaceAll(one.subject, "sha256:", "note for ")
 		layer := content.NewDescriptorFromBytes(kind, []byte(text))
@@ -165,7 +164,8 @@ func TestWhatIsAttachedToAnotherModuleIsNotTaken(t *testing.T) {
 	assert.Equal(t, "note for "+strings.TrimPrefix(at.Digest, "sha256:"), string(list[0]))
 }
 
-// TestForeignThingsHideNoSignature: whatever others attach, and wherever the list has it, what is of the type is found.
+// TestForeignThingsHideNoSignature: whatever others attach, and wherever it is in the list, blobs of the type are
+// found.
 func TestForeignThingsHideNoSignature(t *testing.T) {
 	var listed []ocispec.Descriptor
 	host := listing(t, func() []ocispec.Descriptor { return listed })
@@ -192,7 +192,7 @@ func TestForeignThingsHideNoSignature(t *testing.T) {
 		listed = append(listed, push("text/plain", []string{"text/plain", ""}[i%2], i))
 	}
 	listed = append(listed, push(kind, "", 200), push(kind, "text/plain", 201), push(kind, kind, 202))
-	for i := range maxReferrers { // none of them is there
+	for i := range maxReferrers { // none of them exists
 		d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, []byte(fmt.Sprint("gone ", i)))
 		d.ArtifactType = "text/plain"
 		listed = append(listed, d)

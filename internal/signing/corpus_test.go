@@ -20,14 +20,14 @@ import (
 	"github.com/memhost/memhost/internal/test/sigstore"
 )
 
-// unsigned matches the changes that are accepted, since they change nothing that counts: the version of the bundle says
-// how to read it, and a witness may be there twice.
+// unsigned matches accepted changes, which do not change anything that matters: the version of the bundle says how to
+// parse it, and a witness may occur twice.
 var unsigned = regexp.MustCompile(`^\.mediaType character 39 |` +
 	`^\.verificationMaterial\.tlogEntries twice$|` +
 	`^\.verificationMaterial\.timestampVerificationData\.rfc3161Timestamps twice$`)
 
-// Two texts are signed in part. A log's key is found by its hash, not by its name before the signature. The head of a
-// timestamp's answer is not signed, nor are the parameters of its algorithms, whose places differ.
+// Two texts are only signed in part. A log's key is found by its hash, not by its name before the signature. The head
+// of a timestamp response is not signed, nor are the parameters of its algorithms, whose positions vary.
 var isName = regexp.MustCompile(`^character \d+ after "[^"]*\\n\\n— [^ "]*"$`)
 
 const (
@@ -36,8 +36,8 @@ const (
 	inStamp    = 35
 )
 
-// TestASingleChangeIsRefused makes thousands of single changes to a recorded public bundle and to made ones. Only
-// changes to fields that nobody signs may be accepted: those of unsigned.
+// TestASingleChangeIsRefused makes thousands of single changes to a recorded public bundle and to generated ones. Only
+// changes to unsigned fields may be accepted: those of unsigned.
 func TestASingleChangeIsRefused(t *testing.T) {
 	stride := 3 // 4,800 changes; 11,100 without it
 	if brief.Tests() {
@@ -95,8 +95,8 @@ func acceptAny(r *Root, text []byte) error {
 	return err
 }
 
-// eachChange visits JSON with one change in turn: a bit of each stride-th byte of a value in base64, a character of any other
-// text, a number, a member that is missing or null, a list that is empty or has an element twice.
+// eachChange visits a JSON text with one change at a time: a bit in each stride-th byte of a base64 value, a character
+// of any other text, a number, a member that is missing or null, a list that is empty or has a duplicate element.
 func eachChange(t *testing.T, text []byte, stride int, visit func(at, what string, changed []byte)) {
 	var whole any
 	require.NoError(t, json.Unmarshal(text, &whole))

@@ -70,9 +70,9 @@ func TestAKeylessSignatureIsForOneDigestAndOneIdentity(t *testing.T) {
 	require.ErrorContains(t, err, "it states")
 }
 
-// TestTheRecordedSignature: made by cosign with Sigstore's public services in February 2025, about another kind of
-// statement than a module's signature. The files are of the repositories of cosign and sigstore-go (Apache-2.0), and
-// public.
+// TestTheRecordedSignature was made by cosign with Sigstore's public services in February 2025, for another kind of
+// statement than a module's signature. The files are public, from the repositories of cosign and sigstore-go
+// (Apache-2.0).
 func TestTheRecordedSignature(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "recorded.sigstore.json"))
 	require.NoError(t, err)
@@ -90,12 +90,12 @@ func TestTheRecordedSignature(t *testing.T) {
 	require.ErrorContains(t, err, "it states")
 }
 
-// changes are what a bundle or a trusted root may have wrong: a path, and what is done with the value there.
+// change modifies a value in a bundle or a trusted root.
 type change func(v any) any
 
 func with(v any) change { return func(any) any { return v } }
 
-// times repeats the first of a list.
+// times repeats the first element of a list.
 func times(n int) change {
 	return func(v any) any { return slices.Repeat(v.([]any)[:1], n) }
 }
@@ -115,7 +115,7 @@ func flipped(v any) any {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// changed is JSON with a change at a path, of which a digit is an index.
+// changed applies a change at a path of a JSON text. Digits in the path are indexes.
 func changed(t testing.TB, text []byte, at string, c change) []byte {
 	var v any
 	require.NoError(t, json.Unmarshal(text, &v))
@@ -275,7 +275,8 @@ func TestWhatTheRootDoesNotHaveDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestACertificateCountsInItsMinutes: a log's or a clock's time outside of them is a signature with an old key.
+// TestACertificateCountsInItsMinutes: if a log's or a clock's time is outside its validity, the signature was made with
+// an old key.
 func TestACertificateCountsInItsMinutes(t *testing.T) {
 	s := sigstore.New(t)
 	root := rootOf(t, s)
@@ -293,8 +294,8 @@ func TestACertificateCountsInItsMinutes(t *testing.T) {
 	}
 }
 
-// TestEachPartOfAKeylessSignatureCounts: what Sigstore's services would not make, each with all else in order, so that
-// no other check finds it.
+// TestEachPartOfAKeylessSignatureCounts: things that Sigstore's services would not create, each with everything else
+// valid, so that no other check finds it.
 func TestEachPartOfAKeylessSignatureCounts(t *testing.T) {
 	s := sigstore.New(t)
 	root := rootOf(t, s)
@@ -386,7 +387,7 @@ func TestEachPartOfAKeylessSignatureCounts(t *testing.T) {
 	require.NoError(t, err, "a log and a clock may both have seen it")
 }
 
-// TestEachWitnessCounts: a right log entry or timestamp does not make up for a wrong one.
+// TestEachWitnessCounts: a valid log entry or timestamp does not compensate for an invalid one.
 func TestEachWitnessCounts(t *testing.T) {
 	s := sigstore.New(t)
 	later := sigstore.Made.Add(time.Minute)
@@ -430,7 +431,7 @@ func TestAClockIsNamedByTheRoot(t *testing.T) {
 	require.ErrorContains(t, err, "no clock of the trusted root")
 }
 
-// TestAClocksCertificateCounts: it is of the trusted root, and still has to be for clocks, and valid.
+// TestAClocksCertificateCounts: it is in the trusted root, but must also be for clocks, and valid.
 func TestAClocksCertificateCounts(t *testing.T) {
 	valid := func(year int) func(*x509.Certificate) {
 		return func(c *x509.Certificate) {

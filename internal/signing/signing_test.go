@@ -68,7 +68,8 @@ func TestAChangedSignatureIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyASignatureIsASignature: the key's owner may sign other statements about the same digest, as a list of parts.
+// TestOnlyASignatureIsASignature: the key's owner may sign other statements about the same digest, such as a list of
+// parts.
 func TestOnlyASignatureIsASignature(t *testing.T) {
 	of := strings.TrimPrefix(digest, "sha256:")
 	signed := func(kind, predicate string) []byte {
@@ -113,7 +114,7 @@ func TestKeysAreCosigns(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// onCurve is the public half of a new key on a curve.
+// onCurve returns the public half of a new key on a curve.
 func onCurve(t *testing.T, curve elliptic.Curve) string {
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// operation is what recording an event commits: an entry, a key and a record of the ledger.
+// operation is what recording an event commits: an entry, a key and a ledger record.
 func operation(sp Space, i int, value []byte) *Batch {
 	b := &Batch{MaxSpaceBytes: 1 << 40}
 	b.Append(sp, "turns", value)
@@ -21,7 +21,7 @@ func operation(sp Space, i int, value []byte) *Batch {
 	return b
 }
 
-// BenchmarkCommit: one caller. The baseline is a bbolt transaction with one put and its two syncs.
+// BenchmarkCommit has one caller. The baseline is a bbolt transaction with one put and its two syncs.
 func BenchmarkCommit(b *testing.B) {
 	value := make([]byte, 1000)
 	b.Run("baseline=bbolt", func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkCommitTogether: many callers share syncs; ns/op falls with their number.
+// BenchmarkCommitTogether has many callers that share syncs, so ns/op falls with their number.
 func BenchmarkCommitTogether(b *testing.B) {
 	value := make([]byte, 1000)
 	for _, durability := range []Durability{DurabilityPower, DurabilityProcess} {
@@ -93,7 +93,7 @@ func fillLog(tb testing.TB, s *Bolt, n int) {
 	}
 }
 
-// BenchmarkAppend: the cost of an append does not grow with the log.
+// BenchmarkAppend shows that the cost of an append does not grow with the log.
 func BenchmarkAppend(b *testing.B) {
 	for _, entries := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
@@ -110,7 +110,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkReadNewest reads the newest 50 entries: the cost does not grow with the log.
+// BenchmarkReadNewest reads the newest 50 entries, whose cost does not grow with the log.
 func BenchmarkReadNewest(b *testing.B) {
 	for _, entries := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
@@ -140,7 +140,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkDeletePrefix removes a log of 100,000 entries of 500 bytes, in one transaction.
+// BenchmarkDeletePrefix removes a log of 100,000 entries of 500 bytes in one transaction.
 func BenchmarkDeletePrefix(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -155,7 +155,7 @@ func BenchmarkDeletePrefix(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens a file of 100,000 entries of 500 bytes, with the check of its structure.
+// BenchmarkOpen opens a file with 100,000 entries of 500 bytes, including the check of its structure.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	s := openTest(b, dir, Options{})

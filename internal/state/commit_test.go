@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// gate holds the committer at the beginning of each group and tells the group's size.
+// gate holds the committer at the start of each group and reports the group's size.
 type gate struct {
 	arrived chan int
 	open    chan struct{}
@@ -29,7 +29,7 @@ func (g *gate) hold(group int) {
 	<-g.open
 }
 
-// queued waits until n commits wait for their turn.
+// queued waits until n commits are queued.
 func queued(t *testing.T, s *Bolt, n int) {
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
@@ -43,7 +43,7 @@ type answer struct {
 	err error
 }
 
-// start commits in the background, and waits until the batch is in the queue.
+// start commits in the background, and returns when the batch is in the queue.
 func start(t *testing.T, s *Bolt, ctx context.Context, position int, fill func(b *Batch)) <-chan answer {
 	done := make(chan answer, 1)
 	go func() {
@@ -172,8 +172,8 @@ func TestCloseWaitsForCommitsUnderWay(t *testing.T) {
 	require.Len(t, page.Items, 2)
 }
 
-// TestManyWritersAndReaders: writers of their own logs, of one common log, and of one counter that they race for by
-// version; readers see each batch whole.
+// TestManyWritersAndReaders: writers write to their own logs, to a common log, and to one counter for which they
+// compete by version; readers see each batch completely.
 func TestManyWritersAndReaders(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{})
 	const writers, each = 8, 25
@@ -263,7 +263,7 @@ func TestFailureAfterTheLastWriteIsUncertain(t *testing.T) {
 	id := tx.ID()
 	require.NoError(t, tx.Rollback())
 
-	err = s.commitError(id, syscall.EIO) // readers see transaction id: only its sync can have failed
+	err = s.commitError(id, syscall.EIO) // readers see transaction id, so only its sync can have failed
 	require.ErrorIs(t, err, ErrUncertain)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorIs(t, err, syscall.EIO)

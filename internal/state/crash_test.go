@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
-// helperEnv makes the test binary one of the helper processes below instead.
+// helperEnv turns the test binary into one of the helper processes below.
 const helperEnv = "MEMHOST_STATE_HELPER"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func helper(t *testing.T, call string) (*exec.Cmd, *bufio.Scanner) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	in, err := cmd.StdinPipe() // open until the helper is no longer wanted
+	in, err := cmd.StdinPipe() // stays open while the helper is needed
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = in.Close(); _ = cmd.Wait() })
@@ -53,8 +53,8 @@ func helper(t *testing.T, call string) (*exec.Cmd, *bufio.Scanner) {
 
 const crashWriters = 3
 
-// commitForEver commits from several goroutines. Batch n of writer w appends n to its log, puts n into its counter and
-// its record; what is acknowledged is printed as "w n".
+// commitForEver commits from several goroutines. Batch n of writer w appends n to its log, and puts n into its counter
+// and its record; acknowledged batches are printed as "w n".
 func commitForEver(args string) {
 	durability, dir, _ := strings.Cut(args, " ")
 	s, err := Open(dir, Options{Durability: Durability(durability)})
@@ -93,8 +93,8 @@ func commitForEver(args string) {
 	wg.Wait()
 }
 
-// TestAcknowledgedBatchesSurviveKill: a process that commits is killed at random moments, 50 times. What it
-// acknowledged is there afterwards, each batch whole, without gaps.
+// TestAcknowledgedBatchesSurviveKill: a process that commits is killed at random moments, 50 times. Afterwards every
+// acknowledged batch is there, complete and without gaps.
 func TestAcknowledgedBatchesSurviveKill(t *testing.T) {
 	for _, durability := range []Durability{DurabilityPower, DurabilityProcess} {
 		t.Run(string(durability), func(t *testing.T) {
@@ -123,14 +123,14 @@ func killOne(t *testing.T, durability Durability, dir string) (acknowledged [cra
 		require.NoError(t, err, "the helper says %q", out.Text())
 		acknowledged[w] = n
 		if left <= 0 {
-			_ = cmd.Process.Kill() // and read on: what it had printed before counts
+			_ = cmd.Process.Kill() // read the rest: what it had already printed counts
 		}
 	}
 	require.Error(t, cmd.Wait(), "killed")
 	return acknowledged
 }
 
-// checkAfterKill returns the last batch of each writer. Before is what was there when the helper started.
+// checkAfterKill returns the last batch of each writer. before is what was there when the helper started.
 func checkAfterKill(t *testing.T, dir string, before, acknowledged [crashWriters]int64) (there [crashWriters]int64) {
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// sample is a store of several hundred pages: branches, large values, free pages, a table in its own pages and one
+// sample is a store with several hundred pages: branches, large values, free pages, a table in its own pages and one
 // inside its parent's.
 type sample struct {
 	path string
@@ -47,8 +47,8 @@ func newSample(t testing.TB) *sample {
 	return m
 }
 
-// visit opens a damaged copy, reads all of it and writes to it. Whatever it answers must be right, or an error that
-// says that the file is damaged; and the process must live.
+// visit opens a damaged copy, reads everything and writes to it. Every result must be right, or an error that says that
+// the file is damaged, and the process must survive.
 func (m *sample) visit(t testing.TB, dir string) (opened bool, failures int) {
 	s, err := Open(dir, Options{Durability: DurabilityProcess})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestFlippedBytesAreErrorsNotCrashes(t *testing.T) {
 		bytes := append([]byte{}, whole...)
 		for range 1 << rng.IntN(8) {
 			at := 2*page + rng.IntN(len(bytes)-2*page)
-			if rng.IntN(2) == 0 { // the beginning of a page is where it hurts
+			if rng.IntN(2) == 0 { // damage at the start of a page has the most effect
 				at = at/page*page + rng.IntN(64)
 			}
 			bytes[at] ^= byte(1 + rng.IntN(255))
@@ -177,7 +177,8 @@ func TestCutOffFiles(t *testing.T) {
 	}
 }
 
-// TestFileDamagedWhileOpen: what Open could not see. Cutting the file off makes reads of it memory faults.
+// TestFileDamagedWhileOpen covers damage that Open could not see. After truncation, reads of the file are memory
+// faults.
 func TestFileDamagedWhileOpen(t *testing.T) {
 	for name, damage := range map[string]func(f *os.File, size int64) error{
 		"cut off": func(f *os.File, _ int64) error { return f.Truncate(int64(2 * os.Getpagesize())) },
@@ -201,12 +202,12 @@ func TestFileDamagedWhileOpen(t *testing.T) {
 			require.NoError(t, damage(f, info.Size()))
 			require.NoError(t, f.Close())
 			require.Greater(t, m.use(t, s), 600)
-			_ = s.Close() // comes back, whatever it says
+			_ = s.Close() // returns, whatever the error
 		})
 	}
 }
 
-// TestPagesThatLeadBack: bbolt would follow such pages until the stack overflows, which nothing can stop.
+// TestPagesThatLeadBack: bbolt would follow such pages until the stack overflows, which cannot be recovered.
 func TestPagesThatLeadBack(t *testing.T) {
 	m := newSample(t)
 	bytes, err := os.ReadFile(m.path)
@@ -222,7 +223,7 @@ func TestPagesThatLeadBack(t *testing.T) {
 		copy(loop[at+pageHeader+8:], loop[at:at+8]) // the first child is the page itself
 		require.NoError(t, os.WriteFile(filepath.Join(dir, DataFile), loop, 0o600))
 		s, err := Open(dir, Options{})
-		if err == nil { // a page of an old transaction, which nothing leads to
+		if err == nil { // a page of an old transaction, which is no longer referenced
 			require.NoError(t, s.Close())
 			continue
 		}
@@ -234,7 +235,7 @@ func TestPagesThatLeadBack(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// TestCheckAcceptsWhatBboltAccepts: a sound file is never refused. Random histories, large keys, many pages.
+// TestCheckAcceptsWhatBboltAccepts: an intact file is never rejected. Random histories, large keys, many pages.
 func TestCheckAcceptsWhatBboltAccepts(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -267,7 +268,7 @@ func TestCheckAcceptsWhatBboltAccepts(t *testing.T) {
 	}
 }
 
-// FuzzDamagedFile: any bytes over any part of the file.
+// FuzzDamagedFile writes any bytes over any part of the file.
 func FuzzDamagedFile(f *testing.F) {
 	m := newSample(f)
 	whole, err := os.ReadFile(m.path)
@@ -284,8 +285,8 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// TestDamageMetWhileCommitting: bbolt panics in the midst of a commit. Nothing more is written, and what is there is
-// still served.
+// TestDamageMetWhileCommitting: bbolt panics in the middle of a commit. After that nothing is written, but reads still
+// work.
 func TestDamageMetWhileCommitting(t *testing.T) {
 	m := newSample(t)
 	s, err := Open(filepath.Dir(m.path), Options{Durability: DurabilityProcess})

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replaceFD puts the file at path in the place of the store's own, under its descriptor, until the returned function is
-// called.
+// replaceFD replaces the store's file, under its descriptor, by the file at path, until restore is called.
 func replaceFD(t *testing.T, s *Bolt, path string) (restore func()) {
 	fd := int(s.file.Fd())
 	saved, err := syscall.Dup(fd)
@@ -28,11 +27,11 @@ func replaceFD(t *testing.T, s *Bolt, path string) (restore func()) {
 	}
 }
 
-// freePages makes room in the file, so that it need not grow, and leaves the key k behind.
+// freePages creates free space in the file, so that it need not grow, and a key k.
 func freePages(t *testing.T, s *Bolt) {
 	mustCommit(t, s, func(b *Batch) { b.Put(space(2), "large", make([]byte, 200<<10), 0) })
 	mustCommit(t, s, func(b *Batch) { b.DeletePrefix(space(2), "") })
-	for range 3 { // until no transaction pins them any more
+	for range 3 { // until no transaction refers to them any more
 		mustCommit(t, s, func(b *Batch) { b.Put(space(1), "k", []byte("kept"), AnyVersion) })
 	}
 }
@@ -40,7 +39,7 @@ func freePages(t *testing.T, s *Bolt) {
 func TestFullDiskFailsTheWholeGroupAndNotTheStore(t *testing.T) {
 	for device, text := range map[string]string{
 		"/dev/full": "no space left on device; make room on the disk and try again",
-		"/dev/null": "could not be written: invalid argument", // takes the write and fails the sync
+		"/dev/null": "could not be written: invalid argument", // accepts the write, but fails the sync
 	} {
 		t.Run(device, func(t *testing.T) {
 			g := newGate()
@@ -86,7 +85,7 @@ func TestFailedSyncIsToldByTheNextCommit(t *testing.T) {
 	}
 	freePages(t, s)
 	restore := replaceFD(t, s, "/dev/null")
-	s.syncErr = syscall.EIO // as a timer's sync left it; the committer is idle
+	s.syncErr = syscall.EIO // as if a timed sync had failed; the committer is idle
 	err := put()
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "could not be synced: invalid argument")
@@ -94,7 +93,7 @@ func TestFailedSyncIsToldByTheNextCommit(t *testing.T) {
 	require.NoError(t, put(), "synced at last")
 }
 
-// TestFileSizeLimit: a process whose files may not grow can still read, and writes again when they may.
+// TestFileSizeLimit: a process whose files may not grow can still read, and can write again when they may.
 func TestFileSizeLimit(t *testing.T) {
 	_, out := helper(t, "limit "+t.TempDir())
 	require.True(t, out.Scan())
@@ -134,7 +133,7 @@ func runPlatformHelper(name, dir string) error {
 	return s.Close()
 }
 
-// TestNoRightToTheFolder runs this binary's open as nobody when the tests run as root, whom no mode keeps out.
+// TestNoRightToTheFolder runs this binary's open as an unprivileged user if the tests run as root, which ignores modes.
 func TestNoRightToTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -27,7 +27,8 @@ func TestOpenMakesAPrivateFolder(t *testing.T) {
 	}
 }
 
-// A process may be killed, or another one look, at any moment: so a data file has its name when it is whole.
+// A process may be killed, or another one may look, at any moment: so a data file only gets its name when it is
+// complete.
 func TestNoHalfOfADataFileIsEverSeen(t *testing.T) {
 	dirs := make(chan string)
 	seen := make(chan int64)
@@ -153,8 +154,8 @@ func edit(t *testing.T, dir string, fn func(tx *bbolt.Tx) error) {
 	require.NoError(t, db.Close())
 }
 
-// TestAnUpgradeIsToldAndCanBeUndone: only who may upgrade changes an old file, and the copy that is kept is the old file
-// until a slot stops cleanly.
+// TestAnUpgradeIsToldAndCanBeUndone: an old file is only upgraded if that is allowed, and the old file is kept as a
+// copy until a slot stops cleanly.
 func TestAnUpgradeIsToldAndCanBeUndone(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
@@ -184,7 +185,7 @@ func TestAnUpgradeIsToldAndCanBeUndone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, path+".schema1", told)
 	require.NoError(t, s.Close())
-	for _, way := range []Upgrade{UpgradeRefused, UpgradeAndKeep} { // the folder is of this schema now
+	for _, way := range []Upgrade{UpgradeRefused, UpgradeAndKeep} { // the folder has the present schema by now
 		s, err = Open(dir, Options{Upgrade: way, OnUpgrade: func(int, string) { t.Error("told twice") }})
 		require.NoError(t, err)
 		b = Batch{}
@@ -217,7 +218,7 @@ func TestAnUpgradeIsToldAndCanBeUndone(t *testing.T) {
 	require.NoFileExists(t, told, "a slot stopped cleanly")
 }
 
-// TestAnOlderSchemaIsRaised: what an older memhost cannot read must not look to it like what it can.
+// TestAnOlderSchemaIsRaised: a file that an older memhost cannot read must not look like one that it can.
 func TestAnOlderSchemaIsRaised(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
@@ -267,7 +268,7 @@ func TestSchemaMustBeThisOne(t *testing.T) {
 
 func TestInterruptedFirstStartIsANewOne(t *testing.T) {
 	dir := t.TempDir()
-	edit(t, dir, func(*bbolt.Tx) error { return nil }) // bbolt made its file, and nothing is in it
+	edit(t, dir, func(*bbolt.Tx) error { return nil }) // bbolt has created its file, and it is empty
 	s := openTest(t, dir, Options{})
 	mustCommit(t, s, func(b *Batch) { b.Put(space(1), "k", nil, 0) })
 }

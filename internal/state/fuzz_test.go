@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzSpacesAndLogsDoNotMix: whatever bytes names and spaces are made of, what is written under one is never seen under
+// FuzzSpacesAndLogsDoNotMix: whatever bytes names and spaces consist of, data written under one is never visible under
 // another.
 func FuzzSpacesAndLogsDoNotMix(f *testing.F) {
 	f.Add([]byte{}, []byte{3}, "a", "ab", "a")
@@ -23,7 +23,7 @@ func FuzzSpacesAndLogsDoNotMix(f *testing.F) {
 		copy(a[:], spaceA)
 		copy(b[:], spaceB)
 		if a == b || nameA == nameB || nameA == "" || nameB == "" || len(nameA)+len(nameB)+len(prefix) > MaxName {
-			return // nothing to tell apart
+			return // they are the same
 		}
 		mustCommit(t, s, func(w *Batch) {
 			w.DeletePrefix(a, "")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openTest opens a store that the test closes. Tests of behaviour, not of durability, need no syncs.
+// openTest opens a store that the test closes. Tests of behaviour, not durability, need no syncs.
 func openTest(tb testing.TB, dir string, opts Options) *Bolt {
 	tb.Helper()
 	if opts.Durability == "" {

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A small batch waits for the rest of one large transaction and for its own. How long that is, is the machine's: of a
-// transaction of 32 MiB 85 ms are computing, the rest is the disk and others who compute. So the limit is the slowest
-// transaction that was seen, twice, and what a busy machine takes to wake a goroutine. In their order of arrival, the
-// small ones would wait for up to eight.
+// A small batch waits for the rest of one large transaction and for its own. How long that takes depends on the
+// machine: a transaction of 32 MiB needs 85 ms of computing, plus the disk and other load. So the limit is twice the
+// slowest transaction observed, plus the time in which a busy machine wakes a goroutine. If batches were committed in
+// order of arrival, small ones would wait for up to eight large ones.
 func TestHostileLargeBatchesLetSmallOnesPass(t *testing.T) {
 	var longest time.Duration
 	var last time.Time
@@ -48,7 +48,7 @@ func TestHostileLargeBatchesLetSmallOnesPass(t *testing.T) {
 	for range 8 {
 		require.NoError(t, <-results)
 	}
-	require.NoError(t, s.Close()) // no transaction is under way any more
+	require.NoError(t, s.Close()) // no transaction is running any more
 	t.Logf("beside eight batches of 32 MiB, a small one waited %v at most; the longest transaction took %v", slowest,
 		longest)
 	require.Less(t, slowest, 2*longest+250*time.Millisecond)
@@ -65,7 +65,7 @@ func TestSmallAndLargeBatchesTakeTurns(t *testing.T) {
 	large := start(t, s, t.Context(), 1, put(largeBytes))
 	larger := start(t, s, t.Context(), 2, put(2*largeBytes))
 	small, other := start(t, s, t.Context(), 3, put(1)), start(t, s, t.Context(), 4, put(1))
-	for i, want := range []int{1, 2, 1} { // large, the small ones together, larger
+	for i, want := range []int{1, 2, 1} { // the large one, the small ones together, the larger one
 		g.open <- struct{}{}
 		require.Equal(t, want, <-g.arrived, "group %d", i)
 	}

@@ -80,7 +80,7 @@ func TestExpectedVersionMustBeMet(t *testing.T) {
 
 	res := mustCommit(t, s, func(b *Batch) {
 		b.Put(space(1), "k", []byte("2"), v)
-		b.Put(space(1), "k", []byte("3"), AnyVersion) // the second put of a key in a batch names no version
+		b.Put(space(1), "k", []byte("3"), AnyVersion) // the second put of a key in a batch must not name a version
 	})
 	got, err = s.Get(ctx, space(1), "k")
 	require.NoError(t, err)
@@ -346,12 +346,12 @@ func TestInvalidRequestsAreNamed(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 	_, err = s.ReadLog(ctx, space(1), LogQuery{From: -1})
 	require.ErrorIs(t, err, ErrInvalid)
-	mustCommit(t, s, func(b *Batch) { // the largest names there are
+	mustCommit(t, s, func(b *Batch) { // the largest possible names
 		b.Put(space(1), long[1:], []byte("v"), 0)
 		b.Append(space(1), long[1:], []byte("e"))
 		b.PutRecord(Table(long[1:]), []byte(long[1:]), []byte("r"))
 	})
-	for _, name := range []string{"", long} { // names that cannot be are absent
+	for _, name := range []string{"", long} { // impossible names are absent
 		v, err := s.Get(ctx, space(1), name)
 		require.NoError(t, err)
 		require.Zero(t, v)

@@ -100,7 +100,8 @@ func TestAPartOfNothingIsNotBegun(t *testing.T) {
 	assert.Empty(t, c.Spans())
 }
 
-// TestAShareOfTraces: a trace is recorded whole or not at all, at every host alike, and a caller's decision counts.
+// TestAShareOfTraces: a trace is recorded completely or not at all, in the same way at every host, and a caller's
+// decision is respected.
 func TestAShareOfTraces(t *testing.T) {
 	c := collector.New(t)
 	tr := tracer(c, func(o *telemetry.Options) { o.SamplePercent = 25 })
@@ -126,8 +127,8 @@ func TestAShareOfTraces(t *testing.T) {
 	assert.Len(t, collector.Named(spans, "sampled"), 1)
 }
 
-// TestACollectorThatIsDown: spans wait up to a bound, the rest is lost, the log says so once, and what waited comes when
-// the collector is back.
+// TestACollectorThatIsDown: spans wait up to a limit, the rest is lost, the log says so once, and the waiting ones
+// arrive when the collector is back.
 func TestACollectorThatIsDown(t *testing.T) {
 	c := collector.New(t)
 	asked := make(chan struct{}, 1)
@@ -161,7 +162,7 @@ func TestACollectorThatIsDown(t *testing.T) {
 	assert.Equal(t, int64(2), log.n.Load(), "down and up again, once each")
 }
 
-// TestAProcessEndsThoughTheCollectorHangs: whether a request is under way by then or not.
+// TestAProcessEndsThoughTheCollectorHangs, whether or not a request is in progress.
 func TestAProcessEndsThoughTheCollectorHangs(t *testing.T) {
 	c := collector.New(t)
 	hang, asked := make(chan struct{}), make(chan struct{}, 10)
@@ -187,7 +188,7 @@ func TestAProcessEndsThoughTheCollectorHangs(t *testing.T) {
 	}
 }
 
-// TestAProcessEndsThoughTheCollectorHoldsItsConnection: in every state of an answer.
+// TestAProcessEndsThoughTheCollectorHoldsItsConnection, in every state of an answer.
 func TestAProcessEndsThoughTheCollectorHoldsItsConnection(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
 	for name, answer := range map[string]string{
@@ -255,7 +256,7 @@ func TestWhatTheCollectorRefusesIsLost(t *testing.T) {
 	}
 }
 
-// TestACollectorThatRefusesConnections: what waits comes when it listens again.
+// TestACollectorThatRefusesConnections: waiting spans arrive when it listens again.
 func TestACollectorThatRefusesConnections(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -276,7 +277,7 @@ func TestACollectorThatRefusesConnections(t *testing.T) {
 	tr.Close(10 * time.Second)
 }
 
-// TestOTelVariablesAreNotRead: they are meant for other programs. The configuration alone says what is sent, and where.
+// TestOTelVariablesAreNotRead: they are meant for other programs. Only the configuration says what is sent, and where.
 func TestOTelVariablesAreNotRead(t *testing.T) {
 	c, stranger := collector.New(t), collector.New(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -321,7 +322,7 @@ func TestOTelVariablesAreNotRead(t *testing.T) {
 	assert.Empty(t, stranger.Spans())
 }
 
-// TestAMetadataServiceIsNoCollector: its address is refused as for plugins.
+// TestAMetadataServiceIsNoCollector: its address is refused, as for plugins.
 func TestAMetadataServiceIsNoCollector(t *testing.T) {
 	log := new(lines)
 	tr := telemetry.New(telemetry.Options{Endpoint: "http://169.254.169.254", SamplePercent: 100,

@@ -71,10 +71,10 @@ func (x *%s) Decode(d *wirejson.Decoder, m Mode) error {
 	return nil
 }
 
-// code is how a type is written, read and found to be there, $ standing for the field.
+// code is how a type is written, read and tested for presence; $ stands for the field.
 //
-// field writes a field with its name, %q, and some does so unless it is empty, where there are functions for that: a
-// type has dozens of fields, and a call is a quarter of the code that it replaces.
+// field writes a field with its name, %q; some does the same unless it is empty. They are set if helper functions
+// exist: a type has dozens of fields, and a call is a quarter of the size of the code that it replaces.
 type code struct{ write, read, present, field, some string }
 
 func (pkg *goPackage) codeOf(s goStruct, f field) (code, error) {

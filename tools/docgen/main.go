@@ -1,5 +1,5 @@
-// Command docgen writes down what Go's doc comments and constants say of the types that cross the HTTP door, for the
-// OpenAPI document: reflection sees neither.
+// Command docgen extracts the doc comments and constants of the types that are used at the HTTP door, for the OpenAPI
+// document, because reflection sees neither.
 //
 //	go run ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../internal/doors/server/wire
 package main
@@ -132,7 +132,7 @@ func jsonName(f *ast.Field) string {
 	return name
 }
 
-// line is a comment as one line, without its indented examples.
+// line returns a comment as one line, without its indented examples.
 func line(g *ast.CommentGroup) string {
 	if g == nil {
 		return ""
@@ -148,7 +148,7 @@ func line(g *ast.CommentGroup) string {
 
 func (c *comments) source() ([]byte, error) {
 	var b bytes.Buffer
-	// One text, compressed, which schema.go reads: as literals of maps it would be 60 KB of the program.
+	// The text is compressed and parsed by schema.go: as map literals it would add 60 KB to the program.
 	var text bytes.Buffer
 	for _, name := range sorted(c.types) {
 		if c.types[name] == "" && len(c.fields[name]) == 0 {

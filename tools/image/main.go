@@ -1,10 +1,10 @@
-// Command image assembles the container image of a release out of a base image and programs that were built, without
-// Docker, and pushes it.
+// Command image assembles the container image of a release from a base image and the built programs, without Docker,
+// and pushes it.
 //
 //	go -C tools run ./image -base REGISTRY/NAME[@DIGEST] -dist ../bin/dist -version 0.2.0 -created 2026-11-23T10:00:00Z REGISTRY/NAME:TAG
 //
-// It is an index of linux/amd64 and linux/arm64. The same base, programs, version and time give the same digest, which
-// is printed. Registries on loopback are spoken to in plain HTTP; credentials are Docker's.
+// It is an index of linux/amd64 and linux/arm64. The same base, programs, version and time always produce the same
+// digest, which is printed. For registries on loopback it uses plain HTTP; credentials come from Docker.
 package main
 
 import (
@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// user is that of the process: nobody that a base image knows, and not root.
+	// user is the user id of the process: unknown to base images, and not root.
 	user = 65532
-	// data is the only folder that is written. A volume belongs there; the root may be read-only.
+	// data is the only folder that is written. It should be a volume; the root may be read-only.
 	data = "/var/lib/memhost"
 )
 
@@ -99,7 +99,7 @@ func push(r recipe, to string) (digest string, err error) {
 	return target.Context().Name() + "@" + hash.String(), err
 }
 
-// assemble lays one layer on the base: the program, its licences, and the folder for data.
+// assemble adds one layer to the base: the program, its licences, and the folder for data.
 func (r recipe) assemble(base v1.Image, platform v1.Platform) (v1.Image, error) {
 	layer, err := r.layer(platform.Architecture)
 	if err != nil {

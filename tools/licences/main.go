@@ -1,6 +1,6 @@
 // Command licences writes docs/licences.md, or a software bill of materials: every Go module that the program contains,
-// with its licence. It fails on a module whose files state no licence that is known here, and on one that would bind
-// the program.
+// with its licence. It fails on a module whose files state no licence that it knows, or one that would impose
+// conditions on the program.
 //
 //	go run ./licences -C .. -out docs/licences.md
 package main
@@ -18,8 +18,8 @@ import (
 	"strings"
 )
 
-// sentences are what only one licence says, in small letters and with single spaces. Those of licences under which the
-// program may not be passed on in this way have no name.
+// sentences are phrases that occur in only one licence, in lower case and with single spaces. Licences under which the
+// program may not be distributed in this way have no name.
 var sentences = []struct{ text, name string }{
 	{"gnu general public license version", ""},
 	{"gnu affero general public license version", ""},
@@ -77,7 +77,7 @@ func parts(root string) ([]part, error) {
 	list := exec.Command("go", "list", "-C", root, "-deps", "-f",
 		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/memhost")
 	list.Stderr = os.Stderr
-	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64") // the same page on every machine
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64") // for the same page on every machine
 	text, err := list.Output()
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func parts(root string) ([]part, error) {
 	return all, nil
 }
 
-// report is the page.
+// report returns the page.
 func report(root string) ([]byte, error) {
 	all, err := parts(root)
 	if err != nil {
@@ -111,7 +111,7 @@ func report(root string) ([]byte, error) {
 }
 
 // partsList is a software bill of materials in CycloneDX 1.5. It has no time and no serial number, so that the same
-// program has the same list.
+// program always has the same list.
 func partsList(root string) ([]byte, error) {
 	all, err := parts(root)
 	if err != nil {
@@ -135,7 +135,7 @@ func partsList(root string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// licences are those that the files in a module's folder state, each once.
+// licences returns the licences that the files in a module's folder state, each once.
 func licences(dir string) ([]string, error) {
 	var found []string
 	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "[Ll]icen[cs]e*", "UNLICENSE*"} {
@@ -163,7 +163,7 @@ func licences(dir string) ([]string, error) {
 	return found, nil
 }
 
-// stated are the licences in a text.
+// stated returns the licences stated in a text.
 func stated(text string) (names []string, err error) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, s := range sentences {

@@ -23,11 +23,11 @@ const (
 	commitRounds = 12
 )
 
-// TestSynchronousCommit drives one host on a file and one for each setting of PostgreSQL's synchronous_commit, in short
-// turns, and writes commit.md. The server has a synchronous standby on the same machine, without which the settings but
-// "off" are one.
+// TestSynchronousCommit drives one host on a file and one for each setting of PostgreSQL's synchronous_commit,
+// alternating in short intervals, and writes commit.md. The server has a synchronous standby on the same machine,
+// because without one all settings except "off" are the same.
 //
-// LOAD_TIME is how long all load takes together, LOAD_OUT the folder of the report.
+// LOAD_TIME is the total duration of the load, LOAD_OUT the folder of the report.
 func TestSynchronousCommit(t *testing.T) {
 	whole, err := time.ParseDuration(setting("LOAD_TIME", "4m"))
 	require.NoError(t, err, "LOAD_TIME")

@@ -6,11 +6,11 @@ import "slices"
 type series struct {
 	name    string
 	samples []float64
-	// What the later median may exceed the earlier one by: a share of it, and an amount in the quantity's unit.
+	// How much the later median may exceed the earlier one: by a share of it, and by an amount in the quantity's unit.
 	share, amount float64
 }
 
-// thirds are the medians of the first, second and last third of the samples. There are three samples at least.
+// thirds returns the medians of the first, second and last third of the samples. There must be at least three samples.
 func (s *series) thirds() (of [3]float64) {
 	n := len(s.samples)
 	for i := range of {
@@ -19,8 +19,8 @@ func (s *series) thirds() (of [3]float64) {
 	return of
 }
 
-// flat reports whether the median of the last third is at most that of the second third, and what is allowed beyond it.
-// The first third is for caches to fill. With a share of 0.1 and an amount of 4, 100 may become 114.
+// flat reports whether the median of the last third is at most that of the second third plus the allowed increase. The
+// first third is for caches to fill. With a share of 0.1 and an amount of 4, 100 may become 114.
 func (s *series) flat() bool {
 	of := s.thirds()
 	return of[2] <= of[1]*(1+s.share)+s.amount

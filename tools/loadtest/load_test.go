@@ -27,29 +27,30 @@ import (
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
-// rates are how many requests a second are sent, whatever the answers take.
+// rates are request rates per second, independent of how long the answers take.
 var rates = []int{50, 100, 200}
 
-// rounds is how often each rate comes, so that what else the machine does meets all arms alike.
+// rounds is how often each rate is used, so that other load on the machine affects all arms equally.
 const rounds = 2
 
-// An arm is hosts of one slot, which the load is spread over.
+// An arm is a set of hosts of one slot, over which the load is spread.
 type arm struct {
 	name    string
 	hosts   []*process
 	events  atomic.Int64
 	persona func(i int) string
-	// before and stored are the bytes that its store has, without an event and now.
+	// before is the size of its store in bytes without events, stored its present size.
 	before int64
 	stored func() int64
-	// database is the URL of its server, empty for a file.
+	// database is the URL of its server; empty for a file.
 	database string
-	// filled is how long the first event of each persona took, in batches, and known the second one.
+	// filled is how long it took to record the first event of each persona, in batches; known is the same for the
+	// second event.
 	filled, known time.Duration
 	cells         []*cell
 }
 
-// cell is what one arm did at one rate. The first index is of the operation.
+// cell is the result of one arm at one rate. The first index is the operation.
 type cell struct {
 	rate    int
 	metrics map[string]*vegeta.Metrics
@@ -66,19 +67,19 @@ type process struct {
 	url string
 }
 
-// load is the run as its environment wants it.
+// load is the configuration of the run, from its environment.
 type load struct {
 	t        *testing.T
 	program  string
 	out      string
 	personas int
-	each     time.Duration // one round of one rate at one arm
+	each     time.Duration // duration of one round of one rate at one arm
 }
 
-// TestLoad drives all arms in turn with the same open-loop load and writes the report.
+// TestLoad drives all arms alternately with the same open-loop load and writes the report.
 //
-// LOAD_TIME is how long all load takes together, LOAD_OUT the folder of the report, LOAD_PERSONAS how many people the
-// events are of.
+// LOAD_TIME is the total duration of the load, LOAD_OUT the folder of the report, LOAD_PERSONAS the number of people in
+// the events.
 func TestLoad(t *testing.T) {
 	whole, err := time.ParseDuration(setting("LOAD_TIME", "4m"))
 	require.NoError(t, err, "LOAD_TIME")
@@ -116,7 +117,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// build makes the program and the folder of the report.
+// build builds the program and creates the folder of the report.
 func (l *load) build() {
 	require.NoError(l.t, os.MkdirAll(l.out, 0o755))
 	l.program = filepath.Join(l.t.TempDir(), "memhost")
@@ -147,7 +148,7 @@ func (l *load) onFile(name, durability string) *arm {
 	return a
 }
 
-// onDatabase are hosts over a PostgreSQL server of their own.
+// onDatabase starts hosts with their own PostgreSQL server.
 func (l *load) onDatabase(name string, hosts int) *arm {
 	server := pgserver.Start(l.t)
 	a := l.onServer(name, server.URL, "memhost", hosts)
@@ -156,7 +157,7 @@ func (l *load) onDatabase(name string, hosts int) *arm {
 	return a
 }
 
-// onServer are hosts over a schema of a PostgreSQL server.
+// onServer starts hosts on a schema of a PostgreSQL server.
 func (l *load) onServer(name, url, schema string, hosts int) *arm {
 	var dirs []string
 	for range hosts {
@@ -223,7 +224,7 @@ func (l *load) record(a *arm) time.Duration {
 	return time.Since(began)
 }
 
-// next is a new event of the i-th persona.
+// next returns a new event of the i-th persona.
 func (a *arm) next(i int) *abi.MemoryEvent {
 	n := a.events.Add(1)
 	text := fmt.Sprintf("Turn %d: I had a cup of tea and thought about the trip to the mountains that we planned.", n)
@@ -232,7 +233,7 @@ func (a *arm) next(i int) *abi.MemoryEvent {
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
-// drive sends one round of one rate: half of the requests record, half retrieve, each of a persona drawn at random, the
+// drive sends one round of one rate: half of the requests record, half retrieve, each for a random persona, at the
 // hosts in turn.
 func (l *load) drive(a *arm, c *cell, seed uint64) {
 	draw := rand.New(rand.NewPCG(seed, uint64(c.rate)))
@@ -265,7 +266,7 @@ func (l *load) drive(a *arm, c *cell, seed uint64) {
 	}
 }
 
-// resident is a host's memory in bytes; 0 where the system does not say.
+// resident is a host's memory in bytes; 0 if the system does not report it.
 func (p *process) resident() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	if err != nil {

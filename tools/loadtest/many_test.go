@@ -26,11 +26,11 @@ const (
 	checkpoints = 20  // of the fill
 	perPerson   = 50  // events of one person in a batch
 	people      = 20  // in a batch
-	constant    = 100 // people who get perPerson events at the begin and no more
+	constant    = 100 // people who get perPerson events at the start and no more
 	asked       = 300 // retrievals at each checkpoint and group
 )
 
-// many fills a database.
+// many is a run that fills a database.
 type many struct {
 	*load
 	arm     *arm
@@ -39,11 +39,11 @@ type many struct {
 	resides series
 }
 
-// TestMany records many events into a PostgreSQL database through one host. On the way it looks at the host's memory,
-// the tables, and how long people wait whose own memory stays as it is; in the end at how long the host takes to start
-// again. It fails when the host's memory grows.
+// TestMany records many events into a PostgreSQL database through one host. During the run it measures the host's
+// memory, the tables, and response times for people whose own memory does not change; at the end, how long the host
+// takes to restart. It fails if the host's memory grows.
 //
-// MANY_EVENTS is how many events, LOAD_PERSONAS how many people they are of, LOAD_OUT the folder of the report.
+// MANY_EVENTS is the number of events, LOAD_PERSONAS the number of people in them, LOAD_OUT the folder of the report.
 func TestMany(t *testing.T) {
 	l := &load{t: t, out: setting("LOAD_OUT", t.TempDir())}
 	events, err := strconv.Atoi(setting("MANY_EVENTS", "1000000"))
@@ -77,7 +77,7 @@ func (m *many) connect() {
 	m.client = c
 }
 
-// record sends events of some people, from the first-th on, in one batch.
+// record sends events of some people, starting with the first-th one, in one batch.
 func (m *many) record(first int) {
 	batch := &abi.EventBatch{}
 	for who := first; who < first+people; who++ {
@@ -94,10 +94,10 @@ func (m *many) record(first int) {
 	}
 }
 
-// person is a person's name: those below 0 get no events after the begin.
+// person is a person's name. Those below 0 get no events after the start.
 func person(n int) string { return fmt.Sprint("persona ", n) }
 
-// look notes a row of the report.
+// look adds a row to the report.
 func (m *many) look(sent int, took time.Duration) {
 	memory := m.arm.hosts[0].metrics(m.t)["process_resident_memory_bytes"] / (1 << 20)
 	m.resides.samples = append(m.resides.samples, memory)
@@ -113,7 +113,7 @@ func (m *many) look(sent int, took time.Duration) {
 	m.t.Log(row)
 }
 
-// ask retrieves one after another, and returns p50 and p99 in ms.
+// ask makes retrievals one after another, and returns p50 and p99 in ms.
 func (m *many) ask(who func(i int) int) (p50, p99 float64) {
 	budget := int64(1000)
 	var took []float64

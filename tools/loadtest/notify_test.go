@@ -26,9 +26,9 @@ const (
 	notifyWakes   = 500
 )
 
-// TestNotify measures what waking other hosts by NOTIFY would cost: how long after the begin of its commit a
-// notification is there, and how many transactions writers commit beside one another with and without one. It writes
-// notify.md into LOAD_OUT.
+// TestNotify measures what waking other hosts by NOTIFY would cost: how long after the start of its commit a
+// notification arrives, and how many transactions concurrent writers commit with and without one. It writes notify.md
+// to LOAD_OUT.
 func TestNotify(t *testing.T) {
 	server := pgserver.Start(t)
 	connect := func() *pgx.Conn {
@@ -49,7 +49,7 @@ func TestNotify(t *testing.T) {
 	_, err = writers[0].Exec(t.Context(), "INSERT INTO turns SELECT i, 0 FROM generate_series(0, $1) i", notifyWriters-1)
 	require.NoError(t, err)
 
-	// A transaction is one statement and so one round trip; both write a row of the writer's own.
+	// A transaction is one statement and so one round trip; both write a row of their own writer.
 	statements := []string{"UPDATE turns SET n = n + 1 WHERE id = $1",
 		"WITH u AS (UPDATE turns SET n = n + 1 WHERE id = $1 RETURNING id) SELECT pg_notify('turns', id::text) FROM u"}
 	var wakes []float64
@@ -61,7 +61,7 @@ func TestNotify(t *testing.T) {
 		require.NoError(t, err)
 		wakes = append(wakes, ms(time.Since(began)))
 	}
-	// The listener goes on reading: what nobody reads stays in the server's queue.
+	// The listener must keep reading: unread notifications stay in the server's queue.
 	listening, stop := context.WithCancel(t.Context())
 	var reader sync.WaitGroup
 	reader.Go(func() {

@@ -18,18 +18,18 @@ import (
 	_ "gonum.org/v1/plot/vg/vgsvg" // .svg
 )
 
-// row is what one arm answered to one operation at one rate.
+// row has the results of one arm for one operation at one rate.
 type row struct {
 	Arm       string  `json:"arm"`
 	Operation string  `json:"operation"`
-	Rate      int     `json:"rate"` // of records and retrievals together, in requests a second
+	Rate      int     `json:"rate"` // of records and retrievals together, in requests per second
 	Requests  uint64  `json:"requests"`
 	P50MS     float64 `json:"p50_ms"`
 	P99MS     float64 `json:"p99_ms"`
-	// P50Ratio and P99Ratio are to the first arm's.
+	// P50Ratio and P99Ratio are relative to the first arm's.
 	P50Ratio float64 `json:"p50_ratio"`
 	P99Ratio float64 `json:"p99_ratio"`
-	// Errors are answers other than 200, and those that did not come. First is the first one's text.
+	// Errors counts answers other than 200, and missing answers. First is the text of the first one.
 	Errors uint64 `json:"errors"`
 	First  string `json:"first_error,omitempty"`
 }
@@ -42,9 +42,9 @@ type sizes struct {
 	Ratio         float64 `json:"ratio"`
 	// Resident is the memory of the largest host, in bytes.
 	Resident int64 `json:"resident"`
-	// Filled is how many events a second the first one of each persona took, in batches of 1000.
+	// Filled is the rate at which the first event of each persona was recorded, per second, in batches of 1000.
 	Filled float64 `json:"filled_per_s"`
-	// Known is the same for the second one, of personas that the slot knows.
+	// Known is the same for the second event, for personas that the slot knows.
 	Known float64 `json:"known_per_s"`
 }
 
@@ -139,7 +139,7 @@ func (l *load) table(rows []row, stored []sizes) []byte {
 	return b.Bytes()
 }
 
-// draw plots p50 and p99 of an operation against the rate: a line for each arm, p99 dashed.
+// draw plots p50 and p99 of an operation against the rate: one line per arm, p99 dashed.
 func draw(path, op string, arms []*arm, rows []row) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = op+": p50, and p99 dashed", "requests/s", "ms"

@@ -31,26 +31,26 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// opReset removes all of one person's memory.
+// opReset removes all memory of one person.
 const opReset = "reset"
 
-// soak is a long run at a steady rate: what hosts and database use must stay as it is.
+// soak is a long run at a steady rate: the resources that hosts and database use must not grow.
 type soak struct {
 	*load
 	arm    *arm
 	every  time.Duration // between samples
 	rate   int           // requests a second
 	series []*series
-	// minute are the answers since the last sample, all those since the begin.
+	// minute has the answers since the last sample, all those since the start.
 	minute, all map[string]*vegeta.Metrics
 	csv         *csv.Writer
 }
 
-// TestSoak lets three hosts over PostgreSQL serve a steady rate, samples what they use, and fails when something grew:
-// see [series.flat].
+// TestSoak runs three hosts on PostgreSQL at a steady rate, samples the resources that they use, and fails if something
+// grew: see [series.flat].
 //
-// SOAK_TIME is how long, SOAK_EVERY the time between samples, SOAK_RATE the requests a second, SOAK_PERSONAS how many
-// people they are for, SOAK_OUT the folder of the report.
+// SOAK_TIME is the duration, SOAK_EVERY the time between samples, SOAK_RATE the requests per second, SOAK_PERSONAS the
+// number of people, SOAK_OUT the folder of the report.
 func TestSoak(t *testing.T) {
 	whole, err := time.ParseDuration(setting("SOAK_TIME", "60m"))
 	require.NoError(t, err, "SOAK_TIME")
@@ -113,8 +113,8 @@ func (s *soak) run(whole time.Duration) {
 	}
 }
 
-// target draws requests: of 30, 14 retrieve, 13 record, 2 record what was recorded before, and 1 resets a person. So
-// memory comes and goes; after a while a person has about as many events as before.
+// target draws requests: of 30, 14 retrieve, 13 record, 2 repeat an earlier record, and 1 resets a person. So memory
+// grows and shrinks, and after a while the number of events per person is about constant.
 func (s *soak) target() vegeta.Targeter {
 	draw := rand.New(rand.NewPCG(1, 2))
 	header := http.Header{"Content-Type": {"application/json"}}
@@ -191,7 +191,7 @@ func (s *soak) sample() {
 	s.t.Logf("%s: %d events, %s", time.Now().UTC().Format(time.TimeOnly), s.arm.events.Load(), strings.Join(row, " "))
 }
 
-// metrics are those of /metrics that have no labels.
+// metrics returns the values in /metrics without labels.
 func (p *process) metrics(t *testing.T) map[string]float64 {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/metrics", nil)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func (p *process) metrics(t *testing.T) map[string]float64 {
 	return values
 }
 
-// database is what a server says of memhost's tables and connections.
+// database has a server's numbers about memhost's tables and connections.
 type database struct{ connections, bytes, live, dead float64 }
 
 func askDatabase(t *testing.T, url string) (d database) {
@@ -227,7 +227,7 @@ func askDatabase(t *testing.T, url string) (d database) {
 	return d
 }
 
-// report writes soak.md and soak.svg; soak.csv has been written by then.
+// report writes soak.md and soak.svg; soak.csv has already been written.
 func (s *soak) report(whole time.Duration) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Three hosts, one PostgreSQL, %d requests a second for %v over %d people. Medians of the samples, "+
@@ -265,7 +265,7 @@ func (s *soak) report(whole time.Duration) error {
 	return s.draw(filepath.Join(s.out, "soak.svg"))
 }
 
-// draw plots the series against the minutes: a panel for each quantity, a line for each host or operation.
+// draw plots the series over time in minutes: one panel per quantity, one line per host or operation.
 func (s *soak) draw(path string) error {
 	panels := []struct{ title, of string }{ // of is a part of the names of its series
 		{"memory of hosts 1 (blue), 2 (orange), 3 (green), MiB", "memory of"},

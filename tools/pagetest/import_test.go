@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnEmptySlotTakesAConversation: the example, and a file of one's own with whom it is about; nothing is recorded before
-// the button that says how much.
+// TestAnEmptySlotTakesAConversation: the example, and a file of one's own with the person's name; nothing is recorded
+// before the button that says how much.
 func TestAnEmptySlotTakesAConversation(t *testing.T) {
 	const line = `{"session_id": "s", "messages": [{"role": "user", "content": "I moved to Lyon.", ` +
 		`"timestamp": "2026-03-02T09:00:00Z"}]}`

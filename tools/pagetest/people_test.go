@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAPersonsTurnsAndItemsLeadToEachOther asks what a new user would: since when does Mara drink tea?
+// TestAPersonsTurnsAndItemsLeadToEachOther asks what a new user would ask: since when does Mara drink tea?
 func TestAPersonsTurnsAndItemsLeadToEachOther(t *testing.T) {
 	s := demoSlot(t)
 	for _, condition := range []string{"full_history", "bm25"} {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	m.Run()
-	for range 50 { // a browser's last processes may write for some milliseconds after it was ended
+	for range 50 { // a browser's last processes may write for some milliseconds after it has exited
 		if err = os.RemoveAll(work); err == nil {
 			break
 		}
@@ -56,7 +56,7 @@ var memhost = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// run runs the program in a folder, where it must succeed.
+// run runs the program in a folder, and requires that it succeeds.
 func run(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	program, err := memhost()
@@ -67,7 +67,7 @@ func run(t *testing.T, dir string, args ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// demo is the report of `memhost eval demo`.
+// demo returns the report of `memhost eval demo`.
 var demo = sync.OnceValues(func() (string, error) {
 	program, err := memhost()
 	if err != nil {
@@ -81,13 +81,13 @@ var demo = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "run", "report.html"), err
 })
 
-// browser is a Chromium in which every name but loopback is unresolvable.
+// browser is a Chromium that can resolve no name except loopback.
 type browser struct {
 	context.Context
 	mu       sync.Mutex
-	problems []string // console errors, exceptions, violations of the policy, dialogs
-	requests []string // that left the file, or the slot at own
-	own      string   // what the addresses of the slot begin with
+	problems []string // console errors, exceptions, policy violations, dialogs
+	requests []string // requests outside the file, or outside the slot at own
+	own      string   // prefix of the slot's URLs
 	loads    int      // how often a view was opened
 }
 
@@ -145,7 +145,7 @@ func (b *browser) event(event any) {
 	}
 }
 
-// clean checks that nothing went wrong and nothing left the file.
+// clean requires that there were no problems and no outside requests.
 func (b *browser) clean(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
@@ -167,7 +167,7 @@ func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
 	}
 }
 
-// until waits for a condition in JavaScript, in whatever document there is by then: a document may be loading, so an
+// until waits for a condition in JavaScript, in whatever document is then present: a document may be loading, so an
 // error means "not yet".
 func until(condition string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
@@ -186,8 +186,8 @@ func until(condition string) chromedp.Action {
 	})
 }
 
-// openEveryProbe clicks through the first probes and opens what each memory gave. A probe's heading is there before its
-// texts, which end with the expected answer and what each memory gave.
+// openEveryProbe clicks through the first probes and opens each memory's answer. A probe's heading appears before its
+// texts, which end with the expected answer and each memory's answer.
 const openEveryProbe = `(async () => {
   const buttons = [...document.querySelectorAll("#list button")].slice(0, 40);
   for (const b of buttons) {
@@ -238,7 +238,7 @@ func TestTheReportRendersAndAsksNobody(t *testing.T) {
 	}
 }
 
-// quickest measures until a time is under the limit, at most tries times, and returns the shortest.
+// quickest measures until a time is below the limit, at most tries times, and returns the shortest.
 func quickest(t *testing.T, tries int, limit float64, measure func() float64) float64 {
 	t.Helper()
 	var all []float64
@@ -249,7 +249,7 @@ func quickest(t *testing.T, tries int, limit float64, measure func() float64) fl
 	return slices.Min(all)
 }
 
-// axe is where `tools/page test` puts axe-core's script.
+// axe returns axe-core's script, which `tools/page test` downloads.
 func axe(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(os.Getenv("AXE"))
@@ -265,7 +265,7 @@ func TestTheReportIsAccessible(t *testing.T) {
 		b := open(t, 1300, 900, dark)
 		var probes int
 		var found string
-		// The page's policy keeps scripts out; the test's comes in by the debugger, past it.
+		// The page's policy blocks scripts; the test's script bypasses it through the debugger.
 		b.run(t, page.SetBypassCSP(true), chromedp.Navigate("file://"+path),
 			chromedp.Evaluate(openEveryProbe, &probes, await), chromedp.Evaluate(script, nil),
 			chromedp.Evaluate(serious, &found, await))
@@ -275,8 +275,8 @@ func TestTheReportIsAccessible(t *testing.T) {
 	}
 }
 
-// injections are texts that a memory may hold. Each would set window.hurt, open a dialog or ask another host if it got
-// through.
+// injections are hostile texts that a memory may contain. If not escaped, each would set window.hurt, open a dialog or
+// contact another host.
 func injections() []string {
 	act := []string{`window.hurt=1`, `alert(1)`, `fetch("http://127.0.0.1:9/leak")`}
 	forms := []string{`<script>%s</script>`, `<img src=x onerror='%s'>`, `<svg onload='%s'>`,
@@ -324,8 +324,8 @@ func TestTextOfAMemoryDoesNothing(t *testing.T) {
 	b.clean(t)
 }
 
-// TestTwoThousandProbesOpenWithinASecond requires the quickest of ten: other work of the machine counts against the
-// others.
+// TestTwoThousandProbesOpenWithinASecond requires that of the quickest of ten attempts, because other load on the
+// machine slows some of them.
 func TestTwoThousandProbesOpenWithinASecond(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, "eval", "pack", "build", "synth", "-o", "p", "--option", "personas=14", "--option", "sessions=36",

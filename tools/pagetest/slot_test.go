@@ -38,7 +38,7 @@ type slot struct {
 	process  *exec.Cmd
 }
 
-// address finds a free port, which a slot has again after it was killed.
+// address returns a free port, which the slot reuses after it was killed.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,15 +87,15 @@ func demoSlot(t *testing.T) *slot {
 	return serve(t, dir, address(t), "--runs", filepath.Dir(filepath.Dir(report)))
 }
 
-// at opens a view of the slot's page and waits until it has content. Another query loads the page anew: with another
-// fragment alone, the view before would stay for a moment, and what waits for content could find it there.
+// at opens a view of the slot's page and waits until it has content. It uses a different query each time to reload the
+// page: with a new fragment only, the previous view would remain for a moment, and could be mistaken for the new one.
 func (b *browser) at(s *slot, view string) []chromedp.Action {
 	b.own = s.url + "/"
 	b.loads++
 	return []chromedp.Action{chromedp.Navigate(fmt.Sprintf("%s/page/?load=%d#%s", s.url, b.loads, view)), shown()}
 }
 
-// shown waits until the view is there.
+// shown waits until the view is displayed.
 func shown() chromedp.Action {
 	return until(`document.querySelector("main h2") !== null &&
 		!document.getElementById("main").hasAttribute("aria-busy")`)
@@ -106,7 +106,7 @@ func unbusy() chromedp.Action {
 	return until(`!document.getElementById("main").hasAttribute("aria-busy")`)
 }
 
-// person chooses somebody in the list of people.
+// person selects a person in the list of people.
 func person(id string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll(".person")].find(b => b.querySelector("b").textContent ===
 		%q).click()`, id), nil)
@@ -131,7 +131,7 @@ func inside(view string) []chromedp.Action {
 	return nil
 }
 
-// keep writes a picture of the page into bin/page, where a person looks at it.
+// keep writes a screenshot of the page to bin/page, for people to look at.
 func keep(t *testing.T, name string, shot []byte) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "bin", "page")
@@ -176,8 +176,8 @@ const overflowing = `document.documentElement.scrollWidth - document.documentEle
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
 	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
 
-// TestTheFirstViewIsThereAtOnce requires the quickest of a hundred within 200 ms: other work of the machine counts against
-// the others.
+// TestTheFirstViewIsThereAtOnce requires that the quickest of a hundred attempts takes at most 200 ms, because other
+// load on the machine slows some of them.
 func TestTheFirstViewIsThereAtOnce(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
@@ -193,7 +193,7 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	live := until(`document.getElementById("link").textContent === "live"`)
 	b.run(t, append(b.at(s, "live"), live)...)
-	// A step that comes by the stream is added alone; the steps of a view come with the whole view.
+	// A step that arrives through the stream is added alone; the steps of a view arrive with the whole view.
 	b.run(t, chromedp.Evaluate(`window.seen = []; new MutationObserver((changes) => {
 		for (const added of changes.flatMap((c) => [...c.addedNodes])) {
 			if (added.nodeName === "LI") window.seen.push(added.textContent);
@@ -207,7 +207,7 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
 	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
 
-	// and by the page itself, which asks first
+	// also by the page itself, which asks for confirmation
 	b.run(t, append(b.at(s, "change"), chromedp.Click(`input[value="full_history"]`), press("Exchange"),
 		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("full_history serves."))...)
 	b.clean(t)
@@ -288,8 +288,8 @@ func smaller(from image.Image) image.Image {
 	return to
 }
 
-// TestTheViewsLookAsInTheDocumentation compares each view, roughly, with its picture in docs/page, which UPDATE=1 makes
-// anew: both as 30 by 20 grey fields, so that fonts, times and digests do not count.
+// TestTheViewsLookAsInTheDocumentation roughly compares each view with its picture in docs/page, which UPDATE=1
+// rewrites: both are reduced to 30 by 20 grey fields, so that fonts, times and digests don't matter.
 func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1200, 800, false)
@@ -297,7 +297,7 @@ func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 		b.run(t, append(b.at(s, view), inside(view)...)...)
 		file := filepath.Join("..", "..", "docs", "page", view+".png")
 		if os.Getenv("UPDATE") != "" {
-			time.Sleep(5 * time.Second) // what comes late is in the picture, too
+			time.Sleep(5 * time.Second) // so that late content is in the picture, too
 			var small bytes.Buffer
 			require.NoError(t, png.Encode(&small, smaller(b.screen(t))))
 			require.NoError(t, os.WriteFile(file, small.Bytes(), 0o644))
@@ -306,7 +306,7 @@ func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 		require.NoError(t, err)
 		want, err := png.Decode(bytes.NewReader(kept))
 		require.NoError(t, err)
-		// a report's frame and what the backend answers come late, and nothing of the page says that all is drawn
+		// A report's frame and the backend's answers arrive late, and the page does not say when everything is drawn.
 		var off float64
 		for end := time.Now().Add(30 * time.Second); ; {
 			off = difference(scaled(b.screen(t), 30, 20), scaled(want, 30, 20))
@@ -319,7 +319,7 @@ func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	}
 }
 
-// screen is what the window shows.
+// screen is a screenshot of the window.
 func (b *browser) screen(t *testing.T) image.Image {
 	t.Helper()
 	var text []byte
@@ -329,7 +329,7 @@ func (b *browser) screen(t *testing.T) image.Image {
 	return shot
 }
 
-// difference of two pictures of one size: 0 for equal ones, 1 for a white and a black one.
+// difference is 0 for equal pictures, and 1 for a white and a black one.
 func difference(one, two *image.Gray) (off float64) {
 	for i := range one.Pix {
 		off += math.Abs(float64(one.Pix[i])-float64(two.Pix[i])) / 255 / float64(len(one.Pix))
@@ -354,8 +354,8 @@ func scaled(from image.Image, width, height int) *image.Gray {
 	return to
 }
 
-// TestAnOpenPageCostsAnAgentNothing asks in turns with the page open, and without, and compares the medians of each
-// pair. The bound is 1.02; the test fails only far above it, since other work of the machine counts.
+// TestAnOpenPageCostsAnAgentNothing alternates between requests with and without an open page, and compares the medians
+// of each pair. The target is 1.02; the test only fails far above it, because of other load on the machine.
 func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1300, 900, false)
@@ -377,7 +377,7 @@ func TestAnOpenPageCostsAnAgentNothing(t *testing.T) {
 		slices.Sort(took)
 		return took[len(took)/2]
 	}
-	ask() // warm
+	ask() // warm up
 	var ratios []float64
 	for range rounds {
 		b.run(t, append(b.at(s, "live"), live)...)
@@ -424,7 +424,7 @@ func record(t *testing.T, s *slot, event map[string]any) {
 	require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
 }
 
-// recordMany records so many events in batches.
+// recordMany records a number of events in batches.
 func recordMany(t *testing.T, s *slot, n int, nth func(i int) map[string]any) {
 	t.Helper()
 	for at := 0; at < n; {
@@ -441,8 +441,8 @@ func recordMany(t *testing.T, s *slot, n int, nth func(i int) map[string]any) {
 	}
 }
 
-// TestManyTurnsComeInPages records TURNS turns (20,000, which takes a minute) and walks the
-// first pages. What a page costs does not depend on how many there are.
+// TestManyTurnsComeInPages records TURNS turns (20,000, which takes a minute) and opens the first pages. The cost of a
+// page does not depend on the number of turns.
 func TestManyTurnsComeInPages(t *testing.T) {
 	turns, err := strconv.Atoi(cmp.Or(os.Getenv("TURNS"), "20000"))
 	require.NoError(t, err)
@@ -491,7 +491,7 @@ func TestTheModuleFormPrintsYAMLWithoutASecret(t *testing.T) {
 	b.clean(t)
 }
 
-// TestTheProvidersQueriesAreForms: the view has no line that is about a module; its form comes from the declaration.
+// TestTheProvidersQueriesAreForms: the view has no code for a particular module; its form comes from the declaration.
 func TestTheProvidersQueriesAreForms(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -522,7 +522,7 @@ func TestTheProvidersQueriesAreForms(t *testing.T) {
 	b.clean(t)
 }
 
-// serious is what axe finds that keeps people out, as JSON.
+// serious returns, as JSON, axe's findings that are serious or critical.
 const serious = `axe.run().then(r => JSON.stringify(r.violations
 	.filter(v => v.impact === "serious" || v.impact === "critical")
 	.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", "))))`
@@ -578,7 +578,7 @@ func TestThePageSurvivesAKillOfTheSlot(t *testing.T) {
 	assert.Empty(t, b.requests)
 }
 
-// unhurt checks that no text has run as a script since the page was loaded.
+// unhurt requires that no text was executed as a script since the page was loaded.
 func (b *browser) unhurt(t *testing.T) {
 	t.Helper()
 	var hurt bool
@@ -610,7 +610,7 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 		b.run(t, append(b.at(s, "ask"), choose, chromedp.Click("main form button"), until(answered),
 			chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil))...)
 		b.unhurt(t)
-		// the list's table is another one once the events of the chosen scope are there
+		// The list's table is replaced once the events of the chosen scope have arrived.
 		b.run(t, append(b.at(s, "turns"), chromedp.Evaluate(`window.before = document.querySelector("main table")`, nil),
 			choose, until(fmt.Sprintf(`%d === 0 || document.querySelector("main table") !== window.before`, i)))...)
 		b.unhurt(t)

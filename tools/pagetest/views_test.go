@@ -30,7 +30,7 @@ func says(text string) chromedp.Action {
 	return until(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text))
 }
 
-// press clicks the first button of the view whose label or text is this.
+// press clicks the first button in the view with this label or text.
 func press(label string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main button")].find(b => !b.hidden &&
 		(b.ariaLabel ?? b.textContent) === %q).click()`, label), nil)
@@ -42,13 +42,13 @@ func has(label string, found *bool) chromedp.Action {
 		(b.ariaLabel ?? b.textContent) === %q)`, label), found)
 }
 
-// follow clicks the link of this text in a table of the view.
+// follow clicks the link with this text in a table of the view.
 func follow(text string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main td a")].find(a => a.textContent === %q).click()`,
 		text), nil)
 }
 
-// session has the view Turns show one session.
+// session makes the view Turns show one session.
 func session(name string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`{ const field = document.querySelector("main input[placeholder=all]");
 		field.value = %q; field.dispatchEvent(new Event("change")); }`, name), nil)
@@ -60,7 +60,7 @@ func event(id, session, text string) map[string]any {
 		"timestamp": "2026-03-02T09:00:00Z", "messages": []map[string]any{{"role": "user", "content": text}}}
 }
 
-// mem0Slot serves the fake of mem0's own server, whose answers pass through change.
+// mem0Slot serves with the fake of mem0's server, whose answers pass through change.
 func mem0Slot(t *testing.T, change func(answer []byte) []byte) *slot {
 	t.Helper()
 	fake := mem0.New(mem0.Options{})
@@ -103,12 +103,12 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 	b.run(t, press("Forget e2"), chromedp.WaitVisible("#confirm-no"), chromedp.Click("#confirm-no"), count(2),
 		press("Forget e2"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
 		says("Forgotten: event e2"), says("archived_event"), says("mem0"))
-	b.run(t, count(1)) // the provider has removed it: neither the ledger nor the page knows it any more
+	b.run(t, count(1)) // the provider has removed it, so neither the ledger nor the page has it
 	b.run(t, press("Forget this session"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
 		says("Forgotten: session tuesday"))
 	b.clean(t)
 
-	// each event of a session, however many others there are in between
+	// all events of a session, however many others there are in between
 	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory", "--set", "memory.archive=false")
 	recordMany(t, s, 12000, func(i int) map[string]any {
 		session := "busy"
@@ -138,7 +138,7 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	require.NotEmpty(t, lanes)
 	assert.Regexp(t, `^search: [\d.]+ ms from [\d.]+ of [\d.]+ ms wide: true within: true$`, lanes[0])
 
-	// behind the wall, too
+	// while read-only, too
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+"/v1/mode",
 		strings.NewReader(`{"read_only": true, "reason": "a test"}`))
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	b.run(t, append(b.at(local, "ask"), says("costs no model call"))...)
 }
 
-// shadowed answers the page's requests about shadows in the slot's place: TEXTS are put into every text of theirs.
+// shadowed answers the page's requests about shadows instead of the slot: TEXTS are inserted into each of their texts.
 const shadowed = `{
   const texts = TEXTS, real = window.fetch;
   const json = (v) => new Response(JSON.stringify(v), { headers: { "Content-Type": "application/json" } });
@@ -186,7 +186,7 @@ const shadowed = `{
   };
 }`
 
-// TestTheShadowsAnswersAreShownSideBySide has the slot's part played in the browser, with hostile texts.
+// TestTheShadowsAnswersAreShownSideBySide simulates the slot's part in the browser, with hostile texts.
 func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t))
 	texts, err := json.Marshal(injections())
@@ -223,7 +223,7 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	}
 	b := open(t, 1300, 900, false)
 	var views string
-	// the view Live reads the manifest, and then the page does, to see whether there are shadows
+	// The view Live reads the manifest, and then so does the page, to find out whether there are shadows.
 	b.run(t, append(b.at(s, "side"), says("nothing was recorded"), until(`performance.getEntriesByType("resource")
 		.filter(r => r.name.endsWith("/v1/manifest")).length >= 2`), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
@@ -245,7 +245,7 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 		require.Equal(t, http.StatusOK, r.StatusCode, "%s", body)
 		return string(body)
 	}
-	// a shadow answers with what it has by then
+	// a shadow answers with what it has at that time
 	require.Eventually(t, func() bool {
 		return strings.Contains(text(http.Get(s.url+"/v1/shadows")), `"done":1`)
 	}, 30*time.Second, 50*time.Millisecond)
@@ -259,8 +259,8 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 	b.clean(t)
 }
 
-// hostileReport tries what a report could want, and says to whoever listens how far it came. It asks for its last wish
-// when the test has heard it.
+// hostileReport tries everything that a report might try, and reports how far it got. It makes its last request after
+// the test has received that.
 const hostileReport = `<!doctype html><title>hostile</title><p>A report</p><img src="%[1]s/image"><script>
 const tried = {};
 const attempt = async (name, what) => {
@@ -333,7 +333,7 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	b.run(t, reportLoaded(), until(`document.title === "Runs - memhost"`), chromedp.Evaluate(`window.heard === null`, &silent))
 	b.unhurt(t)
 	assert.True(t, silent, "a script of the report ran")
-	b.run(t, append(b.at(s, "live"), says("Serving"))...) // whatever the frame still asked for has been refused by now
+	b.run(t, append(b.at(s, "live"), says("Serving"))...) // whatever the frame still requested has been refused by now
 	assert.Zero(t, leaks.Load(), "a request left the report")
 }
 
@@ -342,8 +342,8 @@ func reportLoaded() chromedp.Action {
 	return until(`performance.getEntriesByType("resource").some((e) => e.name.includes("/page/report/"))`)
 }
 
-// TestHostileNativeAnswersDoNothing has the backend put 60 texts into every JSON answer, as further members and as the
-// text of memories.
+// TestHostileNativeAnswersDoNothing makes the backend insert 60 texts into every JSON answer, as additional members and
+// as texts of memories.
 func TestHostileNativeAnswersDoNothing(t *testing.T) {
 	texts, err := json.Marshal(injections())
 	require.NoError(t, err)

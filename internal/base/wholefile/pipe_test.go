@@ -15,11 +15,11 @@ import (
 	"github.com/memhost/memhost/internal/base/wholefile"
 )
 
-// A device such as /dev/null must never be replaced: a process of root could do so. Here a pipe takes its place.
+// A device such as /dev/null must never be replaced, which a root process could do. Here a pipe stands in for it.
 func TestWhatIsNoFileIsWrittenToAndStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	reader, err := os.OpenFile(path, os.O_RDWR, 0) // so that no open waits
+	reader, err := os.OpenFile(path, os.O_RDWR, 0) // so that no open blocks
 	require.NoError(t, err)
 	defer reader.Close()
 	require.NoError(t, wholefile.Write(path, []byte("text"), 0o600))

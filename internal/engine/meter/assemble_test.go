@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 )
 
-// assembly is a module in the making. Its types are fixed: 0 is () -> (), 1 is (i32) -> (), 2 is (i32, i32) -> i32.
+// assembly builds a module. Its types are fixed: 0 is () -> (), 1 is (i32) -> (), 2 is (i32, i32) -> i32.
 type assembly struct {
 	imports []string // functions of type 0 from module "env"
 	funcs   []assembled

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// contractRequest is a retrieve of 3 KB with 12 items, as the host sends it.
+// contractRequest is a retrieve request of 3 KB with 12 items, as the host sends it.
 func contractRequest() []byte {
 	r := &abi.RetrieveRequest{Query: "what tea do I like?", Scope: abi.MemoryScope{RunID: "run", PersonaID: "persona"},
 		SessionID: "s", Filters: map[string]abi.Raw{}}
@@ -18,7 +18,7 @@ func contractRequest() []byte {
 	return abi.AppendJSON(nil, &abi.Envelope{Op: abi.OpRetrieve, Body: abi.Marshal(r)})
 }
 
-// BenchmarkRewrite is what rewriting adds to the load of a module.
+// BenchmarkRewrite measures what rewriting adds to the load of a module.
 func BenchmarkRewrite(b *testing.B) {
 	original := read(b, "../../test/testguest/probe/probe.wasm")
 	b.SetBytes(int64(len(original)))

@@ -17,7 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// wazeroFolder is where the sources of wazero are: its test data is read there, not copied.
+// wazeroFolder is the folder of wazero's sources, whose test data is read in place.
 var wazeroFolder = sync.OnceValue(func() string {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	if err != nil {
@@ -26,7 +26,7 @@ var wazeroFolder = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(out))
 })
 
-// ourModules are the repository's own, by path.
+// ourModules returns the repository's own modules, by path.
 func ourModules(t testing.TB) []string {
 	t.Helper()
 	var found []string
@@ -48,11 +48,11 @@ func read(t testing.TB, path string) []byte {
 	return b
 }
 
-// engine is a runtime with the host's part of metering.
+// engine is a runtime with the host's side of metering.
 type engine struct {
 	wazero.Runtime
 	looks int
-	// more gives the units at each reading of the clock; nil: none, so that every site asks.
+	// more returns the units at each reading of the clock; nil means none, so that every site asks.
 	more func() int64
 }
 
@@ -74,8 +74,8 @@ func newEngine(t testing.TB, config wazero.RuntimeConfig) *engine {
 	return e
 }
 
-// sameValues compares results bit by bit. References are addresses, which differ between two runs: there only null
-// counts.
+// sameValues compares results bit by bit. References are addresses, which differ between runs, so only null is
+// compared.
 func sameValues(types []api.ValueType, a, b []uint64) bool {
 	if len(a) != len(b) {
 		return false
@@ -106,7 +106,8 @@ func sameValues(types []api.ValueType, a, b []uint64) bool {
 	return true
 }
 
-// firstLine of an error is what happened; where it happened follows, with indices of functions that differ.
+// firstLine returns the first line of an error, which says what happened. The others say where, with function indices
+// that differ.
 func firstLine(err error) string {
 	if err == nil {
 		return ""

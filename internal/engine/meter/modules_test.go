@@ -38,12 +38,12 @@ func TestModulesOfThisRepositoryAreMetered(t *testing.T) {
 	}
 }
 
-// madeByVersion is Version, and the beginning of a hash of what it makes of those modules that are valid.
+// madeByVersion is Version, and the start of a hash of Rewrite's output for all valid modules.
 const madeByVersion = "3 e14fe9aed5a67a51"
 
-// TestEngineAcceptsWhatItAcceptedBefore goes through every module among the test data of wazero, valid or not, the
-// specification's included: the engine must accept the metered one if and only if it accepts the original, or else an
-// invalid module could reach what was added.
+// TestEngineAcceptsWhatItAcceptedBefore tests every module in wazero's test data, valid or not, including the
+// specification's: the engine must accept the metered module if and only if it accepts the original, because otherwise
+// an invalid module could access what was added.
 func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 	if brief.Tests() || wazeroFolder() == "" {
 		t.Skip("8,000 modules")
@@ -65,7 +65,7 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 		metered, err := Rewrite(original)
 		if err != nil {
 			refused++
-			// wazero takes a few forms of this proposal even when it is off.
+			// wazero accepts a few features of this proposal even when it is off.
 			require.True(t, plainErr != nil || strings.Contains(path, "typed-function-references"),
 				"%s is valid, but: %v", path, err)
 			return nil
@@ -87,7 +87,7 @@ func TestEngineAcceptsWhatItAcceptedBefore(t *testing.T) {
 			"versions is taken for the same. (Another wazero has other modules: then only this line changes.)")
 }
 
-// TestCommandsSayTheSame runs the WASI commands among the test data of wazero: TinyGo's, Rust's, Zig's and C's.
+// TestCommandsSayTheSame runs the WASI commands in wazero's test data: TinyGo's, Rust's, Zig's and C's.
 func TestCommandsSayTheSame(t *testing.T) {
 	if brief.Tests() || wazeroFolder() == "" {
 		t.Skip("runs programs")
@@ -117,7 +117,7 @@ func TestCommandsSayTheSame(t *testing.T) {
 	assert.NotZero(t, ran)
 }
 
-// say runs a command in an empty folder with one file and gives all that it wrote and how it ended.
+// say runs a command in a folder with one file, and returns its output and how it ended.
 func say(t *testing.T, wasm []byte, args []string) string {
 	e := newEngine(t, wazero.NewRuntimeConfig())
 	var out bytes.Buffer
@@ -129,7 +129,7 @@ func say(t *testing.T, wasm []byte, args []string) string {
 	return out.String() + firstLine(err)
 }
 
-// guest is an instance of a module that speaks the ABI.
+// guest is an instance of a module that uses the ABI.
 type guest struct{ api.Module }
 
 func startGuest(t testing.TB, e *engine, wasm []byte) guest {

@@ -16,23 +16,22 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Globals of a random module. Fuel ends it: every loop and function takes of it, and returns when there is none. Work
-// sums the weights of the instructions that were run, as the module itself sees it: what the meter charges must not be
-// less.
+// Globals of a random module. Fuel ends it: every loop and function consumes some, and returns when none is left. Work
+// sums the weights of executed instructions, counted by the module itself: the meter must not charge less.
 const (
 	globalFuel = iota
 	globalWork
-	globalFree // the random code's own
+	globalFree // used by the random code itself
 )
 
-// generator writes a random valid module whose run ends.
+// generator writes a random valid module that terminates.
 type generator struct {
 	*rand.Rand
 	code   []byte
-	weight int    // of what was written since the work was counted
-	labels []bool // whether a branch to the label goes back
+	weight int    // of the code written since work was last counted
+	labels []bool // whether a branch to the label goes backwards
 	funcs  int
-	traps  bool // it may trap, and grow its memory, which makes it look at the clock
+	traps  bool // it may trap, or grow its memory, which makes it read the clock
 }
 
 // Locals of each random function: two parameters, three i32, two i64, one f64.
@@ -60,7 +59,7 @@ func randomModule(seed uint64) []byte {
 	return a.bytes()
 }
 
-// op writes an instruction and notes its weight.
+// op writes an instruction and adds its weight.
 func (g *generator) op(op wasmbin.Opcode, immediates ...byte) {
 	g.code = append(g.code, byte(op))
 	if op > 0xff {
@@ -70,7 +69,7 @@ func (g *generator) op(op wasmbin.Opcode, immediates ...byte) {
 	g.weight += weight(op)
 }
 
-// count adds what was run up to here to the work. What counts is no work itself.
+// count adds the weight so far to the work. The counting code itself does not count.
 func (g *generator) count() {
 	g.code = append(g.code, 0x23, globalWork, 0x42, byte(g.weight)|0x80, byte(g.weight>>7), 0x7c, 0x24, globalWork)
 	g.weight = 0
@@ -129,7 +128,7 @@ func (g *generator) number(depth int) {
 		g.number(depth + 1)
 		g.op(wasmbin.OpEnd)
 		g.labels = g.labels[:len(g.labels)-1]
-		g.weight = 0 // one arm only was run
+		g.weight = 0 // only one arm was executed
 	case 11: // vectors
 		g.number(depth + 1)
 		g.op(0xfd11)
@@ -189,9 +188,9 @@ func (g *generator) statement(depth int) {
 			g.code = append(g.code, 0)
 		}
 		g.count()
-	case 6: // a branch outwards, or the function's end
+	case 6: // a branch outwards, or the end of the function
 		g.branch()
-	case 7: // straight on, for long
+	case 7: // a long straight-line sequence
 		for range g.IntN(200) {
 			g.op(wasmbin.OpMemorySize, 0)
 			g.op(wasmbin.OpDrop)
@@ -205,7 +204,7 @@ func (g *generator) statement(depth int) {
 		g.number(1)
 		g.weight = 0
 		g.nested(depth, wasmbin.OpIf)
-	case 17, 18: // what runs inside counts for itself
+	case 17, 18: // the code inside counts itself
 		g.number(1)
 		g.number(1)
 		g.count()
@@ -240,7 +239,7 @@ func (g *generator) statement(depth int) {
 	}
 }
 
-// fields writes accesses to one address, which is in a local, with what may be between them.
+// fields writes accesses to one address in a local, with other code in between.
 func (g *generator) fields() {
 	local := g.local()
 	if g.traps && g.IntN(3) == 0 {
@@ -251,11 +250,11 @@ func (g *generator) fields() {
 	g.op(wasmbin.OpLocalSet, local)
 	for range 1 + g.IntN(8) {
 		switch g.IntN(10) {
-		case 0: // another local has it from now on
+		case 0: // another local has it from here on
 			g.op(wasmbin.OpLocalGet, local)
 			local = g.local()
 			g.op(wasmbin.OpLocalSet, local)
-		case 1: // the address is on the stack when the local gets another
+		case 1: // the address is on the stack when the local gets another value
 			g.op(wasmbin.OpLocalGet, local)
 			g.op(wasmbin.OpLocalGet, local)
 			g.op(wasmbin.OpI32Const, 8)
@@ -266,7 +265,7 @@ func (g *generator) fields() {
 			g.op(wasmbin.OpLocalGet, local)
 			g.op(wasmbin.OpLocalTee, local)
 			g.access()
-		case 3: // what comes behind may not be reached
+		case 3: // what follows may be unreachable
 			g.number(1)
 			g.op(wasmbin.OpIf, wasmbin.EmptyBlock)
 			g.labels = append(g.labels, false)
@@ -305,7 +304,7 @@ func (g *generator) access() {
 	g.op(op, 0, byte(g.IntN(60)))
 }
 
-// signedConst is a small number as i32.const has it.
+// signedConst encodes a small number for i32.const.
 func signedConst(n int) []byte {
 	return []byte{byte(n) | 0x80, byte(n>>7) | 0x80, byte(n >> 14)}
 }
@@ -357,7 +356,7 @@ func (g *generator) branch() {
 	g.weight = 0
 }
 
-// outcome is all that can be seen of a run.
+// outcome is the observable result of a run.
 type outcome struct {
 	results []uint64
 	trap    string
@@ -365,7 +364,7 @@ type outcome struct {
 	globals []uint64
 }
 
-// runRandom runs the module twice, on one instance, and gives what is left of the units.
+// runRandom runs the module twice, on one instance, and returns the units left.
 func runRandom(t *testing.T, e *engine, wasm []byte, args ...uint64) (o outcome, left int64) {
 	ctx := context.Background()
 	compiled, err := e.CompileModule(ctx, wasm)
@@ -387,7 +386,7 @@ func runRandom(t *testing.T, e *engine, wasm []byte, args ...uint64) (o outcome,
 	return o, left
 }
 
-// showLeft exports the global that counts the units.
+// showLeft exports the global with the unit count.
 func showLeft(t *testing.T, metered []byte) []byte {
 	sections, err := wasmbin.Sections(metered)
 	require.NoError(t, err)
@@ -410,8 +409,8 @@ func showLeft(t *testing.T, metered []byte) []byte {
 	return out
 }
 
-// checkRandom requires that a random module with few units at a time gives the same as unmetered, and the charge to be
-// no less than the work.
+// checkRandom requires that a random module with few units at a time has the same results as unmetered, and that the
+// charge is at least the work.
 func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bool) {
 	original := randomModule(seed)
 	metered, err := Rewrite(original)
@@ -427,7 +426,7 @@ func checkRandom(t *testing.T, e *engine, seed uint64) (work int64, accounted bo
 	e.looks, e.more = 0, func() int64 { return units }
 	got, left := runRandom(t, e, showLeft(t, metered), args...)
 	require.Equal(t, want, got, "seed %d", seed)
-	if accounted = got.trap == "" && e.looks == 1; accounted { // growing memory makes it look again, and forgets
+	if accounted = got.trap == "" && e.looks == 1; accounted { // growing memory makes it read the clock, and resets the count
 		work = int64(got.globals[globalWork])
 		charged := units - left
 		require.GreaterOrEqual(t, charged+stretch+inlined, work,
@@ -453,7 +452,7 @@ func TestRandomModulesComeToTheSame(t *testing.T) {
 	assert.Greater(t, most, int64(1000), "the modules do something")
 }
 
-// damage changes some bytes of a module, or cuts or repeats some.
+// damage changes, removes or repeats some bytes of a module.
 func damage(r *rand.Rand, wasm []byte) []byte {
 	b := bytes.Clone(wasm)
 	for range 1 + r.IntN(4) {
@@ -467,7 +466,7 @@ func damage(r *rand.Rand, wasm []byte) []byte {
 			b = slices.Delete(b, at, min(len(b), at+1+r.IntN(3)))
 		case 3:
 			b = slices.Insert(b, at, b[at:min(len(b), at+r.IntN(5))]...)
-		case 4: // an instruction, as like as not
+		case 4: // probably an instruction
 			b[at] = []byte{0x0c, 0x10, 0x11, 0x23, 0x24, 0x20, 0xd2, 0xfc, 0xfd, 0x0b, 0x02, 0x03}[r.IntN(12)]
 		case 5:
 			binary.LittleEndian.PutUint16(b[min(at, len(b)-2):], uint16(r.Uint32()))
@@ -479,7 +478,7 @@ func damage(r *rand.Rand, wasm []byte) []byte {
 	return b
 }
 
-// checkDamaged requires that nothing panics, and that a metered module is valid only if the original is.
+// checkDamaged requires that nothing panics, and that a metered module is only valid if the original is.
 func checkDamaged(t *testing.T, r wazero.Runtime, wasm []byte) (accepted bool) {
 	metered, err := Rewrite(wasm)
 	if err != nil {
@@ -500,7 +499,7 @@ func checkDamaged(t *testing.T, r wazero.Runtime, wasm []byte) (accepted bool) {
 }
 
 func interpreter(t testing.TB) wazero.Runtime {
-	// Few pages: a damaged module may ask for 4 GiB at its start.
+	// Few pages, because a damaged module may ask for 4 GiB at its start.
 	return newEngine(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(64))
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// specCommand is a line of the specification's tests as wast2json writes them.
+// specCommand is a line of the specification's tests, as written by wast2json.
 type specCommand struct {
 	Type     string `json:"type"`
 	Line     int    `json:"line"`
@@ -39,7 +39,7 @@ type specValue struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// words gives an argument as the engine takes it.
+// words returns an argument in the engine's form.
 func (v specValue) words() []uint64 {
 	if v.Type != "v128" {
 		var s string
@@ -76,7 +76,7 @@ func specNumber(s, width string) uint64 {
 	return n
 }
 
-// specRun is one engine that goes through the commands of a file.
+// specRun is one engine that runs the commands of a file.
 type specRun struct {
 	*engine
 	rewrite bool
@@ -155,9 +155,9 @@ func (r *specRun) do(t *testing.T, c, next *specCommand) (types []api.ValueType,
 	return nil, nil, ""
 }
 
-// TestSpecificationsTestsGiveTheSame runs the tests of the WebAssembly specification, which wazero carries, on two
-// engines, one of which meters every module and asks at every site. Which answers are right is the engine's affair;
-// here they must be equal.
+// TestSpecificationsTestsGiveTheSame runs the tests of the WebAssembly specification, which wazero includes, on two
+// engines, one of which meters every module and asks at every site. It only compares the two: whether results are right
+// is the engine's responsibility.
 func TestSpecificationsTestsGiveTheSame(t *testing.T) {
 	base := filepath.Join(wazeroFolder(), "internal", "integration_test", "spectest")
 	if _, err := os.Stat(base); wazeroFolder() == "" || err != nil {

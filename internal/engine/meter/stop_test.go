@@ -17,8 +17,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// doubling is a chain of functions of which each calls the next twice, so that the first takes 2^n calls, without a
-// loop and without recursion.
+// doubling is a chain of functions, each of which calls the next one twice, so that the first makes 2^n calls without a
+// loop or recursion.
 func doubling(n int, call func(next byte) []byte, last ...byte) []assembled {
 	var funcs []assembled
 	for i := range n {
@@ -37,7 +37,7 @@ func upTo(n uint32) []uint32 {
 	return list
 }
 
-// endless are modules whose run, or start, does not return in a lifetime.
+// endless returns modules whose run, or start, practically never returns.
 func endless(t *testing.T) map[string][]byte {
 	run := func(code ...byte) []byte { return (&assembly{funcs: []assembled{{name: "run", code: code}}}).bytes() }
 	direct := func(next byte) []byte { return []byte{0x10, next} }
@@ -55,11 +55,11 @@ func endless(t *testing.T) map[string][]byte {
 		{name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
 	mib := []byte{0x41, 0x80, 0x80, 0xc0, 0x00} // i32.const 1 MiB
 	fill := slices.Concat([]byte{0x41, 0, 0x41, 7}, mib, []byte{0xfc, 0x0b, 0})
-	// Each function but the last first runs 200 instructions, so that all have sites of their own.
+	// Each function except the last first runs 200 instructions, so that all have their own sites.
 	heavy := doubling(60, func(next byte) []byte {
 		return slices.Concat(slices.Repeat([]byte{0x3f, 0, 0x1a}, 200), direct(next))
 	})
-	grown := []byte{0x41, 0x20, 0x40, 0, 0x1a} // memory.grow 32: room for it
+	grown := []byte{0x41, 0x20, 0x40, 0, 0x1a} // memory.grow 32: space for it
 	ways := map[string][]byte{
 		"a loop":                             run(0x03, 0x40, 0x0c, 0, 0x0b),
 		"a loop by br_if":                    run(0x03, 0x40, 0x41, 1, 0x0d, 0, 0x0b),
@@ -91,9 +91,8 @@ func endless(t *testing.T) map[string][]byte {
 	return ways
 }
 
-// TestEveryWayToGoOnForEverIsStopped has one processor for Go's scheduler and another goroutine that needs garbage
-// collected meanwhile: if the guest held on to the processor, that would not return before the guest does, which is
-// never.
+// TestEveryWayToGoOnForEverIsStopped uses one processor for Go's scheduler, and another goroutine that needs garbage
+// collections. If the guest kept the processor, that goroutine would never return.
 func TestEveryWayToGoOnForEverIsStopped(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for name, original := range endless(t) {
@@ -132,7 +131,7 @@ func TestEveryWayToGoOnForEverIsStopped(t *testing.T) {
 	}
 }
 
-// looksOf runs a module that ends, giving units at each reading of the clock, and returns the number of readings.
+// looksOf runs a module that ends, with units at each reading of the clock, and returns the number of readings.
 func looksOf(t *testing.T, a *assembly, units int64, imports func()) int {
 	t.Helper()
 	metered, err := Rewrite(a.bytes())
@@ -186,7 +185,7 @@ func TestTimeSpentInAnImportIsLookedAtBeforeTheNextCall(t *testing.T) {
 }
 
 func TestBulkOperationsAreChargedByTheirLength(t *testing.T) {
-	// 100 times memory.fill of 32 KiB: 4096 units each.
+	// memory.fill of 32 KiB, 100 times: 4096 units each.
 	fill := []byte{0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x02, 0xfc, 0x0b, 0}
 	a := &assembly{funcs: []assembled{{name: "run", code: slices.Repeat(fill, 100)}}}
 	looks := looksOf(t, a, 8192, nil)
@@ -241,7 +240,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkStop reports how long after its deadline, 5 ms after its start, a loop ends.
+// BenchmarkStop measures how long after its deadline, which is 5 ms after its start, a loop ends.
 func BenchmarkStop(b *testing.B) {
 	original := (&assembly{funcs: []assembled{{name: "run", code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}}}).bytes()
 	metered, err := Rewrite(original)

@@ -8,8 +8,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// tableModule has one page of memory, tables of the given limits, and a function "grow" (i32) -> i32 that grows table
-// 0, where grows is set; else it returns its argument.
+// tableModule has one page of memory, tables with the given limits, and a function "grow" (i32) -> i32, which grows
+// table 0 if grows is set, and otherwise returns its argument.
 func tableModule(grows bool, tables ...[]byte) []byte {
 	body := []byte{0, 0x20, 0, 0x0b}
 	if grows {

@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// field is a stretch of a section: a count by its name, or other bytes without one.
+// field is a part of a section: a count with a name, or other bytes without one.
 type field struct {
 	count string
 	bytes []byte
@@ -22,8 +22,7 @@ func count(name string, n byte) field { return field{name, []byte{n}} }
 
 func plain(b ...byte) field { return field{"", b} }
 
-// announcing has one of every vector of the binary format, each of them short, so that each of its counts can be
-// replaced.
+// announcing has one of every vector in the binary format, each of them short, so that each count can be replaced.
 var announcing = []struct {
 	id     SectionID
 	fields []field
@@ -121,7 +120,8 @@ func TestItemsLocalsAndSignaturesAreBounded(t *testing.T) {
 	})
 }
 
-// A typed reference is a form that the meter does not know and an engine may: Parse steps over it and goes on to count.
+// A typed reference is a feature that the meter does not support but an engine may: Parse skips it and keeps checking
+// counts.
 func TestCountsBehindTypedReferencesAreRead(t *testing.T) {
 	typed := func(elements byte) []byte {
 		return module(section(SectionType, 1, 0x60, 0, 0),

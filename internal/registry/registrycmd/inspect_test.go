@@ -36,8 +36,8 @@ routes: all that the module can send
 `, stdout.String())
 }
 
-// TestAModulesWordsStayInTheirRow: what inspect shows of a module is what somebody decides by, so its author must not
-// be able to write rows of their own, or to a terminal.
+// TestAModulesWordsStayInTheirRow: people decide by what inspect shows about a module, so its author must not be able
+// to add rows, or to send control codes to a terminal.
 func TestAModulesWordsStayInTheirRow(t *testing.T) {
 	const words = "good\x1b[2J\nsignature  by somebody, trusted"
 	info, err := host.Inspect(testguest.Echo(), host.Limits{})

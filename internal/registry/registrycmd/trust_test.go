@@ -24,7 +24,7 @@ import (
 	"github.com/memhost/memhost/internal/test/testguest"
 )
 
-// TestALineOfTrustEndsWithItsDay: a signed module passes until the end of the line's last day, in UTC.
+// TestALineOfTrustEndsWithItsDay: a signed module is accepted until the end of the line's last day, in UTC.
 func TestALineOfTrustEndsWithItsDay(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
@@ -66,8 +66,8 @@ func TestALineOfTrustEndsWithItsDay(t *testing.T) {
 	assert.Empty(t, m.Signer)
 }
 
-// TestAKeylessSignatureIsTrusted: it is checked with the trusted root that the configuration names, and without any
-// other connection than the registry's.
+// TestAKeylessSignatureIsTrusted: it is verified with the trusted root that the configuration names, and with no
+// connection other than the registry's.
 func TestAKeylessSignatureIsTrusted(t *testing.T) {
 	const workflow, actions = "https://github.com/team/echo/.github/workflows/release.yml@refs/tags/", "https://a.example"
 	dir := t.TempDir()

@@ -40,8 +40,8 @@ func TestABackupListsItsFiles(t *testing.T) {
 	require.Equal(t, []string{"state.db", "archive/1.zst", "defaults.json"}, names)
 }
 
-// Neither a part of a backup nor one with a changed bit passes, but for the few bits that gzip ignores: what it unpacks
-// to is the same.
+// Check rejects every part of a backup, and a backup with any changed bit, except for the few bits that gzip ignores,
+// which do not change the content.
 func TestWhatIsNotWholeIsRefused(t *testing.T) {
 	whole := made(t)
 	unpacked := func(packed []byte) []byte {

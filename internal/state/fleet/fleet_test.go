@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// registry plays the sessions of many hosts. A session lives until it is ended here.
+// registry implements the sessions of many hosts. A session lasts until the test ends it.
 type registry struct {
 	mu   sync.Mutex
 	dead map[fleet.Session]bool
@@ -85,7 +85,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 	hosts := &registry{dead: map[fleet.Session]bool{}}
 	const members, each = 5, 20
 	var wg sync.WaitGroup
-	inside := 0 // guarded by the lock alone: the race detector sees a lock that two hosts have
+	inside := 0 // only guarded by the lock, so that the race detector detects a lock held by two hosts
 	for m := range members {
 		f := fleet.New(store, member{hosts, fleet.Session{byte(m + 1)}})
 		wg.Go(func() {
@@ -125,7 +125,7 @@ func TestAHostThatLostItsTurnCommitsNothingMore(t *testing.T) {
 	paused, err := fleet.New(store, a).Begin(t.Context(), scope)
 	require.NoError(t, err)
 	require.NoError(t, commit(store, paused.Take))
-	within, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond) // between two looks
+	within, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond) // between two checks of the lock
 	defer cancel()
 	_, err = fleet.New(store, b).Begin(within, scope)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "a live host has the lock")
@@ -205,7 +205,8 @@ func TestADamagedTurnIsNotTaken(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrDamaged)
 }
 
-// TestCounts: one commit by a host that dies with the lock, a wait of another one, its take-over, and a refused batch.
+// TestCounts: one commit by a host that dies while it holds the lock, one wait and take-over by another host, and a
+// refused batch.
 func TestCounts(t *testing.T) {
 	store := newStore(t)
 	hosts := &registry{dead: map[fleet.Session]bool{}}

@@ -27,7 +27,7 @@ func folder(t *testing.T, dir string) *state.Bolt {
 	return s
 }
 
-// fill writes what is hard to copy: names with NUL bytes and of 16 KiB, empty values, large ones, long logs.
+// fill writes data that is hard to copy: names with NUL bytes and of 16 KiB, empty and large values, long logs.
 func fill(t *testing.T, s state.Store) {
 	var b state.Batch
 	long := strings.Repeat("n", state.MaxName)
@@ -56,7 +56,7 @@ func options(progress func(int64)) move.Options {
 
 func nothing(int64) {}
 
-// TestAStoreIsMovedThereAndBack: what comes back is what went, and each store that was left refuses hosts.
+// TestAStoreIsMovedThereAndBack: what comes back is the same, and each store that was left rejects hosts.
 func TestAStoreIsMovedThereAndBack(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true}
 	_, err := postgres.Migrate(t.Context(), opts)
@@ -94,7 +94,7 @@ func TestAStoreIsMovedThereAndBack(t *testing.T) {
 	require.EqualValues(t, 1500, seq)
 }
 
-// dying is a store whose commits fail from a certain one on. Two may share the count.
+// dying is a store whose commits fail from a certain one on. Two stores may share the count.
 type dying struct {
 	*state.Bolt
 	left *int
@@ -109,8 +109,8 @@ func (d dying) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, 
 	return d.Bolt.Commit(ctx, b)
 }
 
-// TestAnInterruptedMoveGoesOn: whichever commit it ended before, the next attempt ends with the same digest, and at no
-// time hosts serve from both stores, or from a new one that has not all.
+// TestAnInterruptedMoveGoesOn: whichever commit it was interrupted before, the next attempt ends with the same digest,
+// and at no time can hosts serve from both stores, or from an incomplete new one.
 func TestAnInterruptedMoveGoesOn(t *testing.T) {
 	full := t.TempDir()
 	source := folder(t, full)

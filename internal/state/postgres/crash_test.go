@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAcknowledgedBatchesSurviveTheServersKill: writers of several stores commit while the server is killed and started
-// again. What was acknowledged is there once, each batch whole, and what was refused is not there.
+// TestAcknowledgedBatchesSurviveTheServersKill: writers of several stores commit while the server is killed and
+// restarted. Every acknowledged batch is there once and complete, and rejected ones are not there.
 func TestAcknowledgedBatchesSurviveTheServersKill(t *testing.T) {
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Timeout: 30 * time.Second}
@@ -64,7 +64,7 @@ func TestAcknowledgedBatchesSurviveTheServersKill(t *testing.T) {
 	}
 	for range kills {
 		for from := total.Load(); total.Load() < from+50 && !t.Failed(); {
-			time.Sleep(time.Millisecond) // until the writers have got on
+			time.Sleep(time.Millisecond) // let the writers make progress
 		}
 		server.Kill()
 		server.Run()
@@ -91,8 +91,8 @@ func TestAcknowledgedBatchesSurviveTheServersKill(t *testing.T) {
 	t.Logf("%d batches survived %d kills, %d were refused", total.Load(), kills, refused.Load())
 }
 
-// TestPreconditionsHoldBetweenHosts: writers of several stores race for a counter by its version, and for one in a
-// record by its value, absent at first. Each counter has one precondition and no other.
+// TestPreconditionsHoldBetweenHosts: writers of several stores compete for a counter by its version, and for one in a
+// record by its value, which is absent at first. Each counter has exactly one precondition.
 func TestPreconditionsHoldBetweenHosts(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL}
 	const writers, each = 6, 20

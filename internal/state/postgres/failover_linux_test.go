@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withStandby starts a primary whose commits wait for its standby. In the URL of both the primary comes first, as in
-// one that nobody changes after a failover.
+// withStandby starts a primary whose commits wait for its standby. The primary is first in the URL, which stays the
+// same after a failover.
 func withStandby(t *testing.T) (primary, standby *pgserver.Server, url string) {
 	primary = pgserver.Start(t)
 	standby = primary.Standby()
@@ -29,12 +29,12 @@ func withStandby(t *testing.T) (primary, standby *pgserver.Server, url string) {
 		"target_session_attrs=read-write&", standby.Port()), 1)
 }
 
-// TestAnOldPrimaryThatWakesIsNotRead: the primary stops and its standby is promoted. The old one wakes and still says
-// that it takes writes, though nobody follows it. A host with open connections to it reads only what the new one has,
-// and what it finds on a new connection to the old one is no loss of commits.
+// TestAnOldPrimaryThatWakesIsNotRead: the primary is suspended and its standby promoted. The old one wakes up and still
+// claims to accept writes, although no standby follows it. A host with open connections to it only reads what the new
+// one has, and does not report a loss of commits because of a new connection to the old one.
 func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
 	old, next, url := withStandby(t)
-	// What is open to the old one stays open, as in a network that tells nobody.
+	// Connections to the old one stay open, as in a network that does not report failures.
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
 		Dial: (&net.Dialer{KeepAlive: -1}).DialContext})
 	require.NoError(t, put(s, "before"))
@@ -78,8 +78,8 @@ func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
 }
 
 // TestACommitThatNobodyGotIsNoLoss: the standby is away, and a client of the primary gives up while its commit waits.
-// That commit can be seen then, but nobody has got a receipt of it. A host that has seen it serves from the standby,
-// which never had it, after a failover.
+// The commit is then visible, but its receipt never reached a caller. A host that has seen it still serves from the
+// standby, which never had it, after a failover.
 func TestACommitThatNobodyGotIsNoLoss(t *testing.T) {
 	old, next, url := withStandby(t)
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,

@@ -27,8 +27,8 @@ func with(add ...func(*state.Batch)) *state.Batch {
 	return &b
 }
 
-// TestHostsWriteAScopeInTurns: hosts write pairs of entries, in two batches each, while one of them is cut off with the
-// lock in its hands. The pairs stay together, but for that one.
+// TestHostsWriteAScopeInTurns: hosts write pairs of entries, in two batches each, while one of them is disconnected
+// while it holds the lock. All pairs stay together except that one.
 func TestHostsWriteAScopeInTurns(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true, Session: time.Second}
 	var way network
@@ -78,7 +78,7 @@ func TestHostsWriteAScopeInTurns(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, 1, takenOver)
 	way.setCut(false)
-	require.Eventually(t, func() bool { // it begins a new session, and has lost the lock
+	require.Eventually(t, func() bool { // it starts a new session, and has lost the lock
 		_, err := lost.Commit(context.Background(), with(lock.Release, entry("late")))
 		return lock.Moved(err)
 	}, 10*time.Second, 10*time.Millisecond)
@@ -149,8 +149,8 @@ func TestARecordThatComesAndGoesIsExpectedSoundly(t *testing.T) {
 	wg.Wait()
 }
 
-// TestARecordsPreconditionIsCheckedFirst: an operation whose lock has gone to another host learns that, and not that a
-// key which the other host has written has another version.
+// TestARecordsPreconditionIsCheckedFirst: an operation whose lock went to another host gets that error, and not one
+// about the version of a key that the other host has written.
 func TestARecordsPreconditionIsCheckedFirst(t *testing.T) {
 	inFile, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
 	require.NoError(t, err)

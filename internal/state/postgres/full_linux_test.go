@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDiskLosesNothing: the tables are on a file system of 16 MiB. Once it is full, batches are refused with what
-// to do about it, and what was acknowledged is there.
+// TestAFullDiskLosesNothing: the tables are on a file system of 16 MiB. Once it is full, batches fail with a hint, and
+// everything that was acknowledged is there.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	dir, err := os.MkdirTemp("", "pg")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	_, err = conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLESPACE small LOCATION '%s'", dir))
 	require.NoError(t, err)
 	s := open(t, postgres.Options{URL: server.URL + "&default_tablespace=small", Many: true})
-	noise := make([]byte, 1<<20) // PostgreSQL compresses what is not
+	noise := make([]byte, 1<<20) // incompressible, because PostgreSQL compresses data
 	random := uint32(1)
 	for i := range noise {
 		random = random*1664525 + 1013904223

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asOwner returns what makes a statement at a server as its owner.
+// asOwner returns a function that runs statements at a server as its owner.
 func asOwner(t *testing.T, server *pgserver.Server) (do func(statement string)) {
 	return func(statement string) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		opts postgres.Options
 		kind error
 		text string
-		wait bool // trying again may help
+		wait bool // retrying may help
 	}{
 		{"no URL", postgres.Options{}, state.ErrInvalid, "the URL of the database is empty", false},
 		{"wrong URL", postgres.Options{URL: "postgres://u:hidden@h:port/d"}, state.ErrInvalid, "cannot be read", false},
@@ -92,8 +92,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// TestASchemaThatIsThereNeedsNoRightToMakeOne: an administrator made it and gave it to the user, who may make tables in
-// it and no schema.
+// TestASchemaThatIsThereNeedsNoRightToMakeOne: an administrator created it and gave it to the user, who may create
+// tables in it but no schema.
 func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
@@ -125,7 +125,7 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrClosed)
 }
 
-// loss is what happens to the next commit.
+// loss describes what happens to the next commit.
 type loss struct {
 	mu        sync.Mutex
 	of        string // "answer", "commit", or "" for nothing
@@ -164,10 +164,11 @@ func (c *lossy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit knows, and says what is so.
+// TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit finds out and reports the
+// right result.
 func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 	var next loss
-	// One connection at most: the question does not wait for that of a commit which asks.
+	// At most one connection: settling must not wait for the connection of a commit that settles.
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec&pool_max_conns=1",
 		Timeout: 10 * time.Second,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

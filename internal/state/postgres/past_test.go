@@ -36,8 +36,8 @@ func TestADataFolderBelongsToOneCluster(t *testing.T) {
 	require.NoError(t, put(again, "its own"))
 }
 
-// TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted: the server is put back to a copy of its files. A host that runs
-// and one that starts again refuse it, though another host, which knows nothing, has gone on writing there.
+// TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted: the server is restored from a copy of its files. A running host
+// and a restarted one reject it, even after another host, which knows nothing about it, has written to it.
 func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
 	server := pgserver.Start(t)
 	file := filepath.Join(t.TempDir(), "cluster.json")
@@ -47,7 +47,7 @@ func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
 	server.Kill()
 	restore := server.Copy()
 	server.Run()
-	for range 3 { // the first one may meet a connection that is gone
+	for range 3 { // the first one may use a connection that is gone
 		_ = put(runs, "lost")
 	}
 	require.NoError(t, put(runs, "lost"))
@@ -60,7 +60,7 @@ func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
 	fresh := opts
 	fresh.Past = ""
 	newcomer := open(t, fresh)
-	for range 10 { // its commits get the numbers of those that are lost
+	for range 10 { // its commits get the numbers of the lost ones
 		require.NoError(t, put(newcomer, "after"))
 	}
 	var err error
@@ -104,7 +104,7 @@ func TestAStandbyIsRefusedAsReadOnly(t *testing.T) {
 }
 
 // TestASchemaIsOneCluster: hosts with new folders prepare the same schema and open it at the same moment. The tables
-// are made once, and have one identity, which all hosts keep.
+// are created once, and have one identity, which all hosts store.
 func TestASchemaIsOneCluster(t *testing.T) {
 	server := pgserver.Start(t)
 	const hosts = 6

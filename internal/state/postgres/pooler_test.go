@@ -20,10 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// poolModes are those that a store works behind.
+// poolModes returns the pooler modes that a store supports.
 func poolModes() []string { return []string{"session", "transaction"} }
 
-// TestBehindAPoolerStoreAgreesWithModel takes a minute for each mode: its short form is TestBehindAPoolerEachSchemaIsItsOwn.
+// TestBehindAPoolerStoreAgreesWithModel takes a minute for each mode; its short form is
+// TestBehindAPoolerEachSchemaIsItsOwn.
 func TestBehindAPoolerStoreAgreesWithModel(t *testing.T) {
 	brief.Skip(t)
 	server := pgserver.Start(t)
@@ -46,7 +47,7 @@ func TestBehindAPoolerStoreAgreesWithModel(t *testing.T) {
 }
 
 // TestBehindAPoolerEachSchemaIsItsOwn: a pooler that drops startup parameters, and a user whose own search path leads
-// to another slot's tables, change nothing.
+// to another slot's tables, make no difference.
 func TestBehindAPoolerEachSchemaIsItsOwn(t *testing.T) {
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
@@ -81,8 +82,8 @@ func TestBehindAPoolerEachSchemaIsItsOwn(t *testing.T) {
 	require.Zero(t, tables)
 }
 
-// TestATransactionThatIsLeftOpenEnds, whatever a pooler did with the parameters of the connection: a host that is paused
-// within one holds up no other host.
+// TestATransactionThatIsLeftOpenEnds, whatever a pooler did with the connection's parameters: a host that is paused in
+// a transaction does not block other hosts.
 func TestATransactionThatIsLeftOpenEnds(t *testing.T) {
 	server := pgserver.Start(t)
 	for name, url := range map[string]string{"server": server.URL,
@@ -129,7 +130,7 @@ func TestAPoolerThatIsNotFitIsRefused(t *testing.T) {
 	require.NoError(t, err, "the server itself takes it")
 }
 
-// TestARestartBehindAPooler: clients of a pooler keep their connections, and the server behind them is another one.
+// TestARestartBehindAPooler: clients of a pooler keep their connections although the server behind them was restarted.
 func TestARestartBehindAPooler(t *testing.T) {
 	server := pgserver.Start(t)
 	for _, direct := range []bool{false, true} {
@@ -151,8 +152,8 @@ func TestARestartBehindAPooler(t *testing.T) {
 	}
 }
 
-// TestABurstLeavesRoomForSessions: hosts whose user may have few connections serve on during and after a burst of
-// writes. Before, their own idle connections filled the limit, and no session could be renewed.
+// TestABurstLeavesRoomForSessions: hosts whose user may have few connections keep serving during and after a burst of
+// writes. Earlier, their own idle connections used up the limit, and no session could be renewed.
 func TestABurstLeavesRoomForSessions(t *testing.T) {
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
@@ -195,7 +196,7 @@ func TestABurstLeavesRoomForSessions(t *testing.T) {
 			}
 			wg.Wait()
 			require.Zero(t, failed.Load())
-			// A session that is not renewed is over by then.
+			// By then, a session that is not renewed has ended.
 			for quiet := time.Now().Add(2 * length); time.Now().Before(quiet); {
 				for _, s := range hosts {
 					require.Positive(t, s.Left())

@@ -26,7 +26,7 @@ func query(t *testing.T, url string, statements ...string) *pgx.Conn {
 	return conn
 }
 
-// deletedRows writes rows and deletes them, and counts those that are still in the pages of their table.
+// deletedRows writes rows and deletes them, and returns a function that counts those still in the pages of their table.
 func deletedRows(t *testing.T, s *postgres.Store, url string) (left func() int) {
 	t.Helper()
 	for _, deletes := range []bool{false, true} {

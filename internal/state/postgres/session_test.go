@@ -68,7 +68,7 @@ func TestOneOfManyHostsThatStartTogetherServes(t *testing.T) {
 	require.Equal(t, 1, serving)
 }
 
-// network is a way to the server that can be cut: then connections break and none come about.
+// network is a connection to the server that can be cut: connections then break, and new ones fail.
 type network struct {
 	mu    sync.Mutex
 	cut   bool
@@ -146,8 +146,8 @@ func TestAHostServesOnAfterTheDatabaseWasGone(t *testing.T) {
 	require.NoError(t, put(s, "after"))
 }
 
-// TestATakeOverWaitsForACommitUnderWay: the commit of a host whose session has ended holds the session's row; the host
-// that takes over sees its outcome.
+// TestATakeOverWaitsForACommitUnderWay: the running commit of a host whose session has ended holds the session's row;
+// the host that takes over sees its outcome.
 func TestATakeOverWaitsForACommitUnderWay(t *testing.T) {
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, One: true, Session: time.Second}
@@ -210,7 +210,7 @@ func TestEveryCallEndsWhileTheServerHangs(t *testing.T) {
 			began := time.Now()
 			err := call()
 			if name == "commit" && errors.Is(err, state.ErrUncertain) {
-				err = state.ErrUnavailable // it may have left before the server was suspended
+				err = state.ErrUnavailable // it may have been sent before the server was suspended
 			}
 			assert.ErrorIs(t, err, state.ErrUnavailable, name)
 			t.Logf("%s ended after %s: %v", name, time.Since(began).Round(time.Millisecond), err)

@@ -21,8 +21,7 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// lines writes a chat as OpenAI-style messages, each with its time: the assistant's as such, those of people as users
-// with their names.
+// lines writes a chat as OpenAI-style messages, each with its time. People are users with names.
 func lines(t *testing.T, c chats.Chat) []byte {
 	var messages []map[string]any
 	for _, m := range c.Messages {
@@ -86,8 +85,8 @@ func retrieve(t *testing.T, slot host.Contract, run, user string) (*abi.Retrieve
 	return result, batch.Events
 }
 
-// Conversations go in as people have them and come back under full_history in order and whole, English and Chinese.
-// CHATS=DIR has longer ones.
+// Conversations are recorded and come back under full_history in order and complete, in English and Chinese. CHATS=DIR
+// has longer ones.
 func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 	slot := openFullHistory(t)
 	list, err := chats.Read(cmp.Or(os.Getenv(chats.Variable), filepath.FromSlash("testdata/chats")))
@@ -98,8 +97,7 @@ func TestChatsComeBackInOrderAndWhole(t *testing.T) {
 			events := record(t, slot, lines(t, c), convert.Options{RunID: "chats", UserID: name, SessionID: "s"})
 			_, got := retrieve(t, slot, "chats", name)
 
-			// People write across each other: a turn's time is what full_history orders by, and arrival where it is the
-			// same.
+			// People's messages overlap: full_history orders turns by time, and by arrival if that is equal.
 			want := slices.Clone(events)
 			slices.SortStableFunc(want, func(a, b abi.MemoryEvent) int {
 				return cmp.Compare(unix(t, a.Timestamp), unix(t, b.Timestamp))

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// genConversations draws lines of conversations over few ids and texts, so that look-alikes are common.
+// genConversations draws lines of conversations with few ids and texts, so that similar ones are common.
 func genConversations(t *rapid.T) (lines []string) {
 	word := rapid.SampledFrom([]string{"a", "b", "ab", "a/b", "", "你好", "a\u0000b", `"`, "a\nb"})
 	id := rapid.SampledFrom([]string{"a", "ab", "b", "a/b", "*", "..", "🫖"})
@@ -31,8 +31,8 @@ func genConversations(t *rapid.T) (lines []string) {
 	return lines
 }
 
-// Whatever is read: every message is in exactly one event, in order; no two events have one id, and reading again gives
-// the same.
+// Whatever the input: every message is in exactly one event, in order; no two events have the same id; and reading
+// again has the same result.
 func TestEveryMessageOnceAndIdsOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := genConversations(t)
@@ -79,8 +79,8 @@ func TestEveryMessageOnceAndIdsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// FuzzReader: no input makes the reader panic, go round in circles, or hand out what is not valid; every line is an
-// event, an error or empty.
+// FuzzReader: no input makes the reader panic, loop forever, or return something invalid; every line is an event, an
+// error or empty.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n\n", "[]", "{}", "null", `[{"role":"user","content":"a"}]`,

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// readAll reads everything; bad lines are in errs.
+// readAll reads everything; errs has the errors in lines.
 func readAll(t *testing.T, text string, o Options) (items []Item, errs []string) {
 	t.Helper()
 	r, err := NewReader(strings.NewReader(text), o)
@@ -36,13 +36,13 @@ func readAll(t *testing.T, text string, o Options) (items []Item, errs []string)
 	}
 }
 
-// given are options with which a bare list of messages is complete.
+// given has options with which a bare list of messages is complete.
 func given() Options {
 	return Options{RunID: "r", UserID: "u", SessionID: "s",
 		Start: time.Date(2026, 3, 1, 9, 30, 0, 0, time.FixedZone("", 3600))}
 }
 
-// TestGolden reads testdata/*.txt: the options are those of given, `-- in --` the lines, `-- out --` what is read. Set
+// TestGolden reads testdata/*.txt with the options of given: `-- in --` has the lines, `-- out --` the result. Set
 // UPDATE_GOLDEN=1 to write it.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")

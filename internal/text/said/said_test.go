@@ -45,7 +45,7 @@ func TestReadPrompt(t *testing.T) {
 	}
 }
 
-// TestPlainWordsStayTheirs: whatever a person writes without such an element is the person's, word for word.
+// TestPlainWordsStayTheirs: text without such elements is recorded as the person's words, verbatim.
 func TestPlainWordsStayTheirs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-zA-Z .,?!#@*'-]{0,60}`).Draw(t, "text")

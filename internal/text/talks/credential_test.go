@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// positives are made up when the test runs, so that no scanner finds secrets in the repository: keys in the forms of
-// services, and values that a setting, a header or an address calls a credential.
+// positives are generated when the test runs, so that no scanner finds secrets in the repository: keys in the formats
+// of services, and values that a setting, a header or an address identifies as a credential.
 func positives() (texts []string) {
 	random := rand.New(rand.NewPCG(1, 2))
 	of := func(letters string, n int) string {
@@ -74,8 +74,8 @@ func positives() (texts []string) {
 	return texts
 }
 
-// negatives are lines of code, configuration and talk about it that hold no credential. Those of Go come from the
-// standard library as it is installed.
+// negatives are lines of code, configuration and text about it without credentials. The Go lines come from the
+// installed standard library.
 func negatives(t *testing.T) (texts []string) {
 	about := regexp.MustCompile(`(?i)(?:password|passwd|secret|api_?key|token|private_?key|access_?key|authorization)["']?\s*(?::=|=>|:|=)|sk-|key-|://\S+@`)
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
@@ -231,7 +231,7 @@ Token: token.String(),
 `), "\n")...)
 }
 
-// TestCredentials holds the rates that docs/use.md tells.
+// TestCredentials checks the rates that docs/use.md states.
 func TestCredentials(t *testing.T) {
 	var missed, wrong []string
 	yes, no := positives(), negatives(t)

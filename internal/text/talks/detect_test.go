@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestSourcesAreRecognised: each source by its file, its folder and its archive, and nothing else by any.
+// TestSourcesAreRecognised: each source is recognised by its file, its folder and its archive, and nothing else is.
 func TestSourcesAreRecognised(t *testing.T) {
 	const aiStudio = `{"runSettings":{},"chunkedPrompt":{"chunks":[]}}`
 	const activity = `[{"header":"Gemini Apps","title":"Prompted x","time":"2026-04-01T09:00:00Z"}]`
@@ -59,7 +59,7 @@ func TestSourcesAreRecognised(t *testing.T) {
 	}
 }
 
-// TestPathsOfTwoSourcesAreRefused: nobody would know which half was read.
+// TestPathsOfTwoSourcesAreRefused, because it would be unclear which half was read.
 func TestPathsOfTwoSourcesAreRefused(t *testing.T) {
 	_, err := Detect([]string{"testdata/codex", "testdata/claude-code"})
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})

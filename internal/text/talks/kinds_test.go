@@ -22,7 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// words are what a reader gives, without the lines about events.
+// words returns a reader's output, without the lines about events.
 func words(t *testing.T, source talks.Source, text string) (string, talks.Counts) {
 	all, counts := read(t, source, write(t, "x.json", text))
 	var said []string
@@ -36,7 +36,7 @@ func words(t *testing.T, source talks.Source, text string) (string, talks.Counts
 	return strings.Join(said, "\n"), counts
 }
 
-// code is a log of Claude Code: entries without what all have. U and A are a user's and an assistant's text.
+// code is a Claude Code log: entries without the members that all have. U and A are a user's and an assistant's text.
 func code(entries ...string) string {
 	var b strings.Builder
 	parent := "null"
@@ -123,7 +123,7 @@ func TestWhatAPersonSaidInClaudeCode(t *testing.T) {
 	}
 }
 
-// TestABadLineCostsThatLine: whatever is wrong with it, in each log.
+// TestABadLineCostsThatLine and no other, in each log, whatever is wrong with it.
 func TestABadLineCostsThatLine(t *testing.T) {
 	logs := map[talks.Source][]string{
 		talks.ClaudeCode: slices.Collect(strings.Lines(code("U:one", "A:1", "U:two", "A:2", "U:three", "A:3"))),
@@ -190,7 +190,7 @@ func codexSays(role, text string) string {
 	return fmt.Sprintf(`{"timestamp":"2026-01-08T09:00:01Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":"input_text","text":%s}]}}`+"\n", role, content)
 }
 
-// request is a line of a log of requests: id, then what was said in turns.
+// request is a line in a log of requests: id, then the messages, alternating.
 func request(id string, said ...string) string {
 	var messages []string
 	for i, text := range said {
@@ -251,7 +251,7 @@ func TestALogOfGrowingRequestsHasEachTurnOnce(t *testing.T) {
 	require.Len(t, nameless, 2)
 }
 
-// TestIDsDoNotDependOnWhatIsRead: a reader may come to read a text differently, and the turn is the same.
+// TestIDsDoNotDependOnWhatIsRead: if a later reader reads a text differently, the turn is still the same.
 func TestIDsDoNotDependOnWhatIsRead(t *testing.T) {
 	log := code("U:My key is new.", "A:Noted.", "U:And the other?", "A:Old.")
 	before, _ := ids(t, talks.ClaudeCode, nil, write(t, "a.jsonl", log))
@@ -277,7 +277,7 @@ func TestIDsDoNotDependOnWhatIsRead(t *testing.T) {
 	require.Equal(t, []string{talks.TurnID(talks.Codex, "s", "t-1")}, got)
 }
 
-// TestWhatWasRecordedUnderEarlierIDsIsKnown: the ids are those that builds before the release gave these logs.
+// TestWhatWasRecordedUnderEarlierIDsIsKnown: the ids are those that builds before the release gave to these logs.
 func TestWhatWasRecordedUnderEarlierIDsIsKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		source             talks.Source
@@ -444,7 +444,7 @@ func TestAnArchiveOfWindowsAndATalkAlone(t *testing.T) {
 	}
 }
 
-// TestNothingDisappearsUncounted: each line of a log is a message that is recorded, or is counted.
+// TestNothingDisappearsUncounted: each line of a log is recorded as a message, or counted.
 func TestNothingDisappearsUncounted(t *testing.T) {
 	lines := []string{"U:hello", "A:hi", "T:", "R:", "Q:by the way", "U:<ide_selection>x</ide_selection>", "U:<teammate-message a=\"b\">x</teammate-message>",
 		"U:[Request interrupted by user]", `{"type":"dance",COMMON}`, `{"type":"summary","summary":"x"}`, `{"type":"system",COMMON}`,
@@ -462,7 +462,7 @@ func TestNothingDisappearsUncounted(t *testing.T) {
 		for _, n := range c.Unknown {
 			counted += n
 		}
-		if c.Unfinished == 0 { // which counts a turn, however many messages it has
+		if c.Unfinished == 0 { // it counts a turn, however many messages it has
 			require.Equal(rt, len(log), counted, "%v\n%+v", log, c)
 		}
 	})

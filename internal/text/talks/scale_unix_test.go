@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// longTalks makes a talk of a number of turns, in which some answers were replaced.
+// longTalks generates a conversation with a number of turns, in which some answers were replaced.
 var longTalks = map[talks.Source]func(turns int) string{
 	talks.ChatGPT: func(turns int) string {
 		var nodes []string
@@ -97,7 +97,7 @@ var longTalks = map[talks.Source]func(turns int) string{
 
 func TestALongTalkIsReadInLinearTime(t *testing.T) {
 	brief.Skip(t)
-	const turns = 67_000 // in chatgpt 201,000 messages with those that were replaced
+	const turns = 67_000 // 201,000 messages in ChatGPT's export, including replaced ones
 	for _, source := range talks.Sources() {
 		t.Run(string(source), func(t *testing.T) {
 			requireLinear(t, turns, func(turns int) string { return write(t, "x.json", longTalks[source](turns)) },
@@ -118,14 +118,14 @@ func TestAnArchiveOfManyFilesIsReadInLinearTime(t *testing.T) {
 	}, func(path string) int { return turnsOf(t, talks.ChatGPT, path) })
 }
 
-// requireLinear holds the reading of n turns to at most three times the processor time, for each turn, of an eighth of
-// them. Quadratic reading takes eight times as much.
+// requireLinear requires that reading n turns takes at most three times the processor time, per turn, of reading an
+// eighth of them. Quadratic reading would take eight times as much.
 func requireLinear(t *testing.T, n int, make func(n int) (path string), read func(path string) int) {
 	t.Helper()
 	few, many := make(n/8), make(n)
 	spent := func(path string, want, readings int) time.Duration {
 		least := time.Hour
-		for range readings { // the least, because a short measurement is easily disturbed
+		for range readings { // use the minimum, because a short measurement is easily disturbed
 			before := processorTime(t)
 			require.Equal(t, want, read(path))
 			least = min(least, processorTime(t)-before)

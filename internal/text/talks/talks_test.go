@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// read renders what a reader gives: a line for each event and for each message of it, and one for each error.
+// read formats a reader's output: a line for each event, each of its messages, and each error.
 func read(t *testing.T, source talks.Source, paths ...string) (string, talks.Counts) {
 	r, err := talks.Open(source, paths, talks.Options{Options: convert.Options{RunID: "r", UserID: "ann"}})
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestAResumedSessionRepeatsNothing(t *testing.T) {
 	answer := `{"type":"assistant","uuid":"14","parentUuid":"12","sessionId":"cc-2","timestamp":"2026-01-09T09:00:00Z",` +
 		`"message":{"content":[{"type":"text","text":"They are right."}]}}` + "\n"
 	resumed := strings.ReplaceAll(whole, "cc-1", "cc-2") + answer
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte(resumed), 0o600)) // a name before the first
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte(resumed), 0o600)) // a name that sorts before the first
 
 	text, counts := read(t, talks.ClaudeCode, folder)
 	first, _ := read(t, talks.ClaudeCode, "testdata/claude-code")

@@ -31,8 +31,8 @@ func TestTheExactCountersCountAtOnce(t *testing.T) {
 	}
 }
 
-// pieces are what texts are made of: words of several scripts, contractions, numbers, white space, code, emoji, long
-// runs, wrong UTF-8. Behind each is how many tokens it has by cl100k_base and o200k_base.
+// pieces are parts of texts: words in several scripts, contractions, numbers, white space, code, emoji, long runs,
+// invalid UTF-8. Each has its number of tokens in cl100k_base and o200k_base.
 var pieces = []piece{
 	{"a", 1, 1},
 	{"the", 1, 1},
@@ -92,7 +92,7 @@ func TestExactCounts(t *testing.T) {
 	}
 }
 
-// TestFitTakesWhatFits: the longest prefix that a count allows, between characters.
+// TestFitTakesWhatFits: the longest prefix that the limit allows, between characters.
 func TestFitTakesWhatFits(t *testing.T) {
 	for _, name := range []string{Cl100kName, O200kName} {
 		counter, err := New(name)

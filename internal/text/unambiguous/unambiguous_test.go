@@ -49,7 +49,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What passes, Go's own reader and the contract's see alike: no character was replaced and no value hidden.
+// What Check accepts, Go's parser and the contract's read in the same way: no character was replaced and no value
+// hidden.
 func FuzzCheck(f *testing.F) {
 	for _, s := range []string{`{"a":1,"a":2}`, `"\ud83d\ude00"`, `["\ud83d"]`, `{"a":{"b":[1,{}]}}`, `"\\\ud83d"`} {
 		f.Add(s)
@@ -75,7 +76,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// Letters that Unicode's simple folding takes for one are one in names.
+// Letters that Unicode's simple folding treats as equal are equal in names.
 func TestCheckFoldsEveryLetter(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if other := unicode.SimpleFold(r); other != r {
