@@ -9,10 +9,10 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 # RACE=-race tests with the race detector, which needs a C compiler; nothing else of the project does.
 RACE     ?=
 
-.PHONY: help run test test-all check lint generate plugins bench cluster release
+.PHONY: help run test test-all check lint generate plugins bench results results-check cluster release
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-13s %s\n", $$1, $$2}'
 	@echo "tools/ has the rest: live, backend, page, plugins, stress, cross, fuzz, check-deploy"
 
 run: ## the slot at work: record a conversation, ask, swap the memory, serve
@@ -67,6 +67,14 @@ bench: ## what the slot costs, each figure beside its baseline and the run befor
 
 cluster: ## three hosts of one slot over PostgreSQL under faults, and the count at the end (TIME=2m; HA=1; POOLER=session)
 	@tools/stress cluster
+
+results: ## docs/results.md from nothing: what memories retrieve of LoCoMo, with real servers (three hours; it goes on where it was stopped; RESULTS='-only mem0', LOCOMO=FILE)
+	@$(GO) build -o bin/memhost ./cmd/memhost
+	@$(GO) -C tools run ./results $(RESULTS)
+
+results-check: ## docs/results.md computed again, offline, from its record and the run folders in bin/results
+	@$(GO) build -o bin/memhost ./cmd/memhost
+	@$(GO) -C tools run ./results -check
 
 release: ## bin/dist: archives for six platforms, deb and rpm, checksums, as GoReleaser makes them for a release
 	COMMIT=$$(git rev-parse --short=12 HEAD) COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	_ "embed" // the page's prose
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// page is docs/results.md with places for figures and tables: {{figure "bm25" 1000}}, {{table}}.
+//
+//go:embed page.tmpl
+var page string
+
+// primaryBudget is that of the comparison that every lab seals.
+const primaryBudget = 1000
+
+// titles say what a column is, in words that promise no more than was run.
+var titles = map[string]string{
+	"no_memory":     "no memory",
+	"random":        "random messages",
+	"full_history":  "full history: the newest turns",
+	"ledger_memory": "ledger_memory, without a model",
+	"bm25":          "bm25",
+	"recall":        "recall, the built-in memory",
+	"hybrid":        "hybrid: bm25 and vectors",
+	"mem0":          "mem0's vector store (infer=false)",
+	"memos":         "MemOS text_mem, fast mode",
+	"evidence":      "the evidence alone",
+}
+
+func title(label string) string {
+	if t := titles[label]; t != "" {
+		return t
+	}
+	return label
+}
+
+// typeTitle is a type of question in LoCoMo's words.
+func typeTitle(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// columns are all columns of all runs, worst first by the primary figure, so that order changes with the figures alone.
+func (r *record) columns() []*columnRecord {
+	var list []*columnRecord
+	for i := range r.Runs {
+		for j := range r.Runs[i].Columns {
+			list = append(list, &r.Runs[i].Columns[j])
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *columnRecord) int {
+		x, y := a.at(primaryBudget).Figures[recall].Mean, b.at(primaryBudget).Figures[recall].Mean
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return strings.Compare(a.Label, b.Label)
+	})
+	return list
+}
+
+// shown are the columns of the plots: without the floor and the ceiling.
+func (r *record) shown() []*columnRecord {
+	list := slices.DeleteFunc(r.columns(), func(c *columnRecord) bool {
+		return c.Label == "no_memory" || c.Label == "evidence"
+	})
+	slices.Reverse(list)
+	return list
+}
+
+func (r *record) budgets() []int64 {
+	var list []int64
+	for _, b := range r.column(reference).Budgets {
+		list = append(list, b.Budget)
+	}
+	return list
+}
+
+// types are the types of questions that have evidence.
+func (r *record) types() []string {
+	return slices.Sorted(maps.Keys(r.column(reference).at(primaryBudget).Types))
+}
+
+// interval writes a share as .589 [.567, .612].
+func interval(i stats.Interval) string {
+	return fmt.Sprintf("%s [%s, %s]", share(i.Mean), share(i.Low), share(i.High))
+}
+
+func share(v float64) string {
+	text := fmt.Sprintf("%.3f", v)
+	if rest, cut := strings.CutPrefix(text, "0."); cut {
+		return "." + rest
+	}
+	if rest, cut := strings.CutPrefix(text, "-0."); cut {
+		return "-." + rest
+	}
+	return text
+}
+
+// markdown fills the page in.
+//
+// Errors: a place that names a column, budget or type that the record does not have.
+func (r *record) markdown() ([]byte, error) {
+	find := func(label string, budget int64) (*budgetRecord, error) {
+		if c := r.column(label); c != nil && c.at(budget) != nil {
+			return c.at(budget), nil
+		}
+		return nil, fmt.Errorf("no run of the record has %s at %d tokens", label, budget)
+	}
+	t, err := template.New("page.tmpl").Option("missingkey=error").Funcs(template.FuncMap{
+		"figure": func(label string, budget int64) (string, error) {
+			b, err := find(label, budget)
+			if err != nil {
+				return "", err
+			}
+			return interval(b.Figures[recall]), nil
+		},
+		"oftype": func(label, name string) (string, error) {
+			b, err := find(label, primaryBudget)
+			if err != nil {
+				return "", err
+			}
+			f, there := b.Types[name]
+			if !there {
+				return "", fmt.Errorf("%s has no questions of type %s", label, name)
+			}
+			return interval(f), nil
+		},
+		"against":  r.against,
+		"has":      func(label string) bool { return r.column(label) != nil },
+		"table":    r.table,
+		"types":    r.typeTable,
+		"verdicts": r.verdicts,
+		"cost":     r.costTable,
+		"title":    title,
+		"sources":  r.sources,
+		"thousand": thousand,
+	}).Parse(page)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, r)
+	return b.Bytes(), err
+}
+
+// Uncounted is how many questions no figure is over.
+func (r *record) Uncounted() int { return r.Data.Probes - r.Data.Counted }
+
+// thousand writes a number with commas.
+func thousand(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousand(n/1000), n%1000)
+}
+
+// against writes the difference of a memory and bm25, with the verdict.
+func (r *record) against(label string, budget int64) (string, error) {
+	for i := range r.Runs {
+		for _, c := range r.Runs[i].Comparisons {
+			if c.Label == label && c.Budget == budget {
+				return fmt.Sprintf("%s, %s, p %s", signed(c.Difference), c.Verdict, pText(c.P)), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no run of the record compares %s with %s at %d tokens", label, reference, budget)
+}
+
+func signed(i stats.Interval) string {
+	return fmt.Sprintf("%+.3f [%+.3f, %+.3f]", i.Mean, i.Low, i.High)
+}
+
+func pText(p float64) string { return fmt.Sprintf("%.2g", p) }
+
+// table has recall@tokens of every column at every budget.
+func (r *record) table() string {
+	var b strings.Builder
+	b.WriteString("| memory |")
+	for _, budget := range r.budgets() {
+		fmt.Fprintf(&b, " %d tokens |", budget)
+	}
+	fmt.Fprintf(&b, " all evidence, %d |\n|---|", primaryBudget)
+	b.WriteString(strings.Repeat("---|", len(r.budgets())+1) + "\n")
+	for _, c := range r.columns() {
+		fmt.Fprintf(&b, "| %s |", title(c.Label))
+		for _, budget := range r.budgets() {
+			fmt.Fprintf(&b, " %s |", interval(c.at(budget).Figures[recall]))
+		}
+		fmt.Fprintf(&b, " %s |\n", interval(c.at(primaryBudget).Figures["all@tokens"]))
+	}
+	return b.String()
+}
+
+// typeTable has recall@tokens at the primary budget by the type of question.
+func (r *record) typeTable() string {
+	var b strings.Builder
+	b.WriteString("| memory |")
+	of := r.column(reference).at(primaryBudget).Types
+	for _, name := range r.types() {
+		fmt.Fprintf(&b, " %s (%d) |", typeTitle(name), of[name].N)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(r.types())) + "\n")
+	for _, c := range r.columns() {
+		fmt.Fprintf(&b, "| %s |", title(c.Label))
+		for _, name := range r.types() {
+			fmt.Fprintf(&b, " %s |", interval(c.at(primaryBudget).Types[name]))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// verdicts has every memory against bm25, question by question.
+func (r *record) verdicts() string {
+	var b strings.Builder
+	b.WriteString("| memory, less bm25 | tokens | difference | p, adjusted | verdict |\n|---|---|---|---|---|\n")
+	for i := range r.Runs {
+		list := slices.Clone(r.Runs[i].Comparisons)
+		slices.SortStableFunc(list, func(a, b comparisonRecord) int {
+			if a.Label != b.Label {
+				return strings.Compare(a.Label, b.Label)
+			}
+			return int(a.Budget - b.Budget)
+		})
+		for _, c := range list {
+			sealed := ""
+			if !c.Sealed {
+				sealed = " (exploratory)"
+			}
+			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s%s |\n", title(c.Label), c.Budget, signed(c.Difference), pText(c.P),
+				c.Verdict, sealed)
+		}
+	}
+	return b.String()
+}
+
+// costTable has what a recorded turn costs at the backend.
+func (r *record) costTable() string {
+	var b strings.Builder
+	b.WriteString("| memory | native calls | bytes of requests and answers |\n|---|---|---|\n")
+	for _, c := range r.columns() {
+		if c.ManifestSHA256 != "" {
+			fmt.Fprintf(&b, "| %s | %.2f | %.0f |\n", title(c.Label), c.Calls, c.Bytes)
+		}
+	}
+	return b.String()
+}
+
+// sources has for each run the command and the digests.
+func (r *record) sources() string {
+	var b strings.Builder
+	b.WriteString("| run | memory | version | sealed manifest, SHA-256 |\n|---|---|---|---|\n")
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		for _, c := range run.Columns {
+			if c.ManifestSHA256 == "" {
+				continue
+			}
+			version := c.Version
+			if version == "" {
+				version = "built in"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", run.Name, title(c.Label), version, c.ManifestSHA256)
+		}
+	}
+	b.WriteString("\n| run | command | head |\n|---|---|---|\n")
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		fmt.Fprintf(&b, "| `%s` | `make results RESULTS='-only %s'` | `%s` |\n", run.Name, run.Name, run.Head)
+	}
+	return b.String()
+}
+
+// files are everything that a record publishes, by name below docs.
+func (r *record) files() (map[string][]byte, error) {
+	for _, c := range r.columns() {
+		if c.Breached != "" {
+			return nil, fmt.Errorf("%s: %s: its figures are not published", c.Label, c.Breached)
+		}
+	}
+	files, err := r.plots()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for name, text := range files {
+		out[filepath.Join("results", name)] = text
+	}
+	if out["results.md"], err = r.markdown(); err != nil {
+		return nil, err
+	}
+	out[filepath.Join("results", recordFile)], err = r.text()
+	return out, err
+}
+
+// publish writes page, record and plots below docs.
+func (r *record) publish(docs string) error {
+	files, err := r.files()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(docs, "results"), 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(docs, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare holds what is published below docs to what the record gives, byte for byte.
+func (r *record) compare(docs string) error {
+	files, err := r.files()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text, err := os.ReadFile(filepath.Join(docs, name))
+		if err == nil && !bytes.Equal(text, files[name]) {
+			err = fmt.Errorf("%s is not what docs/results/%s gives; make results writes it", filepath.Join(docs, name),
+				recordFile)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
