@@ -124,6 +124,18 @@ func (r *record) markdown() ([]byte, error) {
 			}
 			return interval(b.Figures[recall]), nil
 		},
+		"metric": func(label string, budget int64, name string) (stats.Interval, error) {
+			b, err := find(label, budget)
+			if err != nil {
+				return stats.Interval{}, err
+			}
+			f, there := b.Figures[name]
+			if !there {
+				return f, fmt.Errorf("%s has no %s", label, name)
+			}
+			return f, nil
+		},
+		"interval": interval,
 		"oftype": func(label, name string) (string, error) {
 			b, err := find(label, primaryBudget)
 			if err != nil {
@@ -273,10 +285,11 @@ func (r *record) sources() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", run.Name, title(c.Label), version, c.ManifestSHA256)
 		}
 	}
-	b.WriteString("\n| run | command | head |\n|---|---|---|\n")
+	b.WriteString("\n| run | bm25 in it, " + fmt.Sprint(primaryBudget) + " tokens | command | head |\n|---|---|---|---|\n")
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		fmt.Fprintf(&b, "| `%s` | `make results RESULTS='-only %s'` | `%s` |\n", run.Name, run.Name, run.Head)
+		fmt.Fprintf(&b, "| `%s` | %s | `make results RESULTS='-only %s'` | `%s` |\n", run.Name, interval(run.Reference),
+			run.Name, run.Head)
 	}
 	return b.String()
 }

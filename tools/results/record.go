@@ -44,8 +44,10 @@ type dataRecord struct {
 type runRecord struct {
 	Name string `json:"name"`
 	// Head is the run's, as `memhost eval verify` prints it: of the lab, the pack and every journal.
-	Head        string             `json:"head"`
-	LabSHA256   string             `json:"lab_sha256"`
+	Head      string `json:"head"`
+	LabSHA256 string `json:"lab_sha256"`
+	// Reference is bm25's recall@tokens at the primary budget in this run, with which its columns are compared.
+	Reference   stats.Interval     `json:"bm25"`
 	Columns     []columnRecord     `json:"columns"`
 	Comparisons []comparisonRecord `json:"comparisons"`
 }
@@ -94,7 +96,7 @@ const (
 )
 
 // published are the metrics of the table. all@tokens: all of a question's evidence is shown.
-var published = []string{recall, "all@tokens", "content", "context_tokens"}
+var published = []string{recall, "all@tokens", "content", "mrr", "items", "context_tokens"}
 
 // gather makes the record of the runs in the workplace that are complete and scored.
 func (w *workplace) gather() (*record, error) {
@@ -140,7 +142,7 @@ func (w *workplace) metrics(x experiment) (*score.Metrics, *score.Timings, error
 	return m, t, json.Unmarshal(text, t)
 }
 
-// add puts a run into the record. bm25 is there once, and must be the same in every run.
+// add puts a run into the record. The columns of bm25 are those of the first run; every run has its own reference.
 func (w *workplace) add(r *record, x experiment, m *score.Metrics, t *score.Timings) error {
 	run, err := rundir.Open(w.path(x.name, "run"))
 	if err != nil {
@@ -160,8 +162,11 @@ func (w *workplace) add(r *record, x experiment, m *score.Metrics, t *score.Timi
 			return err
 		}
 		data.Counted = max(data.Counted, column.counted())
+		if c.Label == reference {
+			out.Reference = column.at(primaryBudget).Figures[recall]
+		}
 		if before := r.column(c.Label); before != nil {
-			if err := same(before, column); err != nil {
+			if err := near(before, column); err != nil {
 				return err
 			}
 			continue
@@ -276,11 +281,15 @@ func comparisons(m *score.Metrics) []comparisonRecord {
 	return list
 }
 
-// same holds a column to what another run had of it.
-func same(before, now *columnRecord) error {
+// drift is how far a memory's figures may lie apart in two runs. A context begins with its scope, whose name has a
+// hash of the lab file: a few tokens more or less are left for messages.
+const drift = 0.005
+
+// near holds a column to what another run had of it.
+func near(before, now *columnRecord) error {
 	for i := range before.Budgets {
 		a, b := before.Budgets[i].Figures[recall].Mean, now.Budgets[i].Figures[recall].Mean
-		if a != b {
+		if math.Abs(a-b) > drift {
 			return fmt.Errorf("%s has %v at %d tokens, and %v in another run: the runs are not of one program or pack",
 				now.Label, b, before.Budgets[i].Budget, a)
 		}
