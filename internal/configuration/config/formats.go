@@ -78,7 +78,7 @@ func badGlob(text string) string {
 // badOrigin is what is wrong with the origin of a secret.
 func badOrigin(text string) string {
 	u, err := url.Parse(text)
-	wants := ""
+	var wants string
 	switch {
 	case err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "":
 		wants = "want scheme://host:port, like http://127.0.0.1:8000"

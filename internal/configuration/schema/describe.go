@@ -11,44 +11,44 @@ import (
 )
 
 // describe says what a part of the schema wants, to follow "want": an integer of at least 2.
-func (whole *Schema) describe(s *jsonschema.Schema) string {
-	if w := whole.describeIf(s, 0); w != "" {
+func (s *Schema) describe(part *jsonschema.Schema) string {
+	if w := s.describeIf(part, 0); w != "" {
 		return w
 	}
 	return "another value"
 }
 
 // describeIf is describe, or "" when that takes more than a few words.
-func (whole *Schema) describeIf(s *jsonschema.Schema, depth int) string {
+func (s *Schema) describeIf(part *jsonschema.Schema, depth int) string {
 	const maxDescribed = 4 // beyond it nobody reads on
-	if s == nil || depth > maxDescribed {
+	if part == nil || depth > maxDescribed {
 		return ""
 	}
 	switch {
-	case s.Enum != nil:
-		return "one of " + values(s.Enum.Values)
-	case s.Const != nil:
-		return values([]any{*s.Const})
-	case isSecretRef(s):
+	case part.Enum != nil:
+		return "one of " + values(part.Enum.Values)
+	case part.Const != nil:
+		return values([]any{*part.Const})
+	case isSecretRef(part):
 		return "{secret: NAME}, the name of a secret of the configuration"
-	case s.Types != nil:
+	case part.Types != nil:
 		var kinds []string
-		for _, t := range s.Types.ToStrings() {
+		for _, t := range part.Types.ToStrings() {
 			if t != "null" {
-				kinds = append(kinds, whole.describeType(s, t, depth))
+				kinds = append(kinds, s.describeType(part, t, depth))
 			}
 		}
-		if slices.Contains(s.Types.ToStrings(), "null") {
+		if slices.Contains(part.Types.ToStrings(), "null") {
 			kinds = append(kinds, "null")
 		}
 		return join(kinds, "or")
-	case s.Ref != nil:
-		return whole.describeIf(s.Ref, depth+1)
+	case part.Ref != nil:
+		return s.describeIf(part.Ref, depth+1)
 	}
-	for _, list := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+	for _, list := range [][]*jsonschema.Schema{part.AnyOf, part.OneOf} {
 		var forms []string
 		for _, n := range list {
-			if w := whole.describeIf(n, depth+1); w != "" && !slices.Contains(forms, w) {
+			if w := s.describeIf(n, depth+1); w != "" && !slices.Contains(forms, w) {
 				forms = append(forms, w)
 			}
 		}
@@ -56,82 +56,82 @@ func (whole *Schema) describeIf(s *jsonschema.Schema, depth int) string {
 			return join(forms, "or")
 		}
 	}
-	for _, n := range s.AllOf {
-		if w := whole.describeIf(n, depth+1); w != "" {
+	for _, n := range part.AllOf {
+		if w := s.describeIf(n, depth+1); w != "" {
 			return w
 		}
 	}
 	switch {
-	case s.Pattern != nil || s.MinLength != nil || s.MaxLength != nil || s.Format != nil:
-		return whole.describeType(s, "string", depth)
-	case s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil ||
-		s.MultipleOf != nil:
-		return whole.describeType(s, "number", depth)
-	case s.Properties != nil || s.Required != nil:
-		return whole.describeType(s, "object", depth)
-	case s.Items2020 != nil || s.PrefixItems != nil:
-		return whole.describeType(s, "array", depth)
+	case part.Pattern != nil || part.MinLength != nil || part.MaxLength != nil || part.Format != nil:
+		return s.describeType(part, "string", depth)
+	case part.Minimum != nil || part.Maximum != nil || part.ExclusiveMinimum != nil || part.ExclusiveMaximum != nil ||
+		part.MultipleOf != nil:
+		return s.describeType(part, "number", depth)
+	case part.Properties != nil || part.Required != nil:
+		return s.describeType(part, "object", depth)
+	case part.Items2020 != nil || part.PrefixItems != nil:
+		return s.describeType(part, "array", depth)
 	}
 	return ""
 }
 
-func (whole *Schema) describeType(s *jsonschema.Schema, t string, depth int) string {
+func (s *Schema) describeType(part *jsonschema.Schema, t string, depth int) string {
 	switch t {
 	case "integer":
-		return "an integer" + bounds(s)
+		return "an integer" + bounds(part)
 	case "number":
-		return "a number" + bounds(s)
+		return "a number" + bounds(part)
 	case "boolean":
 		return "true or false"
 	case "object":
 		return "an object"
 	case "array":
-		w := whole.describeIf(s.Items2020, depth+2)
+		w := s.describeIf(part.Items2020, depth+2)
 		words, isEnum := strings.CutPrefix(w, "one of ")
 		switch {
 		case w == "":
 			return "a list"
 		case isEnum:
 			return "a list of " + words
-		case s.Items2020.Types != nil && slices.Equal(s.Items2020.Types.ToStrings(), []string{"string"}) &&
-			s.Items2020.Pattern == nil:
+		case part.Items2020.Types != nil && slices.Equal(part.Items2020.Types.ToStrings(), []string{"string"}) &&
+			part.Items2020.Pattern == nil:
 			return "a list of strings"
 		}
 		return "a list, each " + w
 	}
-	return whole.describeString(s)
+	return s.describeString(part)
 }
 
-func (whole *Schema) describeString(s *jsonschema.Schema) string {
+func (s *Schema) describeString(part *jsonschema.Schema) string {
 	text := "a string"
-	if s.Format != nil {
-		if f, own := whole.formats[s.Format.Name]; own {
-			if f.Wants == text && s.MinLength != nil && *s.MinLength == 1 {
+	if part.Format != nil {
+		if f, own := s.formats[part.Format.Name]; own {
+			if f.Wants == text && part.MinLength != nil && *part.MinLength == 1 {
 				return "a non-empty string"
 			}
 			return f.Wants
 		}
 	}
 	switch {
-	case s.MinLength != nil && s.MaxLength != nil:
-		text += " of " + itoa(*s.MinLength) + " to " + count(*s.MaxLength, "character")
-	case s.MinLength != nil && *s.MinLength == 1:
+	case part.MinLength != nil && part.MaxLength != nil:
+		text += " of " + itoa(*part.MinLength) + " to " + count(*part.MaxLength, "character")
+	case part.MinLength != nil && *part.MinLength == 1:
 		text = "a non-empty string"
-	case s.MinLength != nil:
-		text += " of at least " + count(*s.MinLength, "character")
-	case s.MaxLength != nil:
-		text += " of at most " + count(*s.MaxLength, "character")
+	case part.MinLength != nil:
+		text += " of at least " + count(*part.MinLength, "character")
+	case part.MaxLength != nil:
+		text += " of at most " + count(*part.MaxLength, "character")
 	}
-	if s.Format != nil {
-		switch s.Format.Name {
+	if part.Format != nil {
+		switch part.Format.Name {
 		case "uri", "iri":
 			text += " with a whole URL, scheme included"
 		default:
-			text += " in the form of a " + s.Format.Name
+			text += " in the form of a " + part.Format.Name
 		}
 	}
-	if s.Pattern != nil {
-		text += " that matches " + s.Pattern.String()
+	if part.Pattern != nil {
+		text += " that matches " + part.Pattern.String()
 	}
 	return text
 }
@@ -180,14 +180,14 @@ func rational(r *big.Rat) string {
 }
 
 // keysOf lists the keys of an object in the order in which the schema has them.
-func (whole *Schema) keysOf(s *jsonschema.Schema) []string {
+func (s *Schema) keysOf(part *jsonschema.Schema) []string {
 	var keys []string
-	for key, p := range s.Properties {
+	for key, p := range part.Properties {
 		if !never(p) {
 			keys = append(keys, key)
 		}
 	}
-	place := func(key string) int { return whole.order[pointerOf(s.Properties[key].Location)] }
+	place := func(key string) int { return s.order[pointerOf(part.Properties[key].Location)] }
 	slices.SortFunc(keys, func(a, b string) int { return place(a) - place(b) })
 	return keys
 }
@@ -260,14 +260,14 @@ type Field struct {
 }
 
 // Wants says what values fit at a path of keys, like "an integer of at least 2".
-func (whole *Schema) Wants(path ...string) string {
-	at := whole.root
+func (s *Schema) Wants(path ...string) string {
+	at := s.root
 	for _, key := range path {
 		if at = at.Properties[key]; at == nil {
 			return ""
 		}
 	}
-	return whole.describe(at)
+	return s.describe(at)
 }
 
 // Fields lists the keys of the block in the order in which the schema has them, required or not.
