@@ -12,14 +12,14 @@ import (
 // answer. Steps that need the provider, its native calls or the guest's time are inside: begin and end in operation.go,
 // once for each use of a provider.
 
-// asked is an operation of the contract, as its caller requested it.
-type asked struct {
+// contractCall is an operation of the contract, as its caller requested it.
+type contractCall struct {
 	name    string
 	request abi.Encodable
 }
 
 // A concern wraps an operation. It may refuse the operation or change its context; leave gets what the caller gets.
-type concern func(ctx context.Context, a asked) (inside context.Context, leave func(answer abi.Encodable, err error),
+type concern func(ctx context.Context, a contractCall) (inside context.Context, leave func(answer abi.Encodable, err error),
 	err error)
 
 // concerns returns the concerns of every operation, outermost first:
@@ -36,7 +36,7 @@ func (s *Slot) concerns() []concern {
 func perform[A abi.Encodable](ctx context.Context, s *Slot, name string, request abi.Encodable,
 	do func(ctx context.Context) (A, error)) (answer A, err error) {
 	for _, enter := range s.concerns() {
-		inside, leave, refused := enter(ctx, asked{name, request})
+		inside, leave, refused := enter(ctx, contractCall{name, request})
 		if refused != nil {
 			return answer, refused
 		}
@@ -65,7 +65,7 @@ func route[A any](ctx context.Context, s *Slot, do func(context.Context) (A, err
 func ignore(abi.Encodable, error) {}
 
 // recordExchange writes request and answer to the cassette. Operations of followers are left out.
-func (s *Slot) recordExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+func (s *Slot) recordExchange(ctx context.Context, a contractCall) (context.Context, func(abi.Encodable, error), error) {
 	if s.host.begin == nil || s.following != nil {
 		return ctx, ignore, nil
 	}
@@ -73,7 +73,7 @@ func (s *Slot) recordExchange(ctx context.Context, a asked) (context.Context, fu
 }
 
 // logExchange calls Options.OnExchange, unless the operation is part of another one.
-func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+func (s *Slot) logExchange(ctx context.Context, a contractCall) (context.Context, func(abi.Encodable, error), error) {
 	h := s.host
 	if h.options.OnExchange == nil && h.begin == nil || s.following != nil {
 		return ctx, ignore, nil
@@ -96,7 +96,7 @@ func (s *Slot) logExchange(ctx context.Context, a asked) (context.Context, func(
 
 // logDecision logs each decision about memory: a mode, a reset, a request to forget, a mutation. The line has no memory
 // texts, and no names except those of the scope. Operations of followers and smoke tests are not decisions.
-func (s *Slot) logDecision(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+func (s *Slot) logDecision(ctx context.Context, a contractCall) (context.Context, func(abi.Encodable, error), error) {
 	if s.following != nil || s.followers == nil {
 		return ctx, ignore, nil
 	}
@@ -109,7 +109,7 @@ func (s *Slot) logDecision(ctx context.Context, a asked) (context.Context, func(
 }
 
 // decided writes the log line of a decision.
-func (h *Host) decided(ctx context.Context, a asked, err error) {
+func (h *Host) decided(ctx context.Context, a contractCall, err error) {
 	result := "done"
 	if err != nil {
 		result = string(abi.CodeOf(err))
@@ -138,7 +138,7 @@ func (h *Host) decided(ctx context.Context, a asked, err error) {
 // passGate makes writes wait while another provider replaces the serving one (follower.go).
 //
 // Errors: timeout (busy) if ctx ends first.
-func (s *Slot) passGate(ctx context.Context, a asked) (context.Context, func(abi.Encodable, error), error) {
+func (s *Slot) passGate(ctx context.Context, a contractCall) (context.Context, func(abi.Encodable, error), error) {
 	switch a.name {
 	case abi.OpRecordEvent, abi.OpRecordEvents, abi.OpResetScope, abi.OpForget:
 	default:

@@ -90,8 +90,8 @@ type Agreement struct {
 // enoughLabels is how many labelled answers a correction needs; with fewer it uses made-up items.
 const enoughLabels = 100
 
-// rated has the judge's verdicts on one provider at one budget, for one label or for all.
-type rated struct {
+// ratedGroup has the judge's verdicts on one provider at one budget, for one label or for all.
+type ratedGroup struct {
 	provider string
 	budget   int64
 	label    string // of the probes; empty for all
@@ -102,13 +102,13 @@ type rated struct {
 func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 	seed := l.Seed
 	v := &Verdicts{CorrectedOn: "made items", Providers: []Judged{}, Errors: []SortRate{}, Compared: []Compared{}}
-	abstained, silent := map[rated]stats.Outcomes{}, map[rated]int{}
+	abstained, silent := map[ratedGroup]stats.Outcomes{}, map[ratedGroup]int{}
 	paired := newPaired()
-	answers, missing := map[rated]stats.Outcomes{}, map[rated]int{}
-	probeLabels := map[rated][]string{}
+	answers, missing := map[ratedGroup]stats.Outcomes{}, map[ratedGroup]int{}
+	probeLabels := map[ratedGroup][]string{}
 	var right, wrong stats.Outcomes
 	sorts := map[Sort]*SortRate{}
-	var order []rated
+	var order []ratedGroup
 	accepted, clusters := map[string]bool{}, map[string]string{} // by text
 	for _, j := range lastOfEach(list) {
 		if j.Header != nil {
@@ -126,7 +126,7 @@ func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 			sample.Value = 1
 		}
 		if j.Sort == SortAnswer {
-			all := rated{j.Label, j.Budget, ""}
+			all := ratedGroup{j.Label, j.Budget, ""}
 			if !slices.Contains(order, all) {
 				order = append(order, all)
 			}
@@ -148,7 +148,7 @@ func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 			}
 			accepted[j.Text], clusters[j.Text] = j.Accepted, j.Cluster
 			answers[all] = append(answers[all], sample)
-			labelled := rated{j.Label, j.Budget, j.ProbeLabel}
+			labelled := ratedGroup{j.Label, j.Budget, j.ProbeLabel}
 			if answers[labelled] == nil {
 				probeLabels[all] = append(probeLabels[all], j.ProbeLabel)
 			}
@@ -177,7 +177,7 @@ func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 		v.CorrectedOn = fmt.Sprintf("%d answers that people labelled", len(r)+len(w))
 		right, wrong = r, w
 	}
-	correct := func(of rated) stats.Corrected {
+	correct := func(of ratedGroup) stats.Corrected {
 		return stats.Correct(answers[of], right, wrong,
 			stats.Random(seed, fmt.Sprint("judge ", of.provider, of.budget, of.label)))
 	}
@@ -189,7 +189,7 @@ func Conclude(list []Judgement, labels []Labelled, l *lab.Lab) *Verdicts {
 			judged.Abstained = &i
 		}
 		for _, label := range probeLabels[all] {
-			of := rated{all.provider, all.budget, label}
+			of := ratedGroup{all.provider, all.budget, label}
 			judged.ByLabel = append(judged.ByLabel,
 				LabelRate{Label: label, Answers: len(answers[of]), Rate: correct(of)})
 		}

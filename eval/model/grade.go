@@ -64,8 +64,8 @@ const DefaultGradeRubric = `You grade how well an assistant served a person who 
 0: it never used it, or made something up.
 Where nothing is known, 4 is an assistant that says so at once, and 0 one that makes something up.`
 
-// graded is a conversation to grade.
-type graded struct {
+// gradeItem is a conversation to grade.
+type gradeItem struct {
 	Grade
 	text   string
 	silent bool // the agent never answered
@@ -96,7 +96,7 @@ func RunGrades(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, 
 }
 
 // gradeOne asks for the grade of one conversation.
-func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *graded, put Put) error {
+func gradeOne(ctx context.Context, client *Client, l *lab.Lab, g *gradeItem, put Put) error {
 	switch {
 	case g.Leaked:
 		return nil
@@ -151,15 +151,15 @@ func HasConversations(folder string, r *rundir.Run) (bool, error) {
 	return false, nil
 }
 
-// told is one conversation of a run.
-type told struct {
+// cellTranscript is one conversation of a run.
+type cellTranscript struct {
 	*rundir.Cell
 	*journal.Transcript
 }
 
 // transcripts iterates over the conversations of all cells.
-func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) bool) {
-	return func(yield func(*told, error) bool) {
+func transcripts(folder string, r *rundir.Run) func(yield func(*cellTranscript, error) bool) {
+	return func(yield func(*cellTranscript, error) bool) {
 		for _, c := range r.Cells {
 			path := filepath.Join(c.Folder(folder), journal.Name)
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -173,7 +173,7 @@ func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) boo
 					yield(nil, err)
 					return
 				case l.Kind == journal.KindTranscript:
-					if !yield(&told{c, l.Transcript}, nil) {
+					if !yield(&cellTranscript{c, l.Transcript}, nil) {
 						return
 					}
 				}
@@ -184,7 +184,7 @@ func transcripts(folder string, r *rundir.Run) func(yield func(*told, error) boo
 
 // conversationsOf returns the conversations that can be graded: the person has a preference, and the simulator did not
 // fail.
-func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, error) {
+func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]gradeItem, error) {
 	settings, wishes, clusters := map[string]*simulate.Setting{}, map[string]pack.Preferences{}, map[string]string{}
 	for _, persona := range p.Manifest.Personas {
 		list, err := p.Preferences(persona.PersonaID)
@@ -199,7 +199,7 @@ func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, erro
 			settings[probe.ProbeID], clusters[probe.ProbeID] = simulate.NewSetting(probe, list), persona.Cluster
 		}
 	}
-	var items []graded
+	var items []gradeItem
 	for t, err := range transcripts(folder, r) {
 		if err != nil {
 			return nil, err
@@ -208,7 +208,7 @@ func conversationsOf(folder string, r *rundir.Run, p *pack.Pack) ([]graded, erro
 		if s == nil || s.Value == "" || t.Ended == journal.EndedSimulator {
 			continue
 		}
-		g := graded{Grade: Grade{Label: t.Label, Replicate: t.Replicate, Budget: t.Budget, ProbeID: t.ProbeID,
+		g := gradeItem{Grade: Grade{Label: t.Label, Replicate: t.Replicate, Budget: t.Budget, ProbeID: t.ProbeID,
 			Cluster: clusters[t.ProbeID]}, text: forJudge(s, wishes[s.PersonaID], t.Transcript), silent: true}
 		for _, x := range t.Exchanges {
 			g.silent = g.silent && strings.TrimSpace(x.Agent) == ""

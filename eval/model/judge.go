@@ -70,8 +70,8 @@ const (
 // Right reports whether a calibration item should be accepted.
 func (s Sort) Right() bool { return strings.HasPrefix(string(s), "right") }
 
-// judged is one text to judge.
-type judged struct {
+// judgeItem is one text to judge.
+type judgeItem struct {
 	Judgement
 	question, expected, text string
 	options                  []string
@@ -98,7 +98,7 @@ func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, g
 			return prefixed("judge.", err)
 		}
 	} else {
-		items = slices.DeleteFunc(items, func(j judged) bool { return !j.Exact })
+		items = slices.DeleteFunc(items, func(j judgeItem) bool { return !j.Exact })
 		if len(items) == 0 {
 			return abi.NewError(abi.CodeInvalidArgument, "the lab names no judge")
 		}
@@ -115,7 +115,7 @@ func RunJudge(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, g
 }
 
 // judgeOne asks about one text. If the endpoint rejects it, the line has the error: it is missing, not wrong.
-func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Put) error {
+func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judgeItem, put Put) error {
 	if j.Exact {
 		j.Accepted = chosen(j.text, j.options) == j.expected
 		return nil
@@ -139,7 +139,7 @@ func judgeOne(ctx context.Context, client *Client, l *lab.Lab, j *judged, put Pu
 }
 
 // itemsOf returns all texts to judge: answers by cell, then calibration items by probe.
-func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
+func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judgeItem, error) {
 	probes, order, clusters := map[string]*pack.Probe{}, []*pack.Probe{}, map[string]string{}
 	for _, persona := range p.Manifest.Personas {
 		for probe, err := range p.Probes(persona.PersonaID) {
@@ -155,7 +155,7 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 			}
 		}
 	}
-	var items []judged
+	var items []judgeItem
 	at := map[string]int{} // index in items of a cell's answer: a repeated answer counts once
 	for _, c := range r.Cells {
 		for l, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
@@ -186,8 +186,8 @@ func itemsOf(folder string, r *rundir.Run, p *pack.Pack) ([]judged, error) {
 	return append(items, calibration(order, clusters)...), nil
 }
 
-func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, set func(*Judgement)) judged {
-	j := judged{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID,
+func newItem(p *pack.Probe, clusters map[string]string, sort Sort, text string, set func(*Judgement)) judgeItem {
+	j := judgeItem{Judgement: Judgement{Item: string(sort) + " " + p.ProbeID, Sort: sort, ProbeID: p.ProbeID,
 		ProbeLabel: p.Label, Cluster: clusters[p.ProbeID], Unanswerable: !p.Gold.Answerable, Exact: isChoice(p)},
 		question: p.Query, expected: expected(p), text: text, options: p.Options}
 	if set != nil {
@@ -212,8 +212,8 @@ const calibrationProbes = 100
 
 // calibration makes items whose truth is known. Paraphrases and wrong answers on topic come from fixed sentences, not
 // from a model.
-func calibration(probes []*pack.Probe, clusters map[string]string) []judged {
-	var items []judged
+func calibration(probes []*pack.Probe, clusters map[string]string) []judgeItem {
+	var items []judgeItem
 	step := max(1, len(probes)/calibrationProbes)
 	byLabel := map[string][]*pack.Probe{}
 	for _, p := range probes {

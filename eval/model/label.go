@@ -55,15 +55,15 @@ func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (i
 }
 
 // spread draws at most most different answers, taking turns among providers and budgets, and shuffles them.
-func spread(items []judged, most int, seed uint64) []judged {
+func spread(items []judgeItem, most int, seed uint64) []judgeItem {
 	random := stats.Random(seed, "label sheet")
-	of := map[rated][]judged{}
-	var order []rated
+	of := map[ratedGroup][]judgeItem{}
+	var order []ratedGroup
 	for _, j := range items {
 		if j.Sort != SortAnswer || j.Error != nil {
 			continue
 		}
-		key := rated{j.Label, j.Budget, ""}
+		key := ratedGroup{j.Label, j.Budget, ""}
 		if of[key] == nil {
 			order = append(order, key)
 		}
@@ -72,7 +72,7 @@ func spread(items []judged, most int, seed uint64) []judged {
 	for _, key := range order {
 		random.Shuffle(len(of[key]), func(a, b int) { of[key][a], of[key][b] = of[key][b], of[key][a] })
 	}
-	var chosen []judged
+	var chosen []judgeItem
 	seen := map[string]bool{}
 	for left := true; left && len(chosen) < most; {
 		left = false

@@ -9,26 +9,26 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// paired collects the judge's verdicts by probe, so that providers are compared on the same questions.
-type paired struct {
+// pairedVerdicts collects the judge's verdicts by probe, so that providers are compared on the same questions.
+type pairedVerdicts struct {
 	clusters map[string]string // of probes
 	probes   []string          // in the order of the file
-	verdicts map[rated]map[string]*tally
+	verdicts map[ratedGroup]map[string]*tally
 }
 
 // tally counts the verdicts on a provider's answers to one probe, over replicates.
 type tally struct{ right, judged, missing int }
 
-func newPaired() *paired {
-	return &paired{clusters: map[string]string{}, verdicts: map[rated]map[string]*tally{}}
+func newPaired() *pairedVerdicts {
+	return &pairedVerdicts{clusters: map[string]string{}, verdicts: map[ratedGroup]map[string]*tally{}}
 }
 
-func (p *paired) add(j *Judgement) {
+func (p *pairedVerdicts) add(j *Judgement) {
 	if _, known := p.clusters[j.ProbeID]; !known {
 		p.clusters[j.ProbeID] = j.Cluster
 		p.probes = append(p.probes, j.ProbeID)
 	}
-	of := rated{j.Label, j.Budget, ""}
+	of := ratedGroup{j.Label, j.Budget, ""}
 	if p.verdicts[of] == nil {
 		p.verdicts[of] = map[string]*tally{}
 	}
@@ -59,7 +59,7 @@ func (t *tally) value() *float64 {
 
 // compare compares every provider with the lab's reference at each budget, except providers that are only there for
 // orientation.
-func (p *paired) compare(l *lab.Lab) []Compared {
+func (p *pairedVerdicts) compare(l *lab.Lab) []Compared {
 	list := []Compared{}
 	if len(l.Providers) == 0 {
 		return list
@@ -73,7 +73,7 @@ func (p *paired) compare(l *lab.Lab) []Compared {
 		var labels []string
 		for i := range l.Providers {
 			provider := &l.Providers[i]
-			switch _, judged := p.verdicts[rated{provider.Label, budget, ""}]; {
+			switch _, judged := p.verdicts[ratedGroup{provider.Label, budget, ""}]; {
 			case strings.EqualFold(provider.Label, reference) && judged:
 				c.Reference = provider.Label
 			case judged && !provider.Reference:
@@ -87,8 +87,8 @@ func (p *paired) compare(l *lab.Lab) []Compared {
 		for i, label := range labels {
 			for _, probe := range p.probes {
 				pairs[i] = append(pairs[i], stats.Pair{Cluster: cmp.Or(p.clusters[probe], probe),
-					A: p.verdicts[rated{label, budget, ""}][probe].value(),
-					B: p.verdicts[rated{c.Reference, budget, ""}][probe].value()})
+					A: p.verdicts[ratedGroup{label, budget, ""}][probe].value(),
+					B: p.verdicts[ratedGroup{c.Reference, budget, ""}][probe].value()})
 			}
 		}
 		for i, compared := range stats.Compare(pairs, stats.Random(l.Seed, fmt.Sprintf("judged/%d", budget))) {

@@ -23,8 +23,8 @@ type chunk struct {
 	Data string
 }
 
-// indexed is one probe in the page's list.
-type indexed struct {
+// indexEntry is one probe in the page's list.
+type indexEntry struct {
 	ID      string `json:"id"`
 	Persona string `json:"persona"`
 	Session int    `json:"session"`
@@ -82,7 +82,7 @@ const maxItems, maxItemText = 30, 300
 // collection is the page's data about probes.
 type collection struct {
 	in    Input
-	index []indexed
+	index []indexEntry
 	told  []*Told
 	// settings are the situations of the conversations about probes.
 	settings map[string]*simulate.Setting
@@ -90,7 +90,7 @@ type collection struct {
 
 // collect reads probes and journals.
 func collect(in Input) (*collection, error) {
-	c := &collection{in: in, index: []indexed{}, settings: map[string]*simulate.Setting{}}
+	c := &collection{in: in, index: []indexEntry{}, settings: map[string]*simulate.Setting{}}
 	byID := map[string]*Told{}
 	for _, persona := range in.Pack.Manifest.Personas {
 		preferences, err := in.Pack.Preferences(persona.PersonaID)
@@ -101,7 +101,7 @@ func collect(in Input) (*collection, error) {
 			if err != nil {
 				return nil, err
 			}
-			entry := indexed{ID: p.ProbeID, Persona: p.PersonaID, Session: p.AfterSession, Label: p.Label,
+			entry := indexEntry{ID: p.ProbeID, Persona: p.PersonaID, Session: p.AfterSession, Label: p.Label,
 				Query: cut(p.Query, 120), Chunk: -1}
 			if in.WithoutText {
 				entry.Query = ""

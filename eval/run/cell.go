@@ -35,7 +35,7 @@ type cell struct {
 	budgets  []int64
 	dir      string
 	journal  *journal.Writer
-	before   *done // what the journal recorded before the cell was opened
+	before   *cellProgress // what the journal recorded before the cell was opened
 	slot     slot
 	smokes   []abi.SmokeVerdict // of a rehearsal, if the slot itself ran none
 	has      map[string]bool    // the provider's capabilities

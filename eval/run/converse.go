@@ -52,7 +52,7 @@ func (t *testSession) conversations(ctx context.Context, probes []*pack.Probe) e
 			continue
 		}
 		for _, budget := range t.Lab.SubjectBudgets(t.budgets) {
-			a := asked{probe.ProbeID, budget, 1}
+			a := retrievalKey{probe.ProbeID, budget, 1}
 			if _, held := t.done.transcripts[a]; held {
 				continue
 			}
@@ -118,7 +118,7 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}
-	t.done.transcripts[asked{script.ProbeID, budget, 1}] = held(script, door)
+	t.done.transcripts[retrievalKey{script.ProbeID, budget, 1}] = held(script, door)
 	return nil
 }
 

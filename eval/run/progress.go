@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/eval/journal"
 )
 
-// done is the progress recorded in a cell's journal.
-type done struct {
+// cellProgress is the progress recorded in a cell's journal.
+type cellProgress struct {
 	begin    *journal.Begin
 	ended    bool
 	personas map[string]*personaDone
@@ -34,11 +34,11 @@ type sessionDone struct {
 	before    *journal.Inventory
 	wallUp    bool
 	// probes has the retrievals that were made, with the context of each: empty if it failed.
-	probes map[asked]string
+	probes map[retrievalKey]string
 	// answers has the probes that the agent answered, or failed to answer.
-	answers map[asked]bool
+	answers map[retrievalKey]bool
 	// transcripts has the conversations that took place; searched means that memory was searched for them afterwards.
-	transcripts map[asked]*conversation
+	transcripts map[retrievalKey]*conversation
 	searched    bool
 
 	canary   *journal.Canary
@@ -47,16 +47,18 @@ type sessionDone struct {
 	closed   bool
 }
 
-// asked identifies one retrieval.
-type asked struct {
+// retrievalKey identifies one retrieval.
+type retrievalKey struct {
 	probe  string
 	budget int64
 	read   int
 }
 
-func newDone() *done { return &done{personas: map[string]*personaDone{}, fresh: map[string]bool{}} }
+func newDone() *cellProgress {
+	return &cellProgress{personas: map[string]*personaDone{}, fresh: map[string]bool{}}
+}
 
-func (d *done) persona(id string) *personaDone {
+func (d *cellProgress) persona(id string) *personaDone {
 	p := d.personas[id]
 	if p == nil {
 		p = &personaDone{events: map[string]bool{}, sessions: map[int]*sessionDone{}}
@@ -68,15 +70,15 @@ func (d *done) persona(id string) *personaDone {
 func (p *personaDone) session(n int) *sessionDone {
 	s := p.sessions[n]
 	if s == nil {
-		s = &sessionDone{probes: map[asked]string{}, answers: map[asked]bool{},
-			transcripts: map[asked]*conversation{}}
+		s = &sessionDone{probes: map[retrievalKey]string{}, answers: map[retrievalKey]bool{},
+			transcripts: map[retrievalKey]*conversation{}}
 		p.sessions[n] = s
 	}
 	return s
 }
 
 // add updates the progress from a line.
-func (d *done) add(l *journal.Line) {
+func (d *cellProgress) add(l *journal.Line) {
 	switch l.Kind {
 	case journal.KindBegin:
 		d.begin = l.Begin
@@ -126,12 +128,12 @@ func (d *done) add(l *journal.Line) {
 			s.wallDown = true
 		}
 	case journal.KindProbe:
-		s.probes[asked{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = l.Probe.ContextSHA256
+		s.probes[retrievalKey{l.Probe.ProbeID, l.Probe.Budget, l.Probe.Read}] = l.Probe.ContextSHA256
 		d.lines++
 	case journal.KindAnswer:
-		s.answers[asked{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
+		s.answers[retrievalKey{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
 	case journal.KindTranscript:
-		s.transcripts[asked{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = held(l.Transcript, nil)
+		s.transcripts[retrievalKey{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = held(l.Transcript, nil)
 	case journal.KindNonceCheck:
 		s.searched = true
 	case journal.KindCanary:

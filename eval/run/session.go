@@ -176,7 +176,7 @@ func (t *testSession) ask(ctx context.Context, number int, probe *pack.Probe) er
 			reads = 3
 		}
 		for read := 1; read <= reads; read++ {
-			if err := t.retrieve(ctx, number, probe, asked{probe.ProbeID, budget, read}); err != nil {
+			if err := t.retrieve(ctx, number, probe, retrievalKey{probe.ProbeID, budget, read}); err != nil {
 				return err
 			}
 		}
@@ -192,7 +192,7 @@ func (t *testSession) sampled(probe string) bool {
 
 // retrieve makes one retrieval and journals the result, then lets the agent answer. An error is a result, and never an
 // empty one. But if the backend is gone, the cell ends, and a resumption tries again.
-func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Probe, a asked) error {
+func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Probe, a retrievalKey) error {
 	stored, done := t.done.probes[a]
 	if !done {
 		about := func(s host.Span) {
@@ -231,7 +231,7 @@ func (t *testSession) retrieve(ctx context.Context, number int, probe *pack.Prob
 // read makes one retrieval, and retries temporary errors.
 //
 // Errors: those that end the cell.
-func (t *testSession) read(ctx context.Context, probe *pack.Probe, a asked) (*journal.Probe, error) {
+func (t *testSession) read(ctx context.Context, probe *pack.Probe, a retrievalKey) (*journal.Probe, error) {
 	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope,
 		SessionID: fmt.Sprintf("test-session-%d", t.number),
 		Scenario:  probe.Scenario, Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters,
@@ -274,7 +274,7 @@ func (t *testSession) keep(p *journal.Probe, result *abi.RetrieveResult) (err er
 
 // answer lets the agent answer a probe, and stores the answer. If the endpoint is gone, the cell ends, and a resumption
 // tries again.
-func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a asked, text string) error {
+func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a retrievalKey, text string) error {
 	var answer *journal.Answer
 	err := t.spanned(ctx, spanAnswer, nil, func(ctx context.Context) (err error) {
 		answer, err = t.options.Agent.Answer(ctx, probe, text, rundir.Blobs(t.folder).Put)

@@ -48,66 +48,66 @@ func claimed(events []*pack.Event, text func(*pack.Event) string) []abi.Evidence
 // tricks are ways to look like a memory without being one, each with what the report says about it.
 var tricks = []struct {
 	name   string
-	answer func(events []*pack.Event) answered
+	answer func(events []*pack.Event) fabricatedAnswer
 	named  string // part of a note or of a verdict's name
 }{
-	{"dots and a list of words", func(events []*pack.Event) answered {
-		return answered{items: append(claimed(events, func(*pack.Event) string { return "." }), abi.Evidence{Text: sortedWords(events)})}
+	{"dots and a list of words", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: append(claimed(events, func(*pack.Event) string { return "." }), abi.Evidence{Text: sortedWords(events)})}
 	}, "is not in what they show"},
-	{"dots and a list of words as they were said", func(events []*pack.Event) answered {
-		return answered{items: append(claimed(events, func(*pack.Event) string { return "." }),
+	{"dots and a list of words as they were said", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: append(claimed(events, func(*pack.Event) string { return "." }),
 			abi.Evidence{Text: strings.Join(distinctWords(events), " ")})}
 	}, "is not in what they show"},
-	{"the list of words on each item", func(events []*pack.Event) answered {
-		return answered{items: claimed(events[max(0, len(events)-6):], func(*pack.Event) string {
+	{"the list of words on each item", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: claimed(events[max(0, len(events)-6):], func(*pack.Event) string {
 			return strings.Join(distinctWords(events), " ")
 		})}
 	}, "is not in what they show"},
-	{"duplicated items", func(events []*pack.Event) answered {
-		return answered{items: slices.Repeat(claimed(events, func(*pack.Event) string { return "remembered" }), 3)}
+	{"duplicated items", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: slices.Repeat(claimed(events, func(*pack.Event) string { return "remembered" }), 3)}
 	}, "is not in what they show"},
-	{"all ids on one item", func(events []*pack.Event) answered {
+	{"all ids on one item", func(events []*pack.Event) fabricatedAnswer {
 		one := abi.Evidence{Text: sortedWords(events)}
 		for _, e := range events {
 			one.SourceEventIDs = append(one.SourceEventIDs, e.EventID)
 		}
-		return answered{items: []abi.Evidence{one}}
+		return fabricatedAnswer{items: []abi.Evidence{one}}
 	}, "no item names 1 to 3 source events"},
-	{"first words of every event", func(events []*pack.Event) answered {
-		return answered{items: claimed(events, func(e *pack.Event) string {
+	{"first words of every event", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: claimed(events, func(e *pack.Event) string {
 			words := strings.Fields(*e.Messages[0].Content)
 			return strings.Join(words[:min(len(words), len(words)/3+1)], " ")
 		})}
 	}, "is not in what they show"},
-	{"words of each event sorted", func(events []*pack.Event) answered {
-		return answered{items: claimed(events, func(e *pack.Event) string {
+	{"words of each event sorted", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: claimed(events, func(e *pack.Event) string {
 			return strings.Join(slices.Sorted(slices.Values(strings.Fields(*e.Messages[0].Content))), " ")
 		})}
 	}, "is not in what they show"},
-	{"answers in ids", func(events []*pack.Event) answered {
+	{"answers in ids", func(events []*pack.Event) fabricatedAnswer {
 		list := claimed(events, func(*pack.Event) string { return "-" })
 		for i := range list {
 			list[i].NativeID = *events[i].Messages[0].Content
 		}
-		return answered{items: list}
+		return fabricatedAnswer{items: list}
 	}, "is not in what they show"},
-	{"evidence that is not shown", func(events []*pack.Event) answered {
-		return answered{items: asItems(events...), hidden: true}
+	{"evidence that is not shown", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: asItems(events...), hidden: true}
 	}, ""},
-	{"more than the budget", func(events []*pack.Event) answered {
-		return answered{items: append(asItems(events...), abi.Evidence{Text: strings.Repeat("more ", 4000)})}
+	{"more than the budget", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: append(asItems(events...), abi.Evidence{Text: strings.Repeat("more ", 4000)})}
 	}, "failed and count as wrong"},
-	{"nothing, for half of the people", func(events []*pack.Event) answered {
+	{"nothing, for half of the people", func(events []*pack.Event) fabricatedAnswer {
 		if strings.Contains(events[0].EventID, "-0") {
-			return answered{err: abi.NewError(abi.CodeInternal, "cannot")}
+			return fabricatedAnswer{err: abi.NewError(abi.CodeInternal, "cannot")}
 		}
-		return answered{items: asItems(events...)}
+		return fabricatedAnswer{items: asItems(events...)}
 	}, "failed and count as wrong"},
-	{"what was said in the test session", func(events []*pack.Event) answered {
-		return answered{items: asItems(events...), breached: true}
+	{"what was said in the test session", func(events []*pack.Event) fabricatedAnswer {
+		return fabricatedAnswer{items: asItems(events...), breached: true}
 	}, "changed behind the read-only wall"},
-	{"slow readiness", func([]*pack.Event) answered { return answered{pending: true} }, "before memory was ready"},
-	{"silence", func([]*pack.Event) answered { return answered{} }, ""},
+	{"slow readiness", func([]*pack.Event) fabricatedAnswer { return fabricatedAnswer{pending: true} }, "before memory was ready"},
+	{"silence", func([]*pack.Event) fabricatedAnswer { return fabricatedAnswer{} }, ""},
 }
 
 // TestNoTrickWinsAVerdict: the reference shows the evidence for three of four probes, with earlier values. A trick may
@@ -123,11 +123,11 @@ func TestNoTrickWinsAVerdict(t *testing.T) {
 		l.Providers[len(l.Providers)-1].Label, trickOf[label] = label, i
 	}
 	n := 0
-	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) fabricatedAnswer {
 		evidence := evidenceOf(probe, events)
 		switch label {
 		case "honest":
-			return answered{items: asItems(evidence...)}
+			return fabricatedAnswer{items: asItems(evidence...)}
 		case "usual":
 			for _, s := range probe.Gold.Stale {
 				evidence = append(evidence, eventOf(events, s.EventID))
@@ -135,7 +135,7 @@ func TestNoTrickWinsAVerdict(t *testing.T) {
 			if n++; n%4 == 0 {
 				evidence = events[:1]
 			}
-			return answered{items: asItems(evidence...)}
+			return fabricatedAnswer{items: asItems(evidence...)}
 		}
 		return tricks[trickOf[label]].answer(events)
 	})
@@ -150,7 +150,7 @@ func TestNoTrickWinsAVerdict(t *testing.T) {
 		}
 		t.Run(metric.Name, func(t *testing.T) {
 			for _, trick := range s.columns[2:] { // each in a separate comparison, which two providers can win
-				compared := &comparing{s.timeline, l.Seed, []*column{s.columns[0], s.columns[1], trick}, s.columns[1]}
+				compared := &familyBuilder{s.timeline, l.Seed, []*column{s.columns[0], s.columns[1], trick}, s.columns[1]}
 				judged := &Metrics{Columns: m.Columns, Exploratory: []Family{compared.family(metric.Name, 0, 2000)}}
 				judged.withhold()
 				require.Len(t, judged.Exploratory[0].Comparisons, 2)

@@ -174,21 +174,21 @@ type Since struct {
 	Stale Figure `json:"pet_stale"`
 }
 
-// behaved counts conversations.
-type behaved struct {
+// behaviourCounts counts conversations.
+type behaviourCounts struct {
 	Behaviour
 	seats, simulators, notSent, breaches map[string]int
 	explained                            map[Explained]int // without their counts
 	broken                               map[string]bool   // conversations of one cell
 }
 
-func newBehaved() *behaved {
-	return &behaved{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
+func newBehaved() *behaviourCounts {
+	return &behaviourCounts{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
 		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{},
 		explained: map[Explained]int{}, broken: map[string]bool{}}
 }
 
-func (b *behaved) add(c *conversation) {
+func (b *behaviourCounts) add(c *conversation) {
 	b.Conversations++
 	b.NoRetrieval += int(yes(!c.retrieved()))
 	b.GivenUp += int(yes(c.Ended == journal.EndedGivenUp || c.Ended == journal.EndedTurns))
@@ -212,7 +212,7 @@ func (b *behaved) add(c *conversation) {
 }
 
 // late counts a breach, which may be found after its conversation.
-func (b *behaved) late(x *journal.LateBreach) {
+func (b *behaviourCounts) late(x *journal.LateBreach) {
 	of := fmt.Sprint(x.ProbeID, " ", x.Budget)
 	b.Breached += int(yes(!b.broken[of]))
 	b.broken[of] = true
@@ -221,7 +221,7 @@ func (b *behaved) late(x *journal.LateBreach) {
 }
 
 // merge adds another cell's counts.
-func (b *behaved) merge(o *behaved) {
+func (b *behaviourCounts) merge(o *behaviourCounts) {
 	b.Conversations += o.Conversations
 	b.NoRetrieval += o.NoRetrieval
 	b.GivenUp += o.GivenUp

@@ -151,7 +151,7 @@ func TestNoAgentWinsByATrick(t *testing.T) {
 	for i := range metrics {
 		if m := &metrics[i]; m.behave != nil && m.comparable() {
 			for _, other := range s.columns[1:] {
-				f := (&comparing{s.timeline, 1, []*column{s.columns[0], other}, s.columns[0]}).family(m.Name, 0, 1000)
+				f := (&familyBuilder{s.timeline, 1, []*column{s.columns[0], other}, s.columns[0]}).family(m.Name, 0, 1000)
 				switch verdict := f.Comparisons[0].Verdict; {
 				case other.Label == "knowing":
 					assert.Equal(t, stats.Better, verdict, "knowing, %s", m.Name)

@@ -26,7 +26,7 @@ type cell struct {
 	readings [][]*reading
 	// talks are conversations, by budget and probe; nil if there was none, or if the simulator failed.
 	talks     [][]*reading
-	behaviour *behaved
+	behaviour *behaviourCounts
 	recorded  []bool                     // by the number of the event
 	failed    map[string]map[string]bool // events that were given up, by persona and id
 	closed    int
@@ -92,7 +92,7 @@ func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	if err := c.readManifest(r.folder); err != nil {
 		return nil, err
 	}
-	w := &walk{reader: r, cell: c, locate: locate, last: map[string]*repeated{}, pending: map[sessionKey]bool{},
+	w := &walk{reader: r, cell: c, locate: locate, last: map[string]*repeatedReads{}, pending: map[sessionKey]bool{},
 		late: map[int]bool{}}
 	head := ""
 	for line, err := range journal.Read(path) {
@@ -136,7 +136,7 @@ type walk struct {
 	*reader
 	*cell
 	locate  bool
-	last    map[string]*repeated // by persona
+	last    map[string]*repeatedReads // by persona
 	pending map[sessionKey]bool
 	late    map[int]bool // probes of pending sessions
 }
@@ -146,8 +146,8 @@ type sessionKey struct {
 	session int
 }
 
-// repeated collects the reads of one probe at one budget.
-type repeated struct {
+// repeatedReads collects the reads of one probe at one budget.
+type repeatedReads struct {
 	probe  string
 	budget int64
 	reads  []map[string]bool // items
@@ -285,7 +285,7 @@ func (w *walk) probed(l *journal.Line) error {
 	read := w.measure(p, r)
 	read.pending, read.context, read.lacks = pending, l.Probe.ContextSHA256, p.needs(w.failed[l.PersonaID])
 	w.readings[at][p.number] = read
-	w.last[l.PersonaID] = &repeated{l.Probe.ProbeID, l.Probe.Budget, []map[string]bool{itemSet(l.Probe.Evidence)}}
+	w.last[l.PersonaID] = &repeatedReads{l.Probe.ProbeID, l.Probe.Budget, []map[string]bool{itemSet(l.Probe.Evidence)}}
 	w.count(p, l.Probe)
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answered is a made-up provider's answer to a probe: items shown one after another, each completely.
-type answered struct {
+// fabricatedAnswer is a made-up provider's answer to a probe: items shown one after another, each completely.
+type fabricatedAnswer struct {
 	items     []abi.Evidence
 	err       *abi.Error
 	silent    bool // the cell ended before it asked
@@ -34,7 +34,7 @@ type answered struct {
 
 // fabricate writes the folder of a run whose providers give the answers of a function.
 func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string, probe *pack.Probe, budget int64,
-	events []*pack.Event) answered) string {
+	events []*pack.Event) fabricatedAnswer) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "run")
 	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, PackPath: "synth.pack", Pack: p.Manifest,
@@ -106,7 +106,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 }
 
 // line is the journal line of an answer, whose context it stores.
-func (a *answered) line(t *testing.T, folder, probe string, budget int64) *journal.Probe {
+func (a *fabricatedAnswer) line(t *testing.T, folder, probe string, budget int64) *journal.Probe {
 	t.Helper()
 	if a.err != nil {
 		return &journal.Probe{ProbeID: probe, Budget: budget, Read: 1, Error: a.err}

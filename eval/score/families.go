@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// comparing creates families of comparisons over the providers' columns.
-type comparing struct {
+// familyBuilder creates families of comparisons over the providers' columns.
+type familyBuilder struct {
 	*timeline
 	seed      uint64
 	columns   []*column // of providers
@@ -19,7 +19,7 @@ type comparing struct {
 
 // family compares every other provider with the reference on a metric at a budget. It leaves out the lab's references
 // (floor, control, self-test), which would reduce the power for the others.
-func (c *comparing) family(metricName string, at int, budget int64) Family {
+func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	number := place[metricName]
 	m := &metrics[number]
 	f := Family{Metric: metricName, Budget: budget, Reference: c.reference.Label, Turned: m.Better == "less",
@@ -60,7 +60,7 @@ func (c *comparing) family(metricName string, at int, budget int64) Family {
 }
 
 // needReplicates withdraws verdicts on behaviour that are based on too few replicates.
-func (c *comparing) needReplicates(f *Family, at int) {
+func (c *familyBuilder) needReplicates(f *Family, at int) {
 	for i := range f.Comparisons {
 		x := &f.Comparisons[i]
 		other := c.columns[slices.IndexFunc(c.columns, func(o *column) bool { return o.Label == x.Label })]
@@ -84,7 +84,7 @@ func (t *timeline) meanChance(m *metric) float64 {
 
 // agree checks a family's verdicts against those of the metrics that must agree. Metrics that this pack cannot measure
 // are ignored.
-func (c *comparing) agree(f *Family, m *metric, at int) {
+func (c *familyBuilder) agree(f *Family, m *metric, at int) {
 	needed := cmp.Or(m.agrees, m.unless)
 	if needed == "" {
 		return
@@ -129,7 +129,7 @@ func (m *Metrics) withhold() {
 }
 
 // pairs are the probes in a metric's denominator for a provider and the reference.
-func (c *comparing) pairs(other *column, number, at int) []stats.Pair {
+func (c *familyBuilder) pairs(other *column, number, at int) []stats.Pair {
 	m := &metrics[number]
 	value := func(of *column, replicates [][]*reading, p *probe) (*float64, float64) {
 		if m.Attribution && of.unattributed() {

@@ -258,8 +258,8 @@ func (c *column) random(budget int64, s slice, name string) *rand.Rand {
 // unattributed reports whether the column returned items of which none can be attributed.
 func (c *column) unattributed() bool { return c.FanOut.Items > 0 && c.FanOut.Few == 0 }
 
-// scored is the top score of one probe.
-type scored struct {
+// scoredProbe is the top score of one probe.
+type scoredProbe struct {
 	score    float64
 	positive bool
 	cluster  int
@@ -268,7 +268,7 @@ type scored struct {
 // auroc is the area under the ROC curve of the top score over answerable and unanswerable probes, with the interval of
 // the cluster bootstrap.
 func (c *column) auroc(at int, budget int64) Figure {
-	var list []scored
+	var list []scoredProbe
 	var f Figure
 	positive, known := 0, false
 	numbers := map[string]int{}
@@ -287,7 +287,7 @@ func (c *column) auroc(at int, budget int64) Figure {
 		}
 		known = known || !math.IsInf(score, -1)
 		positive += int(yes(p.Gold.Answerable))
-		list = append(list, scored{score, p.Gold.Answerable, numbers[p.persona.cluster]})
+		list = append(list, scoredProbe{score, p.Gold.Answerable, numbers[p.persona.cluster]})
 	}
 	switch {
 	case c.reason != "" && len(list) == 0:
@@ -304,8 +304,8 @@ func (c *column) auroc(at int, budget int64) Figure {
 }
 
 // aurocInterval resamples clusters. It skips draws without a positive or a negative.
-func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interval {
-	slices.SortStableFunc(list, func(a, b scored) int {
+func aurocInterval(list []scoredProbe, clusters int, random *rand.Rand) stats.Interval {
+	slices.SortStableFunc(list, func(a, b scoredProbe) int {
 		switch {
 		case a.score < b.score:
 			return -1
@@ -340,7 +340,7 @@ func aurocInterval(list []scored, clusters int, random *rand.Rand) stats.Interva
 
 // weightedAUROC is the probability that a positive's score is above a negative's, with ties counting half, where each
 // probe is weighted by how often its cluster was drawn. The list is sorted by score.
-func weightedAUROC(list []scored, weights []float64) (float64, bool) {
+func weightedAUROC(list []scoredProbe, weights []float64) (float64, bool) {
 	wins, below, positives := 0.0, 0.0, 0.0
 	for from := 0; from < len(list); {
 		to, up, down := from, 0.0, 0.0

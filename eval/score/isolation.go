@@ -387,7 +387,7 @@ func (s *isolation) control() LeakControl {
 		found := false
 		own := s.members(p.cluster)[0]
 		if p.canary {
-			m := &measuring{timeline: s.timeline, probe: &probe{persona: own}}
+			m := &measurement{timeline: s.timeline, probe: &probe{persona: own}}
 			text := fold("- " + p.text + ".")
 			words(text.text, func(w word) { found = found || len(m.foreignCanary(nil, text, w)) > 0 })
 		} else {

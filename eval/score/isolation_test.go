@@ -88,8 +88,8 @@ func TestALeakIsWhatChanceCannotGive(t *testing.T) {
 			}
 		}
 		l := labOf(t, "providers: [own, retells, leaks]\nbudgets: [500]")
-		m := scoredOf(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
-			a := answered{}
+		m := scoredOf(t, l, p, func(label string, probe *pack.Probe, _ int64, events []*pack.Event) fabricatedAnswer {
+			a := fabricatedAnswer{}
 			for i, e := range events { // a turn and its answer on one line, with labels
 				text := e.Messages[0].Name + ": " + *e.Messages[0].Content
 				if i%2 == 1 {

@@ -10,7 +10,7 @@ import (
 
 // find searches the context for the items' texts: each after the previous one, or else from the start. An item is shown
 // from the first of its parts that is found to the last.
-func (r *retrieval) find(list []item, body *folded) {
+func (r *retrieval) find(list []item, body *foldedText) {
 	var raw any
 	if r.raw != nil {
 		_ = json.Unmarshal(r.raw, &raw) // without it, items without their own text are not found

@@ -67,7 +67,7 @@ func (t *timeline) measure(p *probe, r *retrieval) *reading {
 }
 
 // items returns the evidence in order of rank, with the position of each in the context.
-func (r *retrieval) items(body *folded) []item {
+func (r *retrieval) items(body *foldedText) []item {
 	list := make([]item, len(r.evidence))
 	for i := range r.evidence {
 		e := &r.evidence[i]
@@ -97,12 +97,12 @@ func attributed(ids []string) []string {
 	return list
 }
 
-// measuring is a retrieval that is being measured. What several metrics need is only computed once.
-type measuring struct {
+// measurement is a retrieval that is being measured. What several metrics need is only computed once.
+type measurement struct {
 	*timeline
 	*probe
 	*retrieval
-	body  *folded
+	body  *foldedText
 	items []item
 
 	ranked       once[*ranks]
@@ -111,12 +111,12 @@ type measuring struct {
 	values       once[*shownValues]
 }
 
-func (t *timeline) measuring(p *probe, r *retrieval) *measuring {
+func (t *timeline) measuring(p *probe, r *retrieval) *measurement {
 	body := fold(r.context)
 	if r.trace == nil {
 		r.trace = new(abi.Trace)
 	}
-	return &measuring{timeline: t, probe: p, retrieval: r, body: body, items: r.items(body)}
+	return &measurement{timeline: t, probe: p, retrieval: r, body: body, items: r.items(body)}
 }
 
 // once is a lazily computed value.
@@ -139,9 +139,9 @@ type ranks struct {
 	named, elsewhere int
 }
 
-func (m *measuring) ranks() *ranks { return m.ranked.get(m.rank) }
+func (m *measurement) ranks() *ranks { return m.ranked.get(m.rank) }
 
-func (m *measuring) rank() *ranks {
+func (m *measurement) rank() *ranks {
 	r := &ranks{}
 	ranking := make([][]string, len(m.items))
 	var sessions [][]int
@@ -183,7 +183,7 @@ func (m *measuring) rank() *ranks {
 }
 
 // shownEvent returns where the context first shows one of the events: an attributed item with the event's text.
-func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
+func (m *measurement) shownEvent(ids []string) (at int, shown bool) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !m.verbatim(id) })
 	for i := range m.items {
 		x := &m.items[i]
@@ -196,7 +196,7 @@ func (m *measuring) shownEvent(ids []string) (at int, shown bool) {
 }
 
 // spans returns the shown ranges of the context, sorted; the whole body if the provider lists no items.
-func (m *measuring) spans() [][2]int {
+func (m *measurement) spans() [][2]int {
 	if len(m.items) == 0 {
 		start, end := element(m.context)
 		return [][2]int{{start, end}}
@@ -234,9 +234,9 @@ type scan struct {
 	canaries []canary // of other clusters, in the whole body and in items that are not shown
 }
 
-func (m *measuring) scan() *scan { return m.scanned.get(m.look) }
+func (m *measurement) scan() *scan { return m.scanned.get(m.look) }
 
-func (m *measuring) look() *scan {
+func (m *measurement) look() *scan {
 	out := &scan{found: map[uint64]bool{}}
 	wanted := map[uint64]bool{}
 	for _, groups := range [][][][]uint64{m.content, m.foreign} {
@@ -277,7 +277,7 @@ func (m *measuring) look() *scan {
 }
 
 // foreignCanary adds the canary of another cluster that starts with a word.
-func (m *measuring) foreignCanary(list []canary, text *folded, w word) []canary {
+func (m *measurement) foreignCanary(list []canary, text *foldedText, w word) []canary {
 	for _, c := range m.canaries[w.hash] {
 		if c.owner.cluster != m.persona.cluster && text.index(c.text, w.start) == w.start && !slices.Contains(list, c) {
 			list = append(list, c)
@@ -287,7 +287,7 @@ func (m *measuring) foreignCanary(list []canary, text *folded, w word) []canary 
 }
 
 // find returns where the body of the context first contains a folded text; -1 if it does not.
-func (m *measuring) find(text *folded) int {
+func (m *measurement) find(text *foldedText) int {
 	start, _ := element(m.context)
 	at := m.body.index(text.text, 0)
 	for at >= 0 && int(m.body.at[at]) < start {
@@ -303,7 +303,7 @@ type shownValues struct {
 	age            float64
 }
 
-func (m *measuring) shownValues() *shownValues {
+func (m *measurement) shownValues() *shownValues {
 	return m.values.get(func() *shownValues {
 		v := &shownValues{current: m.current(), stale: -1, age: math.NaN()}
 		for _, s := range m.stale {
@@ -326,7 +326,7 @@ func (m *measuring) shownValues() *shownValues {
 
 // current is where the present value is first shown completely, as an offset in the context: the position of the last
 // group. It is -1 if a group is not shown. Groups are of values if gold has answers, else of events.
-func (m *measuring) current() int {
+func (m *measurement) current() int {
 	last := -1
 	if m.hasAnswers() {
 		for _, group := range m.answers {
@@ -355,7 +355,7 @@ func (m *measuring) current() int {
 
 // staleShown is where an earlier value is first shown, as an offset in the context, or -1. unflagged reports whether
 // one of its occurrences is not flagged.
-func (m *measuring) staleShown(s stale) (first int, unflagged bool) {
+func (m *measurement) staleShown(s stale) (first int, unflagged bool) {
 	first = -1
 	if s.value.text == "" {
 		for i := range m.items {
@@ -387,7 +387,7 @@ var flags = []string{"superseded", "invalid", "expired", "outdated", "obsolete",
 
 // flagged reports whether the lines around a place in the context say that it no longer holds: by one of the words
 // above, outside the item's own text, or by the day on which the item became invalid.
-func (m *measuring) flagged(at int) bool {
+func (m *measurement) flagged(at int) bool {
 	from, to := at, at
 	var own *item
 	for i := range m.items {

@@ -186,7 +186,7 @@ func TestTheElementIsNoMemory(t *testing.T) {
 }
 
 func TestAUROCWeighsClusters(t *testing.T) {
-	list := []scored{{-1, false, 0}, {0, true, 0}, {0, false, 1}, {2, true, 1}}
+	list := []scoredProbe{{-1, false, 0}, {0, true, 0}, {0, false, 1}, {2, true, 1}}
 	area, known := weightedAUROC(list, []float64{1, 1})
 	assert.True(t, known)
 	assert.InDelta(t, (1+0.5+1+1)/4, area, 1e-12)

@@ -23,7 +23,7 @@ type metric struct {
 	absent string
 	// measure returns the value of a retrieval of a probe that applies; NaN if it has none. It is nil for metrics that
 	// need several reads.
-	measure func(*measuring) float64
+	measure func(*measurement) float64
 	// behave returns the value of a conversation about a probe that applies, for metrics of behaviour, which have no
 	// measure. If scaled, values are compared as shares of their maximum.
 	behave func(*conversation) float64

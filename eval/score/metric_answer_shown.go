@@ -6,9 +6,9 @@ var _ = register(metric{
 	Entry: Entry{Name: "answer_shown", Group: "answer", Unit: "share", Better: "more", Headline: true,
 		What: "probes of which the context holds a member of every answers group, as whole words in any case"},
 	applies: (*probe).hasAnswers, none: "no probe has answers", agrees: "in_order", otherwise: DependsOnOrder,
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		for _, group := range m.answers {
-			if !slices.ContainsFunc(group, func(text *folded) bool { return m.find(text) >= 0 }) {
+			if !slices.ContainsFunc(group, func(text *foldedText) bool { return m.find(text) >= 0 }) {
 				return 0
 			}
 		}

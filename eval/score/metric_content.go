@@ -5,7 +5,7 @@ var _ = register(metric{
 		What: "content words of the evidence that are inside shown text, of each group's best member; " +
 			"the column evidence is its ceiling"},
 	applies: (*probe).hasWords, none: "no evidence has content words", agrees: "in_order", otherwise: DependsOnOrder,
-	measure: func(m *measuring) float64 { return contentShare(m.content, m.scan().found) },
+	measure: func(m *measurement) float64 { return contentShare(m.content, m.scan().found) },
 	examples: []example{
 		{"all words of one of two messages", items{{"We moved, and I live in Lagos now.", ""}}, 0.5},
 		{"one of three content words of one, in other words", items{{"Rui is here.", ""}}, 1.0 / 6},

@@ -6,7 +6,7 @@ var _ = register(metric{
 	Entry: Entry{Name: "coverage", Group: "retrieval", Unit: "share",
 		What: "items that name 1 to 3 source events, of the items of a probe"},
 	applies: everyProbe, absent: "nothing was returned",
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		if len(m.items) == 0 {
 			return math.NaN()
 		}

@@ -4,7 +4,7 @@ var _ = register(metric{
 	Entry: Entry{Name: "current_first", Group: "validity", Unit: "share", Better: "more",
 		What: "probes with earlier values whose present value is shown, and no earlier one before it"},
 	applies: (*probe).hasStale, none: noStale, agrees: "in_order", otherwise: DependsOnOrder,
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		v := m.shownValues()
 		return yes(v.current >= 0 && (v.stale < 0 || v.current < v.stale))
 	},

@@ -8,7 +8,7 @@ var _ = register(metric{
 			"backend extracted; it has no verdict"},
 	applies: func(p *probe) bool { return p.hasEvidence() && p.hasAnswers() },
 	none:    "no answerable probe names evidence and answers",
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		n := 0
 		for _, group := range m.groups {
 			n += int(yes(m.derived(group)))
@@ -28,7 +28,7 @@ const derivedWords = 60
 
 // derived reports whether an item that names one of the events shows a gold value: a fact that the backend extracted.
 // Items that share their span with another one do not count.
-func (m *measuring) derived(ids []string) bool {
+func (m *measurement) derived(ids []string) bool {
 	for i := range m.items {
 		x := &m.items[i]
 		if !x.shown() || !slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) }) {
@@ -41,7 +41,7 @@ func (m *measuring) derived(ids []string) bool {
 		}
 		text := fold(m.context[x.start:x.end])
 		if len(allWords(text.text)) <= derivedWords && slices.ContainsFunc(slices.Concat(m.answers...),
-			func(value *folded) bool { return text.index(value.text, 0) >= 0 }) {
+			func(value *foldedText) bool { return text.index(value.text, 0) >= 0 }) {
 			return true
 		}
 	}

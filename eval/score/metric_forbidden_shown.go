@@ -6,8 +6,8 @@ var _ = register(metric{
 	Entry: Entry{Name: "forbidden_shown", Group: "answer", Unit: "share", Better: "less",
 		What: "probes whose context holds a text that it must not"},
 	applies: (*probe).hasForbidden, none: "no probe forbids a text", unless: "answer_shown", otherwise: DependsOnSilence,
-	measure: func(m *measuring) float64 {
-		return yes(slices.ContainsFunc(m.forbidden, func(text *folded) bool { return m.find(text) >= 0 }))
+	measure: func(m *measurement) float64 {
+		return yes(slices.ContainsFunc(m.forbidden, func(text *foldedText) bool { return m.find(text) >= 0 }))
 	},
 	examples: []example{
 		{"the forbidden text", items{{"The safe is behind the mirror.", ""}}, 1},

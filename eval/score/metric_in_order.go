@@ -5,7 +5,7 @@ var _ = register(metric{
 		What: "gold groups of which shown text holds three quarters of a message in runs of four words, and of the words " +
 			"that only this message holds, whatever items claim: verdicts on content and answer_shown need it to agree"},
 	applies: (*probe).hasWords, none: "no evidence has content words",
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		shown := m.scan().shown
 		total, n := 0.0, 0
 		for _, group := range m.groups {

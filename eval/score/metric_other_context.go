@@ -7,7 +7,7 @@ var _ = register(metric{
 		What: "attributed items that come from another context than the one asked for, " +
 			"over probes that ask for one and get any"},
 	applies: (*probe).hasContext, none: "no probe asks for a context", absent: "no attributed item was returned",
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		r := m.ranks()
 		if r.named == 0 {
 			return math.NaN()

@@ -19,10 +19,10 @@ func rankingMetrics(level string) []metric {
 		m := metric{Entry: Entry{Name: level + name, Group: "retrieval", Unit: "share", Better: "more", Attribution: true,
 			Headline: level+name == "recall@10" || level+name == "mrr", What: says},
 			applies: (*probe).hasEvidence, none: noEvidence, agrees: "content", otherwise: DependsOnAttribution, examples: examples,
-			measure: func(m *measuring) float64 { return of(m.ranks().events) }}
+			measure: func(m *measurement) float64 { return of(m.ranks().events) }}
 		if session {
 			m.applies, m.examples = (*probe).hasSessions, nil
-			m.measure = func(m *measuring) float64 { return of(m.ranks().sessions) }
+			m.measure = func(m *measurement) float64 { return of(m.ranks().sessions) }
 			m.chance = func(p *probe) float64 { return of(&p.chance) }
 		}
 		list = append(list, m)

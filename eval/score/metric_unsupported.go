@@ -9,7 +9,7 @@ var _ = register(metric{
 	Entry: Entry{Name: "unsupported", Group: "derived", Unit: "share",
 		What: "gold groups that shown items name without showing the words, of those that they name"},
 	applies: (*probe).hasEvidence, none: noEvidence, absent: "no shown item names evidence",
-	measure: func(m *measuring) float64 {
+	measure: func(m *measurement) float64 {
 		named := 0
 		for _, group := range m.groups {
 			named += int(yes(m.namedEvent(group)))
@@ -26,7 +26,7 @@ var _ = register(metric{
 })
 
 // namedEvent reports whether a shown item names one of the events, whatever its text.
-func (m *measuring) namedEvent(ids []string) bool {
+func (m *measurement) namedEvent(ids []string) bool {
 	return slices.ContainsFunc(m.items, func(x item) bool {
 		return x.shown() && slices.ContainsFunc(x.sources, func(id string) bool { return slices.Contains(ids, id) })
 	})

@@ -46,15 +46,15 @@ func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Cou
 		newColumn(randomLabel, "not computed: without a limit it would be everything"), newColumn(evidenceLabel, "")}
 }
 
-// said is an event in the form in which the references show it.
-type said struct {
+// renderedEvent is an event in the form in which the references show it.
+type renderedEvent struct {
 	id, text string
 	session  int
 	tokens   int64
 }
 
 // message formats an event as the references show it: a line "speaker: text" for each message.
-func message(e *pack.Event) said {
+func message(e *pack.Event) renderedEvent {
 	var b strings.Builder
 	for i := range e.Messages {
 		m := &e.Messages[i]
@@ -67,11 +67,11 @@ func message(e *pack.Event) said {
 		}
 		b.WriteString(name + ": " + *m.Content + "\n")
 	}
-	return said{id: e.EventID, text: b.String(), session: e.SessionIndex}
+	return renderedEvent{id: e.EventID, text: b.String(), session: e.SessionIndex}
 }
 
 // persona computes both references for the probes of a persona.
-func (r *references) persona(p *persona, history []said) {
+func (r *references) persona(p *persona, history []renderedEvent) {
 	for i := range history {
 		history[i].tokens = r.counter.Count([]byte(history[i].text))
 	}
@@ -93,10 +93,10 @@ func (r *references) persona(p *persona, history []said) {
 const misses = 5
 
 // draw returns random whole messages, up to the budget.
-func (r *references) draw(p *probe, history []said, budget int64) []said {
+func (r *references) draw(p *probe, history []renderedEvent, budget int64) []renderedEvent {
 	random := stats.Random(r.seed, fmt.Sprintf("random/%s/%d", p.ProbeID, budget))
 	order := random.Perm(len(history))
-	var list []said
+	var list []renderedEvent
 	missed := 0
 	for _, i := range order {
 		n := history[i].tokens
@@ -113,7 +113,7 @@ func (r *references) draw(p *probe, history []said, budget int64) []said {
 }
 
 // fit returns the start of a list, up to the budget; 0 means no limit.
-func (r *references) fit(list []said, budget int64) []said {
+func (r *references) fit(list []renderedEvent, budget int64) []renderedEvent {
 	if budget == 0 {
 		return list
 	}
@@ -126,8 +126,8 @@ func (r *references) fit(list []said, budget int64) []said {
 }
 
 // gold returns the first known member of each gold group, in chronological order.
-func (r *references) gold(p *probe, history []said) []said {
-	var list []said
+func (r *references) gold(p *probe, history []renderedEvent) []renderedEvent {
+	var list []renderedEvent
 	for _, s := range history {
 		if slices.ContainsFunc(p.groups, func(group []string) bool { return group[0] == s.id }) {
 			list = append(list, s)
@@ -137,7 +137,7 @@ func (r *references) gold(p *probe, history []said) []said {
 }
 
 // read returns the reading of messages as a context.
-func (r *references) read(p *probe, list []said) *reading {
+func (r *references) read(p *probe, list []renderedEvent) *reading {
 	var b strings.Builder
 	evidence := make([]abi.Evidence, len(list))
 	for i, s := range list {

@@ -31,12 +31,12 @@ import (
 )
 
 // perfect answers with the evidence, or with nothing if there is none.
-func perfect(_ string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
-	return answered{items: asItems(evidenceOf(probe, events)...)}
+func perfect(_ string, probe *pack.Probe, _ int64, events []*pack.Event) fabricatedAnswer {
+	return fabricatedAnswer{items: asItems(evidenceOf(probe, events)...)}
 }
 
 func scoredOf(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(string, *pack.Probe, int64,
-	[]*pack.Event) answered) *Metrics {
+	[]*pack.Event) fabricatedAnswer) *Metrics {
 	t.Helper()
 	m, _, err := Score(fabricate(t, l, p, answer), p)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestAPlantedLeakIsFound(t *testing.T) {
 	}
 	require.NotEmpty(t, foreign)
 	l := labOf(t, "providers: [clean, tells, whispers, hides]\nbudgets: [500]")
-	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		a := perfect(label, probe, budget, events)
 		if probe.ProbeID != "synth-02-2-q1" {
 			return a
@@ -147,14 +147,14 @@ func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [whole, failing, broken, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, "+
 		"budget: 500, reference: empty}")
-	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		switch {
 		case label == "empty":
-			return answered{}
+			return fabricatedAnswer{}
 		case label == "failing" && strings.HasSuffix(probe.ProbeID, "q1"):
-			return answered{err: abi.NewError(abi.CodeUnavailable, "no answer")}
+			return fabricatedAnswer{err: abi.NewError(abi.CodeUnavailable, "no answer")}
 		case label == "broken" && probe.PersonaID > "synth-02":
-			return answered{silent: true}
+			return fabricatedAnswer{silent: true}
 		}
 		return perfect(label, probe, budget, events)
 	})
@@ -195,12 +195,12 @@ func TestAFailureIsWrongAndWhatWasNeverAskedIsMissing(t *testing.T) {
 func TestFailingNeverPays(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "4", "turns": "3"})
 	l := labOf(t, "providers: [honest, unread, unwritten, stale_unwritten]\nbudgets: [500]")
-	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		a := perfect(label, probe, budget, events)
 		switch label {
 		case "unread":
 			if probe.PersonaID <= "synth-03" {
-				return answered{err: abi.NewError(abi.CodeInternal, "cannot")}
+				return fabricatedAnswer{err: abi.NewError(abi.CodeInternal, "cannot")}
 			}
 		case "unwritten":
 			for _, group := range probe.Gold.Evidence {
@@ -240,9 +240,9 @@ func TestFailingNeverPays(t *testing.T) {
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p,
-		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 			if probe.AfterSession == 2 {
-				return answered{pending: true}
+				return fabricatedAnswer{pending: true}
 			}
 			return perfect(label, probe, budget, events)
 		})
@@ -258,11 +258,11 @@ func TestAVerdictNeedsContentToAgree(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "8", "sessions": "3", "turns": "3"})
 	l := labOf(t, "providers: [honest, boasting, nothing]\nbudgets: [500]\nprimary: {metric: recall@10, budget: "+
 		"500, reference: nothing}")
-	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		a := perfect(label, probe, budget, events)
 		switch label {
 		case "nothing":
-			return answered{}
+			return fabricatedAnswer{}
 		case "boasting": // it names the evidence but shows something else
 			for i := range a.items {
 				a.items[i].Text = "lorem ipsum"
@@ -280,7 +280,7 @@ func TestAVerdictNeedsContentToAgree(t *testing.T) {
 func TestSpansAreLocatedOnlyWhereNobodyReportsThem(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [reports, silent]\nbudgets: [500]"), p,
-		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 			a := perfect(label, probe, budget, events)
 			a.unshown = label == "silent"
 			return a
@@ -296,14 +296,14 @@ func TestReferencesOfTheLabAreNotCompared(t *testing.T) {
 	l := labOf(t, "providers: [one, base]\nbudgets: [500]\n"+
 		"primary: {metric: answer_shown, budget: 500, reference: base}")
 	l.AddReferences(func(string) bool { return true })
-	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		if label == "full_history" && budget > 0 || label == "one" {
 			return perfect(label, probe, budget, events)
 		}
 		if label == "full_history" {
-			return answered{items: asItems(events...)}
+			return fabricatedAnswer{items: asItems(events...)}
 		}
-		return answered{}
+		return fabricatedAnswer{}
 	})
 	require.Len(t, m.Primary.Comparisons, 1)
 	assert.Equal(t, "one", m.Primary.Comparisons[0].Label)
@@ -320,8 +320,8 @@ func TestReferencesOfTheLabAreNotCompared(t *testing.T) {
 func TestAbstentionNeedsScores(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "4", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [scores, mute]\nbudgets: [500]"), p,
-		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
-			a := answered{items: asItems(events[0])}
+		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) fabricatedAnswer {
+			a := fabricatedAnswer{items: asItems(events[0])}
 			if score := 0.2 + yes(probe.Gold.Answerable); label == "scores" {
 				a.score = &score
 			}
@@ -366,13 +366,13 @@ func TestWhatDoesNotBelongTogetherIsRefused(t *testing.T) {
 func TestOrderChangesNoByte(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
 	whole := labOf(t, "providers: [one, two, three]\nbudgets: [100, 500]")
-	answer := func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	answer := func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		random := stats.Random(7, label+probe.ProbeID+fmt.Sprint(budget))
 		var list []*pack.Event
 		for _, i := range random.Perm(len(events))[:min(3, len(events))] {
 			list = append(list, events[i])
 		}
-		return answered{items: asItems(list...)}
+		return fabricatedAnswer{items: asItems(list...)}
 	}
 	figures := func(m *Metrics) string {
 		copied := *m
@@ -452,7 +452,7 @@ func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "2", "turns": "2"})
 	a := scoredOf(t, labOf(t, "providers: [one, two]\nbudgets: [500]"), p, perfect)
 	b := scoredOf(t, labOf(t, "providers: [two, three]\nbudgets: [500]"), p,
-		func(string, *pack.Probe, int64, []*pack.Event) answered { return answered{} })
+		func(string, *pack.Probe, int64, []*pack.Event) fabricatedAnswer { return fabricatedAnswer{} })
 	s, err := Compare(a, b)
 	require.NoError(t, err)
 	require.Len(t, s.Columns, 5)
@@ -478,13 +478,13 @@ func TestRunsAreComparedWhereTheirKeysAreEqual(t *testing.T) {
 func TestFailuresShowWhatWasExpectedAndShown(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
 	folder := fabricate(t, labOf(t, "providers: [one, two]\nbudgets: [500, 0]"), p,
-		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 			switch {
 			case label == "one":
 			case probe.ProbeID == "synth-01-1-q2" && budget == 0:
-				return answered{err: abi.NewError(abi.CodeTimeout, "late")}
+				return fabricatedAnswer{err: abi.NewError(abi.CodeTimeout, "late")}
 			case probe.ProbeID == "synth-01-1-q1":
-				return answered{items: []abi.Evidence{{Text: "something else"}}}
+				return fabricatedAnswer{items: []abi.Evidence{{Text: "something else"}}}
 			}
 			return perfect(label, probe, budget, events)
 		})
@@ -509,13 +509,13 @@ func TestTwoThousandProbesOfEightProvidersAreScoredInSeconds(t *testing.T) {
 	require.Greater(t, p.Manifest.Counts.Probes, 2000)
 	folder := fabricate(t, labOf(t, "providers: [a, b, c, d, e, f, g, h]\nbudgets: [1000]\nprimary: {metric: "+
 		"answer_shown, budget: 1000, reference: a}"), p,
-		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) answered {
+		func(label string, probe *pack.Probe, _ int64, events []*pack.Event) fabricatedAnswer {
 			random := stats.Random(7, label+probe.ProbeID)
 			var list []*pack.Event
 			for _, i := range random.Perm(len(events))[:min(30, len(events))] {
 				list = append(list, events[i])
 			}
-			return answered{items: asItems(list...)}
+			return fabricatedAnswer{items: asItems(list...)}
 		})
 	began := time.Now()
 	m, _, err := Score(folder, p)
@@ -537,9 +537,9 @@ func TestAnAuditLeavesProbesOutForEverybody(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "7", "sessions": "3", "turns": "2"})
 	l := labOf(t, "providers: [whole, empty]\nbudgets: [500]\nprimary: {metric: answer_shown, budget: 500, "+
 		"reference: empty}")
-	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) answered {
+	folder := fabricate(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
 		if label == "empty" || probe.ProbeID == "synth-01-1-q1" {
-			return answered{}
+			return fabricatedAnswer{}
 		}
 		return perfect(label, probe, budget, events)
 	})

@@ -341,7 +341,7 @@ func (s *scorer) passOverPack() (*isolation, error) {
 func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
 	own, members := &ownText{map[uint64]struct{}{}, map[uint64]struct{}{}}, isolated.members(cluster)
 	for _, p := range members {
-		var history []said
+		var history []renderedEvent
 		for e, err := range s.pack.Events(p.id) {
 			if err != nil {
 				return err
@@ -442,7 +442,7 @@ func (s *scorer) metrics() *Metrics {
 			})
 		}
 	}
-	compared := &comparing{s.timeline, s.run.Lab.Seed, s.columns, s.columns[0]}
+	compared := &familyBuilder{s.timeline, s.run.Lab.Seed, s.columns, s.columns[0]}
 	primary := s.run.Lab.Primary
 	if primary != nil {
 		i := slices.IndexFunc(s.columns, func(c *column) bool { return strings.EqualFold(c.Label, primary.Reference) })

@@ -12,11 +12,11 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// submitted is one line of a submission: first the heading, then one ranking per probe, best first.
+// submissionLine is one line of a submission: first the heading, then one ranking per probe, best first.
 //
 //	{"pack_sha256": "6e2b...", "label": "mine"}
 //	{"probe_id": "q1", "event_ids": ["e7", "e2"]}
-type submitted struct {
+type submissionLine struct {
 	PackSHA256 string   `json:"pack_sha256"`
 	Label      string   `json:"label"`
 	ProbeID    string   `json:"probe_id"`
@@ -75,7 +75,7 @@ func (t *timeline) readSubmission(r io.Reader) (label string, readings []*readin
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var s submitted
+		var s submissionLine
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&s); err != nil {
@@ -115,7 +115,7 @@ func (t *timeline) readSubmission(r io.Reader) (label string, readings []*readin
 const headingHint = `the first line is {"pack_sha256": "the content_sha256 of pack.json", "label": "a name"}`
 
 // heading reads the first line.
-func (t *timeline) heading(s *submitted, number int) (label string, err error) {
+func (t *timeline) heading(s *submissionLine, number int) (label string, err error) {
 	switch want := t.pack.Manifest.ContentSHA256; {
 	case s.PackSHA256 == "" || s.ProbeID != "":
 		return "", wrong("line %d: pack_sha256: required before the first ranking", number).WithHint(headingHint)

@@ -160,7 +160,7 @@ const ownShare = 0.5
 
 // verbatim reports whether the shown spans of the items that name an event contain at least three quarters of one of
 // its messages, in order, and little else. An event without words proves nothing, and is accepted.
-func (m *measuring) verbatim(id string) bool {
+func (m *measurement) verbatim(id string) bool {
 	e := m.persona.events[id]
 	if e == nil || len(e.said) == 0 {
 		return e != nil

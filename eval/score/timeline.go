@@ -46,7 +46,7 @@ type event struct {
 	at      time.Time
 	speaker string   // of its first message with a name
 	content []uint64 // content words, if the event is evidence for a probe
-	// said has the words of each of its messages in order, if the event is evidence for a probe.
+	// renderedEvent has the words of each of its messages in order, if the event is evidence for a probe.
 	said []saidMessage
 }
 
@@ -72,14 +72,14 @@ type probe struct {
 	chance rankScores // of sessions in random order
 	// content has the words of each group's members, foreign those of another cluster's probe.
 	content, foreign [][][]uint64
-	answers          [][]*folded
+	answers          [][]*foldedText
 	stale            []stale
-	forbidden        []*folded
+	forbidden        []*foldedText
 	setting          *simulate.Setting // of a conversation about the probe
 }
 
 type stale struct {
-	value   *folded
+	value   *foldedText
 	eventID string
 	at      time.Time // when it was superseded
 }
@@ -327,7 +327,7 @@ func (p *probe) prepare(end time.Time) {
 	}
 	current := map[string]bool{}
 	for _, group := range p.Gold.Answers {
-		var list []*folded
+		var list []*foldedText
 		for _, text := range group {
 			f := fold(text)
 			list, current[f.text] = append(list, f), true

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// folded is a normalised text: lower case, white space collapsed to single blanks, escapes resolved ("&lt;", and the
+// foldedText is a normalised text: lower case, white space collapsed to single blanks, escapes resolved ("&lt;", and the
 // backslash that formatters put after "<").
-type folded struct {
+type foldedText struct {
 	text string
 	at   []int32 // for each byte of text, the offset of its character in the original
 	size int     // of the original, in bytes
@@ -21,7 +21,7 @@ var entities = map[string]byte{"&lt;": '<', "&gt;": '>', "&amp;": '&', "&quot;":
 // fold normalises a text.
 //
 //	"The  Cat\n is called &lt;Zorvex>"  ->  "the cat is called <zorvex>"
-func fold(text string) *folded {
+func fold(text string) *foldedText {
 	b, at := make([]byte, 0, len(text)), make([]int32, 0, len(text))
 	put := func(c byte, from int) { b, at = append(b, c), append(at, int32(from)) }
 	for i := 0; i < len(text); {
@@ -63,7 +63,7 @@ func fold(text string) *folded {
 	if len(b) > 0 && b[len(b)-1] == ' ' {
 		b, at = b[:len(b)-1], at[:len(at)-1]
 	}
-	return &folded{string(b), at, len(text)}
+	return &foldedText{string(b), at, len(text)}
 }
 
 // entity decodes an escape at the start of text, and returns its length. Without an escape it returns the "&" itself.
@@ -78,7 +78,7 @@ func entity(text string) (c byte, width int) {
 }
 
 // original returns the half-open range of the original text that corresponds to a range of the folded one.
-func (f *folded) original(from, to int) (start, end int) {
+func (f *foldedText) original(from, to int) (start, end int) {
 	start, end = int(f.at[from]), f.size
 	if to < len(f.at) {
 		end = int(f.at[to])
@@ -88,7 +88,7 @@ func (f *folded) original(from, to int) (start, end int) {
 
 // index finds folded words in the text, at or after from, but not inside a longer word. It returns -1 if they don't
 // occur.
-func (f *folded) index(words string, from int) int {
+func (f *foldedText) index(words string, from int) int {
 	if words == "" {
 		return -1
 	}

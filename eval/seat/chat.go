@@ -60,7 +60,7 @@ func (c *chat) Sit(ctx context.Context, start *subject.Start) (subject.Subject, 
 		return nil, err
 	}
 	go func() { _, _ = io.Copy(io.Discard, bufio.NewReader(p.out)) }()
-	s := &served{process: p, chat: c, client: endpoint, put: start.Put}
+	s := &chatServer{process: p, chat: c, client: endpoint, put: start.Put}
 	if err := s.listening(ctx, "127.0.0.1:"+port); err != nil {
 		p.kill()
 		return nil, err
@@ -79,8 +79,8 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// served is a chat server in one conversation.
-type served struct {
+// chatServer is a chat server in one conversation.
+type chatServer struct {
 	*process
 	*chat
 	client *model.Client
@@ -89,7 +89,7 @@ type served struct {
 }
 
 // listening waits until the server accepts connections.
-func (s *served) listening(ctx context.Context, address string) error {
+func (s *chatServer) listening(ctx context.Context, address string) error {
 	const between = 20 * time.Millisecond
 	until := time.Now().Add(s.process.timeout)
 	for {
@@ -111,7 +111,7 @@ func (s *served) listening(ctx context.Context, address string) error {
 }
 
 // Say implements Subject.
-func (s *served) Say(ctx context.Context, text string) (*subject.Answer, error) {
+func (s *chatServer) Say(ctx context.Context, text string) (*subject.Answer, error) {
 	s.talk = append(s.talk, model.Message{Role: "user", Content: text})
 	reply, err := s.client.Chat(ctx, s.talk, s.seed, s.put)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *served) Say(ctx context.Context, text string) (*subject.Answer, error) 
 }
 
 // End implements Subject. A server does not exit on its own, so it gets a signal.
-func (s *served) End(ctx context.Context) []journal.Breach {
+func (s *chatServer) End(ctx context.Context) []journal.Breach {
 	interrupt(s.cmd)
 	return slices.DeleteFunc(s.end(ctx), func(b journal.Breach) bool { return b.Kind == "exit_status" })
 }

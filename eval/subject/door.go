@@ -63,7 +63,7 @@ func OpenDoor(o DoorOptions) (*Door, error) {
 		return nil, err
 	}
 	d.Address = Address{HTTP: "http://" + listener.Addr().String(), Token: token}
-	door, err := server.New(server.Options{Slot: &watched{Contract: o.Slot, door: d, options: o}, Token: root,
+	door, err := server.New(server.Options{Slot: &watchedSlot{Contract: o.Slot, door: d, options: o}, Token: root,
 		Listen: listener.Addr().String()})
 	if err != nil {
 		return nil, err
@@ -162,15 +162,15 @@ func (d *Door) Close() []journal.Breach {
 	return d.late[:min(len(d.late), maxBreaches)]
 }
 
-// watched wraps the slot behind a door.
-type watched struct {
+// watchedSlot wraps the slot behind a door.
+type watchedSlot struct {
 	host.Contract
 	door    *Door
 	options DoorOptions
 }
 
 // Retrieve implements host.Contract.
-func (w *watched) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (w *watchedSlot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	r := journal.Retrieval{Query: q.Query, Context: q.Context, Attribute: q.Attribute}
 	asked := q.Budget.MaxTokens
 	if asked != nil {
@@ -200,7 +200,7 @@ func (w *watched) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.Re
 }
 
 // RecordEvent implements host.Contract.
-func (w *watched) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+func (w *watchedSlot) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	w.look(e)
 	receipt, err := w.Contract.RecordEvent(ctx, e)
 	w.judge(e.EventID, receipt, err)
@@ -208,7 +208,7 @@ func (w *watched) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.Wri
 }
 
 // RecordEvents implements host.Contract.
-func (w *watched) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
+func (w *watchedSlot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	for i := range batch.Events {
 		w.look(&batch.Events[i])
 	}
@@ -228,7 +228,7 @@ func (w *watched) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi
 }
 
 // judge records an event that got a receipt other than skipped_read_only.
-func (w *watched) judge(id string, receipt *abi.WriteReceipt, err error) {
+func (w *watchedSlot) judge(id string, receipt *abi.WriteReceipt, err error) {
 	switch {
 	case err != nil && abi.AsError(err).Code == abi.CodeInvalidArgument: // it was not an event
 	case err != nil:
@@ -239,7 +239,7 @@ func (w *watched) judge(id string, receipt *abi.WriteReceipt, err error) {
 }
 
 // look records an event that belongs to another conversation, which means that the subject kept a queue.
-func (w *watched) look(e *abi.MemoryEvent) {
+func (w *watchedSlot) look(e *abi.MemoryEvent) {
 	for _, m := range e.Messages {
 		if m.Content == nil || w.options.Foreign == nil {
 			continue

@@ -27,12 +27,12 @@ func (p *stallTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	timer := time.AfterFunc(p.wait, func() { stop(errStalled) })
-	answer.Body = &watched{body: answer.Body, ctx: ctx, stop: stop, timer: timer, wait: p.wait}
+	answer.Body = &timedBody{body: answer.Body, ctx: ctx, stop: stop, timer: timer, wait: p.wait}
 	return answer, nil
 }
 
-// watched is the body of an answer. Each read restarts its timer.
-type watched struct {
+// timedBody is the body of an answer. Each read restarts its timer.
+type timedBody struct {
 	body  io.ReadCloser
 	ctx   context.Context
 	stop  context.CancelCauseFunc
@@ -40,7 +40,7 @@ type watched struct {
 	wait  time.Duration
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *timedBody) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if err == nil {
 		w.timer.Reset(w.wait)
@@ -50,7 +50,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *watched) Close() error {
+func (w *timedBody) Close() error {
 	w.timer.Stop()
 	defer w.stop(nil)
 	return w.body.Close()

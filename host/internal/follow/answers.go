@@ -35,8 +35,8 @@ const (
 	answersOfPage = 50
 )
 
-// asking is the state of a shadow's retrievals.
-type asking struct {
+// shadowQueries is the state of a shadow's retrievals.
+type shadowQueries struct {
 	percent   int64
 	retention time.Duration
 	seen      atomic.Int64

@@ -32,8 +32,8 @@ type Follower struct {
 	memory Memory
 	key    Key
 	lanes  int
-	// asking is set for a shadow; nil otherwise.
-	asking *asking
+	// shadowQueries is set for a shadow; nil otherwise.
+	asking *shadowQueries
 
 	keeping sync.Mutex // one change of the record at a time
 	mu      sync.Mutex
@@ -74,7 +74,7 @@ func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
 		turn: c.Record.Role == abi.RoleBackfill, retryRefused: true, state: abi.FollowerFilling,
 		wake: make(chan struct{}, 1), calls: context.Background(), backoffs: map[abi.MemoryScope]backoff{}}
 	if c.Record.Role == abi.RoleShadow {
-		f.asking = &asking{percent: c.SamplePercent, retention: cmp.Or(max(0, c.Retention), DefaultRetention),
+		f.asking = &shadowQueries{percent: c.SamplePercent, retention: cmp.Or(max(0, c.Retention), DefaultRetention),
 			queue: make(chan *Question, questionsWaiting)}
 	}
 	return f, store.put(ctx, c.Key, &f.record)

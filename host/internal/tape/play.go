@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 )
 
-// playing is the state of a tape that replays a cassette.
-type playing struct {
+// playback is the state of a tape that replays a cassette.
+type playback struct {
 	header         cassette.Header
 	difference     *cassette.Difference
 	calls, entries int64
@@ -33,7 +33,7 @@ func Play(path string, header cassette.Header, logger hclog.Logger) (*Tape, erro
 			"cassette "+path+": its seed is not in hex").WithReason(cassette.ReasonForm)
 	}
 	t := newTape(logger, seed)
-	t.play = &playing{header: header}
+	t.play = &playback{header: header}
 	return t, nil
 }
 

@@ -35,7 +35,7 @@ type Tape struct {
 	last    time.Time  // last reading of the clock
 
 	record *recording // nil while replaying
-	play   *playing   // nil while recording
+	play   *playback  // nil while recording
 }
 
 var _ guest.Senses = (*Tape)(nil)

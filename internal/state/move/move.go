@@ -36,7 +36,7 @@ type progress struct {
 }
 
 // moved says where a store's content is now.
-type moved struct {
+type moveTarget struct {
 	To string `json:"to"`
 	At string `json:"at"`
 }
@@ -197,7 +197,7 @@ func compare(ctx context.Context, to Side, leave func(state.Table) bool, want st
 }
 
 func leaveNote(ctx context.Context, from, to Side) error {
-	note, err := json.Marshal(&moved{To: to.Name, At: time.Now().UTC().Format(time.RFC3339)})
+	note, err := json.Marshal(&moveTarget{To: to.Name, At: time.Now().UTC().Format(time.RFC3339)})
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func add(sum hash.Hash, op state.Op) {
 
 // closedFor reports whether a store's content was moved to the store with a name.
 func closedFor(ctx context.Context, s state.Store, name string) bool {
-	var m moved
+	var m moveTarget
 	note, err := s.Record(ctx, tableMove, keyTo)
 	return err == nil && json.Unmarshal(note, &m) == nil && m.To == name
 }
@@ -234,7 +234,7 @@ func Check(ctx context.Context, s state.Store) error {
 		return err
 	}
 	if to != nil {
-		var m moved
+		var m moveTarget
 		_ = json.Unmarshal(to, &m) // it was moved, wherever to
 		return &state.Error{Kind: state.ErrMoved, Message: fmt.Sprintf("its content was moved to %s at %s", m.To, m.At),
 			Hint: "serve from there; memhost cluster import and export move it on, into an empty schema or folder"}

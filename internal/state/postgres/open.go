@@ -64,11 +64,11 @@ type Store struct {
 	// renewal.
 	server    atomic.Pointer[string]
 	renewSoon chan struct{}
-	allowed   int64                // connections that the server allows this user
-	where     string               // description of the database, without secrets, for messages
-	session   *session             // nil without Options.One and Many
-	past      *past                // likewise
-	watched   atomic.Pointer[past] // past, for connections: nil until it has been checked
+	allowed   int64                     // connections that the server allows this user
+	where     string                    // description of the database, without secrets, for messages
+	session   *session                  // nil without Options.One and Many
+	past      *pastCheck                // likewise
+	watched   atomic.Pointer[pastCheck] // past, for connections: nil until it has been checked
 	closed    atomic.Bool
 	commits   atomic.Int64
 	// background waits for the goroutines besides reads and commits. They end with open, which shut cancels.

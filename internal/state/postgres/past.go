@@ -26,10 +26,10 @@ import (
 // same server has accepted a later write. Until then, the commit may be one whose client gave up waiting for a standby:
 // it is visible, but if a failover loses it, nothing that was acknowledged is lost.
 
-// seen is what a host knows about the database's past, and the content of the file Options.Past:
+// knownPast is what a host knows about the database's past, and the content of the file Options.Past:
 //
 //	{"identity": "3e4c...", "incarnation": 1, "commit": 4711, "token": "9f0b..."}
-type seen struct {
+type knownPast struct {
 	Identity    string `json:"identity"`
 	Incarnation int64  `json:"incarnation"`
 	// Commit is the highest commit number that was seen, Token that commit's token in hexadecimal.
@@ -40,21 +40,21 @@ type seen struct {
 }
 
 // past checks the database against what this host has seen. A nil past knows nothing and reports no errors.
-type past struct {
+type pastCheck struct {
 	where, file string
 	schema      schemaName
 	server      string // SQL of Store.serverText
 
 	mu    sync.Mutex
-	known seen
-	kept  seen  // content of the file
-	begun bool  // this process has checked, and found nothing wrong
-	wrong error // why the database is not the one that was seen; stays set until this host is restarted
+	known knownPast
+	kept  knownPast // content of the file
+	begun bool      // this process has checked, and found nothing wrong
+	wrong error     // why the database is not the one that was seen; stays set until this host is restarted
 }
 
 // openPast reads what an earlier process of this host has seen.
-func openPast(s *Store, file string) (*past, error) {
-	p := &past{where: s.where, file: file, schema: s.schema, server: s.serverText()}
+func openPast(s *Store, file string) (*pastCheck, error) {
+	p := &pastCheck{where: s.where, file: file, schema: s.schema, server: s.serverText()}
 	if file == "" {
 		return p, nil
 	}
@@ -82,7 +82,7 @@ type queryer interface {
 // on the same connection.
 //
 // Errors: state.ErrIdentity for another cluster's tables; state.ErrLoss for a database that lacks commits.
-func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
+func (p *pastCheck) check(ctx context.Context, on queryer) (now knownPast, err error) {
 	if p == nil {
 		return now, nil
 	}
@@ -137,7 +137,7 @@ func (p *past) check(ctx context.Context, on queryer) (now seen, err error) {
 }
 
 // refuse makes an error permanent.
-func (p *past) refuse(err *state.Error) error {
+func (p *pastCheck) refuse(err *state.Error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wrong = err
@@ -145,7 +145,7 @@ func (p *past) refuse(err *state.Error) error {
 }
 
 // error is what was found wrong; nil if nothing was.
-func (p *past) error() error {
+func (p *pastCheck) error() error {
 	if p == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (p *past) error() error {
 }
 
 // learn remembers what check returned, unless a later commit is known.
-func (p *past) learn(now seen) {
+func (p *pastCheck) learn(now knownPast) {
 	if p == nil {
 		return
 	}
@@ -169,7 +169,7 @@ func (p *past) learn(now seen) {
 }
 
 // committed remembers a commit of this host.
-func (p *past) committed(number int64, token []byte) {
+func (p *pastCheck) committed(number int64, token []byte) {
 	if p == nil {
 		return
 	}
@@ -181,7 +181,7 @@ func (p *past) committed(number int64, token []byte) {
 }
 
 // keep writes the file if it is outdated. After a failure a later call writes it.
-func (p *past) keep() {
+func (p *pastCheck) keep() {
 	if p == nil || p.file == "" {
 		return
 	}

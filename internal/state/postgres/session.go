@@ -52,7 +52,7 @@ type session struct {
 func (s *Store) join(ctx context.Context) error {
 	j := &session{store: s, length: s.opts.Session, conn: s.first, fresh: true,
 		ended: make(chan struct{})}
-	var first *other
+	var first *otherSession
 	for {
 		w := s.wait(ctx, s.opts.Timeout) // this includes commits of a session that has ended
 		found, err := j.begin(w)
@@ -82,8 +82,8 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// other is the session of another host.
-type other struct {
+// otherSession is the session of another host.
+type otherSession struct {
 	id      string
 	host    string
 	pid     int
@@ -94,16 +94,18 @@ type other struct {
 }
 
 // renewed reports whether a host is serving, given what was found first.
-func (o *other) renewed(first *other) bool { return o.id != first.id || !o.ends.Equal(first.ends) }
+func (o *otherSession) renewed(first *otherSession) bool {
+	return o.id != first.id || !o.ends.Equal(first.ends)
+}
 
-func (o *other) refusal(where string) error {
+func (o *otherSession) refusal(where string) error {
 	return &state.Error{Kind: state.ErrServed, Message: fmt.Sprintf("%s belongs to another host: pid %d on %s, memhost "+
 		"%s, since %s", where, o.pid, o.host, o.version, o.began.UTC().Format(time.RFC3339)),
 		Hint: "talk to that slot (--server), stop it, or name another schema"}
 }
 
 // begin starts a session with a new id. If another host keeps this one out, it returns that host's session.
-func (j *session) begin(ctx context.Context) (*other, error) {
+func (j *session) begin(ctx context.Context) (*otherSession, error) {
 	var id fleet.Session
 	_, _ = rand.Read(id[:]) // never fails
 	asked := sinceBoot()
@@ -128,8 +130,8 @@ func (j *session) begin(ctx context.Context) (*other, error) {
 }
 
 // insert removes sessions that have ended and inserts this host's. If another one is left, it returns that one instead.
-func (j *session) insert(ctx context.Context, id fleet.Session, server string) (*other, error) {
-	var found *other
+func (j *session) insert(ctx context.Context, id fleet.Session, server string) (*otherSession, error) {
+	var found *otherSession
 	in := j.store.schema.in
 	err := j.store.begin(ctx, j.conn, func(tx pgx.Tx) error {
 		var here string
@@ -146,7 +148,7 @@ func (j *session) insert(ctx context.Context, id fleet.Session, server string) (
 		if _, err := tx.Exec(ctx, in("DELETE FROM @.sessions WHERE ends < clock_timestamp()")); err != nil {
 			return err
 		}
-		var o other
+		var o otherSession
 		var seconds float64
 		err := tx.QueryRow(ctx, in(`SELECT encode(id, 'hex'), host, pid, version, began, ends,
 			extract(epoch FROM ends - clock_timestamp())::float8 FROM @.sessions

@@ -114,7 +114,7 @@ func (l *claudeCodeLog) next() (*talk, error) {
 	replaced, earlierReplaced := replacedEntries(entries, (*claudeCodeEntry).isPrompt),
 		replacedEntries(entries, (*claudeCodeEntry).wasPrompt)
 	prompts := map[string]bool{}
-	queue := queued{}
+	queue := promptQueue{}
 	for _, e := range entries {
 		if t.session == "" {
 			t.session = e.SessionID
@@ -259,11 +259,11 @@ func entryID(session, id string) string {
 	return session + "\x00" + id
 }
 
-// queued tracks the prompts that are typed while the agent works. A prompt that was taken back leaves the queue, and
+// promptQueue tracks the prompts that are typed while the agent works. A prompt that was taken back leaves the queue, and
 // the log does not contain its words.
-type queued struct{ open []string }
+type promptQueue struct{ open []string }
 
-func (q *queued) note(e *claudeCodeEntry) {
+func (q *promptQueue) note(e *claudeCodeEntry) {
 	var text string
 	if e.Operation == "enqueue" && json.Unmarshal(e.Content, &text) == nil {
 		if p := said.ReadPrompt(text); p.Words != "" {
@@ -273,7 +273,7 @@ func (q *queued) note(e *claudeCodeEntry) {
 }
 
 // taken removes a prompt that the agent received from the queue.
-func (q *queued) taken(words string) {
+func (q *promptQueue) taken(words string) {
 	if at := slices.Index(q.open, words); at >= 0 {
 		q.open = slices.Delete(q.open, at, at+1)
 	}
