@@ -1,6 +1,6 @@
-// Package eval compares memory providers so that a sceptic can recompute every figure.
+// Package eval compares memory providers in such a way that every figure can be recomputed.
 //
-// An evaluation goes through five rooms, each of which reads only what the one before it wrote to disk:
+// An evaluation goes through these packages, each of which only reads what the previous ones wrote to disk:
 //
 //	pack     a timeline of events and probes, neutral to data sets; builders make one from a data set's own files
 //	lab      what to run: pack, providers, budgets, insertion points, replicates, the sealed primary comparison
@@ -10,6 +10,6 @@
 //	report   one HTML file, Markdown, CSV and JSON from the metrics
 //
 // The runner uses the slot only through package host, never the HTTP door: every cell owns its host, so that exactly
-// one provider is active in it, a run needs no free port, a kill of the process ends all of it, and a cassette can
-// record it. Nothing of this folder is used by package host.
+// one provider is active in it, a run needs no free port, killing the process ends everything, and a cassette can
+// record it. Package host uses nothing from this folder.
 package eval

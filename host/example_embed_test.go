@@ -180,7 +180,7 @@ func ExampleOptions_logger() {
 	// [WARN]  memory: the slot is read-only, as it was left: since=2026-03-02T12:00:00Z reason="a test begins"
 }
 
-// Observe is told of every operation when it has ended.
+// Observe is called at the end of every operation.
 func ExampleOptions_metrics() {
 	operations := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memory_operations_total",
 		Help: "Operations that ended."}, []string{"operation", "code"})

@@ -23,10 +23,10 @@ import (
 //	decide       what happens to it (the table in internal/delivery/decide.go)
 //	settle       ask the backend about an event whose outcome is not known
 //	set up       make the scope ready if it is new, then gather again: the backend may have had the scope before
-//	send         note in the ledger that the events are on their way, then enter the guest
+//	send         record in the ledger that the events are being sent, then enter the guest
 //	judge        what the guest's answer, or its failure, means for each event
-//	commit       guest's state, ledger and archive in one transaction, which frees the lock
-//	acknowledge  note what callers are told, and build the answers
+//	commit       guest's state, ledger and archive in one transaction, which releases the lock
+//	acknowledge  note which receipts callers get, and build the answers
 //
 // Several events go as one batch to a provider that takes batches. If one of them needs its own look at the backend, the
 // lock is given back and each event goes alone, by the same steps.

@@ -289,7 +289,7 @@ func (p *synthPersona) profile() synthProfile {
 	return synthProfile{p.id, strings.Join(lines, "\n")}
 }
 
-// preferences are the values with the time in which each was true.
+// preferences returns the values with the times when each was true.
 func (p *synthPersona) preferences() pack.Preferences {
 	var list pack.Preferences
 	for i := range p.facts {
@@ -307,7 +307,7 @@ func (p *synthPersona) preferences() pack.Preferences {
 	return list
 }
 
-// entries are what the oracle is given: the preferences and the canary.
+// entries is what the oracle gets: the preferences and the canary.
 func (p *synthPersona) entries() []synthEntry {
 	list := []synthEntry{{PersonaID: p.id, Attribute: "locker", Value: p.canary.value,
 		ValidFrom: p.canary.from.Format(time.RFC3339)}}

@@ -54,7 +54,7 @@ func Sheet(w io.Writer, folder string, r *rundir.Run, p *pack.Pack, most int) (i
 	return writeSheet(w, rows)
 }
 
-// spread draws at most most different answers, taking turns among providers and budgets, and shuffles them.
+// spread draws up to most different answers, taking turns among providers and budgets, and shuffles them.
 func spread(items []judgeItem, most int, seed uint64) []judgeItem {
 	random := stats.Random(seed, "label sheet")
 	of := map[ratedGroup][]judgeItem{}

@@ -1,5 +1,5 @@
-// Package cassettetest tests a plugin by cassettes: what it was asked once, and what it did then, byte for byte. No
-// backend is needed for it.
+// Package cassettetest tests a plugin with cassettes: the plugin gets the recorded requests, and must do what was
+// recorded, byte for byte. It needs no backend.
 //
 //	var update = flag.Bool("update", false, "record the cassettes anew")
 //
@@ -11,7 +11,7 @@
 //		})
 //	}
 //
-// A cassette that a slot recorded (memhost run --cassette) is played by Replay.
+// Replay replays a cassette that a slot has recorded (memhost run --cassette).
 package cassettetest
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/memhost/memhost/host/extism"
 )
 
-// Replay plays a cassette against a module. The first difference fails the test, with where it is, what was expected
-// and what came.
+// Replay replays a cassette against a module. The first difference fails the test, with its place, what was expected
+// and what the module did.
 func Replay(t testing.TB, file string, wasm []byte) *host.ReplayReport {
 	t.Helper()
 	report, err := host.Replay(context.Background(),
@@ -45,9 +45,9 @@ func Replay(t testing.TB, file string, wasm []byte) *host.ReplayReport {
 	return report
 }
 
-// Golden replays a cassette that a script has recorded; with update the script is run again first and its cassette
-// takes the place of the old one. Clock and randomness of a recording are fixed and durations left out, so that an
-// unchanged plugin records an unchanged file.
+// Golden replays a cassette that a script has recorded. With update it first runs the script again and replaces the
+// cassette. Clock and randomness of a recording are fixed and durations omitted, so that an unchanged plugin records an
+// unchanged file.
 func Golden(t testing.TB, update bool, file string, config host.ProviderConfig, script func(s *host.Slot)) {
 	t.Helper()
 	if update {
@@ -56,7 +56,7 @@ func Golden(t testing.TB, update bool, file string, config host.ProviderConfig, 
 	Replay(t, file, config.Module)
 }
 
-// record runs the script against a slot that records.
+// record runs the script against a recording slot.
 func record(t testing.TB, file string, config host.ProviderConfig, script func(s *host.Slot)) {
 	t.Helper()
 	ctx := context.Background()
@@ -87,7 +87,7 @@ func record(t testing.TB, file string, config host.ProviderConfig, script func(s
 	}
 }
 
-// clock is one that goes on by a second at each reading, from a fixed moment.
+// clock returns a clock that advances by a second at each reading, from a fixed moment.
 func clock() func() time.Time {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	var mu sync.Mutex

@@ -26,7 +26,7 @@ type Plugin struct {
 	StartDeadline time.Duration
 	// Redact returns an error without the operator's secrets.
 	Redact func(*abi.Error) *abi.Error
-	// Starting makes the call of an instance that starts, with its powers.
+	// Starting returns the call for an instance that starts, with its powers.
 	Starting func() *Call
 }
 

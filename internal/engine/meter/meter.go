@@ -71,8 +71,9 @@ func RewriteWith(wasm []byte, quick func(module, name string) bool) ([]byte, err
 	if err := w.count(); err != nil {
 		return nil, err
 	}
-	// 2. Read which functions are named where, and which call which. 3. Write every section anew, the code last, because
-	// its sites depend on all that. Custom sections but the names are left out: what they say of offsets no longer holds.
+	// 2. Find the functions that are referenced, and the call graph. 3. Rewrite every section, the code last, because
+	// its sites depend on all that. Custom sections except the names are dropped, because offsets in them are no longer
+	// valid.
 	contents := map[wasmbin.SectionID][]byte{}
 	for _, id := range writeOrder {
 		if contents[id], err = w.section(id); err != nil {
@@ -107,7 +108,7 @@ var writeOrder = append(slices.DeleteFunc(slices.Clone(sectionOrder), func(id wa
 
 const header = "\x00asm\x01\x00\x00\x00"
 
-// count numbers what the original has.
+// count counts the original's items.
 func (w *rewriter) count() error {
 	for _, i := range w.parsed.Imports {
 		if i.Module == Module {
@@ -134,7 +135,7 @@ func (w *rewriter) count() error {
 	return nil
 }
 
-// shift gives a function's index after the added import.
+// shift returns a function's index after adding the import.
 func (w *rewriter) shift(function uint32) uint32 {
 	if function >= w.imported {
 		return function + 1
@@ -142,7 +143,7 @@ func (w *rewriter) shift(function uint32) uint32 {
 	return function
 }
 
-// section gives a section's new content, nil for none.
+// section returns a section's new content; nil if there is none.
 func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 	s := w.sections[id]
 	switch id {
@@ -177,7 +178,7 @@ func (w *rewriter) section(id wasmbin.SectionID) ([]byte, error) {
 	}
 }
 
-// grow adds items at the end of a section that is a vector, or makes the section.
+// grow appends items to a section that is a vector, or creates the section.
 func grow(s *wasmbin.Section, items ...[]byte) ([]byte, error) {
 	added := slices.Concat(items...)
 	if s == nil {
@@ -195,7 +196,7 @@ func appendName(b []byte, name string) []byte {
 	return append(wasmbin.AppendU32(b, uint32(len(name))), name...)
 }
 
-// left is the global that counts the units: i64, mutable, at first zero, so that the first site asks the host.
+// left is the global with the unit count: i64, mutable, initially zero, so that the first site asks the host.
 var left = []byte{byte(wasmbin.I64), 1, byte(wasmbin.OpI64Const), 0, byte(wasmbin.OpEnd)}
 
 func (w *rewriter) globalSection(s *wasmbin.Section) ([]byte, error) {

@@ -54,7 +54,7 @@ func (s *Store) join(ctx context.Context) error {
 		ended: make(chan struct{})}
 	var first *otherSession
 	for {
-		w := s.wait(ctx, s.opts.Timeout) // this includes commits of a session that has ended
+		w := s.wait(ctx, s.opts.Timeout) // also waits for commits of a session that has ended
 		found, err := j.begin(w)
 		w.end()
 		if err != nil {
