@@ -151,6 +151,53 @@ func TestALossIsAccepted(t *testing.T) {
 	require.Contains(t, out, ", incarnation 2, ")
 }
 
+// TestADumpIsRestoredIntoAnotherDatabase: pg_dump and pg_restore. A host that has seen no more than the dump serves it, with
+// every receipt; one that has seen a later commit refuses it until the loss is accepted.
+func TestADumpIsRestoredIntoAnotherDatabase(t *testing.T) {
+	server := pgserver.Start(t)
+	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
+	use := func(url string) {
+		yaml := "memory: {condition: full_history, smoke: never}\nstore: {postgres: {url: \"" + url + "\"}}\n"
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, "memhost.yaml"), []byte(yaml), 0o600))
+	}
+	record := func(id string) (string, int) {
+		event := `{"event_id":"` + id + `","run_id":"r","user_id":"u","session_id":"s","turn_id":"` + id +
+			`","timestamp":"2026-01-01T09:00:00Z","messages":[{"role":"user","content":"said in ` + id + `"}]}`
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, id+".jsonl"), []byte(event+"\n"), 0o600))
+		return m.run("record", id+".jsonl", "--json")
+	}
+	use(server.URL)
+	_, code := m.run("cluster", "migrate")
+	require.Zero(t, code)
+	out, code := record("kept")
+	require.Zero(t, code, out)
+	restore := server.Dump("postgres")
+
+	use(restore("moved"))
+	require.Contains(t, m.everything().FormattedContext, "said in kept")
+	out, code = record("kept")
+	require.Zero(t, code, out)
+	require.Contains(t, out, `"duplicates": 1`, "its receipt is there")
+	out, code = record("later")
+	require.Zero(t, code, out)
+	slot := m.serve()
+	require.Contains(t, m.everything().FormattedContext, "said in later")
+	slot.stop()
+
+	use(restore("older"))
+	out, code = record("more")
+	require.NotZero(t, code)
+	require.Contains(t, out, "has lost commits")
+	out, code = m.run("cluster", "accept-loss")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "lost receipt: later of r / u, ")
+	out, code = record("later")
+	require.Zero(t, code, out)
+	context := m.everything().FormattedContext
+	require.Contains(t, context, "said in kept")
+	require.Contains(t, context, "said in later")
+}
+
 // TestASlotMovesIntoADatabaseAndBack: events that were recorded before are duplicates afterwards, and the old store
 // says where its content is now.
 func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {

@@ -223,6 +223,26 @@ func (s *Server) Copy() (restore func()) {
 	}
 }
 
+// Dump writes a database with pg_dump, as an operator backs it up. restore makes a new database of it and returns its URL.
+func (s *Server) Dump(database string) (restore func(name string) string) {
+	s.t.Helper()
+	file := filepath.Join(s.dir, database+".dump")
+	run := func(name string, args ...string) {
+		s.t.Helper()
+		if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+			s.t.Fatalf("%s: %s\n%s", name, err, out)
+		}
+	}
+	at := func(database string) string { return strings.Replace(s.URL, "/postgres?", "/"+database+"?", 1) }
+	run("pg_dump", "--format=custom", "--file="+file, "--dbname="+at(database))
+	return func(name string) string {
+		s.t.Helper()
+		run("createdb", "--maintenance-db="+s.URL, name)
+		run("pg_restore", "--exit-on-error", "--dbname="+at(name), file)
+		return at(name)
+	}
+}
+
 func (s *Server) copyFiles(from, to string) {
 	s.t.Helper()
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
