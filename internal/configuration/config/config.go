@@ -8,7 +8,6 @@
 package config
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/adrg/xdg"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
@@ -36,19 +37,19 @@ const FormerDefault = "full_history"
 // Config is the effective configuration. It is not changed after Load.
 type Config struct {
 	// File is the configuration file as it was named, "" for none.
-	File      string            `json:"-"`
-	Memory    Memory            `json:"memory"`
-	Modules   Modules           `json:"modules"`
-	Secrets   map[string]Secret `json:"-"`
-	Server    Server            `json:"server"`
-	MCP       MCP               `json:"mcp"`
-	Data      Data              `json:"data"`
-	Store     Store             `json:"store"`
-	Run       Run               `json:"run"`
-	Trace     Trace             `json:"trace"`
-	Telemetry Telemetry         `json:"telemetry"`
-	Log       Log               `json:"log"`
-	Limits    Limits            `json:"limits"`
+	File      string            `koanf:"-"`
+	Memory    Memory            `koanf:"memory"`
+	Modules   Modules           `koanf:"modules"`
+	Secrets   map[string]Secret `koanf:"-"`
+	Server    Server            `koanf:"server"`
+	MCP       MCP               `koanf:"mcp"`
+	Data      Data              `koanf:"data"`
+	Store     Store             `koanf:"store"`
+	Run       Run               `koanf:"run"`
+	Trace     Trace             `koanf:"trace"`
+	Telemetry Telemetry         `koanf:"telemetry"`
+	Log       Log               `koanf:"log"`
+	Limits    Limits            `koanf:"limits"`
 
 	word, name string
 	pluginPath string
@@ -62,102 +63,102 @@ type Config struct {
 type Memory struct {
 	// Plugin is a module file, a module in a registry (oci://...) or the name of a built-in module, as given; "" means
 	// the built-in one that serves the chosen provider. PluginFile reports whether it is a file.
-	Plugin string `json:"plugin"`
+	Plugin string `koanf:"plugin"`
 	// Profile is best or source-design.
-	Profile string `json:"profile"`
+	Profile string `koanf:"profile"`
 	// Frame is full, compact or minimal; "" means that of the profile.
-	Frame     string `json:"frame"`
-	Namespace string `json:"namespace"`
-	Scope     Scope  `json:"scope"`
+	Frame     string `koanf:"frame"`
+	Namespace string `koanf:"namespace"`
+	Scope     Scope  `koanf:"scope"`
 	// AgentScoped makes agent_id a part of the scope; otherwise it travels as a label.
-	AgentScoped bool `json:"agent_scoped"`
+	AgentScoped bool `koanf:"agent_scoped"`
 	// Scopes is any or configured: whether requests may name other scopes than Scope.
-	Scopes string `json:"scopes"`
+	Scopes string `koanf:"scopes"`
 	// Tokenizer is bytes4, cl100k_base or o200k_base.
-	Tokenizer string `json:"tokenizer"`
+	Tokenizer string `koanf:"tokenizer"`
 	// Smoke is auto, always or never.
-	Smoke       string `json:"smoke"`
-	SmokeWaitMS int64  `json:"smoke_wait_ms"`
+	Smoke       string `koanf:"smoke"`
+	SmokeWaitMS int64  `koanf:"smoke_wait_ms"`
 
-	ReadOnlyTestSessions bool `json:"read_only_test_sessions"`
+	ReadOnlyTestSessions bool `koanf:"read_only_test_sessions"`
 	// TestSessions are globs in the syntax of path.Match.
-	TestSessions []string `json:"test_sessions"`
+	TestSessions []string `koanf:"test_sessions"`
 	// Feedback lets apply_feedback through.
-	Feedback bool `json:"feedback"`
+	Feedback bool `koanf:"feedback"`
 	// LookupExisting looks an event that the data folder does not know up in a backend that knows the scope.
-	LookupExisting bool `json:"lookup_existing"`
+	LookupExisting bool `koanf:"lookup_existing"`
 	// RetryEmpty is never or once: whether what the backend kept nothing of is sent again when it is recorded again.
-	RetryEmpty string `json:"retry_empty"`
+	RetryEmpty string `koanf:"retry_empty"`
 	// Archive keeps every recorded event word for word, out of every provider's reach.
-	Archive bool `json:"archive"`
+	Archive bool `koanf:"archive"`
 	// Shadows are providers that get every write too, and are asked ShadowPercent of the retrievals. A new one begins at
 	// ShadowFrom: archive or now.
-	Shadows       []string `json:"shadows"`
-	ShadowPercent int64    `json:"shadow_percent"`
-	ShadowFrom    string   `json:"shadow_from"`
+	Shadows       []string `koanf:"shadows"`
+	ShadowPercent int64    `koanf:"shadow_percent"`
+	ShadowFrom    string   `koanf:"shadow_from"`
 }
 
 // Modules says which modules may serve.
 type Modules struct {
 	// Trust are lines of the forms of Config.Trust, which has them read.
-	Trust []string `json:"trust"`
+	Trust []string `koanf:"trust"`
 	// SigstoreRoot is the file of the trusted root for keyless signatures; "" for none.
-	SigstoreRoot string `json:"sigstore_root"`
+	SigstoreRoot string `koanf:"sigstore_root"`
 }
 
 // Scope is the configured scope. AgentID is "" for none.
 type Scope struct {
-	RunID     string `json:"run_id"`
-	PersonaID string `json:"persona_id"`
-	AgentID   string `json:"agent_id"`
+	RunID     string `koanf:"run_id"`
+	PersonaID string `koanf:"persona_id"`
+	AgentID   string `koanf:"agent_id"`
 }
 
 // Server is the HTTP door.
 type Server struct {
 	// Listen is host:port; port 0 takes a free one.
-	Listen string `json:"listen"`
+	Listen string `koanf:"listen"`
 	// PublicURL is where a proxy has the slot, "" for none.
-	PublicURL    string `json:"public_url"`
-	MaxBodyBytes int64  `json:"max_body_bytes"`
-	ShutdownMS   int64  `json:"shutdown_ms"`
+	PublicURL    string `koanf:"public_url"`
+	MaxBodyBytes int64  `koanf:"max_body_bytes"`
+	ShutdownMS   int64  `koanf:"shutdown_ms"`
 	// Page is off, read (it shows and asks) or on (it offers changes, too).
-	Page string `json:"page"`
+	Page string `koanf:"page"`
 	// Runs is a folder with evaluation runs; "" for none. A relative path in a file is relative to that file's folder.
-	Runs string `json:"runs"`
+	Runs string `koanf:"runs"`
 }
 
 // MCP is the Model Context Protocol door.
 type MCP struct {
 	// NativeTools are the provider's own queries and mutations that an MCP client gets as tools; "*" means all.
-	NativeTools []string `json:"native_tools"`
+	NativeTools []string `koanf:"native_tools"`
 	// Session is "" for a new session at each start.
-	Session   string `json:"session"`
-	MaxTokens int64  `json:"max_tokens"`
-	Query     string `json:"query"`
+	Session   string `koanf:"session"`
+	MaxTokens int64  `koanf:"max_tokens"`
+	Query     string `koanf:"query"`
 	// Allow names tools that are absent otherwise: set_mode, reset, forget.
-	Allow []string `json:"allow"`
+	Allow []string `koanf:"allow"`
 }
 
 // Data is the durable storage of the slot.
 type Data struct {
 	// Dir is never empty. A relative path in a file is relative to that file's folder.
-	Dir string `json:"dir"`
+	Dir string `koanf:"dir"`
 	// Durability is power (acknowledged writes survive a power loss) or process (they survive the process).
-	Durability         string `json:"durability"`
-	StateBytesPerScope int64  `json:"state_bytes_per_scope"`
-	LedgerRetentionMS  int64  `json:"ledger_retention_ms"`
-	ArchiveRetentionMS int64  `json:"archive_retention_ms"`
-	ShadowRetentionMS  int64  `json:"shadow_retention_ms"`
+	Durability         string `koanf:"durability"`
+	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
+	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
+	ArchiveRetentionMS int64  `koanf:"archive_retention_ms"`
+	ShadowRetentionMS  int64  `koanf:"shadow_retention_ms"`
 }
 
 // Run is what the harness says of a run, for the run manifest.
 type Run struct {
-	Seed      string `json:"seed"`
-	Replicate string `json:"replicate"`
+	Seed      string `koanf:"seed"`
+	Replicate string `koanf:"replicate"`
 	// Labels are KEY=VALUE.
-	Labels []string `json:"labels"`
+	Labels []string `koanf:"labels"`
 	// Manifest is the manifest's file, never empty.
-	Manifest string `json:"manifest"`
+	Manifest string `koanf:"manifest"`
 }
 
 // LabelMap is Labels by key.
@@ -179,33 +180,33 @@ const ManifestFile = "manifest.json"
 // Trace is the log of the run.
 type Trace struct {
 	// File is "" for no log.
-	File     string `json:"file"`
-	MaxBytes int64  `json:"max_bytes"`
-	Keep     int64  `json:"keep"`
+	File     string `koanf:"file"`
+	MaxBytes int64  `koanf:"max_bytes"`
+	Keep     int64  `koanf:"keep"`
 	// Include is none or content.
-	Include string `json:"include"`
+	Include string `koanf:"include"`
 }
 
 // Log is how the process logs.
 type Log struct {
 	// Level is debug, info, warn or error.
-	Level string `json:"level"`
+	Level string `koanf:"level"`
 	// Format is text or json.
-	Format string `json:"format"`
+	Format string `koanf:"format"`
 }
 
 // Limits bound one provider.
 type Limits struct {
-	MemoryBytes     int64 `json:"memory_bytes"`
-	Pool            int64 `json:"pool"`
-	CallsInFlight   int64 `json:"calls_in_flight"`
-	CallMemoryBytes int64 `json:"call_memory_bytes"`
-	ResponseBytes   int64 `json:"response_bytes"`
-	RequestBytes    int64 `json:"request_bytes"`
-	StateWriteBytes int64 `json:"state_write_bytes"`
-	QueueBytes      int64 `json:"queue_bytes"`
-	DeadlineMS      int64 `json:"deadline_ms"`
-	ModeWaitMS      int64 `json:"mode_wait_ms"`
+	MemoryBytes     int64 `koanf:"memory_bytes"`
+	Pool            int64 `koanf:"pool"`
+	CallsInFlight   int64 `koanf:"calls_in_flight"`
+	CallMemoryBytes int64 `koanf:"call_memory_bytes"`
+	ResponseBytes   int64 `koanf:"response_bytes"`
+	RequestBytes    int64 `koanf:"request_bytes"`
+	StateWriteBytes int64 `koanf:"state_write_bytes"`
+	QueueBytes      int64 `koanf:"queue_bytes"`
+	DeadlineMS      int64 `koanf:"deadline_ms"`
+	ModeWaitMS      int64 `koanf:"mode_wait_ms"`
 }
 
 // Provider is a name under which a configuration can choose a module.
@@ -297,7 +298,7 @@ type layer struct {
 	from map[string]Origin // by joinPath
 }
 
-// delimiter joins paths in maps. Keys cannot hold it.
+// delimiter joins paths inside koanf and in maps. Keys cannot hold it.
 const delimiter = "\x00"
 
 func joinPath(path []string) string { return strings.Join(path, delimiter) }
@@ -312,19 +313,20 @@ func (l *loader) readLayers() {
 // merge lays the layers over each other and remembers where each leaf came from.
 func (l *loader) merge() {
 	l.settleChoice()
-	c := l.config
-	c.tree = map[string]any{}
+	k := koanf.New(delimiter)
 	for _, layer := range l.layers {
-		c.tree = schema.Lay(c.tree, copyTree(layer.tree))
+		// confmap with no delimiter passes the tree on as it is; it cannot fail.
+		if err := k.Load(confmap.Provider(copyTree(layer.tree), ""), nil); err != nil {
+			l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
+			return
+		}
 	}
-	// Native blocks have no place in Config, and may hold what is no JSON.
-	own := copyTree(c.tree)
-	remove(own, "memory", "backends")
-	remove(own, "memory", "conditions")
-	if err := json.Unmarshal(schema.Canonical(own), c); err != nil {
+	c := l.config
+	if err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{Tag: "koanf"}); err != nil {
 		l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
 		return
 	}
+	c.tree = k.Raw()
 	l.problems.tree = c.tree
 	c.sources = map[string]Origin{}
 	eachLeaf(c.tree, nil, func(path []string, _ any) {

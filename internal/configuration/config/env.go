@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/memhost/memhost/abi"
 	"go.yaml.in/yaml/v3"
 )
@@ -99,43 +100,53 @@ type envReader struct {
 	unknown  []string // variables that name no key
 	whole    []string // variables that name a group or a block
 	names    map[string]string
-	values   map[string]any // by joinPath
 }
 
 func (l *loader) readEnv() *layer {
-	l.env = &envReader{keys: l.keys, problems: &l.problems, names: map[string]string{}, values: map[string]any{},
+	r := &envReader{keys: l.keys, problems: &l.problems, names: map[string]string{},
 		layer: &layer{kind: KindEnv, tree: map[string]any{}, from: map[string]Origin{}}}
-	for _, pair := range l.Environ {
-		if name, text, ok := strings.Cut(pair, "="); ok {
-			l.env.read(name, text)
-		}
+	l.env = r
+	provider := env.Provider(delimiter, env.Opt{Prefix: envPrefix, TransformFunc: r.transform,
+		EnvironFunc: func() []string { return l.Environ }})
+	// Two passes: the first only collects. Otherwise a variable inside what another one sets would be lost or not
+	// depending on their order.
+	if _, err := provider.Read(); err != nil {
+		l.problems.add(Origin{Kind: KindEnv, Name: "environment"}, nil, "%v", err)
+		return r.layer
 	}
-	if !l.env.contradict() {
-		for at, v := range l.env.values {
-			set(l.env.layer.tree, strings.Split(at, delimiter), v)
-		}
+	if r.contradict() {
+		return r.layer
 	}
-	return l.env.layer
+	tree, err := provider.Read()
+	if err != nil {
+		l.problems.add(Origin{Kind: KindEnv, Name: "environment"}, nil, "%v", err)
+		return r.layer
+	}
+	r.layer.tree = tree
+	return r.layer
 }
 
-// read notes what a variable sets.
-func (r *envReader) read(name, text string) {
+// transform gives koanf the path and the value of a variable, or "" for one that sets nothing.
+func (r *envReader) transform(name, text string) (string, any) {
 	path, ok := envPath(name)
 	if !ok {
-		return
+		return "", nil
 	}
 	where, k := r.keys.locate(path)
 	switch {
 	case where == nowhere:
 		r.note(&r.unknown, name)
+		return "", nil
 	case text == "": // set to nothing: the same as not set, as in compose files
+		return "", nil
 	case where == aGroup || where == aBlock:
 		r.note(&r.whole, name)
-	default:
-		at := joinPath(path)
-		r.names[name], r.values[at] = at, textValue(where, k, text)
-		r.layer.from[at] = Origin{Kind: KindEnv, Name: name}
+		return "", nil
 	}
+	at := joinPath(path)
+	r.names[name] = at
+	r.layer.from[at] = Origin{Kind: KindEnv, Name: name}
+	return at, textValue(where, k, text)
 }
 
 func (r *envReader) note(list *[]string, name string) {

@@ -8,29 +8,29 @@ import (
 
 // Store says where state, ledger and mode are kept: in a file of the data folder, unless a database is named.
 type Store struct {
-	Postgres Postgres `json:"postgres"`
+	Postgres Postgres `koanf:"postgres"`
 }
 
 // Postgres is a database instead of the file. The data folder keeps what only this machine needs.
 type Postgres struct {
 	// URL is postgres://USER@HOST:PORT/DATABASE, "" for the file. It may name several hosts with commas between them, and
 	// holds no password.
-	URL string `json:"url"`
+	URL string `koanf:"url"`
 	// Password names a secret. Without one, the password is what libpq's environment and files say.
 	Password struct {
-		Secret string `json:"secret"`
-	} `json:"password"`
+		Secret string `koanf:"secret"`
+	} `koanf:"password"`
 	// Schema is the PostgreSQL schema of the tables, "" for "memhost".
-	Schema string `json:"schema"`
+	Schema string `koanf:"schema"`
 	// Connections is how many connections this host opens at most, 0 for a share of what the server allows.
-	Connections int `json:"connections"`
+	Connections int `koanf:"connections"`
 	// Direct leads to the server itself where URL leads to a pooler.
 	Direct struct {
-		URL      string `json:"url"`
+		URL      string `koanf:"url"`
 		Password struct {
-			Secret string `json:"secret"`
-		} `json:"password"`
-	} `json:"direct"`
+			Secret string `koanf:"secret"`
+		} `koanf:"password"`
+	} `koanf:"direct"`
 }
 
 // finishStore checks the database's address, its secret, and what does not go together with it.

@@ -7,24 +7,24 @@ import (
 
 // Telemetry says where spans are sent.
 type Telemetry struct {
-	OTLP OTLP `json:"otlp"`
+	OTLP OTLP `koanf:"otlp"`
 	// Propagate sends the header traceparent to backends, too.
-	Propagate bool `json:"propagate"`
+	Propagate bool `koanf:"propagate"`
 }
 
 // OTLP is a collector of OpenTelemetry.
 type OTLP struct {
 	// Endpoint is its URL without /v1/traces; "" for none.
-	Endpoint string `json:"endpoint"`
+	Endpoint string `koanf:"endpoint"`
 	// Headers are sent with every request, by name.
-	Headers map[string]HeaderSecret `json:"headers"`
+	Headers map[string]HeaderSecret `koanf:"headers"`
 	// SamplePercent is the share of traces that are recorded.
-	SamplePercent int64 `json:"sample_percent"`
+	SamplePercent int64 `koanf:"sample_percent"`
 }
 
 // HeaderSecret is a header's value: the name of a secret.
 type HeaderSecret struct {
-	Secret string `json:"secret"`
+	Secret string `koanf:"secret"`
 }
 
 // ownHeaders are sent by memhost itself.

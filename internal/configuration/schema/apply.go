@@ -45,7 +45,7 @@ func (s *Schema) Apply(preset, block abi.Raw) (effective abi.Raw, err error) {
 		work.dropNulls([]*jsonschema.Schema{s.root}, over)); err != nil {
 		return nil, tooMuch(err)
 	}
-	v, err := work.fill(s.root, Lay(under, over), 0)
+	v, err := work.fill(s.root, lay(under, over), 0)
 	if err != nil {
 		return nil, tooMuch(err)
 	}
@@ -112,12 +112,12 @@ func findNUL(v any, path []string) []string {
 	return nil
 }
 
-// Lay puts over on top of under, objects key by key and everything else whole, and returns it. Neither may be used afterwards.
-func Lay(under, over map[string]any) map[string]any {
+// lay puts over on top of under and returns it. Neither may be used afterwards.
+func lay(under, over map[string]any) map[string]any {
 	for key, v := range over {
 		if m, ok := v.(map[string]any); ok {
 			if below, ok := under[key].(map[string]any); ok {
-				under[key] = Lay(below, m)
+				under[key] = lay(below, m)
 				continue
 			}
 		}
