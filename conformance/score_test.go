@@ -87,6 +87,7 @@ func subjects() []subject {
 		}, survivors: map[string]string{"find_word": takenForUnknown,
 			"find_absent":         "a turn that is sent again is not there twice, in front of this fake",
 			"never_truncated":     "the check needs two answers with the same items, of which one leaves some out",
+			"cut_64k":             "the server refuses a turn of 1 MB",
 			"provenance_any_time": noTimes, "provenance_limit": noTimes, "provenance_loops": noTimes,
 		}},
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -13,10 +15,14 @@ import (
 func RunManifestSchema() ([]byte, error) {
 	r := newRegistry()
 	root := r.Schema(reflect.TypeFor[abi.RunManifest](), true, "")
+	return writeSchema(r, map[string]any{"title": "memhost run manifest", "$ref": root.Ref})
+}
+
+// writeSchema adds the types of a registry to a schema, and writes it.
+func writeSchema(r huma.Registry, doc map[string]any) ([]byte, error) {
 	finish(r, nil)
-	text, err := json.MarshalIndent(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"title": "memhost run manifest",
-		"$ref":  root.Ref, "$defs": r.Map()}, "", "  ")
+	doc["$schema"], doc["$defs"] = "https://json-schema.org/draft/2020-12/schema", r.Map()
+	text, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return nil, err
 	}
