@@ -57,7 +57,7 @@ func (a *commands) evalRunCommand() *cobra.Command {
 	fs.BoolVar(&f.cassettes, "cassettes", false, "record each cell on a cassette, one operation at a time")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fs.BoolVar(&f.dry, "dry-run", false, "count, and end")
-	fs.BoolVar(&f.noRefs, "no-references", false, "leave out no_memory, bm25 and full_history")
+	fs.BoolVar(&f.noRefs, "no-references", false, "leave out no_memory, bm25, full_history and recall")
 	fs.BoolVar(&f.faults, "allow-faults", false, "run a pack that lint finds fatal faults in; the report says so")
 	return cmd
 }

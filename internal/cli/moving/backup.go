@@ -109,7 +109,7 @@ func (a *commands) checkBackup(file string) error {
 	contents, err := backup.Check(f)
 	if err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, fmt.Sprintf("%s is not a whole backup: %s", file, err), err).
-			WithReason("backup").WithHint("make it again: memhost backup " + file)
+			WithReason("backup").WithHint("memhost backup FILE makes one")
 	}
 	return a.tellBackup(file, contents)
 }
