@@ -21,6 +21,20 @@ func callMemory(configured, process int64) int64 {
 	return max(process-ownMemory, process/4)
 }
 
+// guestMemory is how much memory a module instance may take, in bytes: what is configured, but by default at most a quarter
+// of the cgroup's limit, so that an instance that grows ends its call and not the process.
+func guestMemory(configured, group int64) int64 {
+	if configured != defaultGuestMemory || group == 0 {
+		return configured
+	}
+	return min(configured, max(group/4, leastGuestMemory))
+}
+
+const (
+	defaultGuestMemory = 128 << 20 // of limits.memory_bytes
+	leastGuestMemory   = 16 << 20
+)
+
 // processMemory is how much memory this process may have: the least of GOMEMLIMIT, the limits of its cgroup and the
 // machine's memory, in bytes; 0 where nothing is known. Without GOMEMLIMIT it makes the runtime collect garbage before
 // the cgroup's limit ends the process.

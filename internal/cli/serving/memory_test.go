@@ -32,6 +32,15 @@ func TestTheCgroupsLimitIsFound(t *testing.T) {
 	}
 }
 
+func TestAModuleGetsAQuarterOfASmallContainer(t *testing.T) {
+	for _, c := range []struct{ configured, group, want int64 }{
+		{128 << 20, 0, 128 << 20}, {128 << 20, 4 << 30, 128 << 20}, {128 << 20, 512 << 20, 128 << 20},
+		{128 << 20, 128 << 20, 32 << 20}, {128 << 20, 32 << 20, 16 << 20}, {64 << 20, 128 << 20, 64 << 20},
+	} {
+		require.Equal(t, c.want, guestMemory(c.configured, c.group), c)
+	}
+}
+
 func TestCallsGetWhatTheSlotDoesNotNeed(t *testing.T) {
 	for _, c := range []struct{ configured, process, want int64 }{
 		{0, 0, 0}, {7, 0, 7}, {7, 512 << 20, 7}, {0, 512 << 20, 416 << 20}, {0, 128 << 20, 32 << 20}, {0, 64 << 20, 16 << 20},

@@ -125,6 +125,11 @@ func (b *start) prepareHost(context.Context) (err error) {
 		return err
 	}
 	b.host = b.HostOptions(b.config, b.slot.log)
+	if guest := guestMemory(b.host.Limits.MemoryBytes, groupMemory(os.ReadFile)); guest != b.host.Limits.MemoryBytes {
+		b.shown.Notef("this container's memory leaves a module %d MiB; limits.memory_bytes sets another bound", guest>>20)
+		b.host.Limits.MemoryBytes = guest
+		b.host.Limits.HighWaterBytes = guest / 2 // what grew further would soon be full of garbage
+	}
 	b.host.Observe = func(x host.Observation) {
 		b.metrics.Observe(x)
 		b.operations.Observe(x)
