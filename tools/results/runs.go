@@ -29,8 +29,6 @@ type experiment struct {
 	// server is what package testenv starts for it; empty: none. port is the server's, which the lab file names.
 	server string
 	port   int
-	// environment holds the variables that the lab file names.
-	environment []string
 }
 
 var experiments = []experiment{
