@@ -24,6 +24,35 @@ type Listing interface {
 	ListEvents(ctx context.Context, q EventQuery) (*EventPage, error)
 }
 
+// EventLister is the part of Listing that lists events.
+type EventLister interface {
+	ListEvents(ctx context.Context, q EventQuery) (*EventPage, error)
+}
+
+// EventIDs returns the ids of all events that a slot has of a scope, ordered bytewise. It returns nil if the slot cannot list
+// them or does not know the scope.
+//
+// Errors: those of ListEvents.
+func EventIDs(ctx context.Context, from EventLister, scope abi.MemoryScope) ([]string, error) {
+	ids := []string{}
+	for q := (EventQuery{Scope: scope, Limit: MaxPage}); ; {
+		page, err := from.ListEvents(ctx, q)
+		if err != nil {
+			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {
+				return nil, nil
+			}
+			return nil, err
+		}
+		for _, e := range page.Events {
+			ids = append(ids, e.EventID)
+		}
+		if page.Next == "" {
+			return ids, nil
+		}
+		q.After = page.Next
+	}
+}
+
 // Sizes of a page, in items.
 const (
 	DefaultPage = 100

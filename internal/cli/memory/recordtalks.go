@@ -96,31 +96,13 @@ func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.K
 	return talks.NewKnownIDs(ids), nil
 }
 
-// listedIDs lists the ids of the events that the slot has of a scope, nil where it cannot list them.
+// listedIDs lists the ids of the events that the slot has of a scope, nil if it cannot list them.
 func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]string, error) {
-	lists, ok := d.Contract.(interface {
-		ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error)
-	})
+	lister, ok := d.Contract.(report.EventLister)
 	if !ok {
 		return nil, nil
 	}
-	ids := []string{}
-	for q := (report.EventQuery{Scope: scope, Limit: report.MaxPage}); ; {
-		page, err := lists.ListEvents(ctx, q)
-		if err != nil {
-			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {
-				return nil, nil
-			}
-			return nil, err
-		}
-		for _, e := range page.Events {
-			ids = append(ids, e.EventID)
-		}
-		if page.Next == "" {
-			return ids, nil
-		}
-		q.After = page.Next
-	}
+	return report.EventIDs(ctx, lister, scope)
 }
 
 // checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.

@@ -44,7 +44,7 @@ type Record = func(context.Context, *abi.MemoryEvent) (*abi.WriteReceipt, error)
 // Importer takes one file at a time. Make one with New.
 type Importer struct {
 	dir     string
-	listing report.Listing
+	listing report.EventLister
 	now     func() time.Time
 	pause   func(context.Context, time.Duration) error
 
@@ -70,7 +70,7 @@ type checked struct {
 // tells which events the slot has; nil means that it cannot tell.
 //
 // Errors: unavailable when dir cannot be read.
-func New(dir string, listing report.Listing) (*Importer, error) {
+func New(dir string, listing report.EventLister) (*Importer, error) {
 	left, err := filepath.Glob(filepath.Join(dir, filePattern))
 	if err == nil {
 		for _, path := range left {
@@ -429,23 +429,11 @@ func (i *Importer) known(ctx context.Context, c *checked, scope abi.MemoryScope)
 	if i.listing == nil || c.source == "" {
 		return nil, nil
 	}
-	var ids []string
-	for q := (report.EventQuery{Scope: scope, Limit: report.MaxPage}); ; {
-		page, err := i.listing.ListEvents(ctx, q)
-		if err != nil {
-			if code := abi.CodeOf(err); code == abi.CodeUnsupported || code == abi.CodeNotFound {
-				return nil, nil
-			}
-			return nil, err
-		}
-		for _, e := range page.Events {
-			ids = append(ids, e.EventID)
-		}
-		if page.Next == "" {
-			return talks.NewKnownIDs(ids), nil
-		}
-		q.After = page.Next
+	ids, err := report.EventIDs(ctx, i.listing, scope)
+	if err != nil || ids == nil {
+		return nil, err
 	}
+	return talks.NewKnownIDs(ids), nil
 }
 
 // send records an event, and tries again what failed for now.
