@@ -56,14 +56,18 @@ func (b *bench) groups(q question) outcome {
 	return passed("used of half of what all would take: %s", strings.Join(told, "; "))
 }
 
-// uses asks for a context of half of the tokens that all items would take, and gives how much of that is used, in percent.
+// uses asks for a context of half of the tokens that all items would take, and gives how much of it is used, in percent.
 func (b *bench) uses(q question) (int64, *outcome) {
 	whole, err := b.retrieve(q.request(abi.ContextBudget{MaxTokens: limit(roomForAll)}))
 	if err != nil {
 		o := refused("retrieve", err)
 		return 0, &o
 	}
-	room := *whole.Trace.TokenCount / 2
+	frame := int64(0) // is paid once, however few items there are
+	if whole.Trace.FrameTokens != nil {
+		frame = *whole.Trace.FrameTokens
+	}
+	room := frame + (*whole.Trace.TokenCount-frame)/2
 	if shownItems(whole) < 3 {
 		return 100, nil // an item more or less is half of the context
 	}

@@ -78,7 +78,7 @@ func TestTheSchemaTakesAListOrAFileThatHoldsOne(t *testing.T) {
 			"profiles.more: unknown key"},
 		{"another key in an entry", `{"profiles":[{"persona_id":"mara","txt":"x"}]}`, "profiles[0].txt: unknown key"},
 		{"an empty text", `{"profiles":[{"persona_id":"mara","text":""}]}`, "profiles[0].text"},
-		{"a text", `{"profiles":"profiles.json"}`, "profiles: want"},
+		{"a text", `{"profiles":"profiles.json"}`, "profiles: found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := s.Apply(nil, abi.Raw(tt.block))
