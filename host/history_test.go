@@ -424,7 +424,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			for seed := uint64(0); seed < 40 && !found; seed++ {
 				t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 					report, err := past.Check(play(t, seed, bug), time.Minute)
-					require.Zero(t, report.Undecided)
+					// On a busy machine the minute may end before a history is decided: then another one has to show the bug.
 					found = report.Illegal > 0
 					t.Log(report, err)
 				})
