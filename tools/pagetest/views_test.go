@@ -224,7 +224,7 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var views string
 	// The view Live reads the manifest, and then so does the page, to find out whether there are shadows.
-	b.run(t, append(b.at(s, "side"), says("nothing was recorded"), until(`performance.getEntriesByType("resource")
+	b.run(t, append(b.at(s, "side"), says("Nothing was recorded yet"), until(`performance.getEntriesByType("resource")
 		.filter(r => r.name.endsWith("/v1/manifest")).length >= 2`), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
 	b.clean(t)
