@@ -11,13 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each provider's page lists its native queries and mutations as its manifest does.
+// Each backend's page lists its native queries and mutations as its manifest does.
 func TestPagesListNativeQueriesAndMutations(t *testing.T) {
-	memories := "../docs/memories.md"
 	for folder, file := range map[string]string{
 		"mem0": "../docs/backends/mem0.md", "memos": "../docs/backends/memos.md", "honcho": "../docs/backends/honcho.md",
-		"graphiti": "../docs/backends/graphiti.md", "conditions/ledger_memory": memories,
-		"conditions/layered_memory": memories, "conditions/rolling_summary": memories,
+		"graphiti": "../docs/backends/graphiti.md",
 	} {
 		text, err := os.ReadFile(folder + "/manifest.json")
 		require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // metric is a mean over probes. A file metric_*.go defines and registers it: its name, the probes in its denominator,
-// how a retrieval is measured, and examples, which serve as tests and as documentation (docs/metrics.md).
+// how a retrieval is measured, and examples, which serve as tests and as documentation (docs/reference/metrics.md).
 type metric struct {
 	Entry
 	// applies reports whether a probe is in the denominator. It only looks at the pack, so a provider cannot influence

@@ -13,7 +13,7 @@ import (
 )
 
 // example is an answer of a provider in a small made-up world, and a metric's value for it. Every metric has some: they
-// are its tests, and its examples in docs/metrics.md.
+// are its tests, and its examples in docs/reference/metrics.md.
 type example struct {
 	says  string
 	items items

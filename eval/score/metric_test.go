@@ -53,11 +53,11 @@ func TestEveryMetricMeasuresItsExamples(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "write docs/reference/metrics.md anew")
 
-// TestTheMetricsPage: docs/metrics.md is generated from the metrics themselves.
+// TestTheMetricsPage: docs/reference/metrics.md is generated from the metrics themselves.
 func TestTheMetricsPage(t *testing.T) {
-	const path = "../../docs/metrics.md"
+	const path = "../../docs/reference/metrics.md"
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(metricsPage()), 0o600))
 	}
@@ -97,7 +97,7 @@ func metricsPage() string {
 	b.WriteString("\n`cs`, `pet`, `corrections_needed` and `iqi_judge` are memhost's reading of CS, PET and IQI, which the source " +
 		"design names and does not define. A session whose value has changed and differs between contexts is of `cs_and_pet`, and " +
 		"of neither headline. Verdicts on behaviour need three replicates. `iqi_judge` is a judge's grade from 0 to 4: see " +
-		"[eval.md](eval.md).\n")
+		"[eval.md](../eval.md).\n")
 	group := ""
 	for i := range metrics {
 		m := &metrics[i]

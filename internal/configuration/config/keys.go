@@ -41,7 +41,7 @@ type Key struct {
 	Default any
 	// Wants says what values fit.
 	Wants string
-	// Doc is one line or several sentences for people, without markup. Page is the same as Markdown for docs/configure.md,
+	// Doc is one line or several sentences for people, without markup. Page is the same as Markdown, for a page in docs,
 	// with the page that says more.
 	Doc, Page string
 }
@@ -51,7 +51,7 @@ type key struct {
 	kind kind
 	flag string
 	def  any
-	// doc is Markdown, see the page that says more, as a link from docs/configure.md.
+	// doc is Markdown, see the page that says more, as a link from a page in docs.
 	doc, see string
 	wants    string
 	// entry are the keys of what a name in a map stands for; none for a native block.

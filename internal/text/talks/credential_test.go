@@ -231,7 +231,7 @@ Token: token.String(),
 `), "\n")...)
 }
 
-// TestCredentials checks the rates that docs/use.md states.
+// TestCredentials checks the rates that docs/import.md states.
 func TestCredentials(t *testing.T) {
 	var missed, wrong []string
 	yes, no := positives(), negatives(t)
