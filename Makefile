@@ -20,7 +20,7 @@ run: ## the slot at work: record a conversation, ask, swap the memory, serve
 	@$(GO) build -o bin/memhost ./cmd/memhost
 	@trap : INT; bin/memhost demo || test $$? -eq 130
 
-test: ## all tests that need Go alone, in their short form
+test: ## the quick tests: go test ./... of every module
 	@tools/tests $(RACE)
 
 test-all: ## the tests with the race detector, then the long forms; wants a C compiler (half an hour)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/require"
 
@@ -396,6 +397,7 @@ func (b *fillable) config() ProviderConfig {
 }
 
 func TestABackfillBacksOffAndGoesOn(t *testing.T) {
+	brief.Leave(t)
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})
 	s := openSlot(t, h, probeConfig(`{}`))
@@ -421,6 +423,7 @@ func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 
 // While callers record continuously, a backend that processes events later always has a new one.
 func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
+	brief.Leave(t)
 	ctx := context.Background()
 	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
 	var ready atomic.Pointer[string]
@@ -510,6 +513,7 @@ func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 }
 
 func TestASwapToAFollowersMemoryHasNoGap(t *testing.T) {
+	brief.Leave(t)
 	t.Parallel() // it waits more than it computes
 	ctx := context.Background()
 	h := open(t, Options{Archive: true})

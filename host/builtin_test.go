@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/internal/test/fakes/memos"
@@ -65,6 +66,7 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 }
 
 func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
+	brief.Leave(t)
 	s := builtin(t, "full_history", `{}`)
 	text := strings.Repeat("Grüße, 世界 🙂 \"quoted\" \\ back\tslash\n", 5<<20/42)
 	e := said("big", "2026-01-02T03:04:05Z", text)

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/logs"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/memhost/memhost/plugins"
@@ -25,6 +26,7 @@ import (
 // TestSharingASlotAddsFewRoundTrips compares what operations send to the database, for a host that shares it and one
 // that owns it: sharing adds at most one round trip to a retrieval and two to a record, and no transaction.
 func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	// A long session, because renewals would be counted.
 	opts := postgres.Options{URL: server.URL, Session: time.Hour}
@@ -135,6 +137,7 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 // TestHostsRecordAPersonSideBySide: hosts record into one scope at the same moment, for a provider without native
 // calls, which takes no lock before its only commit. The second one starts over; no caller gets a conflict.
 func TestHostsRecordAPersonSideBySide(t *testing.T) {
+	brief.Leave(t)
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
@@ -160,6 +163,7 @@ func TestHostsRecordAPersonSideBySide(t *testing.T) {
 // TestTheManifestSaysWhatTheDatabaseKeeps: the database's settings are the slot's durability, and health warns if they
 // may lose acknowledged writes.
 func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)

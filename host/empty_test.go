@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,7 @@ func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
 }
 
 func TestARetrySendsWhatTheArchiveHas(t *testing.T) {
+	brief.Leave(t)
 	s, fake := emptied(t, "async", func(o *Options, _ *ProviderConfig) { o.Archive = true })
 	assert.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
 	ready := readiness(t, s, true)
@@ -91,6 +93,7 @@ func TestARetrySendsWhatTheArchiveHas(t *testing.T) {
 }
 
 func TestRetryOnce(t *testing.T) {
+	brief.Leave(t)
 	s, fake := emptied(t, "async", func(_ *Options, p *ProviderConfig) { p.RetryEmpty = RetryOnce })
 	require.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
 	record := func() *abi.WriteReceipt {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
@@ -42,6 +43,7 @@ func hanging(t *testing.T, namespace string) (config ProviderConfig, hang, fail 
 
 // A hanging shadow is named in the receipt. It delays neither the erasing of the host's own data nor another shadow.
 func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
+	brief.Leave(t)
 	for name, erase := range map[string]func(s *Slot) (status abi.ForgetStatus, mayRemain []string, err error){
 		"person": func(s *Slot) (abi.ForgetStatus, []string, error) {
 			r, err := s.ErasePersona(context.Background(), &abi.PersonaRequest{PersonaID: "ann"}, nil)

@@ -479,6 +479,7 @@ func (m *mortal) Commit(ctx context.Context, b *state.Batch) (state.CommitResult
 // at some step: before and after a commit, before its request is sent, before its answer. What was not acknowledged is
 // recorded again, at either host.
 func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
+	brief.Leave(t)
 	deaths := 300
 	if testing.Short() || brief.Tests() {
 		deaths = 40

@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -105,6 +106,7 @@ func forgetter(work string) error {
 // The path through a built guest: m1 is in a sealed segment of the archive, m2 in its open part, both in the guest's
 // state and in the ledger. Whatever the step at which the process is killed, the same request continues.
 func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
+	brief.Leave(t)
 	ctx := context.Background()
 	filled := t.TempDir()
 	h, s, err := rememberer(filled, testcache.Dir(), 0)

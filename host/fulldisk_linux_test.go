@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // smallDisk is a folder on a file system of 8 MiB. full uses up all of its space, and frees it when called again.
@@ -54,6 +55,7 @@ func long(person string, n int) *abi.MemoryEvent {
 // A backfill whose data folder is full waits, says why, and continues once there is space. The serving memory keeps
 // answering, and loses nothing.
 func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
+	brief.Leave(t)
 	t.Parallel() // it waits more than it computes
 	for _, given := range []bool{false, true} {
 		t.Run(fmt.Sprint("given=", given), func(t *testing.T) {

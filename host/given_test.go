@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
@@ -140,6 +141,7 @@ func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 
 // A person who is erased while another memory is being filled is in neither memory afterwards.
 func TestAPersonErasedWhileAMemoryIsFilledIsNotFilled(t *testing.T) {
+	brief.Leave(t)
 	for _, given := range []bool{false, true} {
 		ctx := context.Background()
 		h := open(t, Options{Archive: !given})

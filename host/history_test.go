@@ -402,6 +402,7 @@ func (d *drama) retrieve(client int, scope string, at *Slot) {
 }
 
 func TestHistoriesOfHostsThatSleepAreLinearizable(t *testing.T) {
+	brief.Leave(t)
 	runs := uint64(8)
 	if brief.Tests() {
 		runs = 2

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ import (
 // returns everything that was acknowledged before it started, and none fails. MEMHOST_MOMENT=60s runs each memory for
 // that long.
 func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
+	brief.Leave(t)
 	lasts := time.Second
 	if text := os.Getenv("MEMHOST_MOMENT"); text != "" {
 		var err error

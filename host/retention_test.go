@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
 // Events that the archive's retention removes before a slow backfill has them are counted, and the backfill asks before
 // it serves.
 func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
+	brief.Leave(t)
 	ctx := context.Background()
 	clock := new(fakeClock)
 	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})

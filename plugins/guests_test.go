@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -48,6 +49,7 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 // TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a
 // word into a pointer to zero; only the pinned toolchain does not. Language version 1.25 refuses it.
 func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
+	brief.Leave(t)
 	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...",
 		"./internal/test/testguest/...")
 	list.Dir, list.Env = "..", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")

@@ -24,6 +24,7 @@ type newTalker func(m memhost, server, without string) conversation.Talker
 // TestTheConversation runs the conversation through each of the program's own integrations, and finds nothing lost,
 // duplicated or mixed up. If recording, the queue on disk or the scope is switched off, it detects that.
 func TestTheConversation(t *testing.T) {
+	brief.Leave(t)
 	c, err := conversation.Read("../../integrations/testdata/conversation.json")
 	require.NoError(t, err)
 	require.Len(t, c.Turns, 24)

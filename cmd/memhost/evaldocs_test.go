@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
@@ -34,6 +35,7 @@ func docsCommands(text string) []string {
 // TestDocsEvalIsWalked follows docs/eval.md: with a file in LoCoMo's format, the page's lab file (with fake servers)
 // and every command on the page.
 func TestDocsEvalIsWalked(t *testing.T) {
+	brief.Leave(t)
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "eval.md"))
 	require.NoError(t, err)
 	backend := httptest.NewServer(mem0.New(mem0.Options{}))

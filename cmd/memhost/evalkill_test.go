@@ -24,6 +24,7 @@ const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers
 // TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 in short
 // tests) and resumes it: metrics.json must be the same as in a run that was never killed, byte for byte.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
+	brief.Leave(t)
 	kills := 3
 	if brief.Tests() {
 		kills = 1

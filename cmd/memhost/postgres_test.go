@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
@@ -103,6 +104,7 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 // TestALossIsAccepted: the database is restored from a copy. The host rejects it, the operator accepts the loss and
 // learns whose receipts are gone, and the host serves again.
 func TestALossIsAccepted(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
 	yaml := "memory: {condition: full_history, smoke: never}\nstore: {postgres: {url: \"" + server.URL + "\"}}\n"
@@ -154,6 +156,7 @@ func TestALossIsAccepted(t *testing.T) {
 // TestADumpIsRestoredIntoAnotherDatabase: pg_dump and pg_restore. A host that has seen no more than the dump serves it, with
 // every receipt; one that has seen a later commit refuses it until the loss is accepted.
 func TestADumpIsRestoredIntoAnotherDatabase(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
 	use := func(url string) {
@@ -201,6 +204,7 @@ func TestADumpIsRestoredIntoAnotherDatabase(t *testing.T) {
 // TestASlotMovesIntoADatabaseAndBack: events that were recorded before are duplicates afterwards, and the old store
 // says where its content is now.
 func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
 	configure := func(store string) {
@@ -251,6 +255,7 @@ func TestASlotMovesIntoADatabaseAndBack(t *testing.T) {
 // TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs: its server is suspended, as in a live migration or with a stuck
 // disk.
 func TestASlotAnswersAndEndsInTimeWhileTheDatabaseHangs(t *testing.T) {
+	brief.Leave(t)
 	const shutdown = 4 * time.Second
 	server := pgserver.Start(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testguest"
 )
 
@@ -33,11 +34,16 @@ type processTest struct {
 	run  func(*testing.T, memhost)
 }
 
-// runProcessTests runs each test in its own folder.
+// runProcessTests runs each test in its own folder. Of each list, the first is in the quick tests.
 func runProcessTests(t *testing.T, tests []processTest) {
 	cache := cacheHome(t)
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, memhost{t, t.TempDir(), cache, ""}) })
+	for i, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if i > 0 {
+				brief.Leave(t)
+			}
+			test.run(t, memhost{t, t.TempDir(), cache, ""})
+		})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // entries is a log of Claude Code, of what its entries have beside the fields that all have. Each one is the parent of
@@ -54,6 +55,7 @@ func chat(id, created string, messages ...string) string {
 // TestWhatPeopleSaidIsRecordedOnce gives the program an input of each kind that a reader once got wrong, and reads back
 // from the archive what it took for said.
 func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
+	brief.Leave(t)
 	damaged := strings.Replace(entries(typed("The shed is red."), answered("Red."), typed("The cat is Mo."), answered("Mo.")),
 		`{"uuid":"u2"`, `{"type":"system","content":"it en`+"\n"+`{"uuid":"u2"`, 1)
 	turns := []string{"2026-05-01T10:00:00Z user: The shed is red. | assistant: Red.", "2026-05-01T10:02:00Z user: The cat is Mo. | assistant: Mo."}
@@ -159,6 +161,7 @@ func (m memhost) archived() (lines []string) {
 // TestModelsThatTalkAroundTheirAnswer: a memory's model that quotes before its list, and judges and agents that think
 // aloud, fence their word or begin with a word of introduction.
 func TestModelsThatTalkAroundTheirAnswer(t *testing.T) {
+	brief.Leave(t)
 	const fact = `[{"event_type":"add","subject":"Ida","predicate":"keeps","object":"a hen called Bea","scope":"permanent","topic":"",` +
 		`"confidence":0.9,"sensitivity":"normal","evidence":null,"parent_id":null}]`
 	says := map[string]string{
@@ -235,6 +238,7 @@ func TestModelsThatTalkAroundTheirAnswer(t *testing.T) {
 // TestFilesOfWindowsAreTakenIn: with a byte order mark and CRLF, and as UTF-16, into the archive, a ledger and a memory of
 // files.
 func TestFilesOfWindowsAreTakenIn(t *testing.T) {
+	brief.Leave(t)
 	utf16Of := func(order binary.AppendByteOrder) func(string) string {
 		return func(text string) string {
 			var out []byte

@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/collector"
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
@@ -150,6 +151,7 @@ func TestACollectorGetsWhatEveryDoorDoes(t *testing.T) {
 // TestThreeHostsSpansAreToldApart: the hosts of a slot have different names, a person's scope has the same name at all
 // of them, and with telemetry.propagate a backend receives the native call's span.
 func TestThreeHostsSpansAreToldApart(t *testing.T) {
+	brief.Leave(t)
 	database := pgserver.Start(t)
 	backend := &parents{}
 	server := httptest.NewServer(backend)

@@ -8,10 +8,12 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // TestOnlyRunAndUpgradeUpgradeAFolder: all other commands leave a folder of an older format unchanged.
 func TestOnlyRunAndUpgradeUpgradeAFolder(t *testing.T) {
+	brief.Leave(t)
 	m := memhost{t, t.TempDir(), cacheHome(t), ""}
 	_, code := m.run("setup")
 	require.Zero(t, code)

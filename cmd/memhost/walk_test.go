@@ -14,12 +14,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/stretchr/testify/require"
 )
 
 // TestWalk runs docs/new-plugin.md command by command, as written, and compares the output. Sections that need more
 // than Go are skipped unless WALK=all.
 func TestWalk(t *testing.T) {
+	brief.Leave(t)
 	page := filepath.Join("..", "..", "docs", "new-plugin.md")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/eval/stats"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -114,6 +115,7 @@ var tricks = []struct {
 // not win any comparison, whatever its metric, and an honest memory that shows all evidence wins the comparisons on
 // evidence. The report names the trick.
 func TestNoTrickWinsAVerdict(t *testing.T) {
+	brief.Leave(t)
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "10", "sessions": "8", "turns": "2"})
 	l := labOf(t, "providers: [honest, usual]\nbudgets: [2000]")
 	trickOf := map[string]int{}

@@ -612,6 +612,7 @@ func TestAStubsAnswersAreSaidFirst(t *testing.T) {
 }
 
 func TestTwoReplaysOfACassetteRunHaveTheSameMetrics(t *testing.T) {
+	brief.Leave(t)
 	path, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	const block = "providers: [full_history, bm25]\nbudgets: [200]\ncassettes: true"
 	folder := ran(t, block, path, p)

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/subject"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // behaviour is an environment variable that makes this test binary act as a subject.
@@ -127,6 +128,7 @@ func TestACommandConverses(t *testing.T) {
 
 // Whatever a subject does, the conversation ends in limited time with an error of the subject, and no process is left.
 func TestASubjectThatFailsIsBounded(t *testing.T) {
+	brief.Leave(t)
 	for how, c := range map[string]struct{ say, end string }{
 		"hangs":          {"did not answer in 2s", ""},
 		"deaf":           {"did not answer in 2s", ""},

@@ -90,6 +90,9 @@ func TestConformance(t *testing.T) {
 			if u == (setUp{"mcp", true}) || u == (setUp{"rest", false}) {
 				brief.Skip(t)
 			}
+			if u != (setUp{"rest", true}) {
+				brief.Leave(t)
+			}
 			b := start(t, u, graphiti.Options{Delay: 5 * time.Millisecond}, `,"stall_s":2`)
 			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second,
 				ErrorBodies: map[string]string{}}, conformance.Options{CacheDir: testcache.Dir()})
@@ -99,6 +102,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfCore is the kit against the gateway: each way to ingest, and the recipes that rank otherwise.
 func TestConformanceOfCore(t *testing.T) {
+	brief.Leave(t)
 	for name, more := range map[string]string{
 		"sync":        ``,
 		"queued":      `,"receipts":"queued"`,
@@ -196,6 +200,7 @@ func TestTheBuiltModule(t *testing.T) {
 }
 
 func TestAWorkerThatDiedIsSaidAndNothingIsLostInSilence(t *testing.T) {
+	brief.Leave(t)
 	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"stall_s":1`)
 	s := serve(t, b)
 	b.FailExtraction(1)
@@ -249,6 +254,7 @@ func TestNeo4jThatWasAwayIsUsedAgain(t *testing.T) {
 }
 
 func TestTenThousandFacts(t *testing.T) {
+	brief.Leave(t)
 	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"max_facts":100`)
 	s := serve(t, b)
 	var text strings.Builder

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/brief"
 	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/internal/test/pages"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -148,6 +149,7 @@ func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 
 // TestAResetNeedsNoMoreMemoryThanAPage: the pages of sessions that it deletes come to twice the guest's memory.
 func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
+	brief.Leave(t)
 	const sessions, memory = 1000, 12 << 20
 	gone := 0
 	metadata := strings.Repeat("x", 30<<10)

@@ -23,6 +23,7 @@ import (
 // TestAcknowledgedBatchesSurviveTheServersKill: writers of several stores commit while the server is killed and
 // restarted. Every acknowledged batch is there once and complete, and rejected ones are not there.
 func TestAcknowledgedBatchesSurviveTheServersKill(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Timeout: 30 * time.Second}
 	kills := 10

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -33,6 +34,7 @@ func withStandby(t *testing.T) (primary, standby *pgserver.Server, url string) {
 // claims to accept writes, although no standby follows it. A host with open connections to it only reads what the new
 // one has, and does not report a loss of commits because of a new connection to the old one.
 func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
+	brief.Leave(t)
 	old, next, url := withStandby(t)
 	// Connections to the old one stay open, as in a network that does not report failures.
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
@@ -81,6 +83,7 @@ func TestAnOldPrimaryThatWakesIsNotRead(t *testing.T) {
 // The commit is then visible, but its receipt never reached a caller. A host that has seen it still serves from the
 // standby, which never had it, after a failover.
 func TestACommitThatNobodyGotIsNoLoss(t *testing.T) {
+	brief.Leave(t)
 	old, next, url := withStandby(t)
 	s := open(t, postgres.Options{URL: url, Many: true, Session: 3 * time.Second, Timeout: 20 * time.Second,
 		Past: filepath.Join(t.TempDir(), "cluster.json")})

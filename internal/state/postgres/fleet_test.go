@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,7 @@ func with(add ...func(*state.Batch)) *state.Batch {
 // TestHostsWriteAScopeInTurns: hosts write pairs of entries, in two batches each, while one of them is disconnected
 // while it holds the lock. All pairs stay together except that one.
 func TestHostsWriteAScopeInTurns(t *testing.T) {
+	brief.Leave(t)
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true, Session: time.Second}
 	var way network
 	lonely := opts

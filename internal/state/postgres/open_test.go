@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -167,6 +168,7 @@ func (c *lossy) Read(p []byte) (int, error) {
 // TestALostConnectionIsSettledByTheToken: whether the commit or its answer was lost, Commit finds out and reports the
 // right result.
 func TestALostConnectionIsSettledByTheToken(t *testing.T) {
+	brief.Leave(t)
 	var next loss
 	// At most one connection: settling must not wait for the connection of a commit that settles.
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL + "&default_query_exec_mode=exec&pool_max_conns=1",
@@ -201,6 +203,7 @@ func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 }
 
 func TestClocksThatDifferAreTold(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	for name, c := range map[string]struct {
 		off  time.Duration

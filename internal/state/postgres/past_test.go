@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,7 @@ func TestADataFolderBelongsToOneCluster(t *testing.T) {
 // TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted: the server is restored from a copy of its files. A running host
 // and a restarted one reject it, even after another host, which knows nothing about it, has written to it.
 func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	file := filepath.Join(t.TempDir(), "cluster.json")
 	opts := postgres.Options{URL: server.URL, Many: true, Past: file, Session: time.Second, Timeout: 5 * time.Second}
@@ -93,6 +95,7 @@ func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
 }
 
 func TestAStandbyIsRefusedAsReadOnly(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Many: true}
 	open(t, opts)

@@ -49,6 +49,7 @@ func TestBehindAPoolerStoreAgreesWithModel(t *testing.T) {
 // TestBehindAPoolerEachSchemaIsItsOwn: a pooler that drops startup parameters, and a user whose own search path leads
 // to another slot's tables, make no difference.
 func TestBehindAPoolerEachSchemaIsItsOwn(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
 	do("CREATE ROLE tenant LOGIN SUPERUSER")
@@ -85,6 +86,7 @@ func TestBehindAPoolerEachSchemaIsItsOwn(t *testing.T) {
 // TestATransactionThatIsLeftOpenEnds, whatever a pooler did with the connection's parameters: a host that is paused in
 // a transaction does not block other hosts.
 func TestATransactionThatIsLeftOpenEnds(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	for name, url := range map[string]string{"server": server.URL,
 		"transaction": server.Pooler(t, "transaction", "ignore_startup_parameters = idle_in_transaction_session_timeout").URL} {
@@ -104,6 +106,7 @@ func TestATransactionThatIsLeftOpenEnds(t *testing.T) {
 }
 
 func TestAPoolerThatIsNotFitIsRefused(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	for _, c := range []struct {
 		name, mode, setting, params string
@@ -132,6 +135,7 @@ func TestAPoolerThatIsNotFitIsRefused(t *testing.T) {
 
 // TestARestartBehindAPooler: clients of a pooler keep their connections although the server behind them was restarted.
 func TestARestartBehindAPooler(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("direct %t", direct), func(t *testing.T) {
@@ -155,6 +159,7 @@ func TestARestartBehindAPooler(t *testing.T) {
 // TestABurstLeavesRoomForSessions: hosts whose user may have few connections keep serving during and after a burst of
 // writes. Earlier, their own idle connections used up the limit, and no session could be renewed.
 func TestABurstLeavesRoomForSessions(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
 	do("CREATE ROLE tenant LOGIN")

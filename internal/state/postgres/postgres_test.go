@@ -3,12 +3,14 @@
 package postgres_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
 	"github.com/memhost/memhost/internal/state/statetest"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -25,6 +27,10 @@ func open(t testing.TB, opts postgres.Options) *postgres.Store {
 
 func TestStoreAgreesWithModel(t *testing.T) {
 	server := pgserver.Start(t)
+	if checks := flag.Lookup("rapid.checks"); brief.Quick() {
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+		require.NoError(t, checks.Value.Set("10")) // histories, of 100
+	}
 	schemas := 0
 	statetest.AgreesWithModel(t, func() (state.Store, func() (state.Store, error), error) {
 		schemas++

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -62,6 +63,7 @@ func TestScrubRemovesDeletedRows(t *testing.T) {
 }
 
 func TestScrubReportsWhatVacuumLeaves(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	owned := open(t, postgres.Options{URL: server.URL})
 	left := deletedRows(t, owned, server.URL)

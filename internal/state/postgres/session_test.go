@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,7 @@ func put(s *postgres.Store, value string) error {
 }
 
 func TestASecondHostIsRefusedWhileTheFirstServes(t *testing.T) {
+	brief.Leave(t)
 	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second, Version: "1.2.3"}
 	first := open(t, opts)
 	_, err := postgres.Open(t.Context(), opts)
@@ -101,6 +103,7 @@ func (n *network) setCut(cut bool) {
 }
 
 func TestAHostThatLostItsSessionNeitherReadsNorWrites(t *testing.T) {
+	brief.Leave(t)
 	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second}
 	var way network
 	lonely := opts
@@ -130,6 +133,7 @@ func TestAHostThatLostItsSessionNeitherReadsNorWrites(t *testing.T) {
 }
 
 func TestAHostServesOnAfterTheDatabaseWasGone(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	s := open(t, postgres.Options{URL: server.URL, One: true, Session: time.Second, Timeout: time.Second})
 	require.NoError(t, put(s, "before"))
@@ -149,6 +153,7 @@ func TestAHostServesOnAfterTheDatabaseWasGone(t *testing.T) {
 // TestATakeOverWaitsForACommitUnderWay: the running commit of a host whose session has ended holds the session's row;
 // the host that takes over sees its outcome.
 func TestATakeOverWaitsForACommitUnderWay(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, One: true, Session: time.Second}
 	var way network
@@ -175,6 +180,7 @@ func TestATakeOverWaitsForACommitUnderWay(t *testing.T) {
 
 // TestEveryCallEndsWhileTheServerHangs: no context has a deadline, and no connection breaks.
 func TestEveryCallEndsWhileTheServerHangs(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Many: true, Session: time.Minute, ReadTimeout: 200 * time.Millisecond,
 		Timeout: time.Second}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -72,6 +73,7 @@ func TestNamesOfAnySizeAndBytesKeepTheirOrder(t *testing.T) {
 }
 
 func TestLargeValue(t *testing.T) {
+	brief.Leave(t)
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
 	large := bytes.Repeat([]byte("0123456789abcdef"), 4<<20) // 64 MiB
 	var b state.Batch

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
@@ -284,6 +285,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 }
 
 func TestAnArchiveThatUnpacksToFarTooMuchIsStopped(t *testing.T) {
+	brief.Leave(t)
 	line := strings.Repeat(" ", 1<<20) + "\n"
 	text, counts := read(t, talks.Codex, archive(t, map[string]string{"a.jsonl": strings.Repeat(line, 128)}))
 	require.Contains(t, text, "200 times as large")

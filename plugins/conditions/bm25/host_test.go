@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
@@ -23,6 +24,7 @@ func TestConformance(t *testing.T) {
 	for name, block := range map[string]string{"relevant": `{}`, "time": `{"order":"time"}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Leave(t)
 			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "bm25", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})

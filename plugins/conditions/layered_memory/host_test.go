@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
@@ -25,6 +26,9 @@ func TestConformance(t *testing.T) {
 	for _, profile := range []string{"control", "local"} {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
+			if profile != "control" {
+				brief.Leave(t)
+			}
 			_, url := nanobottest.Serve(t)
 			conformance.TestWith(t, conformance.Target{Provider: module.Provider(t, url, configs[profile])},
 				conformance.Options{CacheDir: testcache.Dir()})
@@ -60,6 +64,7 @@ func TestB26B29ThroughTheHost(t *testing.T) {
 }
 
 func TestDreamRunsByTheHostsClock(t *testing.T) {
+	brief.Leave(t)
 	s := module.Open(t, `"profile":"local"`)
 	s.Tell(s.Turn("s1", "I like oolong tea."))
 	s.Advance(3 * time.Hour)

@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
@@ -37,6 +38,9 @@ func TestConformance(t *testing.T) {
 		"local": `{` + endpoint + `,"profile":"local"}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "verbatim" {
+				brief.Leave(t)
+			}
 			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
@@ -90,6 +91,7 @@ func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
 }
 
 func TestLargeFilesGoInPartsAndPages(t *testing.T) {
+	brief.Leave(t)
 	var history strings.Builder
 	for i := range 60000 {
 		fmt.Fprintf(&history, "[2026-01-12 09:00] Entry %d, %s\n\n", i, strings.Repeat("ä", 40))

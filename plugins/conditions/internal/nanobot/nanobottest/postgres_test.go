@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 // TestConformanceOnPostgreSQL: the kit finds local providers the same whether their state is a file or a database. Each
 // folder of the kit is a schema.
 func TestConformanceOnPostgreSQL(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	options := func(dir string) postgres.Options {
 		return postgres.Options{URL: server.URL, Schema: fmt.Sprintf("folder_%08x", crc32.ChecksumIEEE([]byte(dir)))}
