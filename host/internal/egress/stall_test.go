@@ -203,6 +203,7 @@ func TestEveryStallOfHTTP2EndsAtTheDeadline(t *testing.T) {
 		"1xx": func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				w.WriteHeader(http.StatusEarlyHints)
+				time.Sleep(time.Millisecond) // as fast as it can, they exceed the limit on headers before the deadline
 			}
 		},
 		"body": func(w http.ResponseWriter, _ *http.Request) {
