@@ -43,6 +43,9 @@ func open(t testing.TB, o Options) *Host {
 	if o.CacheDir == "" {
 		o.CacheDir = testcache.Dir()
 	}
+	if o.Durability == "" {
+		o.Durability = "process" // no test switches the power off
+	}
 	o.Engines = []Engine{extism.Engine()}
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)

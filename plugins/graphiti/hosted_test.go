@@ -132,7 +132,8 @@ func serve(t testing.TB, b *backend) *host.Slot {
 
 func serveWithin(t testing.TB, b *backend, limits host.Limits) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Durability: "process", Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), b.config)

@@ -26,7 +26,7 @@ func slotAt(t testing.TB, url, block string, o host.Options, secrets map[string]
 	if o.DataDir == "" {
 		o.DataDir = t.TempDir()
 	}
-	o.CacheDir = testcache.Dir()
+	o.CacheDir, o.Durability = testcache.Dir(), "process"
 	h, err := host.New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })

@@ -58,7 +58,7 @@ func slotOf(t testing.TB, name, url, more string) *host.Slot {
 func slotWithin(t testing.TB, name, url, more string, limits host.Limits) *host.Slot {
 	t.Helper()
 	h, err := host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
-		Limits: limits})
+		Durability: "process", Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(context.Background(), providerOf(t, name, url, more))

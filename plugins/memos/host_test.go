@@ -83,7 +83,8 @@ func slotOn(t *testing.T, config host.ProviderConfig) *host.Slot {
 
 func slotWithin(t *testing.T, config host.ProviderConfig, limits host.Limits) *host.Slot {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Limits: limits})
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Durability: "process", Limits: limits})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
 	s, err := h.Open(t.Context(), config)
