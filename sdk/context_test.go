@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/text/tokens"
 	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
@@ -180,7 +181,9 @@ func blocks(t *rapid.T) []string {
 func TestFitKeepsOrderAndNeverExceedsTheBudget(t *testing.T) {
 	for _, tokenizer := range []string{"bytes4", "o200k_base"} {
 		t.Run(tokenizer, func(t *testing.T) {
-			h := sdktest.New(t, sdktest.Options{Tokenizer: tokenizer})
+			counter, err := tokens.New(tokenizer)
+			require.NoError(t, err)
+			h := sdktest.New(t, sdktest.Options{Counter: counter})
 			rapid.Check(t, func(t *rapid.T) {
 				lines := blocks(t)
 				limit := rapid.Int64Range(0, 300).Draw(t, "max_tokens")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,7 @@ func TestWalk(t *testing.T) {
 			if needsMore(language, "") && os.Getenv("WALK") != "all" {
 				t.Skip("needs more than Go: WALK=all walks it")
 			}
-			sh := newShell(t)
+			sh := newShell(t, nil)
 			for _, s := range sections {
 				if s.language != "" && s.language != language {
 					continue
@@ -127,7 +128,8 @@ type shell struct {
 // marker ends a command's output, before its exit code.
 const marker = "--walked--"
 
-func newShell(t *testing.T) *shell {
+// newShell starts a shell; extra is laid over its environment.
+func newShell(t *testing.T, extra map[string]string) *shell {
 	t.Helper()
 	work := t.TempDir()
 	env, source := goEnvironment(t)
@@ -142,6 +144,7 @@ func newShell(t *testing.T) *shell {
 	env["npm_config_update_notifier"] = "false" // it prints notices on some days
 	env["PATH"] = bin + string(os.PathListSeparator) + os.Getenv("PATH")
 	env["XDG_CACHE_HOME"], env["XDG_DATA_HOME"] = filepath.Join(home, "cache"), filepath.Join(home, "data")
+	maps.Copy(env, extra)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, "sh")

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/tokens"
+	"github.com/memhost/memhost/internal/text/bytes4"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -41,8 +41,8 @@ type Options struct {
 	Secrets []string
 	// Now is RFC 3339; empty means 2026-07-01T12:00:00Z.
 	Now string
-	// Tokenizer is bytes4 (the default), cl100k_base or o200k_base.
-	Tokenizer string
+	// Counter counts tokens as the operator's tokenizer does. Nil means bytes4, the default of a slot.
+	Counter Counter
 	// Frame is what the configuration asks of formatted contexts; empty means full.
 	Frame abi.Frame
 	// DeadlineMS is what every call has; 0 means 30000.
@@ -66,6 +66,13 @@ type Options struct {
 	Bolt func(Query) Rows
 }
 
+// Counter counts tokens. max is the most tokens that Fit's prefix, of whole characters, may have.
+type Counter interface {
+	Name() string
+	Count(text []byte) int64
+	Fit(text []byte, max int64) (bytes int, count int64)
+}
+
 // Host is a host in memory. Its calls run one at a time.
 type Host struct {
 	Options
@@ -79,7 +86,6 @@ type Host struct {
 	ValueBytes int64
 
 	t           TB
-	counter     tokens.Counter
 	routes      map[string]abi.RouteDecl
 	stores      map[storeKey]*store
 	generations map[abi.MemoryScope]int64
@@ -105,11 +111,10 @@ func New(t TB, o Options) *Host {
 	o.DeadlineMS = or(o.DeadlineMS, 30_000)
 	o.PageLimit = or(o.PageLimit, 1000)
 	o.PageBytes = or(o.PageBytes, 16<<20)
-	counter, err := tokens.New(o.Tokenizer)
-	if err != nil {
-		t.Fatalf("sdktest: %v", err)
+	if o.Counter == nil {
+		o.Counter = bytes4.Counter{}
 	}
-	h := &Host{Options: o, t: t, counter: counter, stores: map[storeKey]*store{},
+	h := &Host{Options: o, t: t, stores: map[storeKey]*store{},
 		generations: map[abi.MemoryScope]int64{}}
 	if o.Manifest != nil {
 		h.routes = routesOf(t, o.Manifest, o.Config)
@@ -223,7 +228,7 @@ func (c *call) Pull(dst []byte) int {
 
 func (c *call) Config() uint64 {
 	return c.answer(&abi.GuestConfig{Provider: c.Provider, Kind: c.Kind, Namespace: c.Namespace,
-		Tokenizer: c.counter.Name(),
+		Tokenizer: c.Counter.Name(),
 		Profile:   c.Profile, Frame: c.Frame, Config: abi.Raw(c.Options.Config), Secrets: c.Secrets}, nil)
 }
 
@@ -236,10 +241,10 @@ func (c *call) Log(level int32, text []byte) {
 	c.Logs = append(c.Logs, Line{level, string(text)})
 }
 
-func (c *call) TokensCount(text []byte) int64 { return c.counter.Count(text) }
+func (c *call) TokensCount(text []byte) int64 { return c.Counter.Count(text) }
 
 func (c *call) TokensFit(text []byte, max int32) uint64 {
-	bytes, count := c.counter.Fit(text, int64(max))
+	bytes, count := c.Counter.Fit(text, int64(max))
 	return uint64(count)<<32 | uint64(bytes)
 }
 

@@ -68,7 +68,7 @@ const setupNode = `
 // values fills in «.Name» and the others.
 func values(o Options) *strings.Replacer {
 	v := map[string]string{"Name": o.Name, "ScopeID": scopeID(o.Name), "ABI": abi.ABIMemhost, "GoVersion": goVersion,
-		"Version": o.Version, "Replace": "", "Installed": "latest", "SetupNode": "",
+		"Version": o.Version, "Requirements": requirements(o.Language), "Replace": "", "Installed": "latest", "SetupNode": "",
 		"UnitTests": "make unit", "Build": "memhost toolchain --yes && memhost build"}
 	switch {
 	case o.Checkout != "":
@@ -240,5 +240,14 @@ func NextStep(language string) string {
 	if language == AssemblyScript {
 		return "npm test"
 	}
-	return "go mod tidy && make test"
+	return requirements(language) + " && make test"
+}
+
+// requirements is the command that completes a Go plugin's go.mod and go.sum. Where it is enough, go get needs no module
+// but memhost's, while go mod tidy also wants those that memhost's own tests import. It sees no imports of a wasm build.
+func requirements(language string) string {
+	if language == GoExtism {
+		return "go mod tidy"
+	}
+	return "go get -t ."
 }

@@ -10,6 +10,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/tiktoken-go/tokenizer/codec"
+
+	"github.com/memhost/memhost/internal/text/bytes4"
 )
 
 // Counter counts tokens. It is safe for concurrent use.
@@ -24,12 +26,11 @@ type Counter interface {
 
 // Names returns the names of all counters; the first is the default.
 func Names() []string {
-	return []string{Bytes4Name, Cl100kName, O200kName}
+	return []string{bytes4.Name, Cl100kName, O200kName}
 }
 
-// The names of Bytes4 and of the exact counters.
+// The names of the exact counters.
 const (
-	Bytes4Name = "bytes4"
 	Cl100kName = "cl100k_base"
 	O200kName  = "o200k_base"
 )
@@ -37,8 +38,8 @@ const (
 // New returns the counter with a name; the empty name is the default.
 func New(name string) (Counter, error) {
 	switch name {
-	case "", Bytes4Name:
-		return Bytes4{}, nil
+	case "", bytes4.Name:
+		return bytes4.Counter{}, nil
 	case Cl100kName:
 		return newExact(name, cl100k())
 	case O200kName:
@@ -46,52 +47,6 @@ func New(name string) (Counter, error) {
 	default:
 		return nil, fmt.Errorf("tokenizer %q is not one of %v", name, Names())
 	}
-}
-
-// Bytes4 estimates: a quarter of the bytes, or half of them if more than a quarter are not ASCII, rounded up.
-type Bytes4 struct{}
-
-// Name implements Counter.
-func (Bytes4) Name() string { return Bytes4Name }
-
-// Count implements Counter.
-func (Bytes4) Count(text []byte) int64 {
-	return estimate(len(text), notASCII(text))
-}
-
-// notASCII counts the bytes whose highest bit is set.
-func notASCII(text []byte) int {
-	n := 0
-	for _, b := range text {
-		n += int(b >> 7)
-	}
-	return n
-}
-
-// Fit implements Counter.
-func (Bytes4) Fit(text []byte, max int64) (bytes int, count int64) {
-	other := 0
-	for i := 0; i < len(text); {
-		_, size := utf8.DecodeRune(text[i:])
-		if text[i] >= utf8.RuneSelf {
-			other += size
-		}
-		i += size
-		n := estimate(i, other)
-		if n <= max {
-			bytes, count = i, n
-		} else if int64(i) > 4*max {
-			break
-		}
-	}
-	return bytes, count
-}
-
-func estimate(bytes, other int) int64 {
-	if other*4 > bytes {
-		return int64(bytes+1) / 2
-	}
-	return int64(bytes+3) / 4
 }
 
 // cachedCounts bounds the cache of counts: stored turns are counted again at each retrieval.
@@ -136,7 +91,7 @@ func (e *exact) Count(text []byte) int64 {
 	}
 	n, err := e.encoding.Count(withoutDEL(text))
 	if err != nil {
-		return Bytes4{}.Count(text)
+		return bytes4.Counter{}.Count(text)
 	}
 	e.known.Add(key, int64(n))
 	return int64(n)
@@ -153,7 +108,7 @@ func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
 	}
 	_, tokens, err := e.encoding.Encode(withoutDEL(text))
 	if err != nil {
-		return Bytes4{}.Fit(text, max)
+		return bytes4.Counter{}.Fit(text, max)
 	}
 	if int64(len(tokens)) <= max && utf8.Valid(text) {
 		return len(text), int64(len(tokens))

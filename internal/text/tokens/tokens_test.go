@@ -10,19 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBytes4CountsEveryByteThatIsNotASCII(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := []byte(rapid.StringOfN(rapid.RuneFrom([]rune("aé水😀")), 0, 40, -1).Draw(t, "text"))
-		other := 0
-		for _, b := range text {
-			if b >= 0x80 {
-				other++
-			}
-		}
-		require.Equal(t, estimate(len(text), other), Bytes4{}.Count(text))
-	})
-}
-
 func TestTheExactCountersCountAtOnce(t *testing.T) {
 	for name, want := range map[string]int64{Cl100kName: 9, O200kName: 6} {
 		c, err := New(name)
