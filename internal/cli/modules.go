@@ -264,7 +264,7 @@ func ServedConfig(c *config.Config, m *Module) host.ProviderConfig {
 // WarnOfConfig prints likely mistakes in the configuration.
 func WarnOfConfig(c *config.Config, m *Module, s *Steps) {
 	p := ProviderConfig(c, m)
-	for _, warning := range p.Warnings() {
+	for _, warning := range append(c.Warnings(), p.Warnings()...) {
 		s.Notef("%s", warning)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
+	"github.com/memhost/memhost/plugins/internal/idtemplate"
 	"github.com/memhost/memhost/sdk"
 )
 
@@ -36,6 +37,8 @@ type settings struct {
 	instructions string
 	// coreOnly is a key that is set and that only the surface core has; empty if there is none.
 	coreOnly string
+	// template makes group ids, where one is configured.
+	template *idtemplate.Template
 	// headers go with every request.
 	headers map[string]string
 }
@@ -60,7 +63,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
-	url, stallS := "", int64(120)
+	url, template, stallS := "", "", int64(120)
 	var bolt, bearer wirejson.Raw
 	var headers []field
 	err := append(l.fields(), fields{
@@ -68,6 +71,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		{"max_facts", &s.maxFacts}, {"stall_s", &stallS}, {"annotate", &s.annotate}, {"search_nodes", &s.nodes},
 		{"labels_in_query", &s.labelsInQuery}, {"label_sentence", &s.labelSentence},
 		{"source", &s.source}, {"roles", &s.roles}, {"extraction_instructions", &s.instructions},
+		{"group_id_template", &template},
 	}...).read(wirejson.DecodeBytes(config.Config))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())
@@ -77,6 +81,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	if config.Profile == abi.ProfileSourceDesign {
 		s.annotate = false // one search, and nothing looked up behind it
+	}
+	if template != "" {
+		s.template, err = idtemplate.Parse(template, idtemplate.Run, idtemplate.Persona)
+		if err != nil {
+			return nil, abi.NewError(abi.CodeInvalidArgument, "group_id_template: "+err.Error())
+		}
 	}
 	s.stallMS, s.hasBolt = stallS*1000, bolt != nil
 	for _, h := range headers {

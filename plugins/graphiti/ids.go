@@ -7,7 +7,7 @@ import (
 
 // All ids that memhost gives to Graphiti come from this file, and the check of those that Graphiti gives.
 //
-//	scope              group_id, on every request: groupID
+//	scope              group_id, on every request: groupID, or what group_id_template says
 //	event              the episode's name: the event_id as it is (turn.go), unique within its group
 //	events to be added the gateway's job, on core with receipts: queued: jobID
 //	fact, entity, ...  a UUID of Graphiti's own: isUUID; memhost makes none
@@ -72,6 +72,9 @@ func base32hex(s string) string {
 // group is everybody's.
 func groupOf(s *settings, c *sdk.Call) (string, error) {
 	id := groupID(s.config.Namespace, c.Scope, c.Generation)
+	if s.template != nil {
+		id = s.template.ID(s.config.Namespace, c.Scope, c.Generation, groupMax)
+	}
 	if !isGroup(id) {
 		return "", abi.NewError(abi.CodeInternal, "the scope has no group id that Graphiti takes")
 	}
@@ -84,7 +87,7 @@ func isGroup(id string) bool {
 			return false
 		}
 	}
-	return len(id) > len("mh1_") && len(id) <= groupMax
+	return len(id) > 0 && len(id) <= groupMax
 }
 
 // isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are: nothing else is put into a path

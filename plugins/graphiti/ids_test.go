@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/fakes/graphiti"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -61,6 +62,19 @@ func TestDifferentScopesHaveDifferentGroups(t *testing.T) {
 		require.True(t, isGroup(ga))
 		require.Equal(t, a == b, ga == gb, "%s %s", ga, gb)
 	})
+}
+
+// TestATemplateNamesTheGroup on every surface, in the form that Graphiti and Lucene take for one word.
+func TestATemplateNamesTheGroup(t *testing.T) {
+	for _, surface := range []string{surfaceREST, surfaceMCP, surfaceCore} {
+		r := plugTo(t, setUp{surface, false}, graphiti.Options{},
+			`,"driver":"neo4j","search_mode":"hybrid","group_id_template":"{run_id}:{persona_id}"`)
+		setup, err := sdktest.Do(r.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
+		require.NoError(t, err)
+		assert.Equal(t, "userz5faz5fc1_userz5fa", setup.NativeScope["group_id"])
+	}
+	_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"u","surface":"core","group_id_template":"{run_id}"}`)})
+	assert.ErrorContains(t, err, "group_id_template: leaves out {persona_id}")
 }
 
 func FuzzBase32Hex(f *testing.F) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/idtemplate"
 	"github.com/memhost/memhost/plugins/internal/wire"
 	"github.com/memhost/memhost/sdk"
 )
@@ -16,8 +17,10 @@ type settings struct {
 	config *abi.GuestConfig
 	// sourceDesign: a retrieval makes the calls that the adapter's published design names, and no other.
 	sourceDesign bool
-	// fixed is the one workspace for all scopes; empty means a workspace for each.
-	fixed string
+	// fixed is the one workspace for all scopes, template what makes a workspace that some scopes share. With neither,
+	// each scope has a workspace.
+	fixed    string
+	template *idtemplate.Template
 
 	// read is the strategy of a retrieval: readContext, readSearch or readChat.
 	read                string
@@ -81,7 +84,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	var context *bool
 	var names abi.Raw
-	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "context", &context, "read", &s.read,
+	template := ""
+	err := wire.Read(config.Config, "fixed_workspace", &s.fixed, "workspace_template", &template, "context", &context, "read", &s.read,
 		"supplements", &s.supplements, "search_messages", &s.searchMessages, "past_sessions", &s.pastSessions,
 		"reasoning_level", &s.reasoningLevel, "speakers", &s.speakers, "peer_names", wire.Fields{"users", &names,
 			"assistant", &s.assistantName},
@@ -94,6 +98,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			"batch_tokens", &s.server.batchTokens})
 	if err == nil {
 		err = s.choose(context)
+	}
+	if err == nil && template != "" {
+		err = s.share(template)
 	}
 	if err == nil {
 		err = s.name(names)
@@ -126,6 +133,20 @@ func (s *settings) choose(context *bool) error {
 	}
 	return nil
 }
+
+// share reads a template of workspaces.
+func (s *settings) share(template string) (err error) {
+	if s.fixed != "" {
+		return errors.New("workspace_template: fixed_workspace is set, too: remove one")
+	}
+	if s.template, err = idtemplate.Parse(template); err != nil {
+		return errors.New("workspace_template: " + err.Error())
+	}
+	return nil
+}
+
+// shared reports whether scopes share workspaces, and are kept apart by the ids of peers and sessions.
+func (s *settings) shared() bool { return s.fixed != "" || s.template != nil }
 
 // name takes the names of peers. They must keep the roles apart.
 func (s *settings) name(users abi.Raw) error {

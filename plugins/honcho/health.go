@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
@@ -21,15 +23,25 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 		NativeMemoryTypes: []string{"message", "conclusion: explicit", "conclusion: deductive", "conclusion: inductive",
 			"conclusion: contradiction", "summary", "peer_card"},
 		NativeIngestModes: []string{"messages"}, NativeQueryModes: []string{readContext, readSearch, readChat}, Isolation: "hard",
-		PetObservability: "partial"}
+		PetObservability: "weak"}
 	workspace := probeWorkspace
-	if b.fixed != "" {
-		workspace, h.Isolation = b.fixed, "filtered"
+	if b.shared() {
+		h.Isolation = "filtered"
+		if b.fixed != "" {
+			workspace = b.fixed
+		}
 		h.Warnings = append(h.Warnings, sharedWorkspace)
 	}
-	h.Warnings = append(h.Warnings, "pet_partial: Honcho shows when a conclusion was derived, its level and its "+
-		"session; not which messages it came from, not its validity, and of explicit facts not what superseded them: "+
-		"near duplicates are replaced under a new id, exact ones only counted")
+	switch {
+	case slices.Contains(b.supplements, "conclusions"):
+		h.PetObservability = "partial"
+		h.Warnings = append(h.Warnings, "pet_partial: of a conclusion Honcho shows when it was derived, its level and its "+
+			"session; not which messages it came from, not its validity, and of explicit facts not what superseded them: "+
+			"near duplicates are replaced under a new id, exact ones only counted")
+	default:
+		h.Warnings = append(h.Warnings, "pet_weak: a retrieval shows no version and no time of derivation; the "+
+			"supplement conclusions shows when each was derived")
+	}
 	failed := func(status abi.HealthStatus, code string, err error) {
 		h.Status, h.Warnings = status, append(h.Warnings, code+": "+abi.AsError(err).Message)
 	}

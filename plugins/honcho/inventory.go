@@ -69,7 +69,7 @@ func (b *backend) countConclusions(v *abi.Inventory) error {
 }
 
 func (b *backend) countPeers(v *abi.Inventory) error {
-	if b.fixed != "" {
+	if b.shared() {
 		return nil // they are the workspace's, and made once
 	}
 	peers, err := b.count(request{route: "peers_list"})

@@ -106,7 +106,7 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	case "search", "peer_search":
 		list, err := readList(call.Body, readMessage)
 		for i, m := range list {
-			if of != nil && (m.workspace != of.workspace || of.fixed != "" && m.peer != of.agent && !slices.Contains(of.people(), m.peer)) {
+			if of != nil && (m.workspace != of.workspace || of.shared() && m.peer != of.agent && !slices.Contains(of.people(), m.peer)) {
 				return breach(call.Route, "a message of another scope", m.raw)
 			}
 			f.addMessage(m, at+"/"+sdk.Itoa(i), overSearch)

@@ -52,7 +52,7 @@ func (b *backend) count(r request) (int64, error) {
 // sessions lists active sessions of the scope, one page. In a fixed workspace they are those that the peer belongs to.
 func (b *backend) sessions(peer string, number int64) ([]string, page, error) {
 	r := request{route: "sessions_list"}
-	if b.fixed != "" {
+	if b.shared() {
 		r.route, r.peer, r.body = "peer_sessions", peer, filters(wire.Object{"is_active", true})
 	}
 	return idsOf(b, r, number, pageSize)
@@ -61,7 +61,7 @@ func (b *backend) sessions(peer string, number int64) ([]string, page, error) {
 // members are the peers whose sessions together are all of the scope's: one stands for all in a workspace of the
 // scope's own.
 func (b *backend) members() []string {
-	if b.fixed == "" {
+	if !b.shared() {
 		return []string{b.user}
 	}
 	return b.allPeers()

@@ -78,7 +78,7 @@ var queries = []struct {
 		return wire.Object{}
 	}},
 	{"queue_status", nil, "queue_status", false, func(q *query) wire.Object {
-		if q.fixed != "" {
+		if q.shared() {
 			q.add("sender_id", q.user)
 		}
 		return nil
@@ -115,7 +115,7 @@ func (q *query) numbers(names ...string) {
 
 // ofPeer asks by another route in a fixed workspace, which holds other scopes.
 func (q *query) ofPeer(route string) {
-	if q.fixed != "" {
+	if q.shared() {
 		q.request.route, q.request.peer = route, q.user
 	}
 }

@@ -326,7 +326,7 @@ func (l *look) rows() (sum int64) {
 
 // queueOf is the queue of the scope: of its workspace, or of its observed peers in a fixed one.
 func (b *backend) queueOf() (queue, error) {
-	if b.fixed == "" {
+	if !b.shared() {
 		return b.queueStatus(b.workspace, "", "")
 	}
 	return b.queueOfPeers()

@@ -52,7 +52,7 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		}
 	}
 	t.Details = wire.Object{"workspace", q.workspace, "session", q.session,
-		"fixed_workspace", wire.If(q.fixed != "", true)}.Map()
+		"fixed_workspace", wire.If(q.shared(), true)}.Map()
 }
 
 // reportItems says how many conclusions were asked for, or messages with read: search, and how many came. Other items

@@ -56,7 +56,7 @@ func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	receipt := &abi.ResetReceipt{Status: abi.ResetInProgress, OldGeneration: b.Generation,
 		NewGeneration: b.Generation + 1, Trace: b.trace("session_delete workspace_delete")}
 	reset := b.resetWorkspace
-	if b.fixed != "" {
+	if b.shared() {
 		reset = b.resetFixed
 		receipt.Trace.NativeOperation = "session_delete conclusion_delete card_put"
 	}

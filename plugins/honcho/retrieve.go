@@ -273,7 +273,7 @@ func (q *retrieval) readMessages() error {
 	some := q.request.Scenario != "" || context != "" || q.request.Attribute != ""
 	body := wire.Object{"query", q.query, "limit", q.conclusions,
 		"filters", wire.If(some, wire.Object{"metadata", labels})}.JSON()
-	if q.fixed == "" {
+	if !q.shared() {
 		return q.ask(request{route: "search", body: body})
 	}
 	for _, peer := range q.people() { // the workspace holds other scopes
@@ -330,7 +330,7 @@ func (q *retrieval) searchMore(words string) error {
 		limit = min(limit, max(*b, 1))
 	}
 	body := wire.Object{"query", words, "limit", limit}.JSON()
-	if q.fixed == "" {
+	if !q.shared() {
 		return q.ask(request{route: "search", body: body})
 	}
 	for _, peer := range append(q.people(), q.agent) {
@@ -346,7 +346,7 @@ func (q *retrieval) searchMore(words string) error {
 // message.
 func (q *retrieval) pastSummaries() error {
 	list := request{route: "sessions_list", query: []abi.QueryParam{newestFirst}}
-	if q.fixed != "" {
+	if q.shared() {
 		list.route, list.peer, list.body = "peer_sessions", q.user, filters(wire.Object{"is_active", true})
 	}
 	ids, _, err := idsOf(q.backend, list, 1, pageSize)

@@ -73,7 +73,10 @@ func (s *settings) native(c *sdk.Call) *native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID,
 		sdk.Itoa(c.Generation)}
 	user, n := s.userNames[c.Scope.PersonaID], &native{workspace: s.fixed}
-	if s.fixed != "" {
+	if s.template != nil {
+		n.workspace = s.template.Name(s.config.Namespace, c.Scope, maxNativeID)
+	}
+	if s.shared() {
 		n.others, n.parts = sdk.NativeID(joined, parts...), parts
 		n.user, n.agent = named(user, "user")+"-"+n.others, named(s.assistantName, "agent")+"-"+n.others
 		return n

@@ -18,7 +18,7 @@ const sharedWorkspace = "fixed_workspace: scopes share a workspace and are kept 
 // Source: Honcho POST /v3/workspaces and POST .../peers, both get-or-create: 201 made, 200 existed.
 func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	receipt := &abi.SetupReceipt{Ready: true, NativeScope: b.named(), Trace: b.trace("workspace peer")}
-	if b.fixed != "" {
+	if b.shared() {
 		receipt.Warnings = append(receipt.Warnings, sharedWorkspace)
 	}
 	if b.ReadOnly {
@@ -42,7 +42,7 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b.fixed != "" && i == 0 {
+		if b.shared() && i == 0 {
 			existed = answer.status == 200 // the workspace is not the scope's
 		}
 	}
@@ -61,7 +61,7 @@ func (b *backend) exists() (bool, error) {
 
 // checkNamed looks why the scope's user has no peer: where its workspace has others, the user has another name there.
 func (b *backend) checkNamed() error {
-	if b.fixed != "" {
+	if b.shared() {
 		return nil // the others are of other scopes
 	}
 	others, err := b.count(request{route: "peers_list"})
@@ -81,12 +81,12 @@ func (b *backend) renamed(was string) error {
 
 func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err error) {
 	body := wire.Object{"id", b.workspace}
-	if b.fixed == "" {
+	if !b.shared() {
 		body = append(body, "metadata", append(b.labels(), "mh_user_peer", b.user, "mh_speakers", b.speakers),
 			"configuration", b.workspaceConfiguration)
 	}
 	answer, err := b.send(request{route: "workspace", noWorkspace: true, body: body.JSON()})
-	if err != nil || answer.status != 200 || b.fixed != "" {
+	if err != nil || answer.status != 200 || b.shared() {
 		return err == nil && answer.status == 200, err
 	}
 	switch labelled, same := b.sameScope(answer.body); {
@@ -135,7 +135,7 @@ func (b *backend) sameScope(workspace abi.Raw) (labelled, same bool) {
 // deriver extracts "facts" about the assistant from the output of tools.
 func (b *backend) peerBody(peer string) []byte {
 	body, metadata := wire.Object{"id", peer}, wire.Object{}
-	if b.fixed != "" {
+	if b.shared() {
 		metadata = b.labels()
 	}
 	if name := b.nameOf(peer); name != "" {

@@ -130,7 +130,7 @@ func (b *backend) meet(e *abi.MemoryEvent) error {
 
 // meetAgain notes the speakers that Honcho has, for a data folder that is new.
 func (b *backend) meetAgain() error {
-	if b.fixed != "" {
+	if b.shared() {
 		return nil // by their ids they cannot be told from other scopes' speakers
 	}
 	for number := int64(1); ; number++ {

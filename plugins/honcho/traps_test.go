@@ -285,6 +285,29 @@ func queryOf(r sdktest.Request, name string) string {
 	return ""
 }
 
+// TestWhatCanBeSeenOfChangesFollowsWhatARetrievalShows: session context is prose without times of derivation.
+func TestWhatCanBeSeenOfChangesFollowsWhatARetrievalShows(t *testing.T) {
+	for block, want := range map[string]string{``: "weak", `,"read":"search"`: "weak",
+		`,"supplements":["representation"]`: "weak", `,"supplements":["conclusions"]`: "partial"} {
+		assert.Equal(t, want, newBench(t, quick, block).health(t).PetObservability, block)
+	}
+}
+
+// TestATemplateSharesAWorkspace: one for each run, in which peers and sessions keep the scopes apart.
+func TestATemplateSharesAWorkspace(t *testing.T) {
+	b := newBench(t, quick, `,"workspace_template":"{run_id}"`)
+	assert.Equal(t, "filtered", b.health(t).Isolation)
+	setup, err := sdktest.Do(b.Host, abi.OpSetupScope, abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_a"},
+		opened(setupScope), &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, "userz5faz5fc1", setup.NativeScope["workspace"])
+	other, err := sdktest.Do(b.Host, abi.OpSetupScope, abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_b"},
+		opened(setupScope), &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, setup.NativeScope["workspace"], other.NativeScope["workspace"])
+	assert.NotEqual(t, setup.NativeScope["user_peer"], other.NativeScope["user_peer"])
+}
+
 func (b *bench) health(t testing.TB) *abi.BackendHealth {
 	t.Helper()
 	h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})

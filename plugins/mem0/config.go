@@ -28,6 +28,7 @@ type settings struct {
 	explain         bool
 	latestOnly      bool
 	sendAgentID     bool
+	scopeAgent      bool // the scope's agent is sent with adds and searches
 	backdate        bool
 	observationDate string
 	instructions    string
@@ -65,7 +66,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	if config.Profile == abi.ProfileSourceDesign {
 		// Add and search with what the design names: nothing is looked up after an add, no score explained.
-		s.verifyWrites, s.explain = false, false
+		s.verifyWrites, s.explain, s.scopeAgent = false, false, true
 	}
 	if s.procedural && !s.infer {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+

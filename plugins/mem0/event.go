@@ -240,9 +240,23 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	default:
 		body = append(body, "prompt", wire.If(infer, wire.Some(b.prompt(day))),
 			"observation_date", wire.If(infer && native, day),
-			"agent_id", wire.If(b.sendAgentID && e.AgentID != "", agentID(e.AgentID)))
+			"agent_id", wire.Some(b.nativeAgent(e.AgentID)))
 	}
 	return append(body, "metadata", b.metadata(o)).JSON()
+}
+
+// nativeAgent is the native agent_id of an add or, with no agent of an event, of a search; empty if none is sent. Under
+// source-design it is the scope's, as the design has it.
+func (b *backend) nativeAgent(agent string) string {
+	if b.scopeAgent {
+		agent = b.Scope.AgentID
+	} else if !b.sendAgentID {
+		agent = ""
+	}
+	if agent == "" || b.platform() {
+		return ""
+	}
+	return agentID(agent)
 }
 
 // actor is the native agent of an event, the scope's own where the event names none.

@@ -81,7 +81,7 @@ func (b *backend) conditions(filters []filter, asOf string) (o wire.Object) {
 		for _, f := range filters {
 			o = append(o, f.key, f.literal())
 		}
-		return append(o, "user_id", b.ids.user, "run_id", b.ids.run)
+		return append(o, "user_id", b.ids.user, "agent_id", wire.Some(b.nativeAgent("")), "run_id", b.ids.run)
 	}
 	var all []wire.Object
 	for _, f := range filters {

@@ -40,6 +40,9 @@ func exportProvenance(n uint32) uint64 { return sdk.Serve(n, opened(provenance))
 //go:wasmexport forget
 func exportForget(n uint32) uint64 { return sdk.Serve(n, opened(forget)) }
 
+//go:wasmexport native_query
+func exportNativeQuery(n uint32) uint64 { return sdk.Serve(n, opened(nativeQuery)) }
+
 //go:wasmexport native_mutation
 func exportNativeMutation(n uint32) uint64 { return sdk.Serve(n, opened(nativeMutation)) }
 

@@ -513,6 +513,62 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 			`"filters":{"mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`}, sent)
 }
 
+// TestSourceDesignSendsTheScopesAgent, as the design does, with adds and searches; best keeps it in the hashed ids.
+func TestSourceDesignSendsTheScopesAgent(t *testing.T) {
+	scope := abi.MemoryScope{RunID: maria.RunID, PersonaID: maria.PersonaID, AgentID: "bot"}
+	for profile, want := range map[abi.Profile]bool{abi.ProfileSourceDesign: true, abi.ProfileBest: false} {
+		r, _ := ossRig(t, "mem0", "", mem0.Options{})
+		r.Profile = profile
+		e := turn("e1", "I drink oat milk.")
+		e.AgentID = "bot"
+		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
+		require.NoError(t, err)
+		found, err := sdktest.Do(r.Host, abi.OpRetrieve, scope, opened(retrieve), &abi.RetrieveRequest{Query: "oat milk",
+			Scope: scope, SessionID: "s9"})
+		require.NoError(t, err)
+		assert.Len(t, found.Evidence, 1, profile)
+		for _, s := range r.Sent {
+			if s.Route == "add" || s.Route == "search" {
+				assert.Equal(t, want, strings.Contains(s.Body, `"agent_id":"`+agentID("bot")+`"`), "%s %s", profile, s.Body)
+			}
+		}
+	}
+}
+
+// TestNativeQueriesAreTheDiagnosticsOfTheDesign: memory count and history, one call each.
+func TestNativeQueriesAreTheDiagnosticsOfTheDesign(t *testing.T) {
+	for name, r := range map[string]*rig{
+		"self-hosted": newRig(t, "mem0", `"infer":false`, mem0.New(mem0.Options{AdminKey: key})),
+		"gateway":     newRig(t, "mem0", `"infer":false`, mem0.New(full())),
+		"platform":    newRig(t, "mem0", `"infer":false`, &mem0.Platform{Token: key}),
+	} {
+		ask := func(q, params string) (*abi.NativeQueryResult, error) {
+			request := &abi.NativeQuery{}
+			require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"maria_c1","persona_id":"maria"},"name":"`+q+
+				`","params":`+params+`}`), request))
+			return sdktest.Do(r.Host, abi.OpNativeQuery, maria, opened(nativeQuery), request)
+		}
+		none, err := ask("count", `{}`)
+		require.NoError(t, err, name)
+		assert.JSONEq(t, `{"count":0,"complete":true}`, string(none.Result), name)
+		stored := r.recorded(turn("e1", "I drink oat milk."))
+		one, err := ask("count", `{}`)
+		require.NoError(t, err)
+		assert.JSONEq(t, `{"count":1,"complete":true}`, string(one.Result), name)
+		id := stored.NativeIDs[0]
+		history, err := ask("history", `{"memory_id":"`+id+`"}`)
+		require.NoError(t, err, name)
+		assert.Contains(t, string(history.Result), "oat milk", name)
+		for params, code := range map[string]abi.Code{`{}`: abi.CodeInvalidArgument, `{"memory_id":7}`: abi.CodeInvalidArgument,
+			`{"memory_id":"11111111-2222-3333-4444-555555555555"}`: abi.CodeNotFound} {
+			_, err = ask("history", params)
+			assert.Equal(t, code, abi.CodeOf(err), "%s %s", name, params)
+		}
+		_, err = ask("all", `{}`)
+		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+	}
+}
+
 func TestTheNumberAskedForFollowsTheBudget(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
 	r.recorded(turn("e1", "I drink oat milk.")) // so that no search comes back empty and is looked behind

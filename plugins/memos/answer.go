@@ -46,16 +46,17 @@ func (b *backend) get(route string, query ...abi.QueryParam) (*answer, error) {
 	return b.send(abi.HTTPRequest{Route: route, Query: query, Headers: b.headers}, nil)
 }
 
-// memories posts a JSON body by a route that answers with groups of memories of a cube.
+// memories posts a JSON body by a route that answers with groups of memories of these cubes.
 //
 // Errors: those of send and of groupReader.
-func (b *backend) memories(route string, body wire.Object, cube string) ([]*group, *answer, error) {
+func (b *backend) memories(route string, body wire.Object, cube string,
+	others ...string) ([]*group, *answer, error) {
 	var r groupReader
 	a, err := b.sendFor(abi.HTTPRequest{Route: route, Headers: b.jsonHeaders}, body.JSON(), r.fields())
 	if err != nil {
 		return nil, nil, err
 	}
-	groups, err := r.groups(route, a, cube)
+	groups, err := r.groups(route, a, cube, others...)
 	return groups, a, err
 }
 

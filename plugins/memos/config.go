@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/plugins/internal/idtemplate"
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
@@ -46,6 +48,10 @@ type settings struct {
 	stallAfterMS    int64
 	feedbackEnabled bool
 	feedbackMode    string
+	// template makes cube ids, where one is configured.
+	template *idtemplate.Template
+	// readable are other cubes that a search reads, too.
+	readable []string
 
 	// headers go with every request, jsonHeaders with those that have a body.
 	headers, jsonHeaders map[string]string
@@ -65,13 +71,19 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		s.headers = map[string]string{"authorization": "Bearer {{secret:api_key}}"}
 		s.jsonHeaders["authorization"] = s.headers["authorization"]
 	}
-	share := ""
+	share, template := "", ""
 	err := wire.Read(config.Config, "share", &share, "name_prefix", &s.namePrefix, "add_mode", &s.addMode,
 		"search_mode", &s.searchMode, "graph_store", &s.graphStore,
 		"top_k", &s.limits.text, "pref_top_k", &s.limits.pref, "tool_mem_top_k", &s.limits.tool,
 		"skill_mem_top_k", &s.limits.skill, "dedup", &s.dedup, "relativity", &s.relativity, "rerank", &s.rerank,
 		"read_back", &s.readBack, "isolation_probe", &s.isolationProbe, "stall_after_ms", &s.stallAfterMS,
-		"feedback_enabled", &s.feedbackEnabled, "feedback_mode", &s.feedbackMode)
+		"feedback_enabled", &s.feedbackEnabled, "feedback_mode", &s.feedbackMode,
+		"writable_cube_template", &template, "readable_cubes", &s.readable)
+	if err == nil && template != "" {
+		if s.template, err = idtemplate.Parse(template, idtemplate.Run, idtemplate.Persona); err != nil {
+			err = errors.New("writable_cube_template: " + err.Error())
+		}
+	}
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of memos: "+err.Error())
 	}

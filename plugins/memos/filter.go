@@ -127,6 +127,8 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 		case l.value == "":
 		case s.keepsInfo():
 			a.add(l.name, hard, is("mh_"+l.name, l.value))
+		case s.sourceDesign:
+			sdk.Put(&a.applied, l.name, string(abi.FilterNone)) // custom_tags are in no field that a filter finds
 		case exact && l.name == "scenario":
 			a.add(l.name, hard, is("project_id", labelTriple(r.Scenario, context, r.Attribute)))
 		case exact:

@@ -27,6 +27,9 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if !b.filters() {
 		h.Warnings = append(h.Warnings, "label_not_filtered: graph store postgres ignores filters")
 	}
+	if len(b.readable) > 0 {
+		h.Warnings = append(h.Warnings, b.sharing())
+	}
 	if _, err := b.get("liveness"); err != nil {
 		return unavailable(h, err), nil
 	}

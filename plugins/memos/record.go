@@ -82,14 +82,21 @@ func (s *settings) addRoute() string {
 }
 
 // addBody is the request of POST /product/add (APIADDRequest). No field that the server acts on beside the memory is
-// ever sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. Nor custom_tags: they reach
-// only the extraction's prompt, and would tell it what the turn reveals.
+// ever sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. Nor custom_tags, but
+// under source-design, where the labels go by the fields that the design names: they reach only the extraction's prompt,
+// and would tell it what the turn reveals.
 func (b *backend) addBody(e *abi.MemoryEvent, named bool) wire.Object {
 	when, how, _ := strings.Cut(b.addMode, "/")
-	return wire.Object{"user_id", b.cube, "writable_cube_ids", []string{b.cube}, "session_id", sessionOf(e.SessionID),
-		"task_id", taskOf(b.cube, e.EventID), "async_mode", when, "mode", wire.Some(how),
-		"project_id", wire.Some(labelTriple(e.Scenario, e.Context, e.Attribute)),
-		"manager_user_id", wire.Some(labelScenario(e.Scenario)), "info", infoOf(e), "messages", messagesOf(e, named)}
+	body := wire.Object{"user_id", b.cube, "writable_cube_ids", []string{b.cube}, "session_id", sessionOf(e.SessionID),
+		"task_id", taskOf(b.cube, e.EventID), "async_mode", when, "mode", wire.Some(how)}
+	if b.sourceDesign {
+		tags := slices.DeleteFunc([]string{e.Scenario, e.Context, e.Attribute}, func(s string) bool { return s == "" })
+		body = append(body, "custom_tags", wire.If(len(tags) > 0, tags))
+	} else {
+		body = append(body, "project_id", wire.Some(labelTriple(e.Scenario, e.Context, e.Attribute)),
+			"manager_user_id", wire.Some(labelScenario(e.Scenario)))
+	}
+	return append(body, "info", infoOf(e), "messages", messagesOf(e, named))
 }
 
 // infoOf are the event's labels: texts and other scalars only, since nested values lose the write on Neo4j, and with

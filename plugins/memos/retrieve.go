@@ -46,14 +46,14 @@ type query struct {
 // search sends the request (APISearchRequest). The session is a soft signal there, never a filter.
 func (q *query) search() error {
 	route := "search_" + q.searchMode
-	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", []string{q.cube},
+	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", append([]string{q.cube}, q.readable...),
 		"query", q.request.Query, "mode",
 		q.searchMode, "internet_search", false,
 		"session_id", sessionOf(q.request.SessionID)}, q.limits.fields(q.sourceDesign)...)
 	if !q.sourceDesign {
 		body = append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity)
 	}
-	groups, a, err := q.memories(route, append(body, "filter", q.asked.value()), q.cube)
+	groups, a, err := q.memories(route, append(body, "filter", q.asked.value()), q.cube, q.readable...)
 	if err != nil {
 		return err
 	}

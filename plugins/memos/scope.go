@@ -30,10 +30,16 @@ func base32OfHex(text string) string {
 	return base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(raw)
 }
 
+// cubeMax is the longest cube id that is spelled out.
+const cubeMax = 100
+
 // cubeOf is the scope's cube and at the same time its user: a cube is only a property of nodes, and tasks are kept by
 // user alone. Never empty: an empty id leads into the bucket that MemOS shares among everybody. Without colons: Redis
 // keys are joined by them.
 func (s *settings) cubeOf(scope abi.MemoryScope, generation int64) string {
+	if s.template != nil {
+		return s.template.ID(s.config.Namespace, scope, generation, cubeMax)
+	}
 	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID,
 		sdk.Itoa(generation))
 }

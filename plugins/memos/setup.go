@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/memhost/memhost/abi"
 )
 
@@ -31,5 +34,14 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 		return nil, v.leak
 	}
 	out.Ready, out.Existed, out.Warnings = true, &existed, v.warnings
+	if len(b.readable) > 0 {
+		out.NativeScope["readable_cubes"] = strings.Join(b.readable, ",")
+		out.Warnings = append(slices.Clip(out.Warnings), b.sharing())
+	}
 	return out, nil
+}
+
+// sharing is the warning of readable_cubes, which share memory on purpose.
+func (s *settings) sharing() string {
+	return "cubes_shared: readable_cubes lets every scope read " + strings.Join(s.readable, ", ") + ", too"
 }

@@ -624,6 +624,54 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 		body["search_tool_memory"]})
 }
 
+// TestSourceDesignSendsLabelsAsCustomTags and not in the fields that memhost chose for them. Where nothing of them can be
+// filtered by, the trace says so.
+func TestSourceDesignSendsLabelsAsCustomTags(t *testing.T) {
+	for block, how := range map[string]string{syncFine: string(abi.FilterHard), async: string(abi.FilterNone)} {
+		b := newBench(t, block, memos.Options{})
+		b.Profile = abi.ProfileSourceDesign
+		b.must(labelled(said("e-1", "I always prefer the aisle."), "travel", "", "seat"))
+		var body map[string]any
+		require.NoError(t, json.Unmarshal([]byte(b.Sent[0].Body), &body))
+		assert.Equal(t, []any{"travel", "seat"}, body["custom_tags"])
+		assert.NotContains(t, body, "project_id")
+		assert.NotContains(t, body, "manager_user_id")
+		b.wait(time.Minute)
+		q := ask("which seat?")
+		q.Scenario = "travel"
+		assert.Equal(t, how, b.find(q).Trace.FiltersApplied["scenario"], block)
+	}
+}
+
+// TestReadableCubesAreSharedOnPurpose: a search reads them beside the scope's own, writes stay in that, and set-up and
+// health say that memory is shared. A cube that is not named stays a breach.
+func TestReadableCubesAreSharedOnPurpose(t *testing.T) {
+	const block = `{"add_mode":"sync/fast","graph_store":"neo4j","writable_cube_template":"{run_id}:{persona_id}"`
+	b := newBench(t, block+`,"readable_cubes":["run1_p10_nlab"]}`, memos.Options{Flavour: memos.Neo4j})
+	setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"cube_id": "run1_p9_nlab", "user_id": "run1_p9_nlab",
+		"readable_cubes": "run1_p10_nlab"}, setup.NativeScope)
+	assert.Contains(t, codes(setup.Warnings), "cubes_shared")
+	h, err := sdktest.Do(b.Host, abi.OpHealth, scope, opened(health), &abi.Empty{})
+	require.NoError(t, err)
+	assert.Contains(t, codes(h.Warnings), "cubes_shared")
+	b.must(said("e-1", "I like jazz."))
+	theirs := said("e-2", "I like jazz on Sundays.")
+	theirs.UserID = other.PersonaID
+	_, err = sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
+	require.NoError(t, err)
+	found := b.find(ask("jazz"))
+	assert.Contains(t, found.FormattedContext, "Sundays")
+	assert.Contains(t, b.Sent[len(b.Sent)-1].Body, `"readable_cube_ids":["run1_p9_nlab","run1_p10_nlab"]`)
+
+	alone := newBench(t, block+`}`, memos.Options{Flavour: memos.Neo4j})
+	alone.must(said("e-1", "I like jazz."))
+	_, err = sdktest.Do(alone.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
+	require.NoError(t, err)
+	assert.NotContains(t, alone.find(ask("jazz")).FormattedContext, "Sundays")
+}
+
 func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
 	for _, fields := range []string{`"add_mode":"sync/fast"`, `"add_mode":"async"`} {
 		b := newBench(t, `{`+fields+`,"graph_store":"neo4j"}`, memos.Options{})

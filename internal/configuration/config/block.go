@@ -1,11 +1,9 @@
 package config
 
 import (
-	_ "embed"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/configuration/schema"
@@ -13,25 +11,6 @@ import (
 
 // maxIncluded bounds all files that one block includes, in bytes.
 const maxIncluded = 16 << 20
-
-// design is the JSON Schema of what does not hold of the published design of the adapters, with what takes its place.
-//
-//go:embed design.schema.json
-var design []byte
-
-// designed panics where design.schema.json, which is a part of the program, is no schema.
-var designed = sync.OnceValue(func() *schema.Schema {
-	compiled, err := schema.Compile(design)
-	if err != nil {
-		panic(err)
-	}
-	return compiled
-})
-
-// renamed are keys of the design that only have another name now.
-var renamed = []struct{ provider, old, now string }{
-	{"rolling_summary", "max_tokens", "max_context_tokens"},
-}
 
 // finishBlock makes the chosen native block: it replaces {file: PATH} by the file's content, and looks for mistakes
 // that no schema would explain well.
@@ -70,26 +49,6 @@ func (l *loader) finishBlock() {
 		c.block = map[string]any{}
 		l.problems.add(l.origin(path...), path, "the file of a whole block must hold an object")
 	}
-}
-
-// rename gives keys of the design their present names.
-func (l *loader) rename(block map[string]any, path []string) map[string]any {
-	for _, r := range renamed {
-		value, there := block[r.old]
-		if l.config.name != r.provider || !there {
-			continue
-		}
-		old, now := append(slices.Clip(path), r.old), append(slices.Clip(path), r.now)
-		if _, both := block[r.now]; both {
-			l.problems.add(l.origin(old...), old, "is another name of %s, which is there, too: remove one", r.now)
-			continue
-		}
-		block[r.now] = value
-		delete(block, r.old)
-		l.config.sources[joinPath(now)] = l.origin(old...)
-		delete(l.config.sources, joinPath(old))
-	}
-	return block
 }
 
 // checkRest finds what else is wrong with a block that has keys of the design.

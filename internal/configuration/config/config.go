@@ -57,6 +57,7 @@ type Config struct {
 	block      map[string]any
 	tree       map[string]any
 	sources    map[string]Origin
+	warnings   []string
 }
 
 // Memory configures the memory behind the slot.

@@ -24,7 +24,7 @@ func known() []config.Provider {
 	for _, name := range []string{"honcho", "mem0", "graphiti", "memos", "recall"} {
 		list = append(list, config.Provider{Name: name, Kind: abi.KindArchitecture})
 	}
-	for _, name := range []string{"simple_rag", "no_memory", "full_history", "static_profile", "rolling_summary"} {
+	for _, name := range []string{"simple_rag", "no_memory", "full_history", "static_profile", "rolling_summary", "layered_memory"} {
 		list = append(list, config.Provider{Name: name, Kind: abi.KindControl})
 	}
 	return list
@@ -48,7 +48,7 @@ func module(plugin string, file bool) ([]config.Provider, error) {
 
 // Each file of testdata/load holds configurations: the section memhost.yaml or memhost.json, other files, env
 // (NAME=VALUE lines), flags (a JSON object) and config (the value of --config), and what becomes of them in the section
-// want, defaults left out. A section "case: title" begins the next case.
+// want, defaults left out, warnings added. A section "case: title" begins the next case.
 func TestLoadsAsTheGoldenFilesSay(t *testing.T) {
 	files, err := filepath.Glob("testdata/load/*.txtar")
 	require.NoError(t, err)
@@ -128,6 +128,9 @@ func load(t *testing.T, inputs []txtar.File) string {
 	text := fmt.Sprintf("%s# %s %s %s\n", shown, word, name, block)
 	if path, ok := c.PluginFile(); ok {
 		text += "# plugin file " + path + "\n"
+	}
+	for _, warning := range c.Warnings() {
+		text += "# warning " + warning + "\n"
 	}
 	// What is shown means the same, unless something had to be blanked, or looks like what Load replaces.
 	if !strings.Contains(text, "***") && !strings.Contains(string(block), `{"file":`) {
