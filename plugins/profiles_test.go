@@ -45,14 +45,14 @@ func TestEveryProviderPassesTheKitUnderSourceDesign(t *testing.T) {
 		{name: "memos", block: `"url":"URL","add_mode":"sync/fast","graph_store":"neo4j"`, server: func() http.Handler {
 			return memos.New(memos.Options{Flavour: memos.Neo4j})
 		}, errorBody: `{"code":500,"message":"boom","data":null}`},
-		{name: "memos", block: `"url":"URL","add_mode":"async"`, server: func() http.Handler {
+		{name: "memos", block: `"url":"URL","add_mode":"async","writable_cube_template":"{run_id}:{persona_id}"`, server: func() http.Handler {
 			return memos.New(memos.Options{Flavour: memos.Community, TaskDelay: 20 * time.Millisecond})
 		}, errorBody: `{"code":500,"message":"boom","data":null}`},
-		{name: "honcho", block: `"url":"URL"`, server: func() http.Handler { return honcho.New(honcho.Options{Mood: quick}) }},
+		{name: "honcho", block: `"url":"URL","workspace_template":"{run_id}"`, server: func() http.Handler { return honcho.New(honcho.Options{Mood: quick}) }},
 		{name: "graphiti", block: `"url":"URL","surface":"rest","stall_s":2`, server: func() http.Handler {
 			return graphiti.New(graphiti.Options{Delay: 5 * time.Millisecond}).REST()
 		}},
-		{name: "graphiti", block: `"url":"URL","surface":"mcp","stall_s":2`, server: func() http.Handler {
+		{name: "graphiti", block: `"url":"URL","surface":"mcp","stall_s":2,"group_id_template":"{run_id}:{persona_id}"`, server: func() http.Handler {
 			return graphiti.New(graphiti.Options{Delay: 5 * time.Millisecond}).MCP()
 		}},
 		{name: "rolling_summary", block: model, server: func() http.Handler { return llm.New(llm.Options{}) }},
