@@ -93,7 +93,7 @@ class TestDoor:
         assert (ready.status, ready.json["database"], ready.json["accepting"]) == (200, "ok", True)
         info = gateway.get("/v1/info").json
         assert len(info["recipes"]) == 16
-        assert info["graphiti_core"].startswith("0.29.")
+        assert info["graphiti_core"].startswith("0.31.")
         assert set(info["entity_types"]) == {"Person"}
         assert info["entity_types"]["Person"]["properties"]["occupation"] == {"type": "string"}
         assert info["queue"] is info["reranker"] is True

@@ -12,8 +12,6 @@ import (
 	"time"
 )
 
-const graphitiVersion = "0.29.3"
-
 // Graphiti is a running Graphiti: its REST service and its MCP server on one Neo4j.
 type Graphiti struct {
 	// REST is the base URL of the REST service, MCP that of the MCP server, without /mcp.
@@ -59,12 +57,16 @@ graphiti:
 
 // graphitiSource unpacks the sdist of graphiti-core, which carries both servers.
 func (e *Env) graphitiSource(ctx context.Context, bin string) (string, error) {
-	dir, err := e.installed("graphiti-servers-"+graphitiVersion, "sdist graphiti-core "+graphitiVersion,
+	version, err := pinned("graphiti", "graphiti-core")
+	if err != nil {
+		return "", err
+	}
+	dir, err := e.installed("graphiti-servers-"+version, "sdist graphiti-core "+version,
 		func(dir string) error {
-			e.say("fetch the sdist of graphiti-core %s, which carries its servers, into %s (once)", graphitiVersion, dir)
+			e.say("fetch the sdist of graphiti-core %s, which carries its servers, into %s (once)", version, dir)
 			err := e.run(ctx, command{name: "pip-graphiti", args: []string{filepath.Join(bin, "pip"), "download",
 				"--progress-bar", "off", "--disable-pip-version-check", "--no-binary", "graphiti-core", "--no-deps",
-				"-d", dir, "graphiti-core==" + graphitiVersion}})
+				"-d", dir, "graphiti-core==" + version}})
 			if err != nil {
 				return err
 			}
@@ -84,7 +86,7 @@ func (e *Env) graphitiSource(ctx context.Context, bin string) (string, error) {
 	}
 	for _, part := range []string{"server/graph_service/main.py", "mcp_server/main.py"} {
 		if _, err := os.Stat(filepath.Join(dir, part)); err != nil {
-			return "", fmt.Errorf("the sdist of graphiti-core %s has no %s", graphitiVersion, part)
+			return "", fmt.Errorf("the sdist of graphiti-core %s has no %s", version, part)
 		}
 	}
 	return dir, nil

@@ -36,8 +36,9 @@ func TestLive_graphiti(t *testing.T) {
 // graphitiParity compares with graphiti-core's own search over the same graph: the same facts in the same order, in
 // every field that the surface has.
 func graphitiParity(t *testing.T, g *Graphiti, surface string) {
-	// The REST service tells seven fields of a fact, the MCP server all but the embedding.
-	fields := []string{"uuid", "name", "fact", "valid_at", "invalid_at", "created_at", "expired_at"}
+	// The REST service returns ten fields of a fact, the MCP server all but the embedding.
+	fields := []string{"uuid", "name", "fact", "valid_at", "invalid_at", "created_at", "expired_at", "source_node_uuid",
+		"target_node_uuid", "episodes"}
 	config := g.Backend(surface, true).providerConfig(t, "graphiti", nil)
 	config.Namespace = "parity-" + surface
 	parity(t, config, func(raw abi.RawResult) (any, error) {

@@ -3,7 +3,9 @@ package testenv
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +18,34 @@ import (
 //go:embed requirements/*.txt
 var requirements embed.FS
 
+// requirementsOf are the pinned packages of requirements/<name>.txt, or of a file of that name in the folder LIVE_REQUIREMENTS, with
+// which `make newest` tries other versions.
+func requirementsOf(name string) ([]byte, error) {
+	if dir := os.Getenv("LIVE_REQUIREMENTS"); dir != "" {
+		if text, err := os.ReadFile(filepath.Join(dir, name+".txt")); !errors.Is(err, fs.ErrNotExist) {
+			return text, err
+		}
+	}
+	return requirements.ReadFile("requirements/" + name + ".txt")
+}
+
+// pinned is the version to which requirements pin a package.
+func pinned(name, project string) (string, error) {
+	text, err := requirementsOf(name)
+	if err != nil {
+		return "", err
+	}
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(project) + `==(.*)$`).FindSubmatch(text)
+	if found == nil {
+		return "", fmt.Errorf("requirements of %s: no pin of %s", name, project)
+	}
+	return string(found[1]), nil
+}
+
 // python gives the bin folder of a virtual environment with the pinned packages of requirements/<name>.txt; other pins
 // ("mem0ai==2.0.18") take the place of those of the same packages.
 func (e *Env) python(ctx context.Context, name string, other ...string) (string, error) {
-	pins, err := requirements.ReadFile("requirements/" + name + ".txt")
+	pins, err := requirementsOf(name)
 	if err != nil {
 		return "", err
 	}
