@@ -9,7 +9,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.10
 # RACE=-race tests with the race detector, which needs a C compiler; nothing else of the project does.
 RACE     ?=
 
-.PHONY: help run test test-all check lint generate plugins bench results results-check cluster release
+.PHONY: help run test test-all check lint generate plugins bench results results-check newest cluster release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ results: ## docs/results.md from nothing: what memories retrieve of LoCoMo, with
 results-check: ## docs/results.md computed again, offline, from its record and the run folders in bin/results
 	@$(GO) build -o bin/memhost ./cmd/memhost
 	@$(GO) -C tools run ./results -check
+
+newest: ## how the backends' newest releases differ from those that memhost was checked against (NEWEST=-kit: and run kit and parity)
+	@$(GO) -C tools run ./newest $(NEWEST)
 
 release: ## bin/dist: archives for six platforms, deb and rpm, checksums, as GoReleaser makes them for a release
 	COMMIT=$$(git rev-parse --short=12 HEAD) COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
