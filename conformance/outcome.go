@@ -71,7 +71,7 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 	return o
 }
 
-// note keeps the verdict of a part. missed: meanwhile nobody answered a call to the backend.
+// note keeps the verdict of a part. missed is set if the backend left a call unanswered while the part ran.
 func (b *bench) note(name, words string, o outcome, missed bool) {
 	if b.ctx.Err() != nil {
 		return // what was seen after the end says nothing of the provider

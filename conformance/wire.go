@@ -16,8 +16,8 @@ type wire struct {
 	mu    sync.Mutex
 	log   []*exchange
 	fault host.Interceptor
-	// unreached counts calls that went on to the backend, and for which nobody answered.
-	unreached int
+	// unanswered counts the calls that were sent to the backend and got no answer.
+	unanswered int
 }
 
 // exchange is one native call as the host made it.
@@ -48,7 +48,7 @@ func (w *wire) intercept(ctx context.Context, call host.NativeCall, send next) (
 			x.answered++
 		}
 		if failure := new(host.NativeFailure); err != nil && ctx.Err() == nil && !errors.As(err, &failure) {
-			w.unreached++
+			w.unanswered++
 		}
 		w.mu.Unlock()
 		return answer, err
@@ -73,11 +73,11 @@ func (w *wire) mark() int {
 	return len(w.log)
 }
 
-// misses is how many calls nobody answered until now.
+// misses returns how many calls have got no answer so far.
 func (w *wire) misses() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.unreached
+	return w.unanswered
 }
 
 func (w *wire) since(mark int) []exchange {

@@ -23,6 +23,8 @@ Elsewhere TINYGO=PATH names a TinyGo of yours.
 
 --compiler go compiles with the Go on the PATH instead: nothing has to be made, and the module is some ten times as large. That is for trying out.
 
+A plugin in C is compiled with clang and lld, which are packages of Debian. CLANG=PATH names a clang of yours.
+
 A plugin in AssemblyScript is compiled with what its package-lock.json pins, which npm installs in a folder of your cache, not in yours.`
 
 // The compilers of a Go plugin.
@@ -117,6 +119,14 @@ func readManifest(path string) (*abi.ModuleManifest, error) {
 func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, compiler string) (toolchain.Compiler, error) {
 	if compiler != compilerTinyGo && compiler != compilerGo {
 		return nil, cli.UsageError("--compiler: found "+cli.Quote(compiler)+", want "+compilerTinyGo+" or "+compilerGo, "")
+	}
+	if plugin.Language == toolchain.C {
+		found, err := toolchain.FindClang(ctx)
+		if err != nil {
+			return nil, missingTool(err.Error(), "install clang and lld (Debian: apt-get install clang lld), or name a clang "+
+				"with "+toolchain.EnvClang+"=PATH", err)
+		}
+		return found, nil
 	}
 	if plugin.Language == toolchain.AssemblyScript {
 		if _, err := exec.LookPath("npm"); err != nil {

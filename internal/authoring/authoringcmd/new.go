@@ -46,10 +46,10 @@ func (a *commands) newPlugin(name string, f *newFlags) error {
 	err := newplugin.Check(o)
 	switch {
 	case err != nil:
-	case f.lang != newplugin.AssemblyScript:
+	case newplugin.NeedsMemhost(f.lang):
 		o.Version, o.Checkout, err = a.memhostFor(f.memhost)
 	case f.memhost != "":
-		err = cli.UsageError("--memhost: a plugin in AssemblyScript is built without memhost's sources",
+		err = cli.UsageError("--memhost: a plugin for "+f.lang+" is built without memhost's sources",
 			"leave --memhost out")
 	}
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/sdk"
+	"github.com/memhost/memhost/sdk/c"
 )
 
 //go:embed templates
@@ -31,10 +32,15 @@ const (
 	GoExtism = "go-extism" // Go, as a module for Extism
 
 	AssemblyScript = "assemblyscript" // for Extism
+
+	C = "c"
 )
 
 // Languages lists them, the default one first.
-func Languages() []string { return []string{Go, GoExtism, AssemblyScript} }
+func Languages() []string { return []string{Go, GoExtism, AssemblyScript, C} }
+
+// NeedsMemhost reports whether a plugin in a language is built with memhost's Go module.
+func NeedsMemhost(language string) bool { return language == Go || language == GoExtism }
 
 // layers are a language's folders of templates, a later one over an earlier one.
 func layers(language string) []string {
@@ -77,11 +83,14 @@ func values(o Options) *strings.Replacer {
 	case o.Version != "": // a release, which others can install
 		v["Installed"] = o.Version
 	}
-	if o.Language != Go {
+	switch o.Language {
+	case GoExtism:
 		v["ABI"] = abi.ABIExtism
-	}
-	if o.Language == AssemblyScript {
+	case AssemblyScript:
+		v["ABI"] = abi.ABIExtism
 		v["SetupNode"], v["UnitTests"], v["Build"] = setupNode, "npm run unit", "memhost build"
+	case C:
+		v["UnitTests"], v["Build"] = "make check", "apt-get update && apt-get install -y clang lld && memhost build"
 	}
 	var pairs []string
 	for name, value := range v {
@@ -170,6 +179,9 @@ func Render(o Options) ([]File, error) {
 			return nil, abi.WrapError(abi.CodeInternal, "templates of "+o.Language+": "+err.Error(), err)
 		}
 	}
+	if o.Language == C {
+		texts["memhost.h"], texts["plugin.c"] = c.Header, c.Example
+	}
 	var files []File
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		files = append(files, File{name, texts[name]})
@@ -237,8 +249,11 @@ func quotePath(p string) string {
 
 // NextStep is the command that comes first in a new plugin's folder.
 func NextStep(language string) string {
-	if language == AssemblyScript {
+	switch language {
+	case AssemblyScript:
 		return "npm test"
+	case C:
+		return "make test"
 	}
 	return requirements(language) + " && make test"
 }

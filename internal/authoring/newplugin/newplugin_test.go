@@ -47,7 +47,7 @@ func TestEveryLanguageGivesAWholeFolder(t *testing.T) {
 				assert.Equal(t, name, manifest.Name)
 				assert.Equal(t, name, manifest.Providers[0].Name)
 				assert.Equal(t, map[string]string{newplugin.Go: abi.ABIMemhost, newplugin.GoExtism: abi.ABIExtism,
-					newplugin.AssemblyScript: abi.ABIExtism}[language], manifest.ABI)
+					newplugin.AssemblyScript: abi.ABIExtism, newplugin.C: abi.ABIMemhost}[language], manifest.ABI)
 			})
 		}
 	}

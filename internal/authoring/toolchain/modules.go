@@ -44,10 +44,11 @@ type Module struct {
 type Language string
 
 // Go is compiled by TinyGo; a folder with a main.go. AssemblyScript is compiled by asc; a
-// folder with an assembly/index.ts.
+// folder with an assembly/index.ts. C is compiled by clang; a folder with a plugin.c.
 const (
 	Go             Language = "go"
 	AssemblyScript Language = "assemblyscript"
+	C              Language = "c"
 )
 
 // Wasm is where the built module belongs: <folder>/<base name of the folder>.wasm.
@@ -153,6 +154,8 @@ func languageOf(dir string) Language {
 		return Go
 	case isFile(filepath.Join(dir, "assembly", "index.ts")):
 		return AssemblyScript
+	case isFile(filepath.Join(dir, "plugin.c")):
+		return C
 	}
 	return ""
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// PluginIn finds the plugin in a folder anywhere: one with a manifest.json and a main.go or an assembly/index.ts.
+// PluginIn finds the plugin in a folder anywhere: one with a manifest.json and a main.go, a plugin.c or an
+// assembly/index.ts.
 //
 // Errors: there is none.
 func PluginIn(dir string) (Module, error) {
@@ -18,8 +19,8 @@ func PluginIn(dir string) (Module, error) {
 	}
 	m := Module{Name: filepath.Base(at), Dir: at, Language: languageOf(at)}
 	if m.Language == "" {
-		return m, fmt.Errorf("toolchain: %s holds no plugin: want a manifest.json beside a main.go or an "+
-			"assembly/index.ts", dir)
+		return m, fmt.Errorf("toolchain: %s holds no plugin: want a manifest.json beside a main.go, a plugin.c or "+
+			"an assembly/index.ts", dir)
 	}
 	m.Tags, err = tagsOf(at)
 	return m, err
