@@ -61,7 +61,7 @@ func (m memhost) command(args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}
-	cmd.Env = append(cmd.Env, "RUN_AS_MEMHOST=1", "GORACE="+noRaceSleep, "XDG_CACHE_HOME="+m.cache)
+	cmd.Env = append(cmd.Env, "RUN_AS_MEMHOST=1", "GORACE="+noRaceSleep, "GOGC=400", "XDG_CACHE_HOME="+m.cache)
 	return cmd
 }
 

@@ -15,13 +15,16 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/config"
+	"github.com/memhost/memhost/internal/test/testcache"
 )
+
+func TestMain(m *testing.M) { testcache.Run(m) }
 
 // startOf prepares the start of a slot with full_history in a folder. It returns what the steps print, too.
 func startOf(t *testing.T, dir, listen, token string) (*start, *bytes.Buffer) {
 	t.Helper()
 	var stderr bytes.Buffer
-	k := cli.New(cli.System{Environ: []string{"XDG_CACHE_HOME=" + t.TempDir()}, Stdout: &stderr, Stderr: &stderr,
+	k := cli.New(cli.System{Environ: []string{"XDG_CACHE_HOME=" + testcache.Home()}, Stdout: &stderr, Stderr: &stderr,
 		Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) },
 		Modules: cli.BuiltinModules})
 	o := config.Options{Dir: dir, Environ: []string{}, Known: k.KnownProviders(),
