@@ -12,6 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
 	"github.com/stretchr/testify/require"
 )
@@ -19,6 +20,7 @@ import (
 // TestAFullDiskLosesNothing: the tables are on a file system of 16 MiB. Once it is full, batches fail with a hint, and
 // everything that was acknowledged is there.
 func TestAFullDiskLosesNothing(t *testing.T) {
+	brief.Leave(t)
 	dir, err := os.MkdirTemp("", "pg")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -60,6 +62,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 }
 
 func TestTooManyConnectionsSayWhatToDo(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	open(t, postgres.Options{URL: server.URL})
 	conn, err := pgx.Connect(t.Context(), server.URL)

@@ -96,6 +96,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 // TestASchemaThatIsThereNeedsNoRightToMakeOne: an administrator created it and gave it to the user, who may create
 // tables in it but no schema.
 func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	do := asOwner(t, server)
 	do("CREATE ROLE tenant LOGIN")
@@ -115,6 +116,7 @@ func TestASchemaThatIsThereNeedsNoRightToMakeOne(t *testing.T) {
 }
 
 func TestClosedStoreSaysSo(t *testing.T) {
+	brief.Leave(t)
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "closing twice is harmless")

@@ -109,6 +109,7 @@ func TestAStandbyIsRefusedAsReadOnly(t *testing.T) {
 // TestASchemaIsOneCluster: hosts with new folders prepare the same schema and open it at the same moment. The tables
 // are created once, and have one identity, which all hosts store.
 func TestASchemaIsOneCluster(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	const hosts = 6
 	var made atomic.Int64

@@ -222,6 +222,7 @@ func TestABurstLeavesRoomForSessions(t *testing.T) {
 }
 
 func TestMoreConnectionsThanTheServerAllowsAreRefused(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: server.URL, Connections: 1000})
 	require.ErrorIs(t, err, state.ErrInvalid)

@@ -53,6 +53,7 @@ func deletedRows(t *testing.T, s *postgres.Store, url string) (left func() int) 
 }
 
 func TestScrubRemovesDeletedRows(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	s := open(t, postgres.Options{URL: server.URL, Many: true})
 	left := deletedRows(t, s, server.URL)

@@ -47,6 +47,7 @@ func TestASecondHostIsRefusedWhileTheFirstServes(t *testing.T) {
 }
 
 func TestOneOfManyHostsThatStartTogetherServes(t *testing.T) {
+	brief.Leave(t)
 	opts := postgres.Options{URL: pgserver.Start(t).URL, One: true, Session: time.Second}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)

@@ -98,6 +98,7 @@ func TestLargeValue(t *testing.T) {
 }
 
 func TestTheSizeIsThatOfTheTables(t *testing.T) {
+	brief.Leave(t)
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
 	empty, err := s.Size(t.Context())
 	require.NoError(t, err)
@@ -116,6 +117,7 @@ func TestTheSizeIsThatOfTheTables(t *testing.T) {
 }
 
 func TestResetOfManyKeys(t *testing.T) {
+	brief.Leave(t)
 	s := open(t, postgres.Options{URL: pgserver.Start(t).URL})
 	var b state.Batch
 	for i := range 5000 {
