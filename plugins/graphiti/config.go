@@ -60,7 +60,7 @@ const (
 
 // parseSettings reads the block. The schema's defaults are repeated for hosts that do not fill them in.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
+	s := &settings{config: config, name: surfaceCore, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
 	url, template, stallS := "", "", int64(120)
