@@ -45,7 +45,6 @@ type Record = func(context.Context, *abi.MemoryEvent) (*abi.WriteReceipt, error)
 type Importer struct {
 	dir     string
 	listing report.EventLister
-	now     func() time.Time
 	pause   func(context.Context, time.Duration) error
 
 	// busy holds a token while a file is received or recorded.
@@ -80,7 +79,7 @@ func New(dir string, listing report.EventLister) (*Importer, error) {
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeUnavailable, "removing an earlier import: "+err.Error(), err)
 	}
-	return &Importer{dir: dir, listing: listing, now: time.Now, pause: pause.For, busy: make(chan struct{}, 1),
+	return &Importer{dir: dir, listing: listing, pause: pause.For, busy: make(chan struct{}, 1),
 		progress: wire.ImportProgress{State: wire.ImportNone, Problems: []string{}}}, nil
 }
 
