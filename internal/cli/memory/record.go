@@ -193,6 +193,9 @@ func (a *commands) reportRecord(ctx context.Context, d *cli.Door, sum *recordSum
 	} else {
 		a.Out.Print("%s\n", sum.Text())
 		sum.Details(a.Out)
+		if stopped == nil && sum.isEmpty() {
+			a.Out.Note("  there was nothing to record: no event was read")
+		}
 		if sum.NotRetained > 0 {
 			d.WarnIfNothingKept(ctx, a.Out)
 		}

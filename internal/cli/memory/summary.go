@@ -152,6 +152,11 @@ func (s *recordSummary) ExitCode(stopped error) int {
 	return cli.ExitOK
 }
 
+// isEmpty reports whether no event was read at all, not even one that was left out.
+func (s *recordSummary) isEmpty() bool {
+	return s.Recorded+s.Duplicates+s.Known+s.NotRetained+s.SkippedReadOnly+s.Uncertain+s.Forgotten+s.Failed+s.BadLines == 0
+}
+
 // Text is the summary in a line.
 func (s *recordSummary) Text() string {
 	parts := []string{"recorded " + cli.Count(s.Recorded, "event")}

@@ -197,12 +197,14 @@ func (a *commands) archiveImport() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if events == 0 {
+				return abi.NewError(abi.CodeInvalidArgument, args[0]+": has no events").
+					WithHint("want what `memhost archive export` writes; nothing was added")
+			}
 			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, _ eventFinder) error {
 				sum := new(abi.ArchiveReceipt)
-				if events > 0 {
-					if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {
-						return err
-					}
+				if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {
+					return err
 				}
 				if a.Out.JSON {
 					return a.Out.Value(sum)
