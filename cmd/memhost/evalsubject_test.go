@@ -17,11 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // TestEverySeatIsRunFromPackToReport runs a small pack with each kind of subject: the two programs in examples/subject,
 // the built-in agent on an endpoint, and the stub.
 func TestEverySeatIsRunFromPackToReport(t *testing.T) {
+	brief.Leave(t)
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is missing")
 	}

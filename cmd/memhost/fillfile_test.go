@@ -11,12 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/test/brief"
 )
 
 // TestAFillFromAFileThatIsKilledArrivesOnce is TestAFillThatIsKilledArrivesOnce with `memhost swap MEMORY --backfill
 // FILE` and without an archive: what callers record is queued for the memory. The slot is also killed while it receives
 // the file's events, and the command is killed as soon as the fill has started.
-func TestAFillFromAFileThatIsKilledArrivesOnce(t *testing.T) { fillEach(t, true) }
+func TestAFillFromAFileThatIsKilledArrivesOnce(t *testing.T) {
+	brief.Leave(t)
+	fillEach(t, true)
+}
 
 // killGiving kills the slot after it has received a part of the events. These differ from those in the file: none of
 // them may arrive.

@@ -25,6 +25,7 @@ import (
 
 // TestASlotInADatabaseIsKeptThere: two machines, each with its own data folder, share one database.
 func TestASlotInADatabaseIsKeptThere(t *testing.T) {
+	brief.Leave(t)
 	server := pgserver.Start(t)
 	cache := cacheHome(t)
 	machine := func() memhost {

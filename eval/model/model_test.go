@@ -25,6 +25,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/stats"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -505,6 +506,7 @@ func TestAJudgeWithoutVerdictsHasNoRates(t *testing.T) {
 // TestAnEmptyAnswerIsMissingAndNotWrong: a model that spends its tokens on thinking returns "" with finish_reason
 // length. Agent, judge and simulator must not treat that as text.
 func TestAnEmptyAnswerIsMissingAndNotWrong(t *testing.T) {
+	brief.Leave(t)
 	chats := func(content string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"length","message":{"content":%s}}],`+
