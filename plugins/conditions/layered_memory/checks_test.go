@@ -469,6 +469,7 @@ func TestControlProfileDreamsBehindEverySession(t *testing.T) {
 
 func TestLocalProfileArchivesIdleSessionsAndDreamsByTheClock(t *testing.T) {
 	b := bring(t, `"profile":"local"`)
+	b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Later(14 * time.Minute)
 	b.Idle()
@@ -502,4 +503,16 @@ func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
 	for _, most := range []int64{1, 40, 90, 200} {
 		b.Find("s1", "?", abi.ContextBudget{MaxTokens: &most})
 	}
+}
+
+// TestTheSkillIsOfTheConfiguration: no query searches the history here, so the text promises none.
+func TestTheSkillIsOfTheConfiguration(t *testing.T) {
+	skill := func(config string) string {
+		var answer struct{ Text string }
+		require.NoError(t, json.Unmarshal(bring(t, config).Query("skill", `{}`), &answer))
+		return answer.Text
+	}
+	assert.Contains(t, skill(""), "what is in none of them you do not know")
+	assert.NotContains(t, skill(""), "tool")
+	assert.Contains(t, skill(`"history_search":"keyword"`), "A search of memory looks there too")
 }

@@ -53,6 +53,7 @@ func FuzzSchedule(f *testing.F) {
 
 func TestDreamByCron(t *testing.T) {
 	b := bring(t, `"profile":"local","update_policy":"every_event","dream":{"cron":"0 3 * * *"}`)
+	b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Wait() // the first time: nothing has run yet, so what has passed is made up for
 	b.Later(time.Hour)

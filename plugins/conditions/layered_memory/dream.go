@@ -71,15 +71,39 @@ func (m *memory) BeforeWork() {
 func (m *memory) AfterWork(reserve int64) {
 	s := &m.settings.dream
 	d, now := model.ReadProgress(m.State, dreamKey), m.NowMS()
-	due := s.afterSession || now-d.Ran >= s.intervalMS || now < d.Ran
-	if s.cron != nil && !s.afterSession {
-		due = s.cron.within(time.UnixMilli(d.Ran), time.UnixMilli(now))
-	}
+	due := s.afterSession || m.due(&d)
 	for s.on && due && !d.Waits(now, m.lastCursor()) && m.Remaining() > reserve && m.OK() {
 		if run := m.dream(&d, "scheduled run"); run.reason != "completed" {
 			break
 		}
 	}
+}
+
+// live is how far the times of events may lie from the host's clock for a scope to count as one that people use now.
+const live = 24 * 60 * 60_000
+
+// due reports whether the schedule wants a run: by the times of the entries, so that a replay has its runs where the
+// timeline had them, whatever the day and the pace; and by the host's clock too where the last run read entries of that
+// day, since there time passes without entries.
+func (m *memory) due(d *model.Progress) bool {
+	if d.Ran == 0 {
+		return m.passed(0, m.NowMS())
+	}
+	newest, _ := m.newest(-1, 1)
+	if len(newest) > 0 && d.RanAt != 0 && m.passed(d.RanAt, newest[0].unixMS()) {
+		return true
+	}
+	replayed := d.RanAt != 0 && (d.Ran-d.RanAt > live || d.RanAt-d.Ran > live)
+	return !replayed && (m.passed(d.Ran, m.NowMS()) || m.NowMS() < d.Ran)
+}
+
+// passed reports whether a time of the schedule lies between two times, in ms since 1970.
+func (m *memory) passed(since, until int64) bool {
+	s := &m.settings.dream
+	if s.cron != nil {
+		return s.cron.within(time.UnixMilli(since), time.UnixMilli(until))
+	}
+	return until-since >= s.intervalMS
 }
 
 // dreamRun is the outcome of one run.
@@ -118,7 +142,7 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 	files, before := m.folder(), d.Cursor
 	last := batch[len(batch)-1]
 	failed := m.edit(files, batch, run)
-	d.Ran, d.Shown = m.NowMS(), max(d.Shown, last.cursor)
+	d.Ran, d.RanAt, d.Shown = m.NowMS(), last.unixMS(), max(d.Shown, last.cursor)
 	if failed != nil {
 		run.reason = abi.AsError(failed).Message
 		if !model.OutOfTime(m.Call, failed) {
@@ -135,7 +159,7 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 		subject := "dream: " + sdk.OneLine(last.at) + ", " + nanobot.Plural(run.edits, "change") + ", " + kind
 		run.version = m.commit(files, last.moment(), subject, run.summary, before, d.Cursor)
 	}
-	m.keepSession(run, batch[0].cursor, last.cursor)
+	m.keepSession(run, &batch[0], &last)
 	all := append(slices.Clip(files), run.skills...)
 	for _, f := range all {
 		if f.text != f.before {

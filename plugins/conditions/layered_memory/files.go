@@ -111,6 +111,15 @@ func (x *entry) moment() string {
 	return x.at
 }
 
+// unixMS is the entry's time in ms since 1970, 0 for a text of another form.
+func (x *entry) unixMS() int64 {
+	at, err := abi.ParseTime(x.moment())
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
 // remember adds an entry to the history.
 func (m *memory) remember(x entry, most int) {
 	next, version := m.nextCursor()

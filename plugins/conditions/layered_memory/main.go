@@ -11,7 +11,7 @@ import (
 // plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type
 // memory.
 var plugin = nanobot.Plugin{Open: open, Types: []string{"message", "long_term", "history"},
-	Queries:   "files, status, dream_log, dream_restore, dream_diff or dream_sessions",
+	Queries:   "files, status, skill, dream_log, dream_restore, dream_diff or dream_sessions",
 	Mutations: "archive, dream, dream_restore or import_files"}
 
 func main() {}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,20 +76,51 @@ func TestARestoreIsAVersion(t *testing.T) {
 	assert.Equal(t, []bool{false, true, false, false}, undone)
 }
 
-// TestReplaysOnDifferentDaysGiveTheSameBytes: all files but the sessions of Dream, whose names and created_at are the
-// host's clock, are those of the timeline.
+// TestReplaysOnDifferentDaysGiveTheSameBytes: all files are those of the timeline, but for the field wall_clock in the
+// runs of Dream.
 func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
+	clock := regexp.MustCompile(`"wall_clock":"[^"]*"`)
 	replay := func(days int) map[string]string {
-		b := bring(t, `"update_policy":"every_event","dream":{"keep_sessions":0}`)
+		b := bring(t, `"update_policy":"every_event"`)
 		b.Later(time.Duration(days) * 24 * time.Hour)
 		for _, text := range []string{"I like oolong tea.", "I live in Oslo."} {
 			b.Record(b.Turn("s1", text))
 			require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 			b.dream()
 		}
-		return b.Files()
+		files := b.Files()
+		for path, text := range files {
+			files[path] = clock.ReplaceAllString(text, "")
+		}
+		return files
 	}
 	one := replay(1)
 	assert.Contains(t, one["memory/history.jsonl"], `"timestamp":"2026-01-12 09:01"`)
+	assert.Contains(t, one["dreams/20260112-090100-1.jsonl"], `"created_at":"2026-01-12T09:01:00Z"`)
 	assert.Equal(t, one, replay(200))
+}
+
+// TestDreamFollowsTheTimelineOfAReplay: a replay on another day, at any pace, has its runs where two hours of the timeline
+// have passed, and no other because the host's clock goes on.
+func TestDreamFollowsTheTimelineOfAReplay(t *testing.T) {
+	for _, schedule := range []string{`"interval_h":2`, `"cron":"0 */2 * * *"`} {
+		for _, pace := range []time.Duration{0, time.Second, 26 * time.Hour} {
+			b := bring(t, `"dream":{`+schedule+`}`)
+			b.Later(200 * 24 * time.Hour)
+			var cursors []string
+			for _, at := range []string{"09:01", "09:30", "10:50", "11:40", "15:10"} {
+				b.write(func(m *memory) {
+					m.remember(entry{at: "2026-01-12 " + at, content: "- [durable] I like tea at " + at + "."}, summaryMost)
+				})
+				b.Later(pace)
+				b.Idle()
+				cursors = append(cursors, b.dreamt())
+			}
+			want := []string{"1", "1", "1", "4", "5"}
+			if strings.Contains(schedule, "cron") {
+				want = []string{"1", "1", "3", "3", "5"}
+			}
+			assert.Equal(t, want, cursors, "%s at a pace of %s", schedule, pace)
+		}
+	}
 }

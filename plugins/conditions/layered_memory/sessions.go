@@ -11,20 +11,25 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The runs of Dream are files below dreams/, like dreams/20260403-000200-42.jsonl: when, and up to which entry of the
-// history. The first line is about the run, each other one is a message. They are no sessions: no model is shown them.
+// The runs of Dream are files below dreams/, like dreams/20260403-000200-42.jsonl: the time and the cursor of the last
+// entry of the history that was read; a further run over the same entries has -2 behind it, and so on. The first line is about the run, each other one is a message. They are no sessions: no model is shown them.
 const dreamDir = "dreams/"
 
 // keepSession keeps a run, and drops the oldest of those that are too many.
-func (m *memory) keepSession(run *dreamRun, first, last int64) {
+func (m *memory) keepSession(run *dreamRun, first, last *entry) {
 	if m.settings.dream.keep == 0 || len(run.turns) == 0 {
 		return
 	}
-	name := stamp(m.Now) + "-" + sdk.Itoa(last)
-	kind, key, from, to := "metadata", "dream:"+name, first, last
+	at := last.moment()
+	base := stamp(at) + "-" + sdk.Itoa(last.cursor)
+	name := base
+	for n := int64(2); m.keeps(name); n++ {
+		name = base + "-" + sdk.Itoa(n)
+	}
+	kind, key := "metadata", "dream:"+name
 	text := string(nanobot.Line(object.Encode(object.Always("_type", &kind), object.Always("key", &key),
-		object.Always("created_at", &m.Now), object.Always("kind", &run.kind), object.Always("reason", &run.reason),
-		object.Always("first_entry", &from), object.Always("last_entry", &to),
+		object.Always("created_at", &at), object.Always("wall_clock", &m.Now), object.Always("kind", &run.kind), object.Always("reason", &run.reason),
+		object.Always("first_entry", &first.cursor), object.Always("last_entry", &last.cursor),
 		object.Optional("version", &run.version))))
 	for _, turn := range run.turns {
 		line := nanobot.Message{Role: turn.Role, Content: turn.Content, ToolCallID: turn.ToolCallID}
@@ -52,7 +57,13 @@ func (m *memory) sessions() (paths []string) {
 	return paths
 }
 
-// stamp is the host's clock as a part of a file's name: 20260403-000200.
+// keeps reports whether a run of this name is kept.
+func (m *memory) keeps(name string) bool {
+	_, version := nanobot.KeptFile(m.State, dreamDir+name+".jsonl")
+	return version != 0
+}
+
+// stamp is a time as a part of a file's name: 20260403-000200.
 func stamp(at string) string {
 	if len(at) < 19 {
 		return at

@@ -479,6 +479,22 @@ func TestC29AClockSetBackDoesNotTurnTimeAround(t *testing.T) {
 	assert.GreaterOrEqual(t, commits[0].Timestamp, commits[1].Timestamp)
 }
 
+// TestAnotherWayToWriteAValueIsADuplicate: case, blanks and punctuation around it say nothing. What says something stays.
+func TestAnotherWayToWriteAValueIsADuplicate(t *testing.T) {
+	h := newHost(t)
+	for _, object := range []string{"dark mode", "Dark mode.", " dark  MODE!", `"dark mode"`, "dark mode?", "C", "C++", "5", "-5"} {
+		text, err := json.Marshal(object)
+		require.NoError(t, err)
+		must(t, h, "memory_add", `{"subject":"user","predicate":"likes","object":`+string(text)+`}`)
+	}
+	assert.Len(t, must(t, h, "memory_consolidate", `{"apply":true}`).NativeIDs, 3)
+	view := ask(t, h, "view", `{}`)
+	for _, object := range []string{"dark mode?", "C", "C++", "5", "-5"} {
+		assert.Contains(t, view, `"object":"`+object+`"`)
+	}
+	assert.Equal(t, 6, strings.Count(view, `"object":`))
+}
+
 func TestC30ConsolidateForgetsOnlyWhatItReported(t *testing.T) {
 	h := newHost(t)
 	id := add(t, h, "tea", "")

@@ -146,3 +146,33 @@ func TestManualExtractsOnDemandOnly(t *testing.T) {
 	assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
 	assert.Contains(t, found(t, h, "s").FormattedContext, "oolong")
 }
+
+// TestWhatAPersonSettledStays against everything that runs by itself: the extraction of later turns, the tidying, a
+// rebuilt view, and a merge of the same branch.
+func TestWhatAPersonSettledStays(t *testing.T) {
+	h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm","consolidate_minutes":1`)
+	remembered(t, h, stub, "e1", livesInOslo, "nanobot.judge", "unasked")
+	id := add(t, h, "tea", "")
+	must(t, h, "create_branch", `{"name":"b"}`)
+	must(t, h, "memory_update", `{"id":"`+id+`","object":"coffee"}`)
+	must(t, h, "memory_update", `{"id":"`+id+`","object":"cocoa","branch":"b"}`)
+	must(t, h, "merge", `{"source":"b","on_conflict":"ours"}`)                               // a conflict settled
+	must(t, h, "memory_forget", `{"subject":"user","predicate":"lives in","object":"Oslo"}`) // a fact forgotten
+	settled := func(when string) {
+		t.Helper()
+		view := ask(t, h, "view", `{}`)
+		assert.Contains(t, view, "coffee", when)
+		assert.NotContains(t, view, "cocoa", when)
+		assert.NotContains(t, view, "Oslo", when)
+	}
+	settled("at once")
+	h.Now = "2026-08-01T12:00:00Z"
+	remembered(t, h, stub, "e2", `[{"event_type":"add","subject":"user","predicate":"owns","object":"a cat"}]`,
+		"nanobot.judge", "replace")
+	settled("after a later turn and the tidying")
+	must(t, h, "memory_consolidate", `{"apply":true}`)
+	must(t, h, "rebuild", `{}`)
+	settled("in a rebuilt view")
+	must(t, h, "merge", `{"source":"b","on_conflict":"theirs"}`)
+	settled("after the same branch is merged again")
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
@@ -23,6 +24,12 @@ type report struct {
 // about is what a fact is about, for comparisons.
 func (e *entry) about() string { return fold(e.Subject) + "\x00" + fold(e.Predicate) }
 
+// plain is an object without what writers vary and nobody means: case, blanks, quotes around it and a full stop, comma or
+// exclamation mark at its end.
+func plain(object string) string {
+	return strings.Join(strings.Fields(strings.TrimRight(strings.Trim(fold(object), "\"'"), ".,;!\"' ")), " ")
+}
+
 // examine reads every active entry of a view.
 func (l *ledger) examine(v *view) *report {
 	r := &report{dead: l.tally(deadPrefix).Count}
@@ -41,8 +48,8 @@ func (l *ledger) examine(v *view) *report {
 		case e.Confidence < 300:
 			r.uncertain = append(r.uncertain, e)
 		}
-		// The same value in two lineages, which a modify can bring about. The one that was touched last stays.
-		exact := e.about() + "\x00" + fold(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
+		// The same value in two lineages: a modify can bring that about, or another way to write it. The one that was touched last stays.
+		exact := e.about() + "\x00" + plain(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
 		if objects[exact] {
 			r.duplicates = append(r.duplicates, e)
 			continue

@@ -420,3 +420,23 @@ func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
 	assert.Contains(t, one["shown"], "2026-01-12T09:01:00Z")
 	assert.Equal(t, one, replay(200))
 }
+
+// TestTheSkillIsOfTheConfiguration: the text for an agent names no tool that does not find what it promises, and none that
+// the configuration refuses.
+func TestTheSkillIsOfTheConfiguration(t *testing.T) {
+	skill := func(config string) string {
+		var answer struct{ Text string }
+		require.NoError(t, json.Unmarshal(bring(t, config).Query("skill", `{}`), &answer))
+		return answer.Text
+	}
+	plain := skill("")
+	assert.Contains(t, plain, "a search of memory does not look into here")
+	assert.Contains(t, plain, "the tool rolling_summary_history")
+	assert.Contains(t, plain, "the tool rolling_summary_write_memory")
+	assert.Contains(t, plain, "you need not save")
+	searched := skill(`"history_search":"keyword"`)
+	assert.Contains(t, searched, "A search of memory looks there too")
+	assert.NotContains(t, searched, "does not look")
+	assert.NotContains(t, skill(`"agent_edits":false`), "write_memory")
+	assert.Contains(t, skill(`"update_policy":"manual"`), "only when somebody has it consolidated")
+}

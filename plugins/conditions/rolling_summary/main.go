@@ -11,8 +11,8 @@ import (
 // plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type
 // memory.
 var plugin = nanobot.Plugin{Open: open, Types: []string{"message", "long_term", "history"},
-	Queries:   "files, status, history or get_history",
-	Mutations: "consolidate, write_memory or import_files"}
+	Queries:   "files, status, skill, history or get_history",
+	Mutations: "consolidate, write_memory or import_files", History: "history"}
 
 func main() {}
 

@@ -90,3 +90,11 @@ func (m *memory) consolidate(r *abi.NativeMutation, receipt *abi.MutationReceipt
 	u.Add(m.State)
 	s.Save(m.State)
 }
+
+// AgentEdits is write_memory, unless the configuration leaves MEMORY.md to the consolidation.
+func (m *memory) AgentEdits() string {
+	if !m.settings.agentEdits {
+		return ""
+	}
+	return "write_memory"
+}

@@ -124,6 +124,8 @@ func (f *Failure) Note(s *state.State, err error, retries, extent int64) {
 type Progress struct {
 	// Cursor of the last entry that was worked off, Ran when, in ms since 1970.
 	Cursor, Ran int64
+	// RanAt is the time of the last entry that was worked off then, in ms since 1970; 0 if it is not known.
+	RanAt int64
 	// Shown is the cursor of the last entry that a model was shown, though its run did not come to an end.
 	Shown int64
 	Failure
@@ -141,5 +143,6 @@ func (p *Progress) Save(s *state.State, key string) { s.Store(key, p.version, p.
 
 func (p *Progress) members() []object.Member {
 	return append(p.Members(), object.Optional("cursor", &p.Cursor), object.Optional("ran_ms", &p.Ran),
+		object.Optional("ran_at_ms", &p.RanAt),
 		object.Optional("shown", &p.Shown))
 }

@@ -101,12 +101,17 @@ func (b *Base) AfterWork(int64) {}
 // Waits adds nothing.
 func (b *Base) Waits(*abi.BackendReadiness) {}
 
+// AgentEdits: an agent has no way to change the memory.
+func (b *Base) AgentEdits() string { return "" }
+
 // TailFrom is the first message that a retrieval shows of its session: the first that is not worked off.
 func (b *Base) TailFrom(s *Session) int64 { return s.Pointer }
 
 // Memory is one of the memories, in one operation. Base has those of its methods that most do not need.
 type Memory interface {
 	Common() *Base
+	// AgentEdits is the mutation by which an agent may change the long-term memory; empty for none.
+	AgentEdits() string
 	// Setup prepares a scope.
 	Setup()
 	// Counts counts what the memory holds besides messages.

@@ -4,6 +4,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
+	"github.com/memhost/memhost/plugins/conditions/internal/object"
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 	"github.com/memhost/memhost/sdk"
 )
@@ -16,6 +17,8 @@ type Plugin struct {
 	Types []string
 	// Queries and Mutations name its native operations, for the error of an unknown name: "files, status or history".
 	Queries, Mutations string
+	// History is the query that searches the history, empty if there is none.
+	History string
 }
 
 // serve opens the memory for an operation. It answers with the first error of the state, whatever do returns.
@@ -173,6 +176,7 @@ func (p *Plugin) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 //
 //	files {after}   {path: text}: the scope as the folder that Nanobot itself would have, in pages; trace.details.next is the next one's after
 //	status {}       the sessions with their pointers and failures, and what the model was asked
+//	skill {}        {text}: what an agent should know of this memory, as it is configured
 //
 // and the memory's own. Errors: invalid_argument for an unknown name.
 func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
@@ -190,6 +194,9 @@ func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryR
 			return answer
 		case "status":
 			writeStatus(b.State, &e)
+		case "skill":
+			text := b.skill(nativeTool(b, p.History), nativeTool(b, m.AgentEdits()))
+			object.Write(&e, object.Always("text", &text))
 		default:
 			if !m.Query(r, &e) {
 				b.Fail(abi.NewError(abi.CodeInvalidArgument, "name: want "+p.Queries))
@@ -198,6 +205,14 @@ func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryR
 		answer.Result = e.Bytes()
 		return answer
 	})
+}
+
+// nativeTool is what the MCP door calls a native query or mutation; empty for none.
+func nativeTool(b *Base, name string) string {
+	if name == "" {
+		return ""
+	}
+	return b.Config.Provider + "_" + name
 }
 
 // NativeMutation does
