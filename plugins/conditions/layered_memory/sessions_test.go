@@ -87,6 +87,7 @@ func TestTwoVersionsAreCompared(t *testing.T) {
 func TestAScheduleCountsUnderTheProfileControl(t *testing.T) {
 	for _, schedule := range []string{`"cron":"0 3 * * *"`, `"interval_h":18`} {
 		b := bring(t, `"update_policy":"every_event","dream":{`+schedule+`}`)
+		b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 		b.Record(b.Turn("s1", "I like oolong tea."))
 		b.Wait() // the first time: nothing has run yet, so what has passed is made up for
 		assert.Equal(t, "1", b.dreamt(), schedule)
