@@ -40,6 +40,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C tools mod tidy -diff
 	$(GO) -C integrations/picoclaw vet ./...
 	$(GO) -C integrations/picoclaw mod tidy -diff
+	$(GO) -C community/hindsight vet -tags live ./...
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
 lint: export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/golangci-lint
