@@ -55,7 +55,7 @@ func TestWalk(t *testing.T) {
 }
 
 // chapters returns the headings of the chapters about languages.
-func chapters() []string { return []string{"Go", "Go for Extism", "AssemblyScript"} }
+func chapters() []string { return []string{"Go", "Go for Extism", "AssemblyScript", "C"} }
 
 // needsMore reports whether a section needs a compiler other than Go's.
 func needsMore(language, heading string) bool {

@@ -53,7 +53,7 @@ func FindClang(ctx context.Context) (*Clang, error) {
 	if without != "" {
 		return nil, fmt.Errorf("toolchain: %s has no wasm-ld, the linker of lld", without)
 	}
-	return nil, errors.New("toolchain: " + strings.Join(names[:1], "") + " is not on the PATH")
+	return nil, errors.New("toolchain: " + names[0] + " is not on the PATH")
 }
 
 // ID names the version of clang.
@@ -63,7 +63,8 @@ func (c *Clang) ID() string { return developmentPrefix + c.version }
 //
 // Errors: the command with the end of its output.
 func (c *Clang) Compile(ctx context.Context, m Module, out string) error {
-	_, err := run(ctx, m.Dir, os.Environ(), c.command, "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory", "-nostdlib",
-		"-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Wl,--no-entry,--stack-first,--strip-debug", "-o", out, "plugin.c")
+	_, err := run(ctx, m.Dir, os.Environ(), c.command, "--target=wasm32", "-std=c11", "-O2", "-mbulk-memory",
+		"-nostdlib", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Wl,--no-entry,--stack-first,--strip-debug",
+		"-o", out, "plugin.c")
 	return err
 }
