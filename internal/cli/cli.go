@@ -1,12 +1,12 @@
 // Package cli is what all commands of memhost share: the root command with its flags, the configuration, output, exit
-// codes, modules, and the way to a slot. It has no commands, except those about the program itself.
+// codes, modules, and the connection to a slot. Its only commands are those about the program itself.
 //
-// The commands are in packages of their own, each with its feature. Such a package has a function Commands, a Feature;
-// cmd/memhost lists them. Its methods are on a type "commands" that embeds *App. Each command ends in an error, which
+// The other commands are in packages of their own, one per feature. Such a package has a function Commands, a Feature,
+// which cmd/memhost lists. Its methods are on a type "commands" that embeds *App. Each command returns an error, which
 // exit.go turns into a message and an exit code. A command that needs a slot calls WithDoor, which finds the running
-// one or opens the data folder (connect.go).
+// slot or opens the data folder (connect.go).
 //
-// Main runs the command line with the arguments, environment and streams of the process; Run with those that a test
+// Main runs the command line with the arguments, environment and streams of the process, and Run with those that a test
 // passes.
 //
 // Reading order: cli.go, root.go (the root command and what commands share), exit.go, output.go, connect.go,
@@ -41,13 +41,14 @@ type System struct {
 	Stdin         io.Reader
 	// Stdout gets results, Stderr messages.
 	Stdout, Stderr io.Writer
-	// Notify returns a channel of interruptions: the first asks a command to end, the second forces it. Only commands
-	// that end in their own way call it; the others end as any process does. Nil: no interruptions.
+	// Notify returns a channel of interruptions: the first asks a command to end, the second forces it. It is called
+	// only by commands that shut down in their own way; an interruption kills the others as usual. Nil: no
+	// interruptions.
 	Notify func() <-chan os.Signal
-	// Now is the clock and Sleep waits, or returns early when ctx ends.
+	// Now is the clock. Sleep waits, and returns early when ctx ends.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
-	// Modules returns the built-in modules, which are a few megabytes: most commands need none.
+	// Modules returns the built-in modules. They take a few megabytes, and most commands don't need them.
 	Modules func() []BuiltinModule
 }
 
@@ -69,7 +70,7 @@ func notify() <-chan os.Signal {
 	return signals
 }
 
-// New makes a run of the command line, which has read nothing yet.
+// New makes a run of the command line. It has not read anything yet.
 func New(s System) *App { return &App{System: s, Out: NewOutput(s)} }
 
 // Run runs one command and returns its exit code.
@@ -127,7 +128,7 @@ func FirstLine(s string) string {
 	return line
 }
 
-// What --mcp takes.
+// The values of --mcp.
 const (
 	MCPStdio = "stdio"
 	MCPHTTP  = "http"
@@ -146,25 +147,25 @@ type App struct {
 	Interrupted bool
 	Cassette    string // of run
 	MCP         string // of run: "", MCPStdio or MCPHTTP
-	// pinned maps references to modules as they were named to the same with a digest, as *registry.Reference: in one
-	// process a tag means one module.
+	// pinned maps the names of modules to the same names with a digest, as *registry.Reference, so that a tag means the
+	// same module throughout a process.
 	pinned sync.Map
 	// NamedFileOnly: ./memhost.yaml is not read, since the user did not choose the folder.
 	NamedFileOnly bool
-	// Begins: the command may begin a new data folder, since it records something there.
+	// Begins allows the command to start a new data folder, because it records something there.
 	Begins bool
-	// OwnLogLevel: log.level of the configuration file applies to the slot only, because an agent shows each line of
-	// its hook as a warning.
+	// OwnLogLevel limits log.level of the configuration file to the slot, because an agent shows each line of its hook
+	// as a warning.
 	OwnLogLevel bool
-	// Door is the door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
+	// Door is the kind of door that this process is, wire.DoorHook or wire.DoorMCP; "" for a command.
 	Door string
-	// late add commands once the flags of every command are read.
+	// late holds functions that add commands after the flags of every command are read.
 	late []Late
-	// Spans are those of a process that has begun to send them before it has a slot; nil for none.
+	// Spans belong to a process that sends spans before it has a slot; nil for none.
 	Spans *Spans
 }
 
-// Signals is the channel of interruptions. Once it is used, the command has to end itself.
+// Signals is the channel of interruptions. A command that calls it must shut down by itself.
 func (a *App) Signals() <-chan os.Signal {
 	if a.caught == nil && a.Notify != nil {
 		a.caught = a.Notify()
@@ -177,11 +178,11 @@ type flags struct {
 	Server, Config, Data, LogLevel, LogFormat string
 	Set                                       []string
 	json                                      bool
-	// more holds flags of single commands that set keys of the configuration, by their names.
+	// more holds the flags of single commands that set keys of the configuration, by name.
 	more map[string]any
 }
 
-// Getenv reads the environment of System; the last of equal names counts, as in a process.
+// Getenv reads the environment of System. As in a process, the last of several equal names wins.
 func (a *App) Getenv(name string) string {
 	value := ""
 	for _, pair := range a.Environ {
@@ -192,7 +193,7 @@ func (a *App) Getenv(name string) string {
 	return value
 }
 
-// UntilInterrupted gives a context that the first signal ends. stop must be called.
+// UntilInterrupted returns a context that the first signal cancels. The caller must call stop.
 func (a *App) UntilInterrupted(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended, signals := make(chan struct{}), a.Signals()
@@ -208,7 +209,8 @@ func (a *App) UntilInterrupted(ctx context.Context) (_ context.Context, stop fun
 	return ctx, func() { cancel(nil); <-ended }
 }
 
-// InTwoStages gives a context that the first signal ends, and one that only the second does. stop must be called.
+// InTwoStages returns a context that the first signal cancels, and one that only the second signal cancels. The caller
+// must call stop.
 func (a *App) InTwoStages(ctx context.Context) (soft, hard context.Context, stop func()) {
 	hard, cancelHard := context.WithCancelCause(ctx)
 	soft, cancelSoft := context.WithCancelCause(hard)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// panicking is a standard output that a command cannot survive.
+// panicking is a standard output that panics.
 type panicking struct{}
 
 func (panicking) Write([]byte) (int, error) { panic("out of paper\nsecond line") }

@@ -7,14 +7,14 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Column is one of several texts that are shown side by side.
+// Column is one of several texts that are printed side by side.
 type Column struct {
 	Head  string
 	Lines []string
 	Foot  string
 }
 
-// Columns prints texts side by side where the width allows, else one below the other.
+// Columns prints texts side by side if the width allows, and otherwise one below the other.
 func (o *Output) Columns(list []Column) {
 	const gap, atLeast = 2, 28
 	width := (o.Width - gap*(len(list)-1)) / len(list)
@@ -112,8 +112,8 @@ func splitAt(word string, width int) (head, rest string) {
 	return word[:end], word[end:]
 }
 
-// Excerpt is the part of a context that mentions one of words: the last such lines, each cut around the word, and the
-// number of other lines.
+// Excerpt returns the part of a context that mentions one of words: the last lines that do, each shortened around the
+// word, and the number of lines left out.
 func Excerpt(context string, words []string) []string {
 	const most, longest = 4, 150
 	if context == "" {
@@ -148,7 +148,7 @@ func Excerpt(context string, words []string) []string {
 	return hits
 }
 
-// around cuts a line to about n bytes around a place in it, between words.
+// around shortens a line to about n bytes around a position, at word boundaries.
 func around(line string, at, n int) string {
 	if len(line) <= n {
 		return line

@@ -19,30 +19,30 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Door is the contract that a verb calls: of a running slot, or of a provider that the command has opened itself.
+// Door is the contract as a command calls it: of a running slot, or of a provider that the command opened itself.
 type Door struct {
 	host.Contract
-	// Address is the URL of the running slot, "" where the command has opened the data folder.
+	// Address is the URL of the running slot, "" if the command opened the data folder.
 	Address string
-	// Child: the slot is that of an MCP child, and ends with its client.
+	// Child is true for the slot of an MCP child, which ends with its client.
 	Child bool
 	Close func()
-	// Erase erases a person in a data folder that the command has opened; nil at a running slot.
+	// Erase erases a person in a data folder that the command opened; nil for a running slot.
 	Erase func(context.Context, *abi.PersonaRequest) (*abi.PersonaReceipt, error)
 }
 
 const (
 	// AnswerWithin is how long a slot may take to answer the first call.
 	AnswerWithin = 2 * time.Second
-	// FolderTries is how often a command tries to open a folder that another command uses for a moment.
+	// FolderTries is how often a command tries to open a folder that another command holds briefly.
 	FolderTries = 30
 	// folderPause is the pause between two tries.
 	folderPause = 100 * time.Millisecond
 	closeWithin = 10 * time.Second
 )
 
-// Connect finds the slot: the one that --server or MEMHOST_SERVER names, the one that serves the data folder, or one
-// made here.
+// Connect finds the slot that --server or MEMHOST_SERVER names, or the one that serves the data folder, or opens the
+// folder in this process.
 func (a *App) Connect(ctx context.Context) (*Door, error) {
 	if server := a.ServerNamed(); server != "" {
 		return a.DialNamed(ctx, server)
@@ -61,7 +61,7 @@ func (a *App) Connect(ctx context.Context) (*Door, error) {
 	return d, err
 }
 
-// OnceFree tries something again, so many times, while another command has the data folder for a moment.
+// OnceFree retries something up to tries times while another command holds the data folder briefly.
 func (a *App) OnceFree(ctx context.Context, tries int, something func() error) error {
 	for try := 0; ; try++ {
 		err := something()
@@ -73,7 +73,7 @@ func (a *App) OnceFree(ctx context.Context, tries int, something func() error) e
 	}
 }
 
-// ServerNamed is the slot that flag or environment name, "" for none.
+// ServerNamed returns the slot that flag or environment names, "" for none.
 func (a *App) ServerNamed() string {
 	if a.Flags.Server != "" {
 		return a.Flags.Server
@@ -94,10 +94,10 @@ func (a *App) Dial(server string) (*Door, error) {
 	return &Door{Contract: c, Address: c.Base(), Close: c.Close}, nil
 }
 
-// Running connects to the slot that serves the data folder, where there is one. A slot.json that a killed process left
+// Running connects to the slot that serves the data folder, if there is one. A slot.json that a killed process left
 // behind is ignored.
 func (a *App) Running(ctx context.Context, c *config.Config) (*Door, error) {
-	log := a.Logger(hclog.Error) // a verb says itself what there is to say
+	log := a.Logger(hclog.Error) // the command itself reports what is worth reporting
 	info, err := state.ReadSlot(c.Data.Dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (a *App) Running(ctx context.Context, c *config.Config) (*Door, error) {
 		}
 		return nil, nil
 	}
-	// Asked without the token, since another program may have the port now.
+	// Without the token, because another program may have the port now.
 	probe, err := client.New(info.Address, "")
 	if err != nil {
 		log.Debug("slot.json names no address", "address", info.Address, "error", err)
@@ -135,7 +135,7 @@ func (a *App) Running(ctx context.Context, c *config.Config) (*Door, error) {
 	return d, nil
 }
 
-// openHere opens data folder and provider in this process.
+// openHere opens the data folder and the provider in this process.
 func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 	log := a.Logger(hclog.Error)
 	if err := servedByAnother(c); err != nil {
@@ -160,7 +160,7 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		return nil, err
 	}
 	o := a.HostOptions(c, log)
-	o.KeepFormat = a.MCP != MCPStdio // which is memhost run
+	o.KeepFormat = a.MCP != MCPStdio // memhost run does that
 	trace, err := TraceInto(&o, c, log)
 	if err != nil {
 		return nil, err
@@ -206,11 +206,11 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 	}}, nil
 }
 
-// folderFor is the configuration with which a command opens its data folder. A command that only reads, or takes away,
-// begins no folder: its name is probably mistyped. Where the configuration chooses a provider, which may have its memory
-// elsewhere, the command gets a temporary folder, which remove removes.
+// folderFor is the configuration with which a command opens its data folder. A command that only reads or removes does
+// not create a folder: its name is probably mistyped. If the configuration chooses a provider, which may keep its
+// memory elsewhere, the command gets a temporary folder, which remove removes.
 //
-// Errors: invalid_argument for a folder that is missing, where no provider is chosen.
+// Errors: invalid_argument for a missing folder if no provider is chosen.
 func (a *App) folderFor(c *config.Config) (_ *config.Config, remove func(), err error) {
 	remove = func() {}
 	if a.Begins || a.Door != "" {
@@ -232,7 +232,7 @@ func (a *App) folderFor(c *config.Config) (_ *config.Config, remove func(), err 
 	return &temporary, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// CheckBegun refuses a data folder in which nothing was recorded yet. With a database nothing is in it.
+// CheckBegun rejects a data folder in which nothing was recorded yet. With a database it does not look.
 func (a *App) CheckBegun(c *config.Config) error {
 	if c.Store.Postgres.URL != "" {
 		return nil
@@ -244,7 +244,7 @@ func (a *App) CheckBegun(c *config.Config) error {
 		" yet, and no slot serves it").WithHint("look at its name; `memhost record` and `memhost run` begin a new one")
 }
 
-// HostOptions are the host's part of the configuration.
+// HostOptions returns the host's part of the configuration.
 func (a *App) HostOptions(c *config.Config, log hclog.Logger) host.Options {
 	version := a.Version()
 	return host.Options{DataDir: c.Data.Dir, CacheDir: a.CacheDir(), Durability: c.Data.Durability, Logger: log,
@@ -263,11 +263,11 @@ func (a *App) HostOptions(c *config.Config, log hclog.Logger) host.Options {
 		Archive:         c.Memory.Archive, ArchiveRetention: Milliseconds(c.Data.ArchiveRetentionMS)}
 }
 
-// Milliseconds is a number of the configuration as a duration.
+// Milliseconds converts a number of the configuration to a duration.
 func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// CacheDir is where compiled modules are kept, for all data folders; "" (each has its own) where the user has no cache
-// folder that can be written.
+// CacheDir is the folder for compiled modules, shared by all data folders; "" (each data folder has its own) if the
+// user has no writable cache folder.
 func (a *App) CacheDir() string {
 	home := a.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(home) {
@@ -289,7 +289,7 @@ func (a *App) CacheDir() string {
 	return dir
 }
 
-// WithDoor runs a verb at the slot.
+// WithDoor runs a command's function with the door to the slot.
 func (a *App) WithDoor(ctx context.Context, verb func(ctx context.Context, d *Door) error) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
@@ -309,7 +309,7 @@ func (d *Door) Where() string {
 	return strings.TrimPrefix(d.Address, "http://")
 }
 
-// Whose names the provider and the slot for people: "mem0 at 127.0.0.1:7077", "mem0, opened here".
+// Whose names the provider and the slot for people: "mem0 at 127.0.0.1:7077" or "mem0, opened here".
 func (d *Door) Whose(ctx context.Context) string {
 	provider := "a provider that cannot be asked"
 	if c, err := d.Capabilities(context.WithoutCancel(ctx)); err == nil {

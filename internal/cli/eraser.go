@@ -10,7 +10,7 @@ import (
 )
 
 // Eraser erases a person with a slot. running is the configuration that the slot was started with, options how it was
-// read: providers that served before are opened with the block that they had, and with the secrets of today.
+// read. Providers that served before are opened with the block that they had then, and with today's secrets.
 func (a *App) Eraser(slot *host.Slot, running *config.Config, options config.Options) func(context.Context,
 	*abi.PersonaRequest) (*abi.PersonaReceipt, error) {
 	find := func(_ context.Context, kept *host.KeptProvider) (host.ProviderConfig, error) {

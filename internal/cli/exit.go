@@ -36,7 +36,7 @@ const exitHelp = `0    done
 With --json an error is one object on standard output: {"error": {"code": ..., "message": ..., "hint": ..., "retryable": ..., ...}}.
 `
 
-// ExitCode is the exit code of an error's class.
+// ExitCode returns the exit code for an error's class.
 func ExitCode(err error) int {
 	e := abi.AsError(err)
 	switch e.Code {
@@ -63,19 +63,19 @@ var ErrInterrupted = errors.New("interrupted")
 // DoneError ends a command that has already printed its own message.
 type DoneError struct{ code int }
 
-// Done is the error of a command that has already printed its own message, with the exit code that it wants.
+// Done returns the error of a command that has already printed its own message, with its exit code.
 func Done(code int) error { return &DoneError{code} }
 
 // Error implements error.
 func (e *DoneError) Error() string { return "done" }
 
-// UsageError is a mistake on the command line.
+// UsageError reports a mistake on the command line.
 func UsageError(message, hint string) error {
 	return abi.NewError(abi.CodeInvalidArgument, message).WithHint(hint)
 }
 
-// AsAdapterError makes every error an error of the contract. An error of cobra's is a mistake on the command line; any
-// other error is a defect.
+// AsAdapterError converts any error to an error of the contract. An error of cobra's is a mistake on the command line;
+// any other error is a defect.
 func AsAdapterError(err error) *abi.Error {
 	var e *abi.Error
 	if errors.As(err, &e) {

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// MaxModuleFile bounds a module file that is read, in bytes; the host has its own limit, which is lower.
+// MaxModuleFile is the largest module file that is read, in bytes; the host has its own, lower limit.
 const MaxModuleFile = 64 << 20
 
 // ReadFile reads a regular file of at most limit bytes.
@@ -37,7 +37,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// FileError says what is wrong with a file that the command line names.
+// FileError explains what is wrong with a file that the command line names.
 func FileError(path string, err error) error {
 	var bare *fs.PathError
 	reason := err.Error()
@@ -50,14 +50,14 @@ func FileError(path string, err error) error {
 	return abi.WrapError(abi.CodeInvalidArgument, path+": "+reason, err)
 }
 
-// InFile names the file in an error about its content.
+// InFile adds the file's name to an error about its content.
 func InFile(path string, err error) error {
 	e := *abi.AsError(err)
 	e.Message = path + ": " + e.Message
 	return &e
 }
 
-// ReplaceFile writes a file in one step. It keeps the mode of the one before.
+// ReplaceFile writes a file atomically. It keeps the mode of the old file.
 func ReplaceFile(path string, content []byte) error {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -72,7 +72,7 @@ func ReplaceFile(path string, content []byte) error {
 	return nil
 }
 
-// IsFile tells a module's file from the name of a built-in one and from a module in a registry.
+// IsFile reports whether a plugin is a file, and not the name of a built-in module or a module in a registry.
 func IsFile(plugin string) bool {
 	return !registry.IsReference(plugin) && (strings.ContainsAny(plugin, `/\`) || strings.HasSuffix(plugin, ".wasm"))
 }
@@ -83,7 +83,7 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// NeedSlot is the error for a data folder that holds no slot, or nil.
+// NeedSlot returns an error for a data folder that holds no slot, or nil.
 func NeedSlot(dir string) error {
 	file := filepath.Join(dir, state.DataFile)
 	if Exists(file) {
@@ -92,5 +92,5 @@ func NeedSlot(dir string) error {
 	return UsageError("there is no slot in "+dir+": "+file+" is missing", "name the data folder: --data FOLDER")
 }
 
-// MaxManifestFile bounds a manifest that is read, in bytes.
+// MaxManifestFile is the largest module manifest that is read, in bytes.
 const MaxManifestFile = 4 << 20

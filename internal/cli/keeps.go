@@ -7,21 +7,21 @@ import (
 	"github.com/memhost/memhost/host/report"
 )
 
-// NothingKept is what to tell a person who writes to a provider that keeps nothing.
+// NothingKept is the warning for a person who records into a provider that keeps nothing.
 func NothingKept(provider string) string {
 	return Printable(provider) + " serves, which keeps nothing: what is recorded is lost. `memhost swap recall`, or " +
 		"another of `memhost providers`, keeps it from then on"
 }
 
-// WarnIfNothingKept warns once where the slot's provider keeps nothing.
+// WarnIfNothingKept warns once if the slot's provider keeps nothing.
 func (d *Door) WarnIfNothingKept(ctx context.Context, o *Output) {
 	if c, err := d.Capabilities(context.WithoutCancel(ctx)); err == nil && report.KeepsNothing(c) {
 		o.Note("  warning: %s", NothingKept(c.Provider))
 	}
 }
 
-// Serving is what the slot of the configuration can do, or would when it is started again: nil where it is not known.
-// Nothing is opened or changed.
+// Serving returns the capabilities of the slot of the configuration, or those that it will have when it is started
+// again: nil if they are unknown. Nothing is opened or changed.
 func (a *App) Serving(ctx context.Context) *abi.Capabilities {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// lastServed is the run manifest of the slot that last served the data folder, nil if there was none.
+// lastServed returns the run manifest of the slot that last served the data folder, nil if there was none.
 func lastServed(c *config.Config) *abi.RunManifest {
 	text, err := ReadFile(c.Run.Manifest, MaxRunManifest)
 	if err != nil {
@@ -29,10 +29,10 @@ func lastServed(c *config.Config) *abi.RunManifest {
 	return last
 }
 
-// BeginFolder writes the defaults of a data folder that is new, before anything else is in it. began reports whether it
+// BeginFolder writes the defaults of a new data folder, before anything else is in it. began reports whether the folder
 // is new.
 //
-// Errors: invalid_argument when the folder cannot be written.
+// Errors: invalid_argument if the folder cannot be written.
 func BeginFolder(c *config.Config) (began bool, err error) {
 	text := config.NewDefaults(c)
 	if text == nil {
@@ -48,7 +48,7 @@ func BeginFolder(c *config.Config) (began bool, err error) {
 	return true, nil
 }
 
-// ArchiveNote says where the archive of a data folder is and how long it keeps what is recorded.
+// ArchiveNote tells the user where the archive of a data folder is and how long it keeps events.
 func ArchiveNote(c *config.Config) string {
 	kept := "forever"
 	if within := Milliseconds(c.Data.ArchiveRetentionMS); within > 0 {
@@ -60,7 +60,7 @@ func ArchiveNote(c *config.Config) string {
 	return "every recorded event is kept word for word in " + c.Data.Dir + " " + kept + "; memory.archive: false keeps none"
 }
 
-// wordOf is the word by which a configuration chooses the provider of a run.
+// wordOf returns the word (backend or condition) with which a configuration chooses the provider of a run.
 func wordOf(m *abi.RunManifest) string {
 	if m.ConditionKind == abi.KindControl {
 		return config.WordCondition
@@ -68,8 +68,8 @@ func wordOf(m *abi.RunManifest) string {
 	return config.WordBackend
 }
 
-// servedByAnother refuses a folder that another provider served last if the configuration chooses no provider. The
-// default has none of that provider's memory, and no slot would find what it records.
+// servedByAnother rejects a folder that another provider served last if the configuration chooses no provider. The
+// default provider has none of that memory, and no slot would find what the default records.
 func servedByAnother(c *config.Config) error {
 	name, word, _ := c.Block()
 	last := lastServed(c)
@@ -120,7 +120,7 @@ func (a *App) LastProvider(c *config.Config, o config.Options) (*config.Config, 
 	return nil, o, "", &e
 }
 
-// optionsOf are o with the provider, module, namespace and block of an earlier run, as flags.
+// optionsOf returns o with the provider, module, namespace and block of an earlier run as flags.
 func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) {
 	flags := maps.Clone(o.Flags)
 	if flags == nil {
@@ -149,5 +149,5 @@ func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) 
 	return o, nil
 }
 
-// MaxRunManifest bounds a manifest that is read, in bytes.
+// MaxRunManifest is the largest run manifest that is read, in bytes.
 const MaxRunManifest = 64 << 20

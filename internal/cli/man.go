@@ -52,7 +52,7 @@ func manCommands(b *strings.Builder, parent *cobra.Command) {
 	}
 }
 
-// manText keeps the lines of a text that is set by hand.
+// manText keeps the line breaks of a text.
 func manText(text string) string {
 	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
 }

@@ -24,7 +24,7 @@ type BuiltinModule struct {
 	Wasm []byte
 }
 
-// SourceBuiltin is how a manifest of a run names the origin of a built-in module.
+// SourceBuiltin is the source of a built-in module in a run manifest.
 const SourceBuiltin = "builtin"
 
 // Module is a module's bytes, where they came from, and its manifest.
@@ -33,12 +33,12 @@ type Module struct {
 	Source string
 	Wasm   []byte
 	Info   *host.Module
-	// Signer is the ID of the key, or the identity, that a line of modules.trust wants and that has signed the module;
-	// "" without one.
+	// Signer is the ID of the key, or the identity, that signed the module as a line of modules.trust requires; ""
+	// without one.
 	Signer string
 }
 
-// Serves returns the module's declaration of a provider, nil for one that it does not serve.
+// Serves returns the module's declaration of a provider, nil if the module does not serve it.
 func (m *Module) Serves(provider string) *abi.ProviderDecl {
 	for i := range m.Info.Manifest.Providers {
 		if m.Info.Manifest.Providers[i].Name == provider {
@@ -48,8 +48,8 @@ func (m *Module) Serves(provider string) *abi.ProviderDecl {
 	return nil
 }
 
-// Builtins inspects all built-in modules. One that cannot be read is a defect of the build, not the user's mistake: it
-// is left out, and TestBuiltinModules checks that there is no such module.
+// Builtins inspects all built-in modules. One that cannot be read is a defect of the build and not the user's mistake:
+// it is left out, and TestBuiltinModules checks that there is none.
 func (a *App) Builtins() []*Module {
 	a.inspectOnce.Do(func() { a.inspected = inspectAll(a.Modules()) })
 	return a.inspected
@@ -65,7 +65,7 @@ func inspectAll(modules []BuiltinModule) []*Module {
 	return list
 }
 
-// KnownProviders lists what can be chosen without naming a module.
+// KnownProviders lists the providers that can be chosen without naming a module.
 func (a *App) KnownProviders() []config.Provider {
 	var list []config.Provider
 	for _, m := range a.Builtins() {
@@ -88,14 +88,14 @@ func (a *App) ProvidersOf(plugin string, file bool) ([]config.Provider, error) {
 	m, err := a.OpenModule(plugin, file)
 	if err != nil {
 		e := *abi.AsError(err)
-		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller names it
+		e.Message = strings.TrimPrefix(e.Message, plugin+": ") // the caller adds the name
 		return nil, &e
 	}
 	return ProvidersIn(m), nil
 }
 
-// OpenModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by
-// that of a provider.
+// OpenModule reads a module file, fetches a module from a registry, or finds a built-in module by its name or by that
+// of a provider.
 func (a *App) OpenModule(plugin string, file bool) (*Module, error) {
 	if file {
 		return readModule(plugin)
@@ -123,11 +123,11 @@ func (a *App) OpenModule(plugin string, file bool) (*Module, error) {
 		plugin)
 }
 
-// Engines are those that this program has beside the host's own.
+// Engines returns the engines that this program has besides the host's own.
 func Engines() []host.Engine { return []host.Engine{extism.Engine()} }
 
-// LookOnly are limits for inspecting a module's bytes. The host's own limits, which an operator may raise, apply when
-// it is loaded.
+// LookOnly returns limits for inspecting a module's bytes. When the module is loaded, the host's limits apply, which an
+// operator may raise.
 func LookOnly() host.Limits { return host.Limits{MemoryBytes: 4 << 30, ModuleBytes: MaxModuleFile} }
 
 // readModule reads and inspects a module file.
@@ -139,7 +139,7 @@ func readModule(path string) (*Module, error) {
 	return Inspected(wasm, path)
 }
 
-// Inspected is a module from a file or a registry, which source names.
+// Inspected inspects a module from a file or a registry, which source names.
 func Inspected(wasm []byte, source string) (*Module, error) {
 	info, err := host.Inspect(wasm, LookOnly(), Engines()...)
 	if err != nil {
@@ -150,8 +150,8 @@ func Inspected(wasm []byte, source string) (*Module, error) {
 	return &Module{Name: info.Manifest.Name, Source: source, Wasm: wasm, Info: info}, nil
 }
 
-// Resolve finds the module of the chosen provider, and holds it against modules.trust. One that passes is pinned by the
-// lock file from then on.
+// Resolve finds the module of the chosen provider and checks it against modules.trust. A module that passes is pinned
+// by the lock file from then on.
 func (a *App) Resolve(c *config.Config) (*Module, error) {
 	m, err := a.find(c)
 	if err != nil {
@@ -178,8 +178,8 @@ func (a *App) find(c *config.Config) (*Module, error) {
 	return a.OpenModule(name, false)
 }
 
-// ResolveChecked is resolve, and checks the native block against the module's schema before anything starts. It returns
-// the module also with an error about the block.
+// ResolveChecked is Resolve, and checks the native block against the module's schema before anything starts. It returns
+// the module even with an error about the block.
 func (a *App) ResolveChecked(c *config.Config) (*Module, error) {
 	m, err := a.Resolve(c)
 	if err != nil {
@@ -205,14 +205,14 @@ func (a *App) ResolveChecked(c *config.Config) (*Module, error) {
 func (a *App) checkBlock(c *config.Config, block abi.Raw) error {
 	m, err := a.find(c)
 	if err != nil {
-		return nil // told when the module is loaded
+		return nil // reported when the module is loaded
 	}
 	name, word, _ := c.Block()
 	_, err = m.Info.Check(name, word, block)
 	return err
 }
 
-// Natives are the native queries and mutations that the configured module declares.
+// Natives returns the native queries and mutations that the configured module declares.
 func (a *App) Natives(c *config.Config) (queries, mutations []abi.NativeDecl, err error) {
 	m, err := a.find(c)
 	if err != nil {
@@ -221,7 +221,7 @@ func (a *App) Natives(c *config.Config) (queries, mutations []abi.NativeDecl, er
 	return m.Info.Natives(c.Block())
 }
 
-// StepOf is the step of the start that an error of ResolveChecked belongs to.
+// StepOf returns the step of the start that an error of ResolveChecked belongs to.
 func StepOf(m *Module) string {
 	if m == nil {
 		return "module"
@@ -229,7 +229,7 @@ func StepOf(m *Module) string {
 	return "configure"
 }
 
-// ProviderConfig joins a configuration with a module.
+// ProviderConfig combines a configuration with a module.
 func ProviderConfig(c *config.Config, m *Module) host.ProviderConfig {
 	name, word, block := c.Block()
 	p := host.ProviderConfig{Name: name, Word: word, Module: m.Wasm, Source: m.Source, Signer: m.Signer, Block: block,
@@ -249,7 +249,7 @@ func ProviderConfig(c *config.Config, m *Module) host.ProviderConfig {
 	return p
 }
 
-// ServedConfig is ProviderConfig for a provider that will serve: its scope is made ready and it is tried out first.
+// ServedConfig is ProviderConfig for a provider that will serve: its scope is set up and it is tried out first.
 func ServedConfig(c *config.Config, m *Module) host.ProviderConfig {
 	p := ProviderConfig(c, m)
 	p.Smoke, p.SmokeWait = c.Memory.Smoke, Milliseconds(c.Memory.SmokeWaitMS)
@@ -269,10 +269,10 @@ func WarnOfConfig(c *config.Config, m *Module, s *Steps) {
 	}
 }
 
-// WarnOpenSecrets warns about files with credentials that every user of this machine can read. It is no error, since
-// that may be intended (a container's mounts).
+// WarnOpenSecrets warns about files with credentials that every user of this machine can read. It is not an error,
+// because that may be intended (a container's mounts).
 func (a *App) WarnOpenSecrets(c *config.Config, s *Steps) {
-	if runtime.GOOS == "windows" { // where the mode bits mean nothing
+	if runtime.GOOS == "windows" { // mode bits mean nothing there
 		return
 	}
 	const othersRead = 0o004
@@ -284,10 +284,10 @@ func (a *App) WarnOpenSecrets(c *config.Config, s *Steps) {
 	}
 }
 
-// Quote puts a text of the user into a message.
+// Quote quotes a text of the user for a message.
 func Quote(s string) string { return strconv.Quote(s) }
 
-// SourceText is a module's source for people.
+// SourceText describes a module's source for people.
 func SourceText(source string) string {
 	if source == SourceBuiltin {
 		return "built in"
@@ -295,8 +295,8 @@ func SourceText(source string) string {
 	return source
 }
 
-// Powers groups the host functions that a module imports: what it can do besides computing. config, deadline and pull
-// give it no power.
+// Powers groups the host functions that a module imports by what they let it do besides computing. config, deadline and
+// pull give it no power.
 func Powers(imports []string) []string {
 	list := []string{}
 	for _, p := range []struct {
@@ -313,7 +313,7 @@ func Powers(imports []string) []string {
 	return list
 }
 
-// Optional are the exports that are capabilities.
+// Optional returns the exports that are capabilities.
 func Optional(exports []string) []string {
 	list := []string{}
 	for _, op := range abi.OptionalOperations() {
@@ -324,7 +324,7 @@ func Optional(exports []string) []string {
 	return list
 }
 
-// ListedModules are the built-in modules and, where it is another, the one that the slot started with.
+// ListedModules returns the built-in modules, and the module that the slot started with if it is not one of them.
 func (a *App) ListedModules(started *Module) []wire.Module {
 	all := a.Builtins()
 	if started.Source != SourceBuiltin {

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// Every module that is built in can be loaded under its own name, and no two serve one provider.
+// Every built-in module can be loaded under its own name, and no two serve the same provider.
 func TestBuiltinModules(t *testing.T) {
 	modules := BuiltinModules()
 	require.NotEmpty(t, modules)

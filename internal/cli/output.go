@@ -23,17 +23,18 @@ type Output struct {
 	JSON           bool
 	// TTY and ErrTTY: standard output and standard error are terminals.
 	TTY, ErrTTY bool
-	// Unicode allows marks beyond ASCII.
+	// Unicode allows symbols beyond ASCII.
 	Unicode bool
-	// Width is that of standard output, in columns.
+	// Width is the width of standard output, in columns.
 	Width int
 	// screen is standard error as it is, for progress, which moves the cursor.
 	screen io.Writer
-	// Now is the clock of lines that tell how far long work is.
+	// Now is the clock for progress lines.
 	Now func() time.Time
 }
 
-// NewOutput looks at the streams and the environment: is it a terminal, how wide, and may it show Unicode?
+// NewOutput inspects the streams and the environment: whether output is a terminal, how wide it is, and whether it can
+// show Unicode.
 func NewOutput(s System) *Output {
 	o := &Output{Stdout: s.Stdout, Stderr: s.Stderr, Width: defaultWidth, screen: s.Stderr, Now: time.Now}
 	if o.TTY = IsTerminal(s.Stdout); o.TTY {
@@ -61,7 +62,7 @@ func NewOutput(s System) *Output {
 	return o
 }
 
-// defaultWidth is for output that is not a terminal: three columns fit.
+// defaultWidth is for output that is not a terminal. Three columns fit.
 const defaultWidth = 112
 
 // IsTerminal reports whether a stream is a terminal.
@@ -70,7 +71,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// unicodeLocale reports whether the locale's characters are UTF-8. Without any locale the answer is no.
+// unicodeLocale reports whether the locale's encoding is UTF-8. Without a locale it is not.
 func unicodeLocale(env map[string]string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env[name]); v != "" {
@@ -80,7 +81,7 @@ func unicodeLocale(env map[string]string) bool {
 	return false
 }
 
-// Mark is a sign where the terminal can show it, and plain letters where it cannot.
+// Mark returns sign if the terminal can show it, and plain otherwise.
 func (o *Output) Mark(sign, plain string) string {
 	if o.Unicode {
 		return sign
@@ -88,19 +89,19 @@ func (o *Output) Mark(sign, plain string) string {
 	return plain
 }
 
-// Passed is the mark of what passed.
+// Passed is the mark for success.
 func (o *Output) Passed() string { return o.Mark("✓", "ok") }
 
-// Open is the mark of what is open.
+// Open is the mark for a pending result.
 func (o *Output) Open() string { return o.Mark("–", "-") }
 
-// Broken is the mark of what failed.
+// Broken is the mark for failure.
 func (o *Output) Broken() string { return o.Mark("✗", "failed") }
 
 // Print writes a result.
 func (o *Output) Print(format string, args ...any) { fmt.Fprintf(o.Stdout, format, args...) }
 
-// Note writes a line about what happens, to standard error.
+// Note writes a line about progress or a warning to standard error.
 func (o *Output) Note(format string, args ...any) {
 	fmt.Fprintln(o.Stderr, Printable(strings.TrimRight(fmt.Sprintf(format, args...), "\n")))
 }
@@ -157,7 +158,7 @@ func (o *Output) Fail(e *abi.Error) {
 	}
 }
 
-// InALine makes a stranger's text fit for a cell of a table.
+// InALine makes a text from outside fit for a cell of a table.
 func InALine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

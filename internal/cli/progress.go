@@ -7,7 +7,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far long work is: as a bar on a terminal, elsewhere as a line a minute. A nil Progress shows nothing.
+// Progress shows the progress of long work: a bar on a terminal, elsewhere one line per minute. A nil Progress shows
+// nothing.
 type Progress struct {
 	bar *progressbar.ProgressBar // nil: not a terminal
 
@@ -17,7 +18,7 @@ type Progress struct {
 	last        time.Time
 }
 
-// Progress begins with total steps, or without an end where total is negative.
+// Progress starts with a total number of steps; a negative total means that it is unknown.
 func (o *Output) Progress(total int, what string) *Progress {
 	if total == 0 {
 		return nil
@@ -37,7 +38,7 @@ func (o *Output) Progress(total int, what string) *Progress {
 		progressbar.OptionSetPredictTime(total > 0))}
 }
 
-// Add is n steps further.
+// Add reports n more steps.
 func (p *Progress) Add(n int) {
 	switch {
 	case p == nil:
@@ -48,7 +49,7 @@ func (p *Progress) Add(n int) {
 	}
 }
 
-// line counts n steps, and prints how far it is where the last line is a minute old.
+// line counts n steps, and prints the progress if the last line is a minute old.
 func (p *Progress) line(n int) {
 	p.done += n
 	now := p.out.Now()
@@ -63,7 +64,7 @@ func (p *Progress) line(n int) {
 	}
 }
 
-// Clear makes room for a line of text; the bar comes back with the next add.
+// Clear removes the bar so that a line can be printed. The bar is redrawn by the next Add.
 func (p *Progress) Clear() {
 	if p != nil && p.bar != nil {
 		_ = p.bar.Clear()

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/internal/signing"
 )
 
-// pinnedReference reads a reference. It has the digest that the lock file has for its tag, if there is one, or the one
-// that it had before in this process.
+// pinnedReference parses a reference. It gets the digest that the lock file has for its tag, or else the one that it
+// had before in this process.
 func (a *App) pinnedReference(name string) (registry.Reference, error) {
 	r, err := registry.ParseReference(name)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *App) pinnedReference(name string) (registry.Reference, error) {
 	return l.Pin(r)
 }
 
-// lockLost adds to an error about a module that is gone that the lock file has named it.
+// lockLost adds to an error about a missing module that the lock file names it.
 func lockLost(err error, name string, r registry.Reference) error {
 	if abi.CodeOf(err) != abi.CodeNotFound || strings.HasSuffix(name, r.Digest) {
 		return err
@@ -69,7 +69,7 @@ func (a *App) Fetch(ctx context.Context, r registry.Reference) (*Module, registr
 	return m, r, err
 }
 
-// lockModule pins the tag by which a configuration names a module, if the lock file does not yet.
+// lockModule pins the tag by which a configuration names a module, unless the lock file already does.
 func (a *App) lockModule(m *Module) error {
 	path := a.LockPath()
 	if path == "" || !registry.IsReference(m.Source) {
@@ -93,7 +93,7 @@ func (a *App) lockModule(m *Module) error {
 	return nil
 }
 
-// LockPath is the lock file of the configuration file that is in use, "" without one.
+// LockPath returns the lock file next to the configuration file in use, "" without one.
 func (a *App) LockPath() string {
 	file := config.FileOf(config.Options{File: a.Flags.Config, NamedFileOnly: a.MCP == MCPStdio || a.NamedFileOnly,
 		Environ: a.Environ})
@@ -103,16 +103,16 @@ func (a *App) LockPath() string {
 	return filepath.Join(filepath.Dir(file), registry.LockFile)
 }
 
-// envMirrors names registries that are asked before others.
+// envMirrors is the variable that names mirrors, which are asked before their registries.
 const envMirrors = "MEMHOST_MIRRORS"
 
-// isRegistry wants HOST or HOST:PORT.
+// isRegistry accepts HOST or HOST:PORT.
 func isRegistry(host string) bool {
 	r, err := registry.ParseReference(registry.Scheme + host + "/any")
 	return err == nil && r.Host == host
 }
 
-// RegistryClient is the client of all registries. Its cache is beside that of compiled modules.
+// RegistryClient returns the client of all registries. Its cache is next to that of compiled modules.
 func (a *App) RegistryClient() (*registry.Client, error) {
 	c := &registry.Client{Mirrors: map[string][]string{}, Kept: signing.BundleType}
 	for _, pair := range strings.Fields(a.Getenv(envMirrors)) {

@@ -113,18 +113,18 @@ func (a *App) Root(features ...Feature) *cobra.Command {
 	return root
 }
 
-// Late adds commands to the tree that depend on the command line, such as those that a module declares. words are the
-// command line without flags: the names of commands, then arguments. A name that is taken is not to be added again.
+// Late adds commands that depend on the command line, such as those that a module declares. words are the command line
+// without flags: the names of commands, then arguments. It must not add a name that is already taken.
 type Late func(ctx context.Context, root *cobra.Command, words []string)
 
-// AddLate has a function called when the tree of commands is complete, before one of them is chosen.
+// AddLate registers a function that is called when the static commands are complete, before one of them is chosen.
 func (a *App) AddLate(add Late) { a.late = append(a.late, add) }
 
-// addLate reads the flags of every command, and lets features add what depends on them.
+// addLate reads the flags of every command, and calls the registered functions.
 func (a *App) addLate(ctx context.Context, root *cobra.Command) {
 	args := slices.Clone(a.Args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		args = args[1:max(1, len(args)-1)] // the last word is not complete
+		args = args[1:max(1, len(args)-1)] // the last word is incomplete
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.ParseErrorsAllowlist.UnknownFlags = true
@@ -148,7 +148,7 @@ func isPersona(arg string) bool { return arg == "--persona" || strings.HasPrefix
 // isUser reports whether an argument is --user.
 func isUser(arg string) bool { return arg == "--user" || strings.HasPrefix(arg, "--user=") }
 
-// wrapArgs makes the errors of a command's own check of its arguments usage errors, and those of its subcommands.
+// wrapArgs turns the errors of a command's own argument check, and of its subcommands', into usage errors.
 func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -163,7 +163,7 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 }
 
-// NoSuchCommand refuses an unknown command, and names similar ones.
+// NoSuchCommand rejects an unknown command and suggests similar ones.
 func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -183,7 +183,7 @@ func (a *App) exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitHelp}
 }
 
-// configFlagNote marks a flag that sets a key of the configuration.
+// configFlagNote is the annotation of a flag that sets a key of the configuration.
 const configFlagNote = "memhost-config"
 
 // AddConfigFlags gives a command the flags that set keys of the configuration, except those that every command has.
@@ -205,7 +205,7 @@ func AddConfigFlags(f *pflag.FlagSet) {
 	}
 }
 
-// changedConfigFlags are the flags of AddConfigFlags that were given.
+// changedConfigFlags returns the flags of AddConfigFlags that were set.
 func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	more := map[string]any{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -221,7 +221,7 @@ func changedConfigFlags(cmd *cobra.Command) map[string]any {
 	return more
 }
 
-// ConfigOptions are how the configuration is read for this command line.
+// ConfigOptions returns how the configuration is read for this command line.
 func (a *App) ConfigOptions() (config.Options, error) {
 	o := config.Options{File: a.Flags.Config, NamedFileOnly: a.MCP == MCPStdio || a.NamedFileOnly,
 		Environ: a.Environ, Flags: map[string]any{}, Known: a.KnownProviders(), Module: a.ProvidersOf,
@@ -260,7 +260,7 @@ func (a *App) Config() (*config.Config, error) {
 	return c, nil
 }
 
-// Logger writes to standard error. quiet is the level when neither configuration nor flags set one.
+// Logger writes to standard error. quiet is the level if neither configuration nor flags set one.
 func (a *App) Logger(quiet hclog.Level) hclog.Logger {
 	if a.log != nil {
 		return a.log

@@ -28,7 +28,7 @@ func (s *ScopeFlags) Add(f *pflag.FlagSet) {
 	PersonaIsUser(f)
 }
 
-// PersonaIsUser takes --persona for --user.
+// PersonaIsUser accepts --persona as another name of --user.
 func PersonaIsUser(f *pflag.FlagSet) {
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "persona" {
@@ -38,7 +38,7 @@ func PersonaIsUser(f *pflag.FlagSet) {
 	})
 }
 
-// IDFlag is an id that is given, so it is not empty: --run "$RUN" with nothing in RUN must not mean the configured
+// IDFlag is an id that must not be empty if it is given: --run "$RUN" with an empty RUN must not mean the configured
 // scope, which a reset would erase.
 type IDFlag string
 
@@ -57,11 +57,11 @@ func (i *IDFlag) Set(id string) error {
 	return nil
 }
 
-// Complete fills in missing ids, and what stands in their placeholders: {project} is the repository of the current folder,
-// {person} the user of this computer. The ids that the configuration does not set are those of the slot: the one that
-// serves the data folder, or the one that --server names.
+// Complete fills in missing ids and replaces placeholders: {project} is the repository of the current folder, {person}
+// the user of this computer. Ids that the configuration does not set come from the slot: the one that serves the data
+// folder, or the one that --server names.
 //
-// Errors: invalid_argument for a placeholder that nothing fills.
+// Errors: invalid_argument for an unknown placeholder.
 func (s *ScopeFlags) Complete(a *App) error {
 	if err := s.CompleteAsked(a); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *ScopeFlags) Complete(a *App) error {
 	return nil
 }
 
-// CompleteRaw is Complete without placeholders, and without asking the slot that --server names: a hook's scope must not
+// CompleteRaw is Complete without placeholders and without asking the slot that --server names: a hook's scope must not
 // depend on whether the slot is up.
 func (s *ScopeFlags) CompleteRaw(a *App) error {
 	return s.complete(a, func(string) *abi.MemoryScope { return nil })
@@ -83,8 +83,8 @@ func (s *ScopeFlags) CompleteRaw(a *App) error {
 // CompleteAsked is Complete without placeholders.
 func (s *ScopeFlags) CompleteAsked(a *App) error { return s.complete(a, a.scopeOfNamed) }
 
-// complete fills in missing ids. named returns the scope of the slot that --server names, nil if it is not known. When
-// nothing is missing and the slot is named, the configuration is not read: it may belong to another slot.
+// complete fills in missing ids. named returns the scope of the slot that --server names, nil if it is unknown. If
+// nothing is missing and the slot is named, the configuration is not read, because it may belong to another slot.
 func (s *ScopeFlags) complete(a *App, named func(server string) *abi.MemoryScope) error {
 	if s.Run != "" && s.User != "" && a.ServerNamed() != "" {
 		return nil
@@ -117,7 +117,8 @@ func (s *ScopeFlags) complete(a *App, named func(server string) *abi.MemoryScope
 	return nil
 }
 
-// scopeOfNamed asks a slot for the scope of its configuration. Nil if it does not answer, or does not tell it.
+// scopeOfNamed asks a slot for the scope of its configuration. It returns nil if the slot does not answer or does not
+// report it.
 func (a *App) scopeOfNamed(server string) *abi.MemoryScope {
 	d, err := a.Dial(server)
 	if err != nil {
@@ -132,12 +133,12 @@ func (a *App) scopeOfNamed(server string) *abi.MemoryScope {
 	defer cancel()
 	page, err := lists.ListScopes(ctx, report.ScopeQuery{Limit: 1})
 	if err != nil {
-		return nil // the verb reports it
+		return nil // the command reports it
 	}
 	return page.Default
 }
 
-// Scope is the scope that the flags name, after Complete.
+// Scope returns the scope that the flags name, after Complete.
 func (s *ScopeFlags) Scope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: s.Run, PersonaID: s.User, AgentID: s.Agent}
 }
@@ -188,11 +189,11 @@ func ScopeText(s abi.MemoryScope) string {
 	return text
 }
 
-// mostScopes is how many scopes are looked through for one that was probably meant.
+// mostScopes is how many scopes are searched for one that was probably meant.
 const mostScopes = 10_000
 
-// TellNearScopes says on standard error which scopes the slot has, if it has none of this name: most often an id is
-// mistyped. Only people at the command line are told, never callers of HTTP or MCP.
+// TellNearScopes prints to standard error which scopes the slot has if it has none of this name: usually an id is
+// mistyped. Only people at the command line see this, never callers of HTTP or MCP.
 func (a *App) TellNearScopes(ctx context.Context, d *Door, scope abi.MemoryScope) {
 	near := d.nearScopes(ctx, a, scope)
 	if len(near) == 0 || a.Out.JSON {
@@ -205,8 +206,8 @@ func (a *App) TellNearScopes(ctx context.Context, d *Door, scope abi.MemoryScope
 	a.Out.Note("  nothing was recorded for %s; there is %s", ScopeText(scope), strings.Join(texts, "; "))
 }
 
-// nearScopes lists up to three scopes of the slot that a scope without memory may have been meant for, the nearest
-// first; nil for a scope that the slot knows, or one that may not be compared with others (memory.scopes: configured).
+// nearScopes lists up to three scopes of the slot that may have been meant, the nearest first. It returns nil for a
+// scope that the slot knows, or if scopes must not be compared (memory.scopes: configured).
 func (d *Door) nearScopes(ctx context.Context, a *App, scope abi.MemoryScope) []abi.MemoryScope {
 	lists, ok := d.Contract.(ScopeLister)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/memhost/memhost/internal/registry"
 )
 
-// Settings is the configuration. A hook, which an agent waits for, asks no registry for it: where the module that it
-// names is not in the cache, the provider and its block are left out. Folder and scope are enough to keep what is said;
-// the slot is reached with the whole configuration, for as long as a turn can wait.
+// Settings is the configuration as a hook reads it. An agent waits for its hook, so no registry is asked: if the
+// configured module is not in the cache, the provider and its block are left out. Folder and scope are enough to keep
+// what is said. The slot is then reached with the whole configuration, for as long as a turn can wait.
 func (a *App) Settings() (*config.Config, error) {
 	if a.Door != wire.DoorHook || a.Loaded != nil {
 		return a.Config()
@@ -28,7 +28,7 @@ func (a *App) Settings() (*config.Config, error) {
 	}
 	c, err := config.Load(whole)
 	if absent {
-		o.Check = nil // which would look into the module
+		o.Check = nil // it would inspect the module
 		return Reread(o, config.WordCondition, "no_memory")
 	}
 	if err == nil {
@@ -37,11 +37,11 @@ func (a *App) Settings() (*config.Config, error) {
 	return c, err
 }
 
-// moduleCached reports whether a module is had without a registry.
+// moduleCached reports whether a module is available without a registry.
 func (a *App) moduleCached(name string) bool {
 	r, err := a.pinnedReference(name)
 	if err != nil {
-		return true // looked at again, the error is told
+		return true // it is parsed again later, and the error reported then
 	}
 	client, err := a.RegistryClient()
 	if err != nil {

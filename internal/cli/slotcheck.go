@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// reasonOtherSlot is the error reason when a command's configuration describes another memory than the running slot's.
+// reasonOtherSlot is the error reason if a command's configuration describes another memory than the running slot's.
 const reasonOtherSlot = "other_slot"
 
 // DescribeSlot fills in slot.json: how the slot was started, so that a command can tell whether it means this slot.
@@ -33,8 +33,8 @@ func (a *App) DescribeSlot(c *config.Config, m *Module) (state.SlotInfo, error) 
 	return info, err
 }
 
-// blockDigest is the SHA-256 (hex) of the chosen provider's effective block: two spellings of the same settings have
-// the same.
+// blockDigest is the SHA-256 (hex) of the chosen provider's effective block. Equal settings have equal digests, however
+// they are written.
 func blockDigest(c *config.Config, m *Module) (string, error) {
 	name, word, block := c.Block()
 	effective, err := m.Info.Check(name, word, block)
@@ -44,13 +44,12 @@ func blockDigest(c *config.Config, m *Module) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(effective)), nil
 }
 
-// checkSlot refuses a running slot that is not the one that this command's configuration describes: nothing may be
-// recorded into, or erased from, a memory that the command does not mean. A configuration that chooses no provider
-// means whatever serves.
+// checkSlot rejects a running slot that is not the one that this command's configuration describes: a command must not
+// record into, or erase, a memory that it does not mean. A configuration that chooses no provider accepts any.
 //
 // Errors: invalid_argument with reasonOtherSlot.
 func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotInfo, d *Door) error {
-	if info.Provider == "" { // an older slot
+	if info.Provider == "" { // written by an older version
 		return nil
 	}
 	if !sameFolder(info.Folder, c.Data.Dir) {
@@ -66,8 +65,8 @@ func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	switch {
 	case choice.Kind == config.KindDefault:
 	case name != info.Provider:
-		// A flag may name a provider that a swap has put there, but a file that chooses another provider belongs to
-		// another slot.
+		// A flag may name a provider that a swap put there, but a file that chooses another provider belongs to another
+		// slot.
 		if serves := d.serves(ctx); choice.Kind != config.KindFlag || serves != name {
 			return a.otherProvider(info, said, serves)
 		}
@@ -96,7 +95,7 @@ func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	return a.otherSettings(info, "the block of "+name+" here is not the one that it was started with")
 }
 
-// serves is what the slot serves now, "" where it cannot be asked.
+// serves returns the provider that the slot serves now, "" if it cannot be asked.
 func (d *Door) serves(ctx context.Context) string {
 	c, err := d.Capabilities(ctx)
 	if err != nil {
@@ -135,8 +134,8 @@ func (a *App) otherSlotHint(info state.SlotInfo) string {
 	return hint
 }
 
-// sameFolder reports whether two paths name one folder. A path that does not exist here, as of a slot in a container,
-// counts as the same.
+// sameFolder reports whether two paths name the same folder. A path that does not exist here, as that of a slot in a
+// container, counts as the same.
 func sameFolder(slots, here string) bool {
 	of, err := os.Stat(slots)
 	if err != nil {
@@ -146,7 +145,7 @@ func sameFolder(slots, here string) bool {
 	return err != nil || os.SameFile(of, ours)
 }
 
-// SameFile reports whether two names are of one file; no name is no file.
+// SameFile reports whether two names refer to the same file. "" is not a file.
 func SameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -159,8 +158,8 @@ func SameFile(a, b string) bool {
 	return err == nil && os.SameFile(of, other)
 }
 
-// DialNamed reaches the slot that --server or MEMHOST_SERVER names. If the command line also chooses a provider, by
-// --config or --set, it must be the one that serves.
+// DialNamed connects to the slot that --server or MEMHOST_SERVER names. If the command line also chooses a provider, by
+// --config or --set, it must be the serving one.
 func (a *App) DialNamed(ctx context.Context, server string) (*Door, error) {
 	d, err := a.Dial(server)
 	if err != nil || a.Flags.Config == "" && len(a.Flags.Set) == 0 {
@@ -172,7 +171,7 @@ func (a *App) DialNamed(ctx context.Context, server string) (*Door, error) {
 	}
 	name, word, _ := c.Block()
 	choice := c.Source("memory." + word)
-	// A provider chosen in a file that was not named does not apply to a slot that was.
+	// A provider from a default configuration file says nothing about a slot that was named explicitly.
 	named := choice.Kind == config.KindFlag || choice.Kind == config.KindFile && a.Flags.Config != ""
 	if !named {
 		return d, nil
@@ -180,7 +179,7 @@ func (a *App) DialNamed(ctx context.Context, server string) (*Door, error) {
 	within, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
 	serves := d.serves(within)
-	if serves == "" || serves == name { // a slot that does not answer is the verb's to report
+	if serves == "" || serves == name { // the command reports a slot that does not answer
 		return d, nil
 	}
 	d.Close()

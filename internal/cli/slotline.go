@@ -11,11 +11,11 @@ import (
 )
 
 // SlotLine connects a long-lived child process to its slot: it finds the slot when it is first needed, and again when
-// the connection is lost. The user of SlotLine decides how to find it, and what to do while none runs.
+// the connection is lost. The user of SlotLine decides how to find the slot, and what to do while none runs.
 type SlotLine struct {
-	// reach finds a slot, or opens one. One call at a time; ctx ends with the line. Required.
+	// reach finds a slot, or opens one. It is called once at a time; ctx ends with the line. Required.
 	reach func(ctx context.Context) (*Door, error)
-	// gone adds what to do about a slot that was found and no longer answers. Nil leaves the error as it is.
+	// gone adds what to do to the error of a slot that no longer answers. Nil leaves the error as it is.
 	gone func(err error) error
 
 	life context.Context // of the line
@@ -23,7 +23,7 @@ type SlotLine struct {
 
 	mu      sync.Mutex
 	door    *Door    // nil: none
-	attempt *attempt // to reach the slot, under way
+	attempt *attempt // a search for the slot in progress
 	closed  bool
 }
 
@@ -34,7 +34,7 @@ type attempt struct {
 	err  error
 }
 
-// NewSlotLine makes a line that looks for nothing yet. ctx carries values only: close ends the line.
+// NewSlotLine makes a line that has not searched yet. Only the values of ctx are used: Close ends the line.
 func NewSlotLine(ctx context.Context, reach func(ctx context.Context) (*Door, error),
 	gone func(err error) error) *SlotLine {
 	l := &SlotLine{reach: reach, gone: gone}
@@ -42,8 +42,8 @@ func NewSlotLine(ctx context.Context, reach func(ctx context.Context) (*Door, er
 	return l
 }
 
-// Use makes a call through the line; it is a mcpdoor.Slot. When the slot is gone it is looked for once more, since it
-// may have been restarted, perhaps at another address. Asking again is safe, for events as well.
+// Use makes a call through the line; it is a mcpdoor.Slot. If the slot is gone, it searches once more, because the slot
+// may have been restarted, perhaps at another address. Repeating the call is safe, for events as well.
 func (l *SlotLine) Use(ctx context.Context, ask func(ctx context.Context, c host.Contract) error) error {
 	for first := true; ; first = false {
 		d, err := l.Get(ctx)
@@ -63,10 +63,10 @@ func (l *SlotLine) Use(ctx context.Context, ask func(ctx context.Context, c host
 	}
 }
 
-// reasonOpening is the error reason when the slot was not reached within the caller's time: nothing was sent.
+// reasonOpening is the error reason if the slot was not reached in the caller's time. Nothing was sent.
 const reasonOpening = "opening"
 
-// Get returns the door to the slot. A search goes on when its caller's time is over, and the next caller gets its
+// Get returns the door to the slot. A search continues after its caller's time is over, and the next caller gets its
 // result.
 func (l *SlotLine) Get(ctx context.Context) (*Door, error) {
 	l.mu.Lock()
@@ -111,7 +111,7 @@ func (l *SlotLine) search(at *attempt) {
 	at.door, at.err, l.door = d, err, d
 }
 
-// lost reports whether an error means that the slot is gone; if so it forgets the door.
+// lost reports whether an error means that the slot is gone. If so it drops the door.
 func (l *SlotLine) lost(d *Door, err error) bool {
 	if d.Address == "" || !slices.Contains([]string{client.ReasonNoSlot, client.ReasonNotASlot,
 		client.ReasonConnection}, abi.AsError(err).Reason) {
@@ -126,7 +126,7 @@ func (l *SlotLine) lost(d *Door, err error) bool {
 	return true
 }
 
-// Close ends the line, and releases the data folder if the line has it. It waits for a search under way.
+// Close ends the line, and releases the data folder if the line opened it. It waits for a search in progress.
 func (l *SlotLine) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 )
 
-// lineTo is a line whose searches find the given doors, one after the other, and then fail.
+// lineTo returns a line whose searches find the given doors, one after the other, and then fail.
 func lineTo(t *testing.T, gone func(error) error, doors ...*Door) (l *SlotLine, searches *atomic.Int64) {
 	searches = new(atomic.Int64)
 	l = NewSlotLine(t.Context(), func(context.Context) (*Door, error) {
@@ -27,7 +27,7 @@ func lineTo(t *testing.T, gone func(error) error, doors ...*Door) (l *SlotLine, 
 	return l, searches
 }
 
-// served is a door to a slot that runs. closed counts its ends.
+// served returns a door to a running slot. closed counts how often it is closed.
 func served(address string) (d *Door, closed *atomic.Int64) {
 	closed = new(atomic.Int64)
 	return &Door{Address: address, Close: func() { closed.Add(1) }}, closed

@@ -11,17 +11,17 @@ import (
 	"github.com/memhost/memhost/internal/telemetry"
 )
 
-// spansCloseWithin bounds the sending of the last spans when a process ends.
+// spansCloseWithin bounds the time for sending the last spans when a process ends.
 const spansCloseWithin = 2 * time.Second
 
 // Spans sends the spans of this process. Nil sends nothing.
 type Spans struct {
 	*telemetry.Tracer
-	borrowed bool // somebody else closes it
+	borrowed bool // owned and closed by another part of the process
 }
 
-// SpansInto begins to send spans where the configuration names a collector, and adds it to a host's options. It returns
-// nil where it names none.
+// SpansInto starts sending spans if the configuration names a collector, and adds the sender to a host's options.
+// Otherwise it returns nil.
 //
 // Errors: invalid_argument for a header whose secret cannot be read.
 func (a *App) SpansInto(o *host.Options, c *config.Config, log hclog.Logger) (*Spans, error) {
@@ -49,7 +49,7 @@ func (a *App) SpansInto(o *host.Options, c *config.Config, log hclog.Logger) (*S
 	return &Spans{Tracer: t}, nil
 }
 
-// Close sends what waits and ends sending.
+// Close sends waiting spans and stops.
 func (s *Spans) Close() {
 	if s != nil && !s.borrowed {
 		s.Tracer.Close(spansCloseWithin)

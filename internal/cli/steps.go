@@ -14,7 +14,7 @@ import (
 type Steps struct {
 	Out *Output
 	Log hclog.Logger // nil: people
-	// Quiet keeps the log to warnings after the start, too.
+	// Quiet limits the log to warnings after the start, too.
 	Quiet bool
 }
 
@@ -31,7 +31,7 @@ func (s *Steps) Tell(verdict, name, detail string) {
 	if verdict != "pass" {
 		mark, detail = s.Out.Open(), verdict+": "+detail
 	}
-	const indent = 19 // mark, name and the blanks after them
+	const indent = 19 // the width of mark, name and the spaces after them
 	detail = Printable(detail)
 	if s.Out.ErrTTY {
 		detail = strings.Join(wrap(detail, max(s.Out.Width-indent, 30)), "\n"+strings.Repeat(" ", indent))
@@ -39,7 +39,7 @@ func (s *Steps) Tell(verdict, name, detail string) {
 	s.Out.Note("%s %-16s %s", mark, name, detail)
 }
 
-// Fail shows to people which step failed; the log has the error alone.
+// Fail prints which step failed. The log only gets the error.
 func (s *Steps) Fail(name string) {
 	if s.Log == nil {
 		s.Out.Note("%s %s", s.Out.Broken(), name)
@@ -62,7 +62,7 @@ func (s *Steps) Notef(format string, args ...any) {
 	s.Out.Note("  "+format, args...)
 }
 
-// Walked shows a step of the host that has passed; the last one, the switch to the provider, is shown when the door is
+// Walked shows a step of the host that passed. The last one, the switch to the provider, is shown once the door is
 // open.
 func (s *Steps) Walked(step abi.RunStep, m *Module) {
 	if step.Verdict == "fail" || step.Name == "serve" {

@@ -16,10 +16,10 @@ import (
 	"github.com/memhost/memhost/internal/state/postgres"
 )
 
-// PastFile is postgres.Options.Past in a data folder.
+// PastFile is the file of postgres.Options.Past in a data folder.
 const PastFile = "cluster.json"
 
-// PostgresOptions are the options of the configured database, with the password that its secret has now.
+// PostgresOptions returns the options of the configured database, with the current value of its password's secret.
 func (a *App) PostgresOptions(c *config.Config) (postgres.Options, error) {
 	p := c.Store.Postgres
 	o := postgres.Options{URL: p.URL, Schema: p.Schema, Connections: p.Connections, Direct: p.Direct.URL,
@@ -38,7 +38,7 @@ func (a *App) PostgresOptions(c *config.Config) (postgres.Options, error) {
 	return o, nil
 }
 
-// openStore is host.Options.OpenStore for the configuration: nil for the file in the data folder.
+// openStore returns host.Options.OpenStore for the configuration: nil means the file in the data folder.
 func (a *App) openStore(c *config.Config, log hclog.Logger) func(context.Context, string) (state.Store, error) {
 	if c.Store.Postgres.URL == "" {
 		return nil
@@ -67,10 +67,10 @@ func (a *App) openStore(c *config.Config, log hclog.Logger) func(context.Context
 	}
 }
 
-// prepareDataFolder makes the data folder of a host whose store is elsewhere, and removes what a killed host left.
+// prepareDataFolder creates the data folder of a host whose store is elsewhere, and removes what a killed host left.
 // Hosts share the database, but each has a folder of its own.
 //
-// Errors: state.ErrOwned when a host that runs has the folder.
+// Errors: state.ErrOwned if a running host has the folder.
 func prepareDataFolder(dir string) error {
 	if info, err := state.ReadSlot(dir); err == nil && answers(info.Address) {
 		return &state.Error{Kind: state.ErrOwned, Owner: &info, Message: fmt.Sprintf("data folder %s belongs to pid %d, "+

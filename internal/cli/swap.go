@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/registry"
 )
 
-// SwapConfig makes a provider's configuration from a request. Everything but provider, module and block is as in the
+// SwapConfig makes a provider's configuration from a request. Everything but provider, module and block comes from the
 // running configuration.
 func (a *App) SwapConfig(running *config.Config, options config.Options, r server.SwapRequest) (host.ProviderConfig,
 	error) {
@@ -42,7 +42,7 @@ func (a *App) SwapConfig(running *config.Config, options config.Options, r serve
 	return p, nil
 }
 
-// checkWord refuses a control that is called a backend, and the reverse. The host refuses a name that the module does
+// checkWord rejects a control that is called a backend, and vice versa. The host rejects a name that the module does
 // not serve.
 func checkWord(m *Module, name, word string) error {
 	decl := m.Serves(name)
@@ -60,23 +60,23 @@ func checkWord(m *Module, name, word string) error {
 		"name it as " + want + ": " + name)
 }
 
-// Reread reads the configuration as if it chose another provider, for that provider's block.
+// Reread reads the configuration as if it chose another provider, to get that provider's block.
 func Reread(o config.Options, word, name string) (*config.Config, error) {
 	o.Flags = maps.Clone(o.Flags)
 	if o.Flags == nil {
 		o.Flags = map[string]any{}
 	}
-	// The choice of the command line does not apply here, in either spelling.
+	// The command line's own choice of provider does not apply here, however it is spelled.
 	for _, choice := range []string{"backend", "condition", "memory.backend", "memory.condition"} {
 		delete(o.Flags, choice)
 	}
 	o.Flags[word] = name
-	o.Known, o.Module = nil, nil // the module has been found already
+	o.Known, o.Module = nil, nil // the module is already known
 	return config.Load(o)
 }
 
-// SwapModule is findSwapped, and holds the module against modules.trust of the running configuration. Signatures are
-// those in the cache: a request must not make this process open connections.
+// SwapModule is findSwapped, and checks the module against modules.trust of the running configuration. Only cached
+// signatures are used: a request must not make this process open connections.
 func (a *App) SwapModule(running *config.Config, name, plugin string) (*Module, error) {
 	m, err := a.findSwapped(running, name, plugin)
 	if err != nil {
@@ -88,8 +88,8 @@ func (a *App) SwapModule(running *config.Config, name, plugin string) (*Module, 
 	return m, nil
 }
 
-// findSwapped finds the module of a swap: what the request names, else the built-in one that serves the provider, else
-// the running one.
+// findSwapped finds the module of a swap: the one that the request names, or the built-in one that serves the provider,
+// or the running one.
 func (a *App) findSwapped(running *config.Config, name, plugin string) (*Module, error) {
 	switch {
 	case plugin == "":
@@ -109,12 +109,12 @@ func (a *App) findSwapped(running *config.Config, name, plugin string) (*Module,
 			return m, nil
 		}
 	}
-	return a.OpenModule(name, false) // which says what there is
+	return a.OpenModule(name, false) // its error lists what there is
 }
 
-// swapFile reads a module that a request names. The request may come from anybody who reaches the port, with other
-// rights than this process. So every file that cannot be used gets the same answer, whether it exists or not, and the
-// answer never repeats its content.
+// swapFile reads a module file that a request names. The request may come from anyone who reaches the port, with fewer
+// rights than this process. So every unusable file gets the same answer, whether it exists or not, and the answer never
+// repeats its content.
 func swapFile(path string) (*Module, error) {
 	if !filepath.IsAbs(path) {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
@@ -131,8 +131,8 @@ func swapFile(path string) (*Module, error) {
 	return &Module{Name: info.Manifest.Name, Source: path, Wasm: wasm, Info: info}, nil
 }
 
-// swapCached finds a module that a request names by its digest. It has to be in the cache: a request must not make this
-// process open connections to addresses of its choice.
+// swapCached finds a module that a request names by digest. It must be in the cache: a request must not make this
+// process connect to addresses of its choice.
 func (a *App) swapCached(plugin string) (*Module, error) {
 	r, err := registry.ParseReference(plugin)
 	if err != nil {

@@ -9,17 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// isControl reports whether a character could change what a terminal shows of other text: control characters but line
-// ends and tabs, and the embeddings, overrides and isolates of text in two directions. Joiners and the marks LRM and RLM
-// have a place in ordinary text.
+// isControl reports whether a character could change how a terminal shows other text: control characters except line
+// ends and tabs, and the embeddings, overrides and isolates of bidirectional text. Joiners and the marks LRM and RLM
+// are allowed, because ordinary text uses them.
 func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Printable makes text of strangers harmless for a terminal: control characters become \u{1b} and the like.
+// Printable makes text from outside harmless for a terminal: control characters become \u{1b} and the like.
 func Printable(s string) string { return escaped(s, `\u{%x}`) }
 
-// escapedJSON is JSON with the same value, harmless for a terminal. Control characters are in strings only.
+// escapedJSON returns JSON with the same value that is harmless for a terminal. Control characters occur in strings
+// only.
 func escapedJSON(text string) string { return escaped(text, `\u%04x`) }
 
 // escaped writes control characters in a form.
@@ -40,14 +41,14 @@ func escaped(s, form string) string {
 	return b.String()
 }
 
-// terminal writes text to a terminal, harmless: control characters are escaped, and bytes that are not UTF-8 become
-// U+FFFD. Where the output is JSON, the escapes are JSON's.
+// terminal writes text to a terminal and makes it harmless: control characters are escaped, and bytes that are not
+// UTF-8 become U+FFFD. In JSON output the escapes are JSON's.
 type terminal struct {
 	w    io.Writer
 	json *bool
 
 	mu sync.Mutex
-	// rest is the beginning of a character of which the other bytes have not come yet.
+	// rest is the start of a character whose other bytes have not been written yet.
 	rest []byte
 }
 

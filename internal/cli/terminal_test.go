@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// onTerminal is output to a terminal, and what it shows.
+// onTerminal returns output to a terminal, and what the terminal shows.
 func onTerminal() (o *Output, shown *bytes.Buffer) {
 	shown = new(bytes.Buffer)
 	o = &Output{Width: defaultWidth, TTY: true, ErrTTY: true}
@@ -21,7 +21,7 @@ func onTerminal() (o *Output, shown *bytes.Buffer) {
 	return o, shown
 }
 
-// controls are the characters that are escaped on a terminal.
+// controls returns the characters that are escaped on a terminal.
 func controls() (all []rune) {
 	for r := rune(0); r < 0x10000; r++ {
 		switch {
@@ -117,6 +117,6 @@ func TestATerminalShowsTheSameHoweverTextIsWritten(t *testing.T) {
 		require.Equal(t, Printable(string(whole)), shown.String())
 	})
 	o, shown := onTerminal()
-	o.Print("%s", "a\x9b31m\xc3 b") // bytes that are not UTF-8: some terminals know 0x9b
+	o.Print("%s", "a\x9b31m\xc3 b") // invalid UTF-8: some terminals interpret 0x9b
 	require.Equal(t, "a\ufffd31m\ufffd b", shown.String())
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// TraceInto opens the log of the run, if the configuration asks for one, and passes it to the host. Close the returned
-// log after the host; it may be nil.
+// TraceInto opens the log of the run, if it is configured, and adds it to the host's options. The caller must close the
+// returned log, which may be nil, after the host.
 func TraceInto(o *host.Options, c *config.Config, log hclog.Logger) (*tracelog.Log, error) {
 	if c.Trace.File == "" {
 		return nil, nil

@@ -12,21 +12,21 @@ import (
 	"github.com/memhost/memhost/internal/signing"
 )
 
-// Bounds of the files of a key and of a trusted root, in bytes.
+// The largest size of a key file and of a trusted root file, in bytes.
 const (
 	MaxKeyFile  = 64 << 10
 	maxRootFile = 1 << 20
 )
 
-// CheckTrust holds a module against modules.trust, and notes in it whose signature let it pass. Built-in modules always
-// pass, and all do where there is no line. With offline nothing but the cache is asked for signatures.
+// CheckTrust checks a module against modules.trust, and notes in it whose signature admitted it. Built-in modules
+// always pass, and without any line all modules do. With offline, signatures are taken from the cache only.
 //
-// Errors: denied, with the line that would let the module pass; those of the registry, where it is asked.
+// Errors: denied, with the line that would admit the module; those of the registry, if it is asked.
 func (a *App) CheckTrust(c *config.Config, m *Module, offline bool) error {
 	if len(c.Trust()) == 0 || m.Source == SourceBuiltin {
 		return nil
 	}
-	var lines []config.Trust // those about its name
+	var lines []config.Trust // the lines about its name
 	why := "no line of modules.trust names it"
 	name := moduleName(m.Source)
 	for _, t := range c.Trust() {
@@ -80,13 +80,13 @@ func (a *App) checkSignatures(signers []trustedSigner, m *Module, offline bool) 
 	return nil
 }
 
-// trustedSigner is whose signature a line of modules.trust wants.
+// trustedSigner is a signer that a line of modules.trust names.
 type trustedSigner struct {
 	line config.Trust
 	signing.Verifier
 }
 
-// SignersOf reads the keys of lines, and the trusted root where a line names an identity.
+// SignersOf reads the keys that lines name, and the trusted root if a line names an identity.
 func SignersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 	var signers []trustedSigner
 	var root *signing.Root
@@ -109,9 +109,9 @@ func SignersOf(lines []config.Trust, rootFile string) ([]trustedSigner, error) {
 	return signers, nil
 }
 
-// signedByOne notes in the module the first signer who has signed it; else it says why there is none.
+// signedByOne notes the first of the signers who signed the module, or returns why none did.
 func signedByOne(signers []trustedSigner, m *Module, bundles [][]byte, digest string) (why string) {
-	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b []byte) bool { // a signed report is no signature
+	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b []byte) bool { // a signed report is not a signature of the module
 		kind, _ := signing.Statement(b)
 		return kind != signing.Signature
 	})
@@ -146,8 +146,8 @@ func (s trustedSigner) name() string {
 	return s.String()
 }
 
-// signedBy is the signer of the bundle that is by s, "" where none is. wrong says what is wrong with one that claims
-// to be.
+// signedBy returns the signer of a bundle signed by s, "" if there is none. wrong describes a bundle that claims to be
+// by s and is not valid.
 func signedBy(s signing.Verifier, bundles [][]byte, digest string) (signer string, wrong error) {
 	for _, b := range bundles {
 		signer, err := s.Verify(b, signing.Signature, digest)
@@ -161,7 +161,7 @@ func signedBy(s signing.Verifier, bundles [][]byte, digest string) (signer strin
 	return "", wrong
 }
 
-// notTrusted refuses a module, and gives the line that would let it pass.
+// notTrusted rejects a module, and gives the line that would admit it.
 func notTrusted(m *Module, why string) error {
 	e := abi.NewError(abi.CodeDenied, m.Source+": modules.trust does not let it serve: "+why)
 	line := "sha256:" + m.Info.SHA256
@@ -172,7 +172,7 @@ func notTrusted(m *Module, why string) error {
 	return e.WithHint(fmt.Sprintf("the line of modules.trust that would let it serve: %q", line))
 }
 
-// moduleName is oci://HOST/NAME of a module in a registry, "" of any other.
+// moduleName returns oci://HOST/NAME of a module in a registry, "" for any other.
 func moduleName(source string) string {
 	r, err := registry.ParseReference(source)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// WrapUsage makes the errors of cobra's and pflag's own checks usage errors, in words for people: an unknown flag names
-// the nearest known one, and a wrong value says what is right.
+// WrapUsage turns the errors of cobra's and pflag's own checks into usage errors in plain words: an unknown flag
+// suggests the nearest known one, and a wrong value is told apart from a right one.
 func WrapUsage(cmd *cobra.Command, err error) error {
 	var ready *abi.Error
 	var done *DoneError
@@ -27,7 +27,7 @@ func WrapUsage(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		if !cmd.HasParent() {
 			if err := NoSuchCommand(cmd, cmd.Flags().Args()); err != nil {
-				return err // which the flag belongs to
+				return err // the command that the flag belongs to
 			}
 		}
 		return unknownFlag(cmd, unknown, hint)
@@ -45,7 +45,7 @@ func WrapUsage(cmd *cobra.Command, err error) error {
 		return UsageError(fmt.Sprintf("%s: %s; it takes %s", cmd.Name(), argumentsFound(cmd.Flags().NArg()), takes),
 			hint)
 	}
-	if strings.HasPrefix(text, "unknown command ") { // cobra's words for an argument where none is taken
+	if strings.HasPrefix(text, "unknown command ") { // cobra's error for an argument of a command that takes none
 		return UsageError(cmd.Name()+": "+argumentsFound(cmd.Flags().NArg())+"; it takes none", hint)
 	}
 	return UsageError(text, hint)
@@ -58,7 +58,7 @@ func argumentsFound(n int) string {
 	return "found " + Count(n, "argument")
 }
 
-// unknownFlag names flags that are similar to an unknown one. One with a single dash usually needs two.
+// unknownFlag suggests flags that are similar to an unknown one. A flag with a single dash usually needs two.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error {
 	name, written := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
 	if letters := e.GetSpecifiedShortnames(); letters != "" {
@@ -75,7 +75,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error 
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
 	user := cmd.Flags().Lookup("persona")
-	if user != nil && user.Name == "user" { // another name of it
+	if user != nil && user.Name == "user" { // another name for it
 		known = append(known, "persona")
 	}
 	if near := abi.Nearest(name, known); near != "" && len(name) > 1 {
@@ -87,7 +87,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, hint string) error 
 	return UsageError("no flag is called "+written, hint)
 }
 
-// wantsOf says what values a flag takes, "" if its own error says it.
+// wantsOf describes the values that a flag takes, "" if its own error does.
 func wantsOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":

@@ -13,7 +13,7 @@ import (
 // versionInfo says which program this is.
 type versionInfo struct {
 	Version string `json:"version"`
-	// Commit is empty for a program that was built outside a checkout; Modified is true when there were uncommitted
+	// Commit is empty for a program that was built outside a checkout; Modified is true if there were uncommitted
 	// changes.
 	Commit   string   `json:"commit"`
 	Modified bool     `json:"modified"`
@@ -23,7 +23,7 @@ type versionInfo struct {
 	Wazero   string   `json:"wazero"`
 }
 
-// Version reads what the Go toolchain recorded of this program.
+// Version returns what the Go toolchain recorded about this program.
 func (a *App) Version() versionInfo {
 	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		ABI: []string{abi.ABIMemhost}, Wazero: "unknown"}

@@ -64,7 +64,7 @@ func (a *commands) clusterMigrate() *cobra.Command {
 		}}
 }
 
-// clusterOptions are the configuration, and the options of its database.
+// clusterOptions returns the configuration, and the options of its database.
 func (a *commands) clusterOptions() (c *config.Config, o postgres.Options, err error) {
 	c, err = a.Config()
 	if err != nil {

@@ -43,7 +43,7 @@ func (a *commands) clusterExport() *cobra.Command {
 	return cmd
 }
 
-// tellMoved is after how many records, values and entries a line says how far a move is.
+// tellMoved is the number of records, values and entries between two progress lines of a move.
 const tellMoved = 50_000
 
 // clusterMove moves from a folder into the database, or the other way.
@@ -54,7 +54,7 @@ func (a *commands) clusterMove(ctx context.Context, dir string, toFolder bool) (
 	if err != nil {
 		return err
 	}
-	dir, err = filepath.Abs(cmp.Or(dir, c.Data.Dir)) // its name is noted in the other store
+	dir, err = filepath.Abs(cmp.Or(dir, c.Data.Dir)) // the other store notes its name
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *commands) clusterMove(ctx context.Context, dir string, toFolder bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	o.One = true // no other host may serve meanwhile
+	o.One = true // no other host may serve during the move
 	database, err := postgres.Open(ctx, o)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package cluster has memhost cluster: hosts that share a database.
+// Package cluster has the command memhost cluster, about hosts that share a database.
 package cluster
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands is the command of hosts that share a database, memhost cluster.
+// Commands returns the command memhost cluster.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupServe, a.clusterCommand())

@@ -1,4 +1,4 @@
-// Package demo has memhost demo.
+// Package demo has the command memhost demo.
 package demo
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands is memhost demo.
+// Commands returns the command memhost demo.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupServe, a.demoCommand())

@@ -40,13 +40,13 @@ func (a *commands) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// demoProvider is one that the demo puts behind the slot.
+// demoProvider is a provider that the demo puts behind the slot.
 type demoProvider struct {
 	name  string
 	block func() ([]byte, error) // nil: none
 }
 
-// demoProviders are those that the demo shows, the one that serves first: three, or four where they have room side by
+// demoProviders returns the providers that the demo shows, the serving one first: three, or four if they fit side by
 // side.
 func (a *commands) demoProviders() []demoProvider {
 	const columnAtLeast = 36
@@ -66,8 +66,8 @@ func (a *commands) demo(ctx context.Context, listen string) error {
 		return cli.UsageError("demo: takes no --config, --server or --set",
 			"it shows the embedded default; `memhost run` serves what is configured")
 	}
-	bar := a.Out   // whose progress bar is for standard error
-	told := *a.Out // the show is the result: all of it goes to standard output
+	bar := a.Out   // its progress bar is for standard error
+	told := *a.Out // the demo's text is the result, so all of it goes to standard output
 	told.Stderr = told.Stdout
 	a.Out = &told
 	c, o, err := a.demoConfig(listen)
@@ -104,7 +104,7 @@ func (a *commands) demo(ctx context.Context, listen string) error {
 	return slot.ServeUntilSignal(a.App)
 }
 
-// demoConfig is the embedded default in a folder of its own.
+// demoConfig is the embedded default configuration with a folder of its own.
 func (a *commands) demoConfig(listen string) (*config.Config, config.Options, error) {
 	o := config.Options{Flags: map[string]any{}, Known: a.KnownProviders()}
 	for _, pair := range a.Environ {
@@ -113,11 +113,11 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 		}
 	}
 	if o.Environ == nil {
-		o.Environ = []string{"PATH="} // nil would mean the process's own
+		o.Environ = []string{"PATH="} // nil would mean the process's own environment
 	}
 	dir := a.Flags.Data
 	if dir == "" {
-		o.Dir = filepath.FromSlash("/") // where no memhost.yaml of the user's is
+		o.Dir = filepath.FromSlash("/") // where the user has no memhost.yaml
 		home, err := config.Load(o)
 		if err != nil {
 			return nil, o, err
@@ -130,7 +130,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 	}
 	o.Dir = dir
 	o.Flags["data"], o.Flags["condition"], o.Flags["listen"] = dir, "full_history", a.demoListen(listen)
-	o.Flags["memory.archive"] = false // the show needs none
+	o.Flags["memory.archive"] = false // the demo needs none
 	for name, v := range map[string]string{"log-level": a.Flags.LogLevel, "log-format": a.Flags.LogFormat} {
 		if v != "" {
 			o.Flags[name] = v
@@ -141,7 +141,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 	return c, o, err
 }
 
-// demoListen takes the default address, or a free port where somebody has that.
+// demoListen returns the default address, or a free port if that address is taken.
 func (a *commands) demoListen(asked string) string {
 	if asked != "" {
 		return asked
@@ -166,7 +166,7 @@ func (a *commands) demoFailed(err error, c *config.Config) error {
 	return &e
 }
 
-// demoShow records the conversation and asks the questions under each provider.
+// demoShow records the conversation and asks the questions of each provider.
 func (a *commands) demoShow(ctx context.Context, slot *serving.ServedSlot, bar *cli.Output) error {
 	c, err := client.New(slot.URL, "")
 	if err != nil {
@@ -199,14 +199,14 @@ func (a *commands) demoShow(ctx context.Context, slot *serving.ServedSlot, bar *
 	return nil
 }
 
-// demoQuestion is a question with the words by which a person finds the answer in a long context. They only choose the
-// lines to show.
+// demoQuestion is a question with the words by which a person finds the answer in a long context. The words only choose
+// the lines to show.
 type demoQuestion struct {
 	demo.Question
 	words []string
 }
 
-// demoQuestions are the three that are asked, of both people.
+// demoQuestions returns the three questions, each about both people.
 func demoQuestions() ([]demoQuestion, error) {
 	all, err := demo.Questions()
 	if err != nil {
@@ -290,8 +290,8 @@ type demoAnswer struct {
 	cost string
 }
 
-// demoAsk swaps in one provider after the other and asks all questions, while another client keeps asking. It ends with
-// the first provider serving again.
+// demoAsk swaps in one provider after the other and asks all questions, while another client keeps asking. At the end
+// the first provider serves again.
 func (a *commands) demoAsk(ctx context.Context, c *client.Client, providers []demoProvider,
 	questions []demoQuestion) ([][]demoAnswer, error) {
 	a.Out.Note("\nThe same slot, one provider after the other: POST %s/v1/swap", c.Base())
@@ -351,7 +351,7 @@ func askDemo(ctx context.Context, c *client.Client, q demoQuestion) (demoAnswer,
 	return demoAnswer{text: cli.Excerpt(result.FormattedContext, q.words), cost: cost}, nil
 }
 
-// otherClient asks one question again and again.
+// otherClient asks one question repeatedly.
 type otherClient struct {
 	cancel        context.CancelFunc
 	ended         chan struct{}
@@ -383,7 +383,7 @@ func (o *otherClient) stop() (asked, failed int) {
 	return o.asked, o.failed
 }
 
-// demoNext prints what to try.
+// demoNext prints what to try next.
 func (a *commands) demoNext(slot *serving.ServedSlot) {
 	server := strings.TrimPrefix(slot.URL, "http://")
 	program := programName()
@@ -409,9 +409,9 @@ Data: %[3]s
 `, server, slot.URL, slot.Dir, program)
 }
 
-// programName is how a person at this terminal calls this program: memhost where that is on the PATH, else its path, as
-// it can be typed in the folder where the terminal is. A program that `go run` made is gone when it ends, so that
-// command is named.
+// programName is how a person at this terminal calls this program: memhost if that is on the PATH, otherwise its path
+// as it can be typed in the current folder. A program that `go run` made is deleted when it ends, so the go run command
+// is named instead.
 func programName() string {
 	const name = "memhost"
 	self, err := os.Executable()

@@ -74,7 +74,7 @@ func (a *commands) adoptCommand() *cobra.Command {
 	return cmd
 }
 
-// adoption is what the command is about to do.
+// adoption is a plan of what the command will do.
 type adoption struct {
 	adoptable
 	paths  []string
@@ -82,7 +82,7 @@ type adoption struct {
 	change *hookcmd.Change // nil: no hooks
 }
 
-// adoptedPart is what goes into one scope.
+// adoptedPart is what is recorded into one scope.
 type adoptedPart struct {
 	project string // "" without hooks
 	scope   abi.MemoryScope
@@ -98,7 +98,7 @@ func (a *commands) adopt(cmd *cobra.Command, f *adoptFlags, agent string, paths 
 	}
 	p := &adoption{adoptable: adoptables[at], paths: paths}
 	if p.hooks {
-		a.NamedFileOnly = true // as the hook itself: both must mean the same slot
+		a.NamedFileOnly = true // as in the hook itself: both must mean the same slot
 	}
 	if f.undo {
 		return a.undoAdoption(cmd, f, p)
@@ -174,7 +174,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 	return nil
 }
 
-// findLogs names the agent's own folder of logs, where no files were named.
+// findLogs sets the agent's own folder of logs if no files were named.
 func (p *adoption) findLogs(a *commands) error {
 	if len(p.paths) > 0 {
 		return nil
@@ -200,7 +200,7 @@ func (p *adoption) findLogs(a *commands) error {
 	return nil
 }
 
-// addPart reads what goes into one scope. Sessions that cannot be read are left out, and named.
+// addPart reads what belongs to one scope. It leaves out sessions that cannot be read, and names them.
 func (a *commands) addPart(ctx context.Context, p *adoption, project string, scope abi.MemoryScope, o talks.Options) error {
 	if err := scope.Validate(); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (a *commands) carryOutAdoption(ctx context.Context, f *adoptFlags, p *adopt
 	return a.retrieve(hard, d, p.firstRequest())
 }
 
-// firstRequest is what the hook asks when a session starts: in the current project, where that was adopted.
+// firstRequest is what the hook asks when a session starts: in the current project, if that was adopted.
 func (p *adoption) firstRequest() *abi.RetrieveRequest {
 	budget := int64(agenthook.DefaultMaxTokens)
 	r := &abi.RetrieveRequest{Query: "What is known about the user?", Scope: p.parts[0].scope, SessionID: "adopt",
@@ -309,7 +309,8 @@ func (p *adoption) firstRequest() *abi.RetrieveRequest {
 	return r
 }
 
-// destination says where the turns go, and how often so many make the backend ask a language model. It opens nothing.
+// destination describes where the turns go, and how often recording them makes the backend ask a language model. It
+// opens nothing.
 func (a *commands) destination(ctx context.Context, events int) (where, cost string, err error) {
 	c, err := a.Config()
 	if err != nil {
@@ -340,7 +341,7 @@ func (a *commands) destination(ctx context.Context, events int) (where, cost str
 	return where, a.languageCalls(provider, word, block, events), nil
 }
 
-// languageCalls says how often recording so many events makes the backend ask a language model.
+// languageCalls describes how often recording that many events makes the backend ask a language model.
 func (a *commands) languageCalls(provider, word string, block abi.Raw, events int) string {
 	const unknown = "not known: the provider does not declare them"
 	m, err := a.OpenModule(provider, false)
@@ -366,7 +367,7 @@ func (a *commands) languageCalls(provider, word string, block abi.Raw, events in
 	return strings.Join(texts, "; ")
 }
 
-// recordAdopted records every part, and notes which events are new.
+// recordAdopted records every part, and notes which events were new.
 func (a *commands) recordAdopted(soft, hard context.Context, d *cli.Door, p *adoption) (*recordSummary, error) {
 	r := &Recorder{Slot: d, Batch: BatchSize(hard, d), Retries: 5, keepGoing: true, Sleep: a.Sleep, Out: a.Out,
 		Progress: a.Out.Progress(p.events(), "recording"), Sum: NewSummary()}
@@ -401,7 +402,7 @@ func (a *commands) recordAdopted(soft, hard context.Context, d *cli.Door, p *ado
 	return &r.Sum, nil
 }
 
-// newOf are the ids that were sent and that the slot has only since.
+// newOf returns the ids that were sent and that the slot did not have before.
 func newOf(sent, before, after []string) (ids []string) {
 	had, has := map[string]bool{}, map[string]bool{}
 	for _, id := range before {
@@ -418,7 +419,7 @@ func newOf(sent, before, after []string) (ids []string) {
 	return ids
 }
 
-// notingReader keeps the ids of the events that it gives.
+// notingReader keeps the ids of the events that it returns.
 type notingReader struct {
 	in   itemReader
 	mu   sync.Mutex

@@ -20,24 +20,24 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// adoptionNote is what a file in the data folder keeps of adoptions of one agent at one slot, so that they can be taken
-// back.
+// adoptionNote is the file in the data folder that records adoptions of one agent at one slot, so that they can be
+// undone.
 type adoptionNote struct {
-	// Hooks: adopt has installed the hooks.
+	// Hooks is true if adopt installed the hooks.
 	Hooks  bool            `json:"hooks"`
 	Events []adoptedEvents `json:"events"`
 }
 
-// adoptedEvents are events of a scope that were new.
+// adoptedEvents lists the events of a scope that were new.
 type adoptedEvents struct {
 	Scope abi.MemoryScope `json:"scope"`
 	IDs   []string        `json:"ids"`
 }
 
-// forgetAtOnce bounds the events of one call.
+// forgetAtOnce is the largest number of events in one call.
 const forgetAtOnce = 500
 
-// adoptionFile is the file of an agent's adoptions at the slot that is named, or that of the data folder.
+// adoptionFile returns the file of an agent's adoptions at the named slot, or at that of the data folder.
 func (a *commands) adoptionFile(p *adoption) (string, error) {
 	c, err := a.Config()
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *commands) adoptionFile(p *adoption) (string, error) {
 	return filepath.Join(c.Data.Dir, "adopted", name), nil
 }
 
-// readAdoption reads what was adopted; nothing where there is no file.
+// readAdoption reads what was adopted, which is nothing if the file is missing.
 func readAdoption(path string) (*adoptionNote, error) {
 	note := new(adoptionNote)
 	text, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func writeAdoption(path string, note *adoptionNote) error {
 	return nil
 }
 
-// noteAdoption adds to what is kept of an adoption.
+// noteAdoption adds to the note of an adoption.
 func (a *commands) noteAdoption(p *adoption, events *adoptedEvents, hooks bool) error {
 	path, err := a.adoptionFile(p)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *commands) noteAdoption(p *adoption, events *adoptedEvents, hooks bool) 
 	return writeAdoption(path, note)
 }
 
-// undoAdoption takes the hooks out and forgets what was adopted.
+// undoAdoption removes the hooks and forgets what was adopted.
 func (a *commands) undoAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) error {
 	ctx, stop := a.UntilInterrupted(cmd.Context())
 	defer stop()

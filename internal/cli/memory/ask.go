@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// The verbs of optional capabilities. Each ends in unsupported (exit code 6) if the provider lacks the capability.
+// The commands of optional capabilities. Each ends with unsupported (exit code 6) if the provider lacks the capability.
 
 const provenanceHelp = `Asks where memory came from: by the backend's id, by an event's, or by a range of time. Each item is a line; with --json the items come with what the backend
 says of them.`

@@ -54,14 +54,14 @@ func (a *commands) askCommand() *cobra.Command {
 	return cmd
 }
 
-// askedProvider is what one provider gave.
+// askedProvider is the answer of one provider.
 type askedProvider struct {
 	Provider  string  `json:"provider"`
 	Context   string  `json:"context"`
 	Tokens    int64   `json:"tokens"`
 	LatencyMS float64 `json:"latency_ms"`
 	Recorded  int     `json:"recorded"`
-	// LeftBehind is what of the conversation may still be in the provider's backend, and why.
+	// LeftBehind lists what of the conversation may still be in the provider's backend, and why.
 	LeftBehind []string   `json:"left_behind,omitempty"`
 	Error      *abi.Error `json:"error,omitempty"`
 }
@@ -73,7 +73,7 @@ func (x *askedProvider) cost() string {
 	return fmt.Sprintf("%d tokens, %.1f ms", x.Tokens, x.LatencyMS)
 }
 
-// Lines are the context, or what went wrong.
+// lines returns the context, or what went wrong.
 func (x *askedProvider) lines(most int) []string {
 	text := x.Context
 	switch {
@@ -159,9 +159,10 @@ func (a *commands) askEach(ctx context.Context, f *askFlags, question string) er
 	return failed
 }
 
-// conversationScopes are the scopes of the conversation's events, in the order of their first events.
+// conversationScopes returns the scopes of the conversation's events, in the order of their first events.
 //
-// Errors: invalid_argument for a file that cannot be read whole, and for one without events of the scope that is asked.
+// Errors: invalid_argument for a file that cannot be read completely, and for one without events of the requested
+// scope.
 func (a *commands) conversationScopes(ctx context.Context, f *askFlags, o convert.Options) ([]abi.MemoryScope, error) {
 	c, err := a.Config()
 	if err != nil {
@@ -208,17 +209,17 @@ func (a *commands) conversationScopes(ctx context.Context, f *askFlags, o conver
 		"say whose memory is asked, with --run and --user")
 }
 
-// conversation is what every provider records: a file as record reads it, or an export or logs.
+// conversation is what every provider records: a file in record's format, or an export or logs.
 type conversation struct {
 	events int
-	// read gives its events, once.
+	// read returns its events, once.
 	read  func(o convert.Options) (itemReader, error)
 	close func()
 }
 
-// openConversation opens what --conversation names and reads it through.
+// openConversation opens what --conversation names and reads it to its end.
 //
-// Errors: invalid_argument for what cannot be read whole.
+// Errors: invalid_argument for anything that cannot be read completely.
 func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.Options) (*conversation, error) {
 	paths := []string{f.conversation}
 	source, err := talks.Detect(paths)
@@ -253,7 +254,7 @@ func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.
 	return c, nil
 }
 
-// withoutSkipping is an error without the advice to leave bad lines out, which this command cannot.
+// withoutSkipping removes the advice to leave bad lines out from an error, because this command cannot do that.
 func withoutSkipping(err error) error {
 	if errors.Is(err, cli.ErrInterrupted) {
 		return err
@@ -263,7 +264,8 @@ func withoutSkipping(err error) error {
 	return &e
 }
 
-// askOne fills in what one provider gives, in a folder that is removed again. scopes are those of the conversation.
+// askOne fills in the answer of one provider, in a folder that is removed afterwards. scopes are those of the
+// conversation.
 func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes []abi.MemoryScope, question string,
 	x *askedProvider) error {
 	dir, err := os.MkdirTemp("", "memhost-ask-")
@@ -328,7 +330,7 @@ func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, s
 	if err := r.Run(ctx, ctx, events); err != nil {
 		return err
 	}
-	if len(r.Sum.Failures) > 0 { // an answer about a part of the conversation would compare badly
+	if len(r.Sum.Failures) > 0 { // an answer from a part of the conversation would not be comparable
 		return r.Sum.Failures[0].Error
 	}
 	x.Recorded = r.Sum.Recorded + r.Sum.NotRetained
@@ -353,7 +355,7 @@ func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, s
 	return nil
 }
 
-// notErased says what a reset did not remove; "" where it removed everything.
+// notErased describes what a reset did not remove; "" if it removed everything.
 func notErased(r *abi.ResetReceipt, err error) string {
 	switch {
 	case err != nil:

@@ -14,7 +14,7 @@ main { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fit, minma
 pre { white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace; border: 1px solid #8886; padding: .7rem; }
 `
 
-// askPage is the answers as one page without scripts, and with every text escaped.
+// askPage renders the answers as one page without scripts, with every text escaped.
 func askPage(question string, all []*askedProvider) ([]byte, error) {
 	page := h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(

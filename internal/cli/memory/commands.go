@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those of the contract's operations: record, retrieve, reset and the others.
+// Commands returns the commands of the contract's operations: record, retrieve, reset and the others.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return append(cli.InGroup(cli.GroupAgents, a.adoptCommand()), cli.InGroup(cli.GroupUse, a.recordCommand(), a.retrieveCommand(), a.askCommand(), a.statusCommand(), a.healthCommand(), a.setupCommand(),

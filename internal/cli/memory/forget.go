@@ -72,7 +72,7 @@ func (a *commands) forgetCommand() *cobra.Command {
 	}
 	s.Add(cmd.Flags())
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(name) // here --persona is not --user, but all of the user's memory
+		return pflag.NormalizedName(name) // here --persona is not --user but means everything held of a person
 	})
 	cmd.Flags().StringArrayVar(&f.events, "event", nil, "an event id; repeatable")
 	cmd.Flags().StringVar(&f.session, "session", "", "all events of a session up to now")
@@ -86,7 +86,7 @@ func (a *commands) forgetCommand() *cobra.Command {
 	return cmd
 }
 
-// choices counts the ways in which flags say what is to be forgotten.
+// choices counts the ways in which the flags say what to forget.
 func (f *forgetFlags) choices() (n int) {
 	for _, is := range []bool{len(f.events) > 0, f.session != "", f.from+f.to != "", len(f.native) > 0} {
 		if is {
@@ -96,7 +96,7 @@ func (f *forgetFlags) choices() (n int) {
 	return n
 }
 
-// forgotten says in words what a request is about.
+// forgotten describes what a request forgets.
 func forgotten(r *abi.ForgetRequest) string {
 	switch {
 	case len(r.EventIDs) > 0:
@@ -140,7 +140,7 @@ func (a *commands) forget(ctx context.Context, d *cli.Door, r *abi.ForgetRequest
 	return forgetExit(receipt.Status, receipt.DerivedMayRemain)
 }
 
-// confirmed reads the answer to a question; any other than yes ends the command with a note.
+// confirmed reads the answer to a question. Any answer but yes ends the command with a note.
 func (a *commands) confirmed(ctx context.Context, otherwise string) error {
 	answer, err := a.ask(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *commands) confirmed(ctx context.Context, otherwise string) error {
 	return nil
 }
 
-// forgetExit is the exit code for how far a forgetting came, and what may remain.
+// forgetExit returns the exit code for the status of a forgetting, and for what may remain.
 func forgetExit(status abi.ForgetStatus, mayRemain []string) error {
 	switch {
 	case status == abi.ForgetInProgress:
@@ -164,7 +164,7 @@ func forgetExit(status abi.ForgetStatus, mayRemain []string) error {
 	return cli.Done(cli.ExitFailed)
 }
 
-// showRemains prints what may remain, and what is outside of the slot's reach.
+// showRemains prints what may remain, and what the slot cannot reach.
 func (a *commands) showRemains(mayRemain, outside []string) {
 	for _, what := range mayRemain {
 		a.Out.Print("  may remain: %s\n", what)
@@ -174,7 +174,7 @@ func (a *commands) showRemains(mayRemain, outside []string) {
 	}
 }
 
-// forgetPersonaCommand runs --persona.
+// forgetPersonaCommand implements --persona.
 func (a *commands) forgetPersonaCommand(cmd *cobra.Command, s *cli.ScopeFlags, f *forgetFlags, yes bool) error {
 	if len(f.events)+len(f.native) > 0 || f.session+f.from+f.to != "" || s.User != "" {
 		return cli.UsageError("--persona erases all of a user's memory: no other choice goes with it but --run",
@@ -190,7 +190,7 @@ func (a *commands) forgetPersonaCommand(cmd *cobra.Command, s *cli.ScopeFlags, f
 	})
 }
 
-// idsShown bounds the ids of a kind that are printed.
+// idsShown is the most ids of a kind that are printed.
 const idsShown = 50
 
 func (a *commands) showForgotten(scope abi.MemoryScope, r *abi.ForgetReceipt) {

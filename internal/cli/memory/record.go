@@ -90,7 +90,7 @@ func (a *commands) recordCommand() *cobra.Command {
 	return cmd
 }
 
-// detect fills in --from for exports and logs that are recognised.
+// detect sets --from for exports and logs that it recognises.
 func (f *recordFlags) detect(a *commands, args []string) error {
 	if f.from != "" || f.format != string(convert.FormatAuto) {
 		return nil
@@ -104,7 +104,7 @@ func (f *recordFlags) detect(a *commands, args []string) error {
 	return nil
 }
 
-// options are how the input is read.
+// options returns how the input is read.
 func (f *recordFlags) options(a *commands) (convert.Options, error) {
 	o := convert.Options{Format: convert.Format(f.format), SessionID: f.session, Step: f.step,
 		SkipAttachments: f.leaveOut}
@@ -128,7 +128,7 @@ func (f *recordFlags) options(a *commands) (convert.Options, error) {
 	return o, nil
 }
 
-// noPlaces refuses a line that names a placeholder of a hook as an id: it is a template that nobody filled.
+// noPlaces rejects a line whose ids contain a placeholder of a hook: it is a template that was never filled in.
 //
 // Errors: invalid_argument.
 func noPlaces(scope abi.MemoryScope) error {
@@ -216,14 +216,14 @@ func (a *commands) reportRecord(ctx context.Context, d *cli.Door, sum *recordSum
 	return nil
 }
 
-// input is what record reads.
+// input is one input of record.
 type input struct {
 	name   string
 	stream io.Reader
-	file   *os.File // nil for what can be read only once
+	file   *os.File // nil for a stream that can be read only once
 }
 
-// openInputs opens every input, and reads files through. total is the number of their events, -1 when unknown.
+// openInputs opens every input and checks files. total is the number of their events, -1 if unknown.
 //
 // Errors: those of check; ErrInterrupted, after a line about what was read.
 func (a *commands) openInputs(ctx context.Context, args []string, o convert.Options, keepGoing bool) (inputs []*input, total int, err error) {
@@ -269,7 +269,7 @@ func closeInputs(inputs []*input) {
 	}
 }
 
-// file records one input. named: messages name it, since there are several.
+// file records one input. named means that messages name it, because there are several.
 func (r *Recorder) file(soft, hard context.Context, in *input, o convert.Options, named bool) error {
 	stream := in.stream
 	if in.file != nil {
@@ -286,7 +286,7 @@ func (r *Recorder) file(soft, hard context.Context, in *input, o convert.Options
 	return r.Run(soft, hard, reader)
 }
 
-// unreadable names the input in an error about it as a whole.
+// unreadable adds the input's name to an error about it as a whole.
 func (in *input) unreadable(err error) error {
 	e := *abi.AsError(err)
 	e.Message = in.name + ": " + e.Message
@@ -331,7 +331,7 @@ const skipBadLines = ", or leave bad lines out with --keep-going"
 // maxBadLines bounds the bad lines that one message lists.
 const maxBadLines = 10
 
-// check reads a whole file before anything is sent, counts its events and goes back to its beginning.
+// check reads a whole file before anything is sent, counts its events and rewinds it.
 //
 // Errors: invalid_argument with the bad lines, unless they may be skipped; ErrInterrupted.
 func (in *input) check(ctx context.Context, o convert.Options, keepGoing bool) (events int, err error) {
@@ -339,7 +339,7 @@ func (in *input) check(ctx context.Context, o convert.Options, keepGoing bool) (
 	if err != nil {
 		return 0, in.unreadable(err)
 	}
-	var bad, hints []string // hints: those of the lines in bad, each once
+	var bad, hints []string // hints of the lines in bad, each once
 	more := 0
 	for {
 		if ctx.Err() != nil {

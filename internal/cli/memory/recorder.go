@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// maxBatch bounds the events of one call, maxBatchBytes their size: together they stay below what a slot accepts.
+	// maxBatch bounds the number of events in a call, and maxBatchBytes their size: together they stay below what a
+	// slot accepts.
 	maxBatch      = 32
 	maxBatchBytes = 4 << 20
-	// Waiting before another try doubles from firstPause to longestPause. A slot may ask for more, up to longestAsked.
+	// The pause before a retry doubles from firstPause to longestPause. A slot may ask for more, up to longestAsked.
 	firstPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	longestAsked = 2 * time.Minute
-	// maxFailedInRow: so many failures in a row are the slot's fault, not the events'.
+	// maxFailedInRow failures in a row mean that the slot is at fault, and not the events.
 	maxFailedInRow = 25
-	// reasonContent is that of a conflict: the slot has the event with other content.
+	// reasonContent is the reason of a conflict: the slot has the event with other content.
 	reasonContent = "event_content"
 	// maxListed bounds the failures whose details are kept.
 	maxListed = 1000
 )
 
-// Recorder sends events to a slot, in the order of the input.
+// Recorder sends events to a slot in the order of the input.
 type Recorder struct {
 	Slot      host.Contract
 	Batch     int
@@ -41,13 +42,13 @@ type Recorder struct {
 	Out       *cli.Output
 	Progress  *cli.Progress
 
-	name        string // of the file that is recorded, where there are several
+	name        string // of the file being recorded, if there are several
 	Sum         recordSummary
 	failedInRow int
 }
 
-// BatchSize is how many events go into one call. A provider that takes events one by one gets one a call: when one
-// fails for now, the next does not overtake it.
+// BatchSize is the number of events per call. It is 1 for a provider that takes events one by one, so that an event is
+// not sent before an earlier one that failed for now.
 func BatchSize(ctx context.Context, slot host.Contract) int {
 	c, err := slot.Capabilities(ctx)
 	if err == nil && slices.Contains(c.Capabilities, abi.OpRecordEvents) {
@@ -56,8 +57,8 @@ func BatchSize(ctx context.Context, slot host.Contract) int {
 	return 1
 }
 
-// itemReader gives the events of an input, one at a time. A *convert.LineError is about one line; later ones can be
-// read. io.EOF is the end.
+// itemReader returns the events of an input, one at a time. A *convert.LineError concerns one line; later lines can
+// still be read. io.EOF is the end.
 type itemReader interface{ Next() (convert.Item, error) }
 
 // read is one result of the reader.
@@ -66,9 +67,9 @@ type read struct {
 	err  error
 }
 
-// Run records everything. soft ends it between two calls, hard at once.
+// Run records everything. soft ends it between two calls, hard immediately.
 //
-// Errors: ErrInterrupted; an error that stops the reader; an error of the slot that would come again.
+// Errors: ErrInterrupted; an error that stops the reader; an error of the slot that would occur again.
 func (r *Recorder) Run(soft, hard context.Context, in itemReader) error {
 	reads := make(chan read, 2*maxBatch)
 	go func() { // a read from a pipe may block forever, so an interrupt does not wait for it
@@ -99,7 +100,7 @@ func (r *Recorder) Run(soft, hard context.Context, in itemReader) error {
 	for {
 		next, ok := r.next(soft, reads, len(batch) > 0)
 		switch {
-		case !ok: // nothing waits to be read: what is at hand goes out
+		case !ok: // nothing to read at the moment, so send what there is
 			if err := flush(); err != nil {
 				return err
 			}
@@ -132,7 +133,7 @@ func (r *Recorder) Run(soft, hard context.Context, in itemReader) error {
 	}
 }
 
-// next takes the next result. With impatient it does not wait for one; ok is false then.
+// next takes the next result. With impatient it does not wait: ok is false if there is none.
 func (r *Recorder) next(soft context.Context, reads <-chan read, impatient bool) (_ read, ok bool) {
 	if impatient {
 		select {
@@ -183,7 +184,7 @@ func (r *Recorder) badLine(err error) error {
 	return nil
 }
 
-// weightOf is roughly the size of an event in a request, in bytes.
+// weightOf estimates the size of an event in a request, in bytes.
 func weightOf(e *abi.MemoryEvent) int {
 	n := 512
 	for _, m := range e.Messages {
@@ -224,7 +225,7 @@ func (r *Recorder) send(soft, hard context.Context, items []convert.Item) error 
 	}
 }
 
-// pauseOf is how long to wait before another try.
+// pauseOf returns how long to wait before the next try.
 func pauseOf(try int, e *abi.Error) time.Duration {
 	pause := min(firstPause<<min(try, 10), longestPause)
 	if e.RetryAfterMS != nil {
@@ -233,9 +234,9 @@ func pauseOf(try int, e *abi.Error) time.Duration {
 	return pause
 }
 
-// sendOnce makes one call. again are the events that failed for now, with the first one's error; err ends the
-// recording. An uncertain event belongs to them where its receipt says when it can be settled; the last time it is
-// counted, and the recording goes on.
+// sendOnce makes one call. again are the events to retry, with the first one's error; err stops the recording. An
+// uncertain event is retried if its receipt says when it can be settled; after the last try it is counted, and the
+// recording continues.
 func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool) (again []convert.Item,
 	problem *abi.Error, err error) {
 	answers, err := r.call(ctx, items)
@@ -278,7 +279,7 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 			r.Sum.Failed++
 			r.Sum.fail(recordFailure{File: r.name, Line: item.Line, EventID: item.Event.EventID, Error: e})
 			r.failedInRow++
-			// The other answers still count: those events were delivered.
+			// The other answers still count, because those events were delivered.
 			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
 				stop = r.Sum.at(e, item.Line)
 			}
@@ -291,8 +292,8 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 	return again, problem, nil
 }
 
-// unsettled is the error of a receipt that leaves open whether the event has arrived, where recording it again can
-// settle it: the slot then asks its backend first, and sends only what is missing.
+// unsettled returns the error of a receipt that leaves open whether the event arrived, if recording it again can settle
+// that: the slot then asks its backend first, and sends only what is missing.
 func unsettled(receipt *abi.WriteReceipt) *abi.Error {
 	open := receipt.Status == abi.StatusUncertain || receipt.Status == abi.StatusPartial
 	if !open || receipt.RetryAfterMS == nil {
@@ -303,7 +304,7 @@ func unsettled(receipt *abi.WriteReceipt) *abi.Error {
 	return e
 }
 
-// oneByOne sends the events of a call that was refused as a whole.
+// oneByOne sends the events of a call that was rejected as a whole.
 func (r *Recorder) oneByOne(ctx context.Context, items []convert.Item, last bool) (again []convert.Item,
 	problem *abi.Error, err error) {
 	for i := range items {
@@ -312,7 +313,7 @@ func (r *Recorder) oneByOne(ctx context.Context, items []convert.Item, last bool
 			return nil, nil, err
 		}
 		if len(failed) > 0 {
-			return items[i:], e, nil // the rest keeps its order
+			return items[i:], e, nil // the others keep their order
 		}
 	}
 	return nil, nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// fakeSlot records what it is sent. answer, where it is set, may refuse an event: try counts the tries of it from 1.
+// fakeSlot records what it receives. answer, if set, may refuse an event: try counts its tries from 1.
 type fakeSlot struct {
 	host.Contract
 	batches bool
@@ -85,7 +85,7 @@ func eventLines(n int) (lines []string, ids []string) {
 	return lines, ids
 }
 
-// recordWith runs a recorder over lines and returns it with its error, the pauses that it made and what it said.
+// recordWith runs a recorder over lines and returns it with its error, its pauses and its messages.
 func recordWith(t require.TestingT, slot *fakeSlot, text io.Reader, change func(*Recorder)) (r *Recorder,
 	pauses []time.Duration, said string, stopped error) {
 	var stderr bytes.Buffer
@@ -249,7 +249,7 @@ func TestABadLineOfAStreamStopsBehindTheGoodOnes(t *testing.T) {
 	}
 }
 
-// A pipe that stays open: what has come is sent, without waiting for more.
+// A pipe that stays open: what has arrived is sent, without waiting for more.
 func TestAnOpenPipeDelaysNothing(t *testing.T) {
 	in, out := io.Pipe()
 	seen := make(chan string, 10)
@@ -293,7 +293,7 @@ func TestAnInterruptionEndsBehindTheCallUnderWay(t *testing.T) {
 	require.Equal(t, 5, r.Sum.LastLine)
 }
 
-// An uncertain event is recorded again when its receipt says that this can settle it, as often as --retries allows.
+// An uncertain event is recorded again if its receipt says that this can settle it, up to --retries times.
 func TestWhatIsUncertainIsRecordedAgain(t *testing.T) {
 	for settles, want := range map[int]recordSummary{2: {Recorded: 3}, 100: {Recorded: 2, Uncertain: 1}} {
 		lines, ids := eventLines(3)
@@ -337,8 +337,8 @@ func TestEveryKindOfReceiptIsCounted(t *testing.T) {
 	require.Equal(t, map[string]int{"slow_backend: took long": 9}, r.Sum.Warnings)
 }
 
-// Whatever fails for now, for however long: recording until it says 0 leaves every event once. With a provider that
-// takes events one by one they are in order.
+// Whatever fails temporarily, for however long: recording until it returns 0 leaves every event exactly once. With a
+// provider that takes events one by one they are in order.
 func TestRecordingUntilItSaysDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines, ids := eventLines(rapid.IntRange(1, 80).Draw(t, "events"))

@@ -15,7 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// recordTalks records what services exported and programs logged. Everything is read before anything is sent.
+// recordTalks records conversations that services exported or programs logged. It reads everything before it sends
+// anything.
 func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -69,7 +70,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	return a.reportRecord(hard, d, &r.Sum, stopped)
 }
 
-// zoneOf reads --zone; nil where it is not given.
+// zoneOf parses --zone; nil if it is not given.
 func zoneOf(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
@@ -87,7 +88,7 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// knownIDs are the ids of the events that the slot has of a scope. A slot that cannot list them knows none.
+// knownIDs returns the ids of the events that the slot has for a scope. If the slot cannot list them there are none.
 func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
 	ids, err := listedIDs(ctx, d, scope)
 	if err != nil || ids == nil {
@@ -105,7 +106,7 @@ func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]strin
 	return report.EventIDs(ctx, lister, scope)
 }
 
-// checkTalks reads everything and counts it. bad says of talks that cannot be read why, and may be skipped.
+// checkTalks reads and counts everything. bad explains which talks cannot be read; they may be skipped.
 //
 // Errors: invalid_argument with the talks that cannot be read, unless they may be skipped; ErrInterrupted, after a line
 // about what was read.
@@ -176,7 +177,7 @@ func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
 	return nil
 }
 
-// talksText says what was found, its period, and what is left out.
+// talksText describes what was found, its period, and what is left out.
 func talksText(c talks.Counts) string {
 	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Talks, "talk"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
 		cli.Count(c.Messages, "message"))

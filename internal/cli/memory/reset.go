@@ -53,7 +53,7 @@ func (a *commands) reset(ctx context.Context, d *cli.Door, f *cli.ScopeFlags, ye
 			return err
 		}
 	}
-	a.TellNearScopes(ctx, d, f.Scope()) // before: the reset makes the scope known
+	a.TellNearScopes(ctx, d, f.Scope()) // before the reset, which makes the scope known
 	r, err := d.ResetScope(ctx, f.Scope())
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (a *commands) showReset(r *abi.ResetReceipt, whose string) {
 	}
 }
 
-// ask reads one line of what a person types. An interruption does not wait for it.
+// ask reads a line that a person types. An interruption does not wait for it.
 func (a *commands) ask(ctx context.Context) (string, error) {
 	line := make(chan string, 1)
 	go func() {

@@ -90,7 +90,7 @@ func (f *retrieveFlags) request(a *commands, cmd *cobra.Command, query string) (
 	return r, r.Validate()
 }
 
-// oneQuery wants the question as one argument.
+// oneQuery requires the question as one argument.
 func oneQuery(_ *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -98,8 +98,8 @@ func oneQuery(_ *cobra.Command, args []string) error {
 	return fmt.Errorf(`retrieve: want one QUERY, in quotes where it has several words; got %d`, len(args))
 }
 
-// questionGiven refuses a question without a word: most often a shell variable with nothing in it. Programs may ask
-// without one over HTTP; some providers then give what they hold.
+// questionGiven rejects a question without words, usually an empty shell variable. Programs may ask without words over
+// HTTP; some providers then return what they hold.
 func questionGiven(question string) error {
 	if strings.TrimSpace(question) == "" {
 		return cli.UsageError("the question is empty", "is a variable of the shell unset?")
@@ -107,7 +107,7 @@ func questionGiven(question string) error {
 	return nil
 }
 
-// rawValue is a text as JSON: as it is if it is valid JSON, else as a string.
+// rawValue converts a text to JSON: unchanged if it is valid JSON, otherwise as a string.
 func rawValue(text string) abi.Raw {
 	if abi.ValidJSON([]byte(text)) {
 		return abi.Raw(text)

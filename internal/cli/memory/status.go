@@ -22,7 +22,7 @@ outbox, and agents whose settings have memhost's hooks. Nothing that was said is
 
 The exit code is 0 if the slot serves, and 3 if it does not.`
 
-// slotStatus is what the command prints. Fields of a slot are empty where none serves.
+// slotStatus is what the command prints. Fields about a slot are empty if none serves.
 type slotStatus struct {
 	Serves   bool   `json:"serves"`
 	Address  string `json:"address,omitempty"`
@@ -31,7 +31,7 @@ type slotStatus struct {
 	Kind     string `json:"condition_kind,omitempty"`
 	ReadOnly bool   `json:"read_only"`
 	Since    string `json:"mode_since,omitempty"`
-	// Scope is what commands mean that name none; nil if the slot that --server names does not answer.
+	// Scope is the scope of commands that name none; nil if the slot that --server names does not answer.
 	Scope       *abi.MemoryScope `json:"scope,omitempty"`
 	Archive     bool             `json:"archive"`
 	Archived    int64            `json:"archived_events,omitempty"`
@@ -102,7 +102,7 @@ func (a *commands) status(ctx context.Context) error {
 	return nil
 }
 
-// ask fills in what the slot says.
+// ask fills in what the slot reports.
 func (s *slotStatus) ask(ctx context.Context, d *cli.Door) error {
 	s.Address = d.Where()
 	able, err := d.Capabilities(ctx)
@@ -178,7 +178,8 @@ func (s *slotStatus) text() string {
 	return b.String()
 }
 
-// hooked are the agents whose settings have memhost's hooks: the user's, and those of the current folder.
+// hooked returns the agents whose settings contain memhost's hooks: the user's settings, and those of the current
+// folder.
 func (a *commands) hooked() []string {
 	list := []string{}
 	for _, agent := range []string{"claude-code", "codex"} {

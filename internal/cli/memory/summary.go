@@ -13,45 +13,47 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// recordSummary is the result of a recording. Every event of the input is in exactly one of the counts, unless the
-// recording stopped before it.
+// recordSummary is the result of a recording. Every event of the input is in exactly one of the counts, except those
+// after the point where a recording stopped.
 type recordSummary struct {
 	Recorded   int `json:"recorded"`
 	Duplicates int `json:"duplicates"`
-	// NotRetained were accepted by a provider that keeps nothing, SkippedReadOnly were kept out by read-only mode.
+	// NotRetained counts events accepted by a provider that keeps nothing, SkippedReadOnly those kept out by read-only
+	// mode.
 	NotRetained     int `json:"not_retained"`
 	SkippedReadOnly int `json:"skipped_read_only"`
-	// Uncertain may have arrived or not, or in part only. Recording them again settles it.
+	// Uncertain counts events that may have arrived, or in part only. Recording them again settles that.
 	Uncertain int `json:"uncertain"`
-	// Known are turns of talks that the slot has, but read differently: by another version, or by an agent's hook.
+	// Known counts turns that the slot already has with another text: recorded by another version, or by an agent's
+	// hook.
 	Known int `json:"known_read_differently,omitempty"`
-	// Forgotten were left out, since somebody had them forgotten.
+	// Forgotten counts events that were left out because they had been forgotten on request.
 	Forgotten int `json:"forgotten,omitempty"`
 	Failed    int `json:"failed"`
-	// BadLines were left out.
+	// BadLines counts the lines that were left out.
 	BadLines int `json:"bad_lines"`
-	// Queued is how many of Recorded the backend has accepted but not worked off yet.
+	// Queued counts those of Recorded that the backend accepted and has not processed yet.
 	Queued int `json:"queued"`
-	// Attachments is how many parts of messages were left out.
+	// Attachments counts the parts of messages that were left out.
 	Attachments int `json:"attachments_left_out"`
-	// LastLine is the last line with a known outcome. StoppedAt is the line that failed until all retries were used.
+	// LastLine is the last line with a known outcome. StoppedAt is the line that still failed after all retries.
 	LastLine  int `json:"last_line"`
 	StoppedAt int `json:"stopped_at_line,omitempty"`
-	// Failures has details of at most maxListed.
+	// Failures has details of at most maxListed failures.
 	Failures    []recordFailure `json:"failures"`
 	Warnings    map[string]int  `json:"warnings"`
 	Interrupted bool            `json:"interrupted"`
 	Seconds     float64         `json:"seconds"`
 	// Slot is where the events went: "mem0 at 127.0.0.1:7077", "mem0, opened here".
 	Slot string `json:"slot,omitempty"`
-	// Scopes are those of the events that were sent, in their order; at most maxScopes.
+	// Scopes are those of the events that were sent, in order; at most maxScopes.
 	Scopes []abi.MemoryScope `json:"scopes,omitempty"`
 	Error  *abi.Error        `json:"error,omitempty"`
-	// Talks is what was found in exports and logs, nil for other inputs.
+	// Talks counts what was found in exports and logs, nil for other inputs.
 	Talks *talks.Counts `json:"talks,omitempty"`
 }
 
-// unit is what LastLine, StoppedAt and the lines of failures count.
+// unit names what LastLine, StoppedAt and the lines of failures count.
 func (s *recordSummary) unit() string {
 	if s.Talks != nil {
 		return "talk"
@@ -59,7 +61,7 @@ func (s *recordSummary) unit() string {
 	return "line"
 }
 
-// at names the line in an error.
+// at adds the line to an error.
 func (s *recordSummary) at(e *abi.Error, line int) error {
 	at := *e
 	at.Message = fmt.Sprintf("%s %d: %s", s.unit(), line, e.Message)
@@ -68,7 +70,7 @@ func (s *recordSummary) at(e *abi.Error, line int) error {
 
 // recordFailure is an event, or a whole line, that was not recorded.
 type recordFailure struct {
-	// File is "" where there is one input.
+	// File is "" if there is one input.
 	File    string     `json:"file,omitempty"`
 	Line    int        `json:"line"`
 	EventID string     `json:"event_id,omitempty"`
@@ -115,7 +117,7 @@ func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
 	}
 }
 
-// addKnown counts the turns that the reader left out, since the slot has them under ids that were given before.
+// addKnown counts the turns that the reader left out because the slot has them under earlier ids.
 func (s *recordSummary) addKnown(c talks.Counts) {
 	s.Known += c.ReadDifferently
 	s.Duplicates += c.Known - c.ReadDifferently
@@ -130,7 +132,7 @@ func (s *recordSummary) fail(f recordFailure) {
 	}
 }
 
-// ExitCode is that of the error that stopped the recording, or of the failures.
+// ExitCode returns the exit code for the error that stopped the recording, or for the failures.
 func (s *recordSummary) ExitCode(stopped error) int {
 	there := s.Recorded + s.Duplicates + s.NotRetained + s.Known
 	switch {
@@ -157,7 +159,7 @@ func (s *recordSummary) isEmpty() bool {
 	return s.Recorded+s.Duplicates+s.Known+s.NotRetained+s.SkippedReadOnly+s.Uncertain+s.Forgotten+s.Failed+s.BadLines == 0
 }
 
-// Text is the summary in a line.
+// Text is the summary on one line.
 func (s *recordSummary) Text() string {
 	parts := []string{"recorded " + cli.Count(s.Recorded, "event")}
 	for _, p := range []struct {
@@ -187,7 +189,7 @@ func (s *recordSummary) Text() string {
 	return text
 }
 
-// Details lists failures and warnings.
+// Details prints failures and warnings.
 func (s *recordSummary) Details(o *cli.Output) {
 	const most = 20
 	for i, f := range s.Failures {

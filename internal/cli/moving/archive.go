@@ -29,13 +29,13 @@ func (a *commands) archiveCommand() *cobra.Command {
 	return cmd
 }
 
-// eventFinder reports whether events of a run and a user were recorded, "" for any.
+// eventFinder reports whether events of a run and a user were recorded; "" matches any.
 type eventFinder func(ctx context.Context, run, user string) (bool, error)
 
 type archiveVerb func(ctx context.Context, archive host.Archive, of eventFinder) error
 
-// withArchive runs a verb on the archive of the slot, or of a data folder that nobody owns. The provider is not needed.
-// A verb that only reads begins no folder.
+// withArchive runs a function on the archive of the slot, or of a data folder that is not in use. The provider is not
+// needed. A function that only reads does not create a folder.
 func (a *commands) withArchive(ctx context.Context, verb archiveVerb) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
@@ -85,7 +85,7 @@ func (a *commands) withFolder(ctx context.Context, here func(*host.Host) error, 
 	return err
 }
 
-// onArchive runs a verb on the archive of a running slot.
+// onArchive runs a function on the archive of a running slot.
 func onArchive(ctx context.Context, d *cli.Door, verb archiveVerb) error {
 	archive, ok := d.Contract.(host.Archive)
 	if !ok {
@@ -108,7 +108,7 @@ func onArchive(ctx context.Context, d *cli.Door, verb archiveVerb) error {
 	})
 }
 
-// checkFolder begins a new data folder for a verb that records, and refuses a missing one to others.
+// checkFolder creates a new data folder for a command that records, and rejects a missing one for others.
 func (a *commands) checkFolder(c *config.Config) error {
 	if a.Begins {
 		_, err := cli.BeginFolder(c)

@@ -78,7 +78,7 @@ func (a *commands) archiveExport() *cobra.Command {
 	return cmd
 }
 
-// noneArchived is the error of an export from an empty archive, where events were recorded that it does not have.
+// noneArchived is the error of an export from an empty archive although events were recorded.
 func noneArchived(ctx context.Context, of eventFinder, on bool, run, user string) error {
 	there, err := of(ctx, run, user)
 	if err != nil || !there {
@@ -106,7 +106,7 @@ func ageRecipients(texts []string) ([]age.Recipient, error) {
 	return keys, nil
 }
 
-// exportArchiveTo writes a file in one step: what was there before stays until all is written. Only its owner can read
+// exportArchiveTo writes a file atomically: an existing file stays until everything is written. Only its owner can read
 // it.
 func exportArchiveTo(ctx context.Context, archive host.Archive, path string, keys []age.Recipient,
 	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
@@ -129,7 +129,7 @@ func writeError(path string, err error) error {
 	return abi.WrapError(abi.CodeUnavailable, fmt.Sprintf("writing %s: %s", path, err), err).WithReason("write")
 }
 
-// exportArchive writes events as JSON lines, each once.
+// exportArchive writes events as JSON lines, each event once.
 func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys []age.Recipient,
 	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
 	sealed := io.WriteCloser(nopCloser{w})
@@ -217,7 +217,7 @@ func (a *commands) archiveImport() *cobra.Command {
 	return cmd
 }
 
-// spooled is a file to read twice: the one named, or what came on standard input.
+// spooled returns a file that can be read twice: the named one, or a copy of standard input.
 func (a *commands) spooled(name string) (path string, done func(), err error) {
 	if name != "-" {
 		return name, func() {}, nil
@@ -251,10 +251,10 @@ func ageIdentities(path string) ([]age.Identity, error) {
 	return identities, nil
 }
 
-// importBytes bounds the events of one call.
+// importBytes and importEvents bound one call.
 const importBytes, importEvents = 4 << 20, 500
 
-// addEvents gives the events of an export to add, in calls of a fair size.
+// addEvents passes the events of an export to add, in calls of a moderate size.
 func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (*abi.ArchiveReceipt, error),
 	path string, identities []age.Identity, sum *abi.ArchiveReceipt) error {
 	batch, size := new(abi.EventBatch), 0
@@ -287,7 +287,7 @@ func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (
 	return flush()
 }
 
-// ageMark begins an encrypted file.
+// ageMark is the beginning of an encrypted file.
 const ageMark = "age-encryption.org/"
 
 // readExport visits the events of an export.

@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
-// TestALongLineOfAnExportIsNotHeld: a line has the limit that memhost record has, and what is longer is named and not
-// read into memory.
+// TestALongLineOfAnExportIsNotHeld: a line has the same limit as in memhost record, and a longer one is reported and
+// not read into memory.
 func TestALongLineOfAnExportIsNotHeld(t *testing.T) {
 	event := abi.MemoryEvent{EventID: "e1", RunID: "r", UserID: "p", SessionID: "s", TurnID: "t",
 		Timestamp: "2026-01-02T03:04:05Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: new("tea")}}}

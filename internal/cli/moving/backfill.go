@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// backfiller carries out POST /v1/backfill on a slot; see swapper.
+// backfiller handles POST /v1/backfill on a slot; see swapper.
 type backfiller struct {
 	app     *commands
 	slot    *host.Slot
@@ -62,8 +62,8 @@ func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (
 	return b.slot.BackfillPlan(ctx, c, host.BackfillOptions{Given: r.Given})
 }
 
-// Resume goes on with a backfill that the end of an earlier process interrupted. Where it cannot, the slot serves all
-// the same, and a line says why.
+// Resume continues a backfill that the end of an earlier process interrupted. If it cannot, the slot still serves, and
+// a line says why.
 func (b *backfiller) Resume(ctx context.Context, s *cli.Steps) {
 	u, err := b.slot.UnfinishedBackfill(ctx)
 	if err == nil && (u == nil || u.Stopped) {
@@ -84,7 +84,7 @@ func (b *backfiller) Resume(ctx context.Context, s *cli.Steps) {
 	s.Notef("the backfill of %s goes on: `memhost backfill` says how far it is", u.Provider)
 }
 
-// requestOf is the request with which a backfill was begun.
+// requestOf reconstructs the request that started a backfill.
 func requestOf(u *host.UnfinishedBackfill) wire.BackfillRequest {
 	r := wire.BackfillRequest{Config: u.Block, EventsPerSecond: u.Rate, Given: u.Given}
 	if r.Backend = u.Provider; u.Word == config.WordCondition {
@@ -166,7 +166,7 @@ func (a *commands) backfillCommand() *cobra.Command {
 	return cmd
 }
 
-// withRunning runs a verb on a running slot.
+// withRunning runs a function on a running slot.
 func (a *commands) withRunning(ctx context.Context, name string, verb func(context.Context, *client.Client) error) error {
 	return a.WithDoor(ctx, func(ctx context.Context, d *cli.Door) error {
 		c, ok := d.Contract.(*client.Client)
@@ -177,7 +177,7 @@ func (a *commands) withRunning(ctx context.Context, name string, verb func(conte
 	})
 }
 
-// tellUnserved prints how far a backfill is that has ended for now without its turn.
+// tellUnserved prints the progress of a backfill that has ended for now before its provider serves.
 func (a *commands) tellUnserved(b *abi.Backfill) error {
 	if err := a.tellBackfill(b, nil); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (a *commands) tellUnserved(b *abi.Backfill) error {
 	return cli.Done(cli.ExitPartly)
 }
 
-// tellBackfill prints how far a backfill is.
+// tellBackfill prints the progress of a backfill.
 func (a *commands) tellBackfill(b *abi.Backfill, err error) error {
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func backfillText(b *abi.Backfill) string {
 	return text
 }
 
-// progressText says how far a follower is, on a line, and what is open, on further ones.
+// progressText describes the progress of a follower on one line, and its open events on further lines.
 func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 	words := map[abi.FollowerState]string{abi.FollowerReadOnly: "waits behind the read-only wall",
 		abi.FollowerNotReady: "works on what it has got", abi.FollowerAsks: "asks about open events",
@@ -264,11 +264,11 @@ func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
 	return text
 }
 
-// backfillFlags are what swap is told about a backfill.
+// backfillFlags are the flags of swap about a backfill.
 type backfillFlags struct {
 	backfill, dryRun bool
 	rate             float64
-	// files are exports to fill from, instead of the archive; identity is the file of the age key for them.
+	// files are exports to fill from instead of the archive; identity is the file with the age key for them.
 	files    []string
 	identity string
 }
@@ -287,7 +287,7 @@ func (f *backfillFlags) check() error {
 	return nil
 }
 
-// backfill begins a backfill and shows how far it is until the memory serves.
+// backfill starts a backfill and shows its progress until the memory serves.
 func (a *commands) backfill(ctx context.Context, d *cli.Door, swap *wire.SwapRequest, f *backfillFlags) error {
 	running, ok := d.Contract.(*client.Client)
 	if !ok {
@@ -352,11 +352,11 @@ func (a *commands) backfill(ctx context.Context, d *cli.Door, swap *wire.SwapReq
 	return nil
 }
 
-// tellRestart says that a restart of the slot ends what a swap has begun, where the configuration may choose another
-// provider. One that chooses none goes on with the last.
+// tellRestart warns that a restart of the slot undoes a swap if the configuration may choose another provider. A
+// configuration that chooses none continues with the last provider.
 func (a *commands) tellRestart(m *abi.RunManifest) {
 	decides := "after a restart the configuration decides"
-	if a.ServerNamed() != "" { // whose configuration is not known here
+	if a.ServerNamed() != "" { // its configuration is unknown here
 		decides = "if the slot's configuration chooses a provider, a restart goes back to that"
 	} else if c, err := a.Config(); err == nil {
 		name, word, _ := c.Block()
@@ -371,7 +371,8 @@ func (a *commands) tellRestart(m *abi.RunManifest) {
 	a.Out.Note("  %s: set memory.%s: %s there", decides, word, m.Provider)
 }
 
-// give sends the events of files to the slot, to fill another memory from. All files are read through before.
+// give sends the events of files to the slot, to fill another memory. It reads all files completely before it sends
+// any.
 func (a *commands) give(ctx context.Context, running *client.Client, f *backfillFlags) error {
 	identities, err := ageIdentities(f.identity)
 	if err != nil {
@@ -414,7 +415,7 @@ func (a *commands) give(ctx context.Context, running *client.Client, f *backfill
 	return nil
 }
 
-// watchBackfill waits until the backfill is over, asks or was stopped.
+// watchBackfill waits until the backfill is over, needs a decision or was stopped.
 func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfill) (*abi.Backfill, error) {
 	bar := a.Out.Progress(int(max(b.Progress.Events, 1)), b.Provider)
 	defer bar.Finish()
@@ -429,7 +430,7 @@ func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *abi.B
 		switch b.State {
 		case abi.FollowerAsks, abi.FollowerStopped:
 			return b, nil
-		case abi.FollowerNone: // the turn, or somebody threw it away
+		case abi.FollowerNone: // it serves now, or the backfill was discarded
 			m, err := c.Manifest(ctx)
 			if err == nil && m.Provider == provider {
 				b.State, b.Provider = abi.FollowerServes, provider
@@ -447,7 +448,7 @@ func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *abi.B
 	}
 }
 
-// watchedText says how far a backfill is, and why it waits.
+// watchedText describes the progress of a backfill, and why it waits.
 func watchedText(b *abi.Backfill) string {
 	text := progressText(b.State, &b.Progress)
 	if b.Progress.Error == nil {
@@ -456,7 +457,7 @@ func watchedText(b *abi.Backfill) string {
 	return text
 }
 
-// planText says what a backfill would send.
+// planText describes what a backfill would send.
 func planText(p *abi.BackfillPlan) string {
 	text := fmt.Sprintf("a backfill of %s would deliver %s events of %s, about %s tokens (%s)", p.Provider,
 		cli.Grouped(p.Events), cli.Count(int(p.Scopes), "scope"), cli.Grouped(p.Tokens), p.Tokenizer)

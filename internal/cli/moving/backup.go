@@ -58,7 +58,7 @@ func (a *commands) backupCommand() *cobra.Command {
 	return cmd
 }
 
-// needSlot refuses a data folder that holds no slot, so that a mistyped name does not make one.
+// needSlot rejects a data folder that holds no slot, so that a mistyped name does not create one.
 func (a *commands) needSlot() error {
 	if a.ServerNamed() != "" {
 		return nil
@@ -70,7 +70,7 @@ func (a *commands) needSlot() error {
 	return cli.NeedSlot(c.Data.Dir)
 }
 
-// writeBackup writes a backup of the running slot, or of a data folder that nobody owns, and checks what it wrote.
+// writeBackup writes a backup of the running slot, or of a data folder that is not in use, and checks what it wrote.
 func (a *commands) writeBackup(ctx context.Context, w io.Writer) (*backup.Contents, error) {
 	toCheck, written := io.Pipe()
 	var contents *backup.Contents

@@ -1,5 +1,5 @@
-// Package moving has the commands that move to another provider (swap, backfill, shadow) and those of the
-// archive and for backups. A slot that serves uses its Backfiller.
+// Package moving has the commands that move to another provider (swap, backfill, shadow), and those for the archive and
+// for backups. A slot that serves uses its Backfiller.
 package moving
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those that move to another provider, those of the archive, and backup.
+// Commands returns the commands that move to another provider, those for the archive, and backup.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupUse, a.swapCommand(), a.backfillCommand(), a.shadowCommand(), a.archiveCommand(),

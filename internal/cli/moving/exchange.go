@@ -104,7 +104,7 @@ func (a *commands) swapRequest(provider, plugin, block string) (*wire.SwapReques
 	return r, nil
 }
 
-// onlyProvider is the provider of a module in a registry that serves just one.
+// onlyProvider returns the provider of a module in a registry that serves just one.
 func (a *commands) onlyProvider(reference string) (string, error) {
 	m, err := a.OpenModule(reference, false)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *commands) onlyProvider(reference string) (string, error) {
 	return list[0].Name, nil
 }
 
-// swapOfFile answers `memhost swap FILE`: PROVIDER is a name, and the file is --plugin's.
+// swapOfFile handles `memhost swap FILE`: PROVIDER is a name, and the file belongs to --plugin.
 func (a *commands) swapOfFile(path string) error {
 	names := "PROVIDER"
 	if m, err := a.OpenModule(path, true); err == nil {
@@ -164,7 +164,7 @@ func (a *commands) swap(ctx context.Context, d *cli.Door, r *wire.SwapRequest) e
 	}
 	there, unlisted := scopesOf(ctx, running, m)
 	if unlisted != nil {
-		return nil // the swap is done: what the other provider lacks is only a hint
+		return nil // the swap is done, and this is only a hint
 	}
 	if left := leftBehind(remembered, there, began); len(left) > 0 {
 		more := ""
@@ -185,7 +185,8 @@ func (a *commands) swap(ctx context.Context, d *cli.Door, r *wire.SwapRequest) e
 	return nil
 }
 
-// scopesOf are all scopes of what serves: the manifest's, or where it leaves some out, those of the list.
+// scopesOf returns all scopes of the serving provider, from the manifest, or from the paged list if the manifest left
+// some out.
 func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.ScopeMapping, error) {
 	if m.ScopesLeftOut == 0 {
 		return m.Scopes, nil
@@ -198,7 +199,7 @@ func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.
 	return list, err
 }
 
-// leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap began.
+// leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap started.
 func leftBehind(before, after []abi.ScopeMapping, began time.Time) []abi.MemoryScope {
 	there := map[abi.MemoryScope]bool{}
 	for _, s := range after {
@@ -214,7 +215,7 @@ func leftBehind(before, after []abi.ScopeMapping, began time.Time) []abi.MemoryS
 	return left
 }
 
-// bare is a scope without its namespace, which a swap keeps.
+// bare removes the namespace, which a swap keeps, from a scope.
 func bare(s abi.MemoryScope) abi.MemoryScope {
 	s.BackendNamespace = ""
 	return s

@@ -76,20 +76,20 @@ func CheckShadows(a *cli.App, c *config.Config) error {
 	return nil
 }
 
-// inShadows names the setting in an error.
+// inShadows adds the name of the setting to an error.
 func inShadows(err error) error {
 	e := *abi.AsError(err)
 	e.Message = "memory.shadows: " + e.Message
 	return &e
 }
 
-// Shadows lets the configured shadows follow the slot. One that serves by now is left out with a note: a slot that was
-// moved to its shadow starts with the configuration of before.
+// Shadows starts the configured shadows. A shadow that serves by now is skipped with a note: a slot that moved to its
+// shadow starts with the earlier configuration.
 func (b *backfiller) Shadows(ctx context.Context, s *cli.Steps) error {
 	m := b.running.Memory
 	for _, name := range m.Shadows {
 		err := b.shadow(ctx, name)
-		if err != nil && abi.AsError(err).Reason == "serves" { // it was let serve since
+		if err != nil && abi.AsError(err).Reason == "serves" { // it serves since then
 			s.Tell("skipped", "shadow", fmt.Sprintf("%s; take it out of memory.shadows", abi.AsError(err).Message))
 			continue
 		}
@@ -101,7 +101,7 @@ func (b *backfiller) Shadows(ctx context.Context, s *cli.Steps) error {
 	return b.slot.EndShadows(ctx)
 }
 
-// shadow lets one provider follow the slot.
+// shadow starts one provider as a shadow of the slot.
 func (b *backfiller) shadow(ctx context.Context, name string) error {
 	module, err := b.app.SwapModule(b.running, name, "")
 	if err != nil {
@@ -168,7 +168,7 @@ func countsText(counts map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// figure is a number with one place, - where there is none.
+// figure formats a number with one decimal, "-" if there is none.
 func figure(v *float64) string {
 	if v == nil {
 		return "-"

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those for what a provider offers beyond the contract's operations.
+// Commands returns the commands for what a provider offers beyond the contract's operations.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	k.AddLate(a.addDeclared)
@@ -24,10 +24,10 @@ func Commands(k *cli.App) []*cobra.Command {
 // commands makes and runs the commands of this package.
 type commands struct{ *cli.App }
 
-// kind is what two commands differ in.
+// kind is what distinguishes query from mutate.
 type kind struct {
 	verb, short, long, example string
-	// of is the list of declarations that are of this kind.
+	// of selects the declarations of this kind.
 	of func(d *declarations) []abi.NativeDecl
 }
 
@@ -47,7 +47,7 @@ takes them as a JSON object. Prints the status (applied, no_change, rejected) an
 
 The exit code is 4 where the slot or the scope is read-only.`
 
-// kindCommand is query or mutate. A name that the module does not declare is asked for all the same, with --params.
+// kindCommand is query or mutate. A name that the module does not declare is still asked for, with --params.
 func (a *commands) kindCommand(k *kind) *cobra.Command {
 	c := &call{commands: a, kind: k}
 	cmd := &cobra.Command{Use: k.verb + " NAME", Short: k.short, Long: k.long, Example: k.example,
@@ -63,7 +63,7 @@ func (a *commands) kindCommand(k *kind) *cobra.Command {
 // declarations are what a module declares.
 type declarations struct{ queries, mutations []abi.NativeDecl }
 
-// addDeclared adds what the module declares: below query and mutate, and under the names for the command line.
+// addDeclared adds what the module declares: under query and mutate, and as commands with names of their own.
 func (a *commands) addDeclared(ctx context.Context, root *cobra.Command, words []string) {
 	first := ""
 	if len(words) > 0 {
@@ -75,7 +75,7 @@ func (a *commands) addDeclared(ctx context.Context, root *cobra.Command, words [
 	if known && first != query.verb && first != mutation.verb && first != "man" {
 		return
 	}
-	if first != "man" { // the page is the same whatever is configured
+	if first != "man" { // the page does not depend on the configuration
 		found, err := a.declared(ctx, first != "")
 		if err != nil { // the command reports it when it runs
 			for _, cmd := range root.Commands() {
@@ -94,7 +94,7 @@ func (a *commands) addDeclared(ctx context.Context, root *cobra.Command, words [
 		a.addCommands(root, found)
 	}
 	if a.Modules != nil && (first == "man" || first != "" && !known && !has(root, first)) {
-		// Help for a command of a module that does not serve. It is refused by the provider that does.
+		// Help for a command of a module that does not serve. The serving provider would reject it.
 		for _, m := range a.Builtins() {
 			a.addCommands(root, &declarations{m.Info.Manifest.NativeQueries, m.Info.Manifest.NativeMutations})
 		}
@@ -103,7 +103,7 @@ func (a *commands) addDeclared(ctx context.Context, root *cobra.Command, words [
 
 func has(parent *cobra.Command, name string) bool { return child(parent, name) != nil }
 
-// child is the command of a name below another one, nil if there is none.
+// child returns the subcommand with that name, nil if there is none.
 func child(parent *cobra.Command, name string) *cobra.Command {
 	for _, cmd := range parent.Commands() {
 		if cmd.Name() == name || cmd.HasAlias(name) {
@@ -113,8 +113,8 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// declared asks the slot that the command line means what its provider declares, or reads it from the configured module
-// where no slot runs. ask is false for a list of commands, which no slot is asked for.
+// declared returns what the provider of the slot that the command line means declares, or what the configured module
+// declares if no slot runs. ask is false for a list of commands, which must not ask a slot.
 func (a *commands) declared(ctx context.Context, ask bool) (*declarations, error) {
 	found := new(declarations)
 	var d *cli.Door

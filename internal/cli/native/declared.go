@@ -25,8 +25,8 @@ func (a *commands) addNames(parent *cobra.Command, k *kind, list []abi.NativeDec
 	}
 }
 
-// addCommands adds declarations under the names that they have for the command line. A name that is taken stays as it
-// is: memhost's own commands take precedence, then what is declared first.
+// addCommands adds declarations under the names that they declare for the command line. A name that is taken stays as
+// it is: memhost's own commands take precedence, then the first declaration.
 func (a *commands) addCommands(root *cobra.Command, of *declarations) {
 	mine := map[*cobra.Command]bool{}
 	for _, k := range []*kind{query, mutation} {
@@ -61,13 +61,13 @@ func (a *commands) addCommands(root *cobra.Command, of *declarations) {
 	}
 }
 
-// group is the command that others are below.
+// group returns a command that only has subcommands.
 func group(name string) *cobra.Command {
 	return &cobra.Command{Use: name, GroupID: cli.GroupUse, Short: "Declared by the module: see `memhost " + name + " --help`",
 		Args: cli.NoSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 }
 
-// declaredCommand is the command for a declaration. Its texts are the module's.
+// declaredCommand makes the command for a declaration. Its texts are the module's.
 func (a *commands) declaredCommand(k *kind, d *abi.NativeDecl, name string, as *abi.NativeCommand) *cobra.Command {
 	c := &call{commands: a, kind: k, decl: *d, alone: len(as.Words) > 0}
 	about := declared.Text(d.About, declared.MaxAbout)
@@ -114,12 +114,12 @@ func (a *commands) declaredCommand(k *kind, d *abi.NativeDecl, name string, as *
 	return cmd
 }
 
-// call is a command that asks a query or makes a change.
+// call is a command that runs a query or a mutation.
 type call struct {
 	*commands
 	kind *kind
 	decl abi.NativeDecl
-	// alone: with --json the result is printed without its trace, as by the names for the command line.
+	// alone prints the result without its trace with --json, as commands with names of their own do.
 	alone bool
 
 	scope                  cli.ScopeFlags
@@ -128,7 +128,7 @@ type call struct {
 	values                 map[string]*value
 }
 
-// argument reads an argument into the parameters.
+// argument adds a positional argument to the parameters.
 func (c *call) argument(arg abi.NativeArg, text string, given map[string]abi.Raw) error {
 	if !arg.File {
 		v := &value{kind: declared.KindAny}
@@ -160,7 +160,7 @@ func (c *call) argument(arg abi.NativeArg, text string, given map[string]abi.Raw
 // maxFile is the largest file that is a parameter, in bytes.
 const maxFile = 64 << 20
 
-// run asks, with the arguments that are given and the flags.
+// run sends the request, with the given arguments and the flags.
 func (c *call) run(ctx context.Context, given map[string]abi.Raw) error {
 	params, err := paramsOf(c.params)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *call) mutate(ctx context.Context, params map[string]abi.Raw) error {
 	})
 }
 
-// details are what a receipt says beyond its status, as an object.
+// details returns what a receipt reports beyond its status, as an object.
 func details(r *abi.MutationReceipt) abi.Raw {
 	if r.Trace == nil || len(r.Trace.Details) == 0 {
 		return abi.Raw("{}")
@@ -262,7 +262,7 @@ func details(r *abi.MutationReceipt) abi.Raw {
 	return text
 }
 
-// paramsOf reads the flag --params: a JSON object, or nothing. It is read as a part of a request, so that mistakes are
+// paramsOf parses the flag --params: a JSON object, or nothing. It is parsed as part of a request, so that mistakes are
 // reported in the contract's words.
 func paramsOf(text string) (map[string]abi.Raw, error) {
 	if text == "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// writeGit makes a repository of an exported folder. What its branch has is staged as well: without an index
-// `git status` would call every file deleted.
+// writeGit turns an exported folder into a repository. It also stages the files of the branch: without an index `git
+// status` would show every file as deleted.
 func writeGit(dir string, files map[string]string) error {
 	repository, err := newRepository(filepath.Join(dir, ".git"))
 	if err != nil {
@@ -48,7 +48,7 @@ type gitRepository struct {
 	storage *filesystem.Storage
 }
 
-// newRepository makes an empty repository. One that is there already is an error.
+// newRepository creates an empty repository. An existing one is an error.
 func newRepository(dir string) (*gitRepository, error) {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func newRepository(dir string) (*gitRepository, error) {
 	return &gitRepository{dir, filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault())}, nil
 }
 
-// close removes the folder of packs, which go-git needs for files that it is writing.
+// close removes the folder of packs, which go-git needs while it writes files.
 func (g *gitRepository) close() error {
 	err := os.Remove(filepath.Join(g.dir, "objects", "pack"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (g *gitRepository) close() error {
 	return err
 }
 
-// write writes an object, unless it is there.
+// write writes an object unless it exists.
 func (g *gitRepository) write(o plumbing.EncodedObject) (gitHash, error) {
 	if g.storage.HasEncodedObject(o.Hash()) == nil {
 		return o.Hash(), nil
@@ -110,7 +110,7 @@ func (g *gitRepository) tree(entries []object.TreeEntry) (gitHash, error) {
 	return g.write(o)
 }
 
-// gitName takes out of an author's name what would end it in a commit.
+// gitName removes the characters that would end an author's name in a commit.
 var gitName = strings.NewReplacer("<", "", ">", "", "\n", " ", "\x00", "")
 
 // commit writes a commit of a tree by an author of this machine.
@@ -127,7 +127,7 @@ func (g *gitRepository) commit(
 	return g.write(o)
 }
 
-// branch makes a branch that ends at a commit.
+// branch creates a branch that points to a commit.
 func (g *gitRepository) branch(name string, hash gitHash) error {
 	ref := plumbing.NewBranchReferenceName(name)
 	if ref.Validate() != nil || !filepath.IsLocal(name) {
@@ -136,7 +136,7 @@ func (g *gitRepository) branch(name string, hash gitHash) error {
 	return g.storage.SetReference(plumbing.NewHashReference(ref, hash))
 }
 
-// head makes a branch the current one. A branch without a commit may be.
+// head makes a branch the current one. The branch may have no commit.
 func (g *gitRepository) head(branch string) error {
 	return g.storage.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.NewBranchReferenceName(branch)))
 }

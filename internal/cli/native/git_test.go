@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAGitExportIsTheSameByteForByte: whoever exports again gets the same repository, also with a later release.
+// TestAGitExportIsTheSameByteForByte: exporting again creates the same repository, also with a later release.
 func TestAGitExportIsTheSameByteForByte(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"82443c6c940924ab7919bece2dc4defcbcf73060a20195342044a5ac0feca213": fanOut(ledgerOf(t, merged...)),
@@ -28,7 +28,7 @@ func TestAGitExportIsTheSameByteForByte(t *testing.T) {
 				return err
 			}
 			fmt.Fprintln(sum, path)
-			if strings.HasPrefix(path, ".git/objects/") { // its name is the hash of what is compressed in it
+			if strings.HasPrefix(path, ".git/objects/") { // its name is the hash of its content before compression
 				return nil
 			}
 			text, err := fs.ReadFile(os.DirFS(dir), path)

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// ledgerCommit is a commit of the ledger as its file has it.
+// ledgerCommit is a commit of the ledger as in its file.
 type ledgerCommit struct {
 	ID, Branch, Message, Timestamp string
 	Events                         []string
@@ -23,10 +23,10 @@ type ledgerCommit struct {
 	}
 }
 
-// objectDirs are the folders of a ledger's objects, which a repository fans out.
+// objectDirs are the folders of a ledger's objects, which are fanned out in a repository.
 var objectDirs = []string{"commits", "events"}
 
-// fanOut puts events and commits into folders by the first two digits of their ids.
+// fanOut moves events and commits into folders named by the first two digits of their ids.
 func fanOut(files map[string]string) map[string]string {
 	out := make(map[string]string, len(files))
 	for path, text := range files {
@@ -38,8 +38,8 @@ func fanOut(files map[string]string) map[string]string {
 	return out
 }
 
-// writeLedger writes an exported ledger, fanned out: a commit for each of its commits, with the files that had come
-// until then. It returns the files of the current branch.
+// writeLedger writes an exported ledger, fanned out, with one Git commit for each of its commits. Each has the files
+// that existed at that commit. It returns the files of the current branch.
 func writeLedger(g *gitRepository, files map[string]string) (map[string]gitHash, error) {
 	var listed struct {
 		Branches []struct{ Name, Head string }
@@ -85,29 +85,29 @@ type ledgerWriter struct {
 	*gitRepository
 	files map[string]string
 	made  map[string]*gitCommit
-	// waiting counts the children of a commit that are not written. After the last its folders are dropped.
+	// waiting counts the children of a commit that are not written yet. After the last one its folders are dropped.
 	waiting map[string]int
 }
 
-// gitCommit is a commit that is written, with its folders. It shares with its parent what did not change.
+// gitCommit is a written commit with its folders. It shares unchanged folders with its parent.
 type gitCommit struct {
 	hash gitHash
 	dirs map[string]*gitDir
 }
 
-// gitDir is a folder of objects ("events"), with the folders in it by two digits.
+// gitDir is a folder of objects ("events") with its two-digit subfolders.
 type gitDir struct {
 	hash gitHash
 	fans map[string]*gitFan
 }
 
-// gitFan is a folder of files, by name.
+// gitFan is a subfolder: files by name.
 type gitFan struct {
 	hash  gitHash
 	files map[string]gitHash
 }
 
-// stage adds the files of a commit by their paths.
+// stage adds the files of a commit to staged, by path.
 func (c *gitCommit) stage(staged map[string]gitHash) {
 	for dir, objects := range c.dirs {
 		for name, fan := range objects.fans {
@@ -118,7 +118,7 @@ func (c *gitCommit) stage(staged map[string]gitHash) {
 	}
 }
 
-// commit writes a commit after its parents. A ledger may be long, so this does not recurse.
+// commit writes a commit after its parents. It does not recurse, because a ledger may be long.
 func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 	for open := []string{head}; len(open) > 0; {
 		id := open[len(open)-1]
@@ -165,7 +165,7 @@ func fanned(dir, id string) string { return dir + "/" + id[:min(2, len(id))] + "
 func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitCommit, error) {
 	made := &gitCommit{dirs: map[string]*gitDir{}}
 	fresh := map[string][]string{"commits": {k.ID}, "events": k.Events}
-	if len(parents) == 2 { // what the merge took in by its other parent
+	if len(parents) == 2 { // what the merge brought in from its other parent
 		for _, dir := range objectDirs {
 			fresh[dir] = append(fresh[dir], parents[1].lacking(dir, parents[0])...)
 		}
@@ -199,7 +199,8 @@ func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitC
 	return made, err
 }
 
-// lacking lists the ids that a commit's folder has and another's has not. A fan that both share is skipped.
+// lacking lists the ids that a commit's folder has and that of another commit lacks. A subfolder that both share is
+// skipped.
 func (c *gitCommit) lacking(dir string, other *gitCommit) (ids []string) {
 	for name, fan := range c.dirs[dir].fans {
 		theirs := other.dirs[dir].fans[name]
@@ -215,7 +216,7 @@ func (c *gitCommit) lacking(dir string, other *gitCommit) (ids []string) {
 	return ids
 }
 
-// extend writes a folder with more objects.
+// extend writes a folder with additional objects.
 func (w *ledgerWriter) extend(name string, before *gitDir, ids []string) (*gitDir, error) {
 	changed := map[string]*gitFan{}
 	for _, id := range ids {

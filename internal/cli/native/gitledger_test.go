@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" is none.
+// ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" means none.
 func ledgerOf(t *testing.T, lines ...string) map[string]string {
 	t.Helper()
 	files, heads := map[string]string{"HEAD": "main\n"}, map[string]string{}

@@ -12,16 +12,16 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// fileVersion is a line of versions/log.jsonl: which files there were, by path, as the names of versions/blobs.
+// fileVersion is a line of versions/log.jsonl: the files of that version, by path, with their names in versions/blobs.
 type fileVersion struct {
 	SHA, Author, Message, Time string
-	// Summary is what the model said of the version.
+	// Summary is the model's description of the version.
 	Summary string
 	Tree    map[string]string
 }
 
-// writeVersions writes a commit for each line of versions/log.jsonl, or one of all files where there is no such log.
-// It returns the files of the last.
+// writeVersions writes a commit for each line of versions/log.jsonl, or one commit of all files without such a log. It
+// returns the files of the last commit.
 func writeVersions(g *gitRepository, files map[string]string) (map[string]gitHash, error) {
 	versions, blobs, err := versionsOf(files)
 	if err != nil {
@@ -53,7 +53,7 @@ func writeVersions(g *gitRepository, files map[string]string) (map[string]gitHas
 	return written, errors.Join(g.branch("main", parents[0]), g.head("main"))
 }
 
-// commitMessage is the version's message, with what the model said of it behind the subject.
+// commitMessage is the version's message as the subject, followed by the model's summary.
 func (v *fileVersion) commitMessage() string {
 	subject, record, _ := strings.Cut(v.Message, "\n\n")
 	parts := slices.DeleteFunc([]string{subject, strings.TrimSpace(v.Summary), strings.TrimRight(record, "\n")},

@@ -78,7 +78,7 @@ func (a *commands) importCommand() *cobra.Command {
 	return cmd
 }
 
-// withScope completes the scope and runs a verb at the slot.
+// withScope completes the scope and runs a function with the door to the slot.
 func (a *commands) withScope(ctx context.Context, f *cli.ScopeFlags, verb func(ctx context.Context, d *cli.Door) error) error {
 	if err := f.Complete(a.App); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (a *commands) withScope(ctx context.Context, f *cli.ScopeFlags, verb func(c
 	return a.WithDoor(ctx, verb)
 }
 
-// filesOf asks for all pages of the query "files": an object of paths with their texts, and in trace.details.next where
-// the next page begins. A path that comes again goes on there.
+// filesOf requests all pages of the query "files": an object of texts by path, with the start of the next page in
+// trace.details.next. A path that occurs again is continued.
 func filesOf(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (map[string]string, error) {
 	files := map[string]string{}
 	params := map[string]abi.Raw{}
@@ -114,8 +114,8 @@ func filesOf(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (map[strin
 	}
 }
 
-// exportFolder writes a folder that exists whole or not at all: what a killed command leaves has another name, and is
-// not taken for a memory. An empty folder that exists is written into directly: it may be another file system.
+// exportFolder writes a folder completely or not at all: what a killed command leaves has another name, and is not
+// mistaken for a memory. An empty existing folder is written into directly, because it may be on another file system.
 func exportFolder(dir string, files map[string]string, withGit bool) error {
 	write := func(to string) error {
 		if err := writeFolder(to, files); err != nil || !withGit {
@@ -150,7 +150,7 @@ func exportFolder(dir string, files map[string]string, withGit bool) error {
 }
 
 func writeFolder(dir string, files map[string]string) error {
-	root, err := os.OpenRoot(dir) // refuses a path that leaves the folder
+	root, err := os.OpenRoot(dir) // rejects a path that leaves the folder
 	if err != nil {
 		return cli.UsageError(err.Error(), "")
 	}
@@ -168,8 +168,8 @@ func writeFolder(dir string, files map[string]string) error {
 	return nil
 }
 
-// readFolder reads the files of a folder. left are those that cannot be read: a repository, and everything that is not
-// a regular file.
+// readFolder reads the files of a folder. left lists what cannot be read: a repository, and everything that is not a
+// regular file.
 func readFolder(dir string) (files map[string]string, left []string, err error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		if err != nil {
@@ -210,7 +210,7 @@ func readFolder(dir string) (files map[string]string, left []string, err error) 
 	return files, left, nil
 }
 
-// readText reads a text file, which may be UTF-16, begin with a byte order mark, or end its lines with CRLF.
+// readText reads a text file, which may be UTF-16, start with a byte order mark, or have CRLF line ends.
 func readText(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -221,7 +221,7 @@ func readText(path string) ([]byte, error) {
 	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), err
 }
 
-// importBatch is roughly the size of the files in one call, in bytes.
+// importBatch is the approximate size of the files in one call, in bytes.
 const importBatch = 2 << 20
 
 // importer passes files to import_files, in as many calls as needed.
@@ -229,7 +229,7 @@ type importer struct {
 	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
 	batch   map[string]string
 	bytes   int
-	goesOn  bool // the batch's first file goes on where the last call ended
+	goesOn  bool // the batch's first file continues the last one of the previous call
 	skipped []string
 }
 
@@ -258,7 +258,7 @@ func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.Memor
 	return nil
 }
 
-// add puts a file into the batch, and sends what is full. A file that is larger than a batch is sent in parts, cut
+// add adds a file to the batch, and sends the batch when it is full. A file larger than a batch is sent in parts, cut
 // between characters.
 func (i *importer) add(path, text string) error {
 	if i.bytes > 0 && i.bytes+len(text) > importBatch {

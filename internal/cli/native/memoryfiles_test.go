@@ -11,7 +11,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// A folder that looks like an export is one: half of a memory, imported somewhere else, would be taken for the whole.
+// A folder that looks like an export must be complete: half of a memory, imported elsewhere, would be taken for the
+// whole.
 func TestAnExportIsThereWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "below", "out")

@@ -13,7 +13,8 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// show prints an answer for people, as the module declares. One of another form is printed as it came.
+// show prints an answer for people in the form that the module declares. An answer of another form is printed
+// unchanged.
 func (c *call) show(answer abi.Raw) error {
 	show := c.decl.Show
 	if show == nil {
@@ -49,14 +50,14 @@ func (c *call) show(answer abi.Raw) error {
 	return nil
 }
 
-// verdict ends a command whose answer reports a failure with exit code 1.
+// verdict returns exit code 1 if the answer reports a failure.
 func (c *call) verdict(answer abi.Raw, err error) error {
 	if err != nil || c.decl.Failed == nil {
 		return err
 	}
 	whole, err := decoded(answer)
 	if err != nil {
-		return nil // it was printed as it came
+		return nil // it was printed unchanged
 	}
 	found, there := jsonpointer.Find(whole, c.decl.Failed.Pointer)
 	want, err := decoded(c.decl.Failed.Equals)
@@ -66,14 +67,14 @@ func (c *call) verdict(answer abi.Raw, err error) error {
 	return nil
 }
 
-// decoded reads JSON with its numbers as they are written.
+// decoded decodes JSON and keeps numbers as they are written.
 func decoded(text abi.Raw) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return v, d.Decode(&v)
 }
 
-// showTable prints rows with a heading; false if there are none of that form.
+// showTable prints rows with a heading, and returns false if there are no rows of that form.
 func (c *call) showTable(show *abi.ShowDecl, part any) bool {
 	rows, many := part.([]any)
 	if _, one := part.(map[string]any); one {
@@ -123,7 +124,7 @@ func (c *call) showTable(show *abi.ShowDecl, part any) bool {
 	return true
 }
 
-// showBelow prints the texts that follow a row.
+// showBelow prints the texts under a row.
 func (c *call) showBelow(show *abi.ShowDecl, row any) {
 	for _, pointer := range show.Below {
 		found, _ := jsonpointer.Find(row, pointer)
@@ -142,7 +143,7 @@ func (c *call) showBelow(show *abi.ShowDecl, row any) {
 	}
 }
 
-// showList prints a line for each value of an object, and of objects in it; false for anything else.
+// showList prints a line for each value of an object and of nested objects, and returns false for anything else.
 func (c *call) showList(above string, part any) bool {
 	object, is := part.(map[string]any)
 	if !is {
@@ -164,7 +165,7 @@ func (c *call) showList(above string, part any) bool {
 	return true
 }
 
-// plain is a value as people read it: a text without quotes, * for true, nothing for false and null.
+// plain formats a value for people: a text without quotes, * for true, nothing for false and null.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -183,7 +184,8 @@ func plain(v any) string {
 	return string(text)
 }
 
-// showChange prints the result of a change: its status and the module's details, one a line, or as the module declares.
+// showChange prints the result of a mutation: its status and the module's details, one per line, or in the form that
+// the module declares.
 func (c *call) showChange(r *abi.MutationReceipt) error {
 	c.Out.Print("%s\n", r.Status)
 	if r.Trace == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// shown is what people see of an answer, on standard output and as notes.
+// shown returns what is printed of an answer, on standard output and as notes.
 func shown(t *testing.T, show *abi.ShowDecl, answer string) (out, notes string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

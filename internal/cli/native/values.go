@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/declared"
 )
 
-// value is a parameter as a flag: it becomes JSON of the parameter's kind.
+// value is a flag for a parameter. Its text becomes JSON of the parameter's kind.
 type value struct {
 	kind declared.Kind
 	text string
@@ -105,8 +105,8 @@ func (c *call) addFlags(cmd *cobra.Command) {
 	}
 }
 
-// addParams adds the flags for parameters that are no arguments. A flag of memhost's own takes precedence: a parameter of
-// the same name is param-NAME.
+// addParams adds flags for the parameters that are not positional. A flag of memhost's own takes precedence: a
+// parameter of the same name becomes param-NAME.
 func (c *call) addParams(cmd *cobra.Command, as *abi.NativeCommand) {
 	c.values = map[string]*value{}
 	f := cmd.Flags()
@@ -133,7 +133,7 @@ func (c *call) addParams(cmd *cobra.Command, as *abi.NativeCommand) {
 		if short != "" && f.ShorthandLookup(short) != nil || taken(name) {
 			short = ""
 		}
-		if taken(name) { // two parameters that differ in _ and - alone
+		if taken(name) { // two parameters whose names differ only in _ and -
 			continue
 		}
 		v := &value{kind: p.Kind}

@@ -1,4 +1,4 @@
-// Package runs has the commands that show how a run was, from its manifest or its cassette.
+// Package runs has the commands that show how a run went, from its manifest or its cassette.
 package runs
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those that show how a run was, from its manifest or its cassette.
+// Commands returns the commands that show how a run went.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupRuns, a.manifestCommand(), a.replayCommand())

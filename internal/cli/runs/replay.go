@@ -80,7 +80,7 @@ func (a *commands) replay(ctx context.Context, path string, plugins []string, pa
 	return nil
 }
 
-// replayModules opens the modules that --plugin names, and holds them against modules.trust.
+// replayModules opens the modules that --plugin names, and checks them against modules.trust.
 func (a *commands) replayModules(plugins []string) (given []*cli.Module, err error) {
 	if len(plugins) == 0 {
 		return nil, nil

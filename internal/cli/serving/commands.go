@@ -1,7 +1,7 @@
-// Package serving starts a slot and serves it: memhost run, also as the child of an MCP client. It has
-// init, config and upgrade, too.
+// Package serving starts a slot and serves it: memhost run, also as the child of an MCP client. It also has init,
+// config and upgrade.
 //
-// Start is the way from a configuration to a slot that serves.
+// Start turns a configuration into a slot that serves.
 package serving
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands are those that serve a slot, and those of its configuration.
+// Commands returns the commands that serve a slot, and those for its configuration.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.initCommand(), a.configCommand(),

@@ -60,7 +60,7 @@ func (a *commands) configSchema(args []string, plugin string) error {
 	var names []string
 	for _, m := range modules {
 		for _, p := range m.Info.Manifest.Providers {
-			if slices.Contains(names, p.Name) { // the file's comes before the built-in one
+			if slices.Contains(names, p.Name) { // the one from the file takes precedence over the built-in one
 				continue
 			}
 			names = append(names, p.Name)

@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
-// editorSchema is what `memhost config schema ARGS...` prints, compiled by a library that is not ours.
+// editorSchema is what `memhost config schema ARGS...` prints, compiled by an independent library.
 func editorSchema(t *testing.T, args ...string) *jsonschema.Schema {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -50,7 +50,7 @@ func asJSON(t *testing.T, text string) any {
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
 
-// TestTheEditorSchemaTakesEveryExample: the pages' configurations, and those that `memhost init` writes.
+// TestTheEditorSchemaTakesEveryExample: configurations on the pages, and those that `memhost init` writes.
 func TestTheEditorSchemaTakesEveryExample(t *testing.T) {
 	s := editorSchema(t)
 	n := 0

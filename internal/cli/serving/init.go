@@ -99,7 +99,7 @@ func (a *commands) init(f *initFlags) error {
 	return nil
 }
 
-// setID writes an id into a starter, instead of the default.
+// setID replaces a default id in a starter configuration.
 func setID(text []byte, key, value string) []byte {
 	quoted, err := json.Marshal(value) // a JSON string is a YAML string
 	if err != nil {
@@ -108,7 +108,7 @@ func setID(text []byte, key, value string) []byte {
 	return bytes.Replace(text, []byte("    "+key+": default\n"), []byte("    "+key+": "+string(quoted)+"\n"), 1)
 }
 
-// askInit asks for the values that no flag gives. An empty line means the default.
+// askInit asks for the values that no flag sets. An empty line means the default.
 func (a *commands) askInit(f *initFlags) {
 	in := bufio.NewReader(a.Stdin)
 	ask := func(to *string, question, def string) {

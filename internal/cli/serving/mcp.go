@@ -20,10 +20,10 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// mcpPath is where the HTTP door has MCP.
+// mcpPath is the path of MCP at the HTTP door.
 const mcpPath = "/mcp"
 
-// mcpTransport is --mcp.
+// mcpTransport is the value of --mcp.
 type mcpTransport string
 
 // String implements pflag.Value.
@@ -56,7 +56,7 @@ func (a *commands) mcpDoor(c *config.Config, slot mcpdoor.Slot, tracer host.Trac
 		OneClient: a.MCP == cli.MCPStdio, Tracer: tracer, Now: a.Now, Version: a.Version().Version, Logger: log})
 }
 
-// scopeOfFolder puts the project and the person into a scope that has places for them, as the hooks of agents do.
+// scopeOfFolder fills the placeholders of a scope with the project and the person, as the hooks of agents do.
 func (a *commands) scopeOfFolder(scope abi.MemoryScope) abi.MemoryScope {
 	dir := a.Getenv("CLAUDE_PROJECT_DIR")
 	if dir == "" {
@@ -68,7 +68,7 @@ func (a *commands) scopeOfFolder(scope abi.MemoryScope) abi.MemoryScope {
 // runMCP serves one client on standard input and output, until the input ends or a signal comes.
 func (a *commands) runMCP(ctx context.Context, dry bool) error {
 	out := a.Stdout
-	a.Out.Stdout, a.Out.JSON = a.Out.Stderr, false // standard output is the protocol's
+	a.Out.Stdout, a.Out.JSON = a.Out.Stderr, false // standard output belongs to the protocol
 	if dry || a.Cassette != "" {
 		return cli.UsageError("--mcp: speaks for a slot that may run already, and goes with neither --dry-run nor --cassette",
 			"--mcp=http serves a slot of its own")
@@ -82,15 +82,14 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 		return err
 	}
 	log := a.Logger(hclog.Warn)
-	// When the client has gone, the next write fails but the process goes on, so that it can close a slot of its own
-	// properly.
+	// When the client has gone, the next write fails. The process must survive that to close its slot properly.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
 	a.Door = wire.DoorMCP
-	var traced host.Options // of which only the tracer counts: the host comes later, if at all
+	var traced host.Options // only the tracer matters: the host comes later, if at all
 	if a.Spans, err = a.SpansInto(&traced, c, log); err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 	if err != nil {
 		return err
 	}
-	go func() { // the client need not wait for what its first call needs
+	go func() { // prepares the first call without making the client wait
 		if err := door.Look(ctx); err != nil && ctx.Err() == nil {
 			log.Warn("the slot cannot be asked yet; each call tries again", "error", err)
 		}
@@ -110,17 +109,17 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 	return door.ServeStdio(ctx, a.Stdin, out, callsWithin(time.Duration(c.Server.ShutdownMS)*time.Millisecond))
 }
 
-// mcpChild knows how the child of an MCP client reaches its slot.
+// mcpChild is how the child of an MCP client reaches its slot.
 type mcpChild struct {
 	app     *commands
 	config  *config.Config
 	options config.Options
-	// follow: the slot that was found last was started by the operator. While it is gone it is waited for, not
-	// replaced, so that the data folder is free when the operator starts it again.
+	// follow is set if the slot that was found last was started by the operator. While it is down the child waits for
+	// it and does not replace it, so that the data folder is free when the operator starts the slot again.
 	follow bool
 }
 
-// gone says what to do about a slot that does not answer.
+// gone adds what to do to the error of a slot that does not answer.
 func (m *mcpChild) gone(err error) error {
 	e := *abi.AsError(err)
 	e.Retryable = true
@@ -162,8 +161,8 @@ func (m *mcpChild) reach(ctx context.Context) (_ *cli.Door, err error) {
 	return d, err
 }
 
-// open serves a slot in this process, for other programs on this computer as well. Unless the configuration names an
-// address, it listens on a free port: the usual one is for long-running slots.
+// open serves a slot in this process, also for other programs on this computer. Unless the configuration names an
+// address it listens on a free port, because the usual one is for long-running slots.
 func (m *mcpChild) open(ctx context.Context) (*cli.Door, error) {
 	again, options, _, err := m.app.LastProvider(m.config, m.options)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ownMemory is what a slot takes beside its calls.
+// ownMemory is the memory that a slot needs besides its calls, in bytes.
 const ownMemory = 96 << 20
 
-// callMemory is what calls may take together, in bytes: what is configured, or else what the process has and needs not
-// itself. 0: no bound.
+// callMemory is the memory that all calls may take together, in bytes: the configured limit, or else what the process
+// has and does not need itself. 0: no limit.
 func callMemory(configured, process int64) int64 {
 	if configured > 0 || process == 0 {
 		return configured
@@ -21,8 +21,8 @@ func callMemory(configured, process int64) int64 {
 	return max(process-ownMemory, process/4)
 }
 
-// guestMemory is how much memory a module instance may take, in bytes: what is configured, but by default at most a quarter
-// of the cgroup's limit, so that an instance that grows ends its call and not the process.
+// guestMemory is the memory limit of a module instance, in bytes: the configured one, or by default at most a quarter
+// of the cgroup's limit, so that a growing instance ends its call and not the process.
 func guestMemory(configured, group int64) int64 {
 	if configured != defaultGuestMemory || group == 0 {
 		return configured
@@ -35,9 +35,9 @@ const (
 	leastGuestMemory   = 16 << 20
 )
 
-// processMemory is how much memory this process may have: the least of GOMEMLIMIT, the limits of its cgroup and the
-// machine's memory, in bytes; 0 where nothing is known. Without GOMEMLIMIT it makes the runtime collect garbage before
-// the cgroup's limit ends the process.
+// processMemory is the memory that this process may have, in bytes: the least of GOMEMLIMIT, the limits of its cgroup
+// and the machine's memory; 0 if nothing is known. Without GOMEMLIMIT it makes the runtime collect garbage before the
+// cgroup's limit kills the process.
 func processMemory() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	group := groupMemory(os.ReadFile)
@@ -61,10 +61,10 @@ func least(numbers ...int64) (n int64) {
 	return n
 }
 
-// groupMemory is the least limit of the cgroups that this process is in, of version 1 and 2; 0 if there is none.
+// groupMemory is the smallest limit of the cgroups (version 1 and 2) that this process is in; 0 if there is none.
 func groupMemory(read func(string) ([]byte, error)) int64 {
 	const root = "/sys/fs/cgroup"
-	text, _ := read("/proc/self/cgroup") // absent elsewhere than on Linux
+	text, _ := read("/proc/self/cgroup") // exists on Linux only
 	var limit int64
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -78,7 +78,7 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 		case parts[0] != "0":
 			continue
 		}
-		// In a container the path may be that of the machine, and the container's own group is at the root.
+		// In a container the path may be that on the machine, while the container's own group is at the root.
 		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
 			text, _ := read(base + strings.TrimSuffix(at, "/") + "/" + file)
 			n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no limit
@@ -94,7 +94,7 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 	return limit
 }
 
-// machineMemory is the machine's memory by /proc/meminfo; 0 where it is not known.
+// machineMemory is the machine's memory from /proc/meminfo; 0 if it is unknown.
 func machineMemory(read func(string) ([]byte, error)) int64 {
 	text, _ := read("/proc/meminfo")
 	for line := range strings.Lines(string(text)) {

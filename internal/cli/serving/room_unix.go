@@ -4,7 +4,7 @@ package serving
 
 import "syscall"
 
-// fullDisk lists the errors of a system on which nothing can be written: no space, no quota, or a limit on file size.
+// fullDisk lists the errors that mean that nothing can be written: no space, no quota, or a limit on file size.
 func fullDisk() []syscall.Errno {
 	return []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 }

@@ -115,14 +115,14 @@ func (a *commands) run(ctx context.Context, dry bool) error {
 	return slot.ServeUntilSignal(a.App)
 }
 
-// NotePage tells the address of the page in the browser, if there is one.
+// NotePage prints the address of the page in the browser, if there is one.
 func (v *ServedSlot) NotePage(a *cli.App) {
 	if v.page != nil {
 		a.Out.Note("The page: %s", v.page.Link(cmp.Or(a.Loaded.Server.PublicURL, v.URL)))
 	}
 }
 
-// OpenPage opens the page in the browser of a person who sits at a display.
+// OpenPage opens the page in a browser if there is a display.
 func (v *ServedSlot) OpenPage(ctx context.Context, a *cli.App) {
 	program := "xdg-open"
 	switch {
@@ -139,11 +139,12 @@ func (v *ServedSlot) OpenPage(ctx context.Context, a *cli.App) {
 	}
 	browser := exec.CommandContext(context.WithoutCancel(ctx), path, v.page.Link(v.URL))
 	if browser.Start() == nil {
-		go func() { _ = browser.Wait() }() // whether it opened is for the person to see: the address stands there
+		go func() { _ = browser.Wait() }() // the user sees whether it opened, and the address is printed
 	}
 }
 
-// dryRun runs the swap flow and serves nothing. It takes the data folder and prints its steps as a serving slot does.
+// dryRun runs the steps of a swap and serves nothing. It locks the data folder and prints its steps as a serving slot
+// does.
 func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (err error) {
 	m, err := a.ResolveChecked(c)
 	if err != nil {
@@ -153,7 +154,7 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 	a.WarnOpenSecrets(c, s)
 	cli.WarnOfConfig(c, m, s)
 	o := a.HostOptions(c, a.Logger(hclog.Warn))
-	o.KeepFormat = true // a dry run changes nothing that stays
+	o.KeepFormat = true // a dry run changes nothing permanently
 	last := "data"
 	o.OnStep = func(walked abi.RunStep) {
 		last = walked.Name

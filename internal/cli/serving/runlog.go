@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// manifestFile keeps the run manifest in a file up to date: it is written after each load and, at most once a second,
-// when scopes are added.
+// manifestFile keeps the run manifest file up to date: it is written after each load, and at most once a second when
+// scopes are added.
 type manifestFile struct {
 	path    string
 	log     hclog.Logger
@@ -33,13 +33,13 @@ func newManifestFile(path string, log hclog.Logger) *manifestFile {
 func (f *manifestFile) onManifest() {
 	select {
 	case f.changed <- struct{}{}:
-	default: // it is to be written anyway
+	default: // a write is already pending
 	}
 }
 
 // start writes the manifest for the first time, and keeps it up to date until close.
 //
-// Errors: invalid_argument when the file cannot be written. Later failures, and a full disk, are only logged.
+// Errors: invalid_argument if the file cannot be written. Later failures, and a full disk, are only logged.
 func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
 	err := f.write(slot)
 	if err != nil && noRoom {
@@ -61,7 +61,7 @@ func (f *manifestFile) start(slot host.Contract, noRoom bool) error {
 			if err := f.write(slot); err != nil {
 				f.log.Warn("the run manifest cannot be written", "file", f.path, "error", err)
 			}
-			// Counting very many scopes takes its time: at most a fiftieth of all time.
+			// Counting very many scopes takes long: spend at most a fiftieth of the time on it.
 			pause := max(manifestPause, 50*time.Since(began))
 			select {
 			case <-f.stop:

@@ -19,8 +19,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// runsFolder is server.runs: a folder whose folders are evaluation runs, or a run itself. It is read anew each time.
-// Nothing outside of it is read, whatever a link in it names.
+// runsFolder is server.runs: a folder whose subfolders are evaluation runs, or a run itself. It is read anew each time.
+// Nothing outside it is read, wherever a link in it points.
 type runsFolder string
 
 var _ server.Runs = runsFolder("")
@@ -54,7 +54,7 @@ func (f runsFolder) List() (*wire.RunList, error) {
 	return list, nil
 }
 
-// names are the folders with a run.json, the one that was changed last first; "." where the folder is a run itself.
+// names returns the folders with a run.json, the most recently changed first; "." if the folder is a run itself.
 func (f runsFolder) names(root *os.Root) ([]string, error) {
 	if _, err := root.Stat(rundir.File); err == nil {
 		return []string{"."}, nil
@@ -77,7 +77,7 @@ func (f runsFolder) names(root *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// describeRun reads what a run says of itself. What cannot be read is its Problem.
+// describeRun reads a run's description. A read error becomes its Problem.
 func describeRun(root *os.Root, name string) *wire.Run {
 	told := &wire.Run{Name: name}
 	var run rundir.Run

@@ -36,16 +36,16 @@ type ServedSlot struct {
 
 	stop   context.CancelFunc
 	ended  chan error
-	forced bool // the process ends: nothing is waited for any more
-	// endBy is when calls under way are cut off, once a signal has come.
+	forced bool // the process is being forced to end: don't wait for anything
+	// endBy is when calls in progress are cut off, once a signal has arrived.
 	endBy time.Time
 }
 
-// roomWanted is how many bytes a data folder must have free for a slot to start as usual.
+// roomWanted is the free space that a data folder needs for a normal start, in bytes.
 const roomWanted = 128 << 10
 
-// noRoom tries to write into a data folder that is there. It returns the system's error when the disk, or the user's
-// quota, is full.
+// noRoom tries to write into an existing data folder. It returns the system's error if the disk, or the user's quota,
+// is full.
 func noRoom(dir string) error {
 	probe, err := os.CreateTemp(dir, "room.*.tmp")
 	if err == nil {
@@ -59,10 +59,10 @@ func noRoom(dir string) error {
 	if errors.As(err, &bare) && slices.Contains(fullDisk(), bare) {
 		return bare
 	}
-	return nil // any other error shows at the first write
+	return nil // the first write reports any other error
 }
 
-// listen opens the address. When it is taken the error says what to do, and names the slot if another one is there.
+// listen opens the address. If it is taken the error says what to do, and names the slot if another one is there.
 func (a *commands) listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err == nil {
@@ -91,7 +91,7 @@ func (a *commands) listen(ctx context.Context, address string) (net.Listener, er
 	return nil, e // retryable: the address may become free
 }
 
-// dialable is a listener's address as a client on this computer can use it.
+// dialable converts a listener's address to one that a client on this computer can use.
 func dialable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -113,9 +113,9 @@ func (v *ServedSlot) provider(ctx context.Context) string {
 	return c.Provider
 }
 
-// ServeUntilSignal serves until a signal, then lets calls under way end. A second signal does not wait for them.
+// ServeUntilSignal serves until a signal, then lets calls in progress finish. A second signal does not wait for them.
 func (v *ServedSlot) ServeUntilSignal(a *cli.App) error {
-	if !a.Interrupted { // which a signal at the very end of the start has done
+	if !a.Interrupted { // a signal at the very end of the start has already done so
 		select {
 		case err := <-v.ended: // the listener broke
 			v.ended <- nil // for close
@@ -138,17 +138,17 @@ func (v *ServedSlot) ServeUntilSignal(a *cli.App) error {
 	}
 }
 
-// callsWithin is how much of server.shutdown_ms calls under way have. The rest, a quarter, but from 1 to 3 seconds, is for
-// releasing what the slot holds.
+// callsWithin is the part of server.shutdown_ms for calls in progress. The rest, a quarter but between 1 and 3 seconds,
+// is for releasing what the slot holds.
 func callsWithin(shutdown time.Duration) time.Duration {
 	return max(shutdown-min(max(shutdown/4, releaseLeast), 3*time.Second), time.Millisecond)
 }
 
-// releaseLeast is how long releasing may take, however short server.shutdown_ms is.
+// releaseLeast is the minimum time for releasing, however short server.shutdown_ms is.
 const releaseLeast = time.Second
 
-// Close ends serving, as far as it has begun, and releases the data folder. It returns in time although a database or a
-// backend hangs: what it held is free once the process has ended, and a host's session ends by itself.
+// Close stops serving, as far as it had started, and releases the data folder. It returns in time even if a database or
+// a backend hangs: what they held is free once the process has ended, and a host's session expires by itself.
 func (v *ServedSlot) Close() {
 	if v.forced {
 		return
@@ -172,7 +172,7 @@ func (v *ServedSlot) Close() {
 	}
 }
 
-// release is close without a bound.
+// release is Close without a time limit.
 func (v *ServedSlot) release(ctx context.Context) {
 	if v.stop != nil {
 		v.stop()

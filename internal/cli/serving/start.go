@@ -24,8 +24,8 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// Start takes the data folder and the address, loads the provider and serves. options are those that c was read with: a
-// swap reads the configuration of another provider the same way. Callers must send token, unless it is "".
+// Start locks the data folder, opens the address, loads the provider and serves. options are those that c was read
+// with: a swap reads the configuration of another provider the same way. Callers must send token, unless it is "".
 func Start(ctx context.Context, k *cli.App, c *config.Config, options config.Options, token string,
 	s *cli.Steps) (*ServedSlot, error) {
 	b := newStart(k, c, options, token, s)
@@ -40,7 +40,7 @@ func Start(ctx context.Context, k *cli.App, c *config.Config, options config.Opt
 	return b.slot, nil
 }
 
-// start is the start of a slot under way. Each step uses what the steps before it have made.
+// start is a slot's start in progress. Each step uses the results of the steps before it.
 type start struct {
 	*commands
 	config  *config.Config
@@ -48,7 +48,7 @@ type start struct {
 	token   string
 	shown   *cli.Steps
 	slot    *ServedSlot
-	// at is the step that the host or this start walks now: the one that an error is of.
+	// at is the current step of the host or of this start: the one that an error belongs to.
 	at string
 
 	module     *cli.Module
@@ -58,19 +58,19 @@ type start struct {
 	manifest   *manifestFile
 	full       error // the data folder has no room left
 	listener   net.Listener
-	loaded     bool // steps of the host are those of swaps now, and the log's
+	loaded     bool // after this, steps of the host belong to swaps and go to the log
 	following  server.Backfiller
 }
 
-// newStart prepares a start, of which no step is done.
+// newStart prepares a start without doing any step.
 func newStart(k *cli.App, c *config.Config, options config.Options, token string, s *cli.Steps) *start {
 	quiet := hclog.Info
 	if s.Log == nil {
-		quiet = hclog.Warn // the steps say it
+		quiet = hclog.Warn // the printed steps report it
 	}
 	log := k.Logger(quiet)
 	if k.Cassette != "" && c.Source("memory.archive").Kind == config.KindDefault {
-		c.Memory.Archive = false // the cassette holds every event itself
+		c.Memory.Archive = false // the cassette itself holds every event
 	}
 	return &start{commands: &commands{k}, config: c, options: options, token: token, shown: s,
 		operations: server.NewOperations(), manifest: newManifestFile(c.Run.Manifest, log),
@@ -78,7 +78,7 @@ func newStart(k *cli.App, c *config.Config, options config.Options, token string
 			ended: make(chan error, 1)}}
 }
 
-// steps are those of the start, in their order. The address is taken before what may take long.
+// steps returns the steps of the start in order. The address is opened before anything that may take long.
 func (b *start) steps() []startStep {
 	return []startStep{{"module", b.checkModule}, {"listen", b.checkAddress}, {"shadow", b.checkShadows},
 		{"data", b.prepareHost}, {"data", b.openDataFolder}, {"listen", b.listenAt}, {"load", b.loadProvider},
@@ -91,7 +91,7 @@ type startStep struct {
 	do   func(ctx context.Context) error
 }
 
-// undo releases what the steps have taken.
+// undo releases what the steps acquired.
 func (b *start) undo() {
 	if b.listener != nil {
 		_ = b.listener.Close()
@@ -110,7 +110,7 @@ func (b *start) checkModule(context.Context) (err error) {
 	return nil
 }
 
-// checkAddress refuses an address that wants a token.
+// checkAddress rejects an address that requires a token if there is none.
 func (b *start) checkAddress(context.Context) error {
 	return server.CheckListen(b.config.Server.Listen, b.token)
 }
@@ -118,7 +118,7 @@ func (b *start) checkAddress(context.Context) error {
 // checkShadows finds the modules of the shadows.
 func (b *start) checkShadows(context.Context) error { return moving.CheckShadows(b.App, b.config) }
 
-// prepareHost makes the host's options, with all that watches the host: metrics, the log of the run, spans, the
+// prepareHost makes the host's options, with everything that observes the host: metrics, the log of the run, spans, the
 // manifest.
 func (b *start) prepareHost(context.Context) (err error) {
 	if b.metrics, err = server.NewMetrics(nil); err != nil {
@@ -128,7 +128,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 	if guest := guestMemory(b.host.Limits.MemoryBytes, groupMemory(os.ReadFile)); guest != b.host.Limits.MemoryBytes {
 		b.shown.Notef("this container's memory leaves a module %d MiB; limits.memory_bytes sets another bound", guest>>20)
 		b.host.Limits.MemoryBytes = guest
-		b.host.Limits.HighWaterBytes = guest / 2 // what grew further would soon be full of garbage
+		b.host.Limits.HighWaterBytes = guest / 2 // an instance that grew beyond this would soon be full of garbage
 	}
 	b.host.Observe = func(x host.Observation) {
 		b.metrics.Observe(x)
@@ -164,7 +164,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 	return nil
 }
 
-// openDataFolder takes the data folder.
+// openDataFolder locks the data folder.
 func (b *start) openDataFolder(ctx context.Context) (err error) {
 	if _, err := cli.BeginFolder(b.config); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (b *start) openDataFolder(ctx context.Context) (err error) {
 	return nil
 }
 
-// listenAt takes the address.
+// listenAt opens the address.
 func (b *start) listenAt(ctx context.Context) (err error) {
 	if b.listener, err = b.listen(ctx, b.config.Server.Listen); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (b *start) listenAt(ctx context.Context) (err error) {
 // loadProvider loads the provider and tries it out.
 func (b *start) loadProvider(ctx context.Context) (err error) {
 	serve := cli.ServedConfig(b.config, b.module)
-	if b.full != nil { // nothing can be tried out, or made ready beforehand
+	if b.full != nil { // nothing can be tried out or set up
 		serve.Smoke, serve.Scope = host.SmokeNever, nil
 	}
 	if b.slot.slot, err = b.slot.host.Open(ctx, serve); err != nil {
@@ -218,7 +218,7 @@ func (b *start) loadProvider(ctx context.Context) (err error) {
 	return b.metrics.Followers(b.slot.slot.FollowerCounts)
 }
 
-// keepManifest writes the run manifest, and from now on keeps it up to date.
+// keepManifest writes the run manifest and keeps it up to date from now on.
 func (b *start) keepManifest(context.Context) error {
 	if err := b.manifest.start(b.slot.slot, b.full != nil); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (b *start) keepManifest(context.Context) error {
 	return nil
 }
 
-// follow lets shadows and an interrupted backfill go on.
+// follow starts shadows and continues an interrupted backfill.
 func (b *start) follow(ctx context.Context) error {
 	following := moving.NewBackfiller(b.App, b.slot.slot, b.config, b.options)
 	b.following = following
@@ -243,7 +243,7 @@ func (b *start) follow(ctx context.Context) error {
 	return nil
 }
 
-// openDoor tells other commands where the slot is, and serves.
+// openDoor publishes the slot's address for other commands, and serves.
 func (b *start) openDoor(ctx context.Context) error {
 	o, err := b.doorOptions()
 	if err != nil {
@@ -264,7 +264,7 @@ func (b *start) openDoor(ctx context.Context) error {
 	return nil
 }
 
-// doorOptions are those of the HTTP door, with the page and MCP where the configuration wants them.
+// doorOptions returns the options of the HTTP door, with the page and MCP if they are configured.
 func (b *start) doorOptions() (server.Options, error) {
 	c, slot := b.config, b.slot.slot
 	o := server.Options{Slot: slot, Archive: b.slot.host.Archive(), Swapper: b.swapper(slot, c, b.options),
@@ -307,7 +307,7 @@ func (b *start) doorOptions() (server.Options, error) {
 	return o, nil
 }
 
-// writeSlot writes slot.json, by which commands find the slot. In a full data folder it may be missing.
+// writeSlot writes slot.json, by which commands find the slot. It may be missing in a full data folder.
 func (b *start) writeSlot() error {
 	info, err := b.DescribeSlot(b.config, b.module)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestAStartThatEndsAtAStepReleasesWhatItTook(t *testing.T) {
 	}
 }
 
-// TestAFailedStartNamesItsStep: the step that an error is of is shown, and nothing after it is done.
+// TestAFailedStartNamesItsStep: the step of the error is shown, and no later step is done.
 func TestAFailedStartNamesItsStep(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestAFailedStartNamesItsStep(t *testing.T) {
 		step, dir, listen string
 		code              abi.Code
 	}{
-		{"listen", t.TempDir(), "0.0.0.0:0", abi.CodeInvalidArgument}, // which wants a token
+		{"listen", t.TempDir(), "0.0.0.0:0", abi.CodeInvalidArgument}, // it requires a token
 		{"listen", t.TempDir(), taken.Addr().String(), abi.CodeUnavailable},
 		{"data", owned, "127.0.0.1:0", abi.CodeUnavailable},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server"
 )
 
-// swapper carries out POST /v1/swap on a slot. running is the configuration that the slot was started with, options how
-// it was read.
+// swapper handles POST /v1/swap on a slot. running is the configuration that the slot was started with, options how it
+// was read.
 func (a *commands) swapper(slot *host.Slot, running *config.Config, options config.Options) server.Swapper {
 	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*abi.RunManifest, error) {
 		next, err := a.SwapConfig(running, options, r)

@@ -1,8 +1,8 @@
 // Package tracelog writes trace.jsonl, the log of a run: one JSON line for each operation, with its trace.
 //
-// Writing never holds an operation up and never fails one. Lines wait in a queue; lines that do not fit there, or
-// cannot be written, are counted as lost, and reported once in the process's log and from then on in Warnings. The file
-// says so too, as soon as it can be written again: {"lost": n}.
+// Writing never delays or fails an operation. Lines wait in a queue. Lines that do not fit there, or cannot be written,
+// are counted as lost, and reported once in the process's log and from then on in Warnings. The file also says so, as
+// soon as it can be written again: {"lost": n}.
 package tracelog
 
 import (
@@ -26,10 +26,10 @@ import (
 type Options struct {
 	// File is appended to. Required.
 	File string
-	// MaxBytes: a file that a line would make larger is put aside as File.1, the one before as File.2, and so on.
+	// MaxBytes is the size at which the file is rotated: it is renamed to File.1, the one before to File.2, and so on.
 	// Required.
 	MaxBytes int64
-	// Keep is how many files that were put aside are kept; older ones are removed.
+	// Keep is how many rotated files are kept; older ones are removed.
 	Keep int
 	// Content adds requests and answers to the lines.
 	Content bool
@@ -53,7 +53,7 @@ type Log struct {
 	because string
 }
 
-// Open opens a log for appending and starts to write.
+// Open opens a log for appending and starts writing.
 //
 // Errors: invalid_argument for a file that cannot be written.
 func Open(o Options) (*Log, error) {
@@ -71,12 +71,12 @@ func Open(o Options) (*Log, error) {
 
 // line is a line of the log.
 type line struct {
-	// Time is when the operation began; Seq counts the lines of this process, so that order is certain whatever the
-	// clock does.
+	// Time is when the operation started. Seq counts the lines of this process, so that their order is certain whatever
+	// the clock does.
 	Time      string `json:"time"`
 	Seq       int64  `json:"seq"`
 	Operation string `json:"operation"`
-	// Origin is page for what a person asked from the slot's page.
+	// Origin is page for a request from the slot's page.
 	Origin    string `json:"origin,omitempty"`
 	Scope     any    `json:"scope,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
@@ -84,7 +84,7 @@ type line struct {
 	// Outcome is ok or the error's code.
 	Outcome   string  `json:"outcome"`
 	LatencyMS float64 `json:"latency_ms"`
-	// Status is a receipt's; Context is of the text that a retrieval gave, which itself is left out.
+	// Status is the receipt's. Context describes the text that a retrieval returned; the text itself is left out.
 	Status  string   `json:"status,omitempty"`
 	Context *context `json:"context,omitempty"`
 	Error   abi.Raw  `json:"error,omitempty"`
@@ -98,7 +98,8 @@ type context struct {
 	SHA256 string `json:"sha256"`
 }
 
-// OnExchange writes an operation: it is made for host.Options.OnExchange. A batch is a line for each of its events.
+// OnExchange writes an operation; it is meant for host.Options.OnExchange. A batch becomes one line for each of its
+// events.
 func (l *Log) OnExchange(x *host.Exchange) {
 	for _, entry := range l.entries(x) {
 		l.mu.Lock()
@@ -156,7 +157,7 @@ func (l *Log) entries(x *host.Exchange) []*line {
 	return []*line{&base}
 }
 
-// describe fills in whose operation it is.
+// describe fills in the scope and ids of the operation.
 func describe(l *line, request abi.Encodable) {
 	switch r := request.(type) {
 	case *abi.MemoryEvent:
@@ -198,7 +199,7 @@ func (l *line) trace(t *abi.Trace) {
 	}
 }
 
-// answer fills in the result. The trace of an answer is a field beside it.
+// answer fills in the result. The trace of an answer becomes a field of the line.
 func (l *line) answer(answer abi.Encodable, content bool) {
 	var kept abi.Encodable
 	switch a := answer.(type) {
@@ -264,7 +265,7 @@ func contextOf(text string) *context {
 	return &context{Bytes: len(text), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}
 }
 
-// lose counts lines that are not in the log. The first time it is logged. The caller holds mu.
+// lose counts lines that are not in the log, and logs the first loss. The caller holds mu.
 func (l *Log) lose(n int64, err error) {
 	if l.lost == 0 {
 		l.options.Logger.Error("the log of the run cannot be written; operations go on, what is lost is counted",
@@ -278,7 +279,7 @@ func (l *Log) lose(n int64, err error) {
 func (l *Log) write(w *file) {
 	defer close(l.done)
 	defer w.close()
-	var told int64 // of the lost lines, in the file
+	var told int64 // lost lines already noted in the file
 	for text := range l.lines {
 		if _, lost := l.Counts(); lost > told && w.write([]byte(`{"lost":`+strconv.FormatInt(lost-told,
 			10)+"}\n")) == nil {
@@ -302,7 +303,7 @@ func (l *Log) Counts() (written, lost int64) {
 	return l.written, l.lost
 }
 
-// Warnings are for the health answer: that lines were lost, and why the last one was.
+// Warnings returns the warnings for health: that lines were lost, and why the last one was.
 func (l *Log) Warnings() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,7 +313,7 @@ func (l *Log) Warnings() []string {
 	return []string{fmt.Sprintf("trace_lost: the log of the run lacks %d lines: %s", l.lost, l.because)}
 }
 
-// Close writes the waiting lines and closes the file. A nil Log is one that was never opened.
+// Close writes the waiting lines and closes the file. Closing a nil Log does nothing.
 func (l *Log) Close() {
 	if l == nil {
 		return
@@ -326,7 +327,7 @@ func (l *Log) Close() {
 	<-l.done
 }
 
-// file is a file that is put aside when it is full.
+// file is a file that is rotated when it is full.
 type file struct {
 	path string
 	max  int64
@@ -353,7 +354,7 @@ func (f *file) open() error {
 	return f.mendEnd()
 }
 
-// mendEnd closes a last line that a killed process left open, so that the next one stands alone.
+// mendEnd ends the last line if a killed process left it incomplete, so that the next line stands alone.
 func (f *file) mendEnd() error {
 	if f.size == 0 {
 		return nil
@@ -391,7 +392,7 @@ func (f *file) write(text []byte) error {
 	return err
 }
 
-// rotate puts the file aside: path.1 is the newest, path.keep the oldest.
+// rotate renames the full file: path.1 is the newest, path.keep the oldest.
 func (f *file) rotate() error {
 	f.close()
 	name := func(i int) string { return f.path + "." + strconv.Itoa(i) }

@@ -61,7 +61,7 @@ func run(t *testing.T, o tracelog.Options, script func(s *host.Slot)) []map[stri
 func TestALineSaysThatThePageAsked(t *testing.T) {
 	got := run(t, tracelog.Options{}, func(s *host.Slot) {
 		q := &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "page"}
-		_, _ = s.Retrieve(context.Background(), q) // nothing listens there; the line is what counts
+		_, _ = s.Retrieve(context.Background(), q) // nothing listens there, but only the line matters
 		_, _ = s.Retrieve(host.WithOrigin(context.Background(), host.OriginPage), q)
 	})
 	require.Len(t, got, 2)
@@ -82,7 +82,7 @@ func lines(t *testing.T, file string) []map[string]any {
 	return list
 }
 
-// hostFilled are the fields of every trace that the host fills in.
+// hostFilled lists the fields of every trace that the host fills in.
 var hostFilled = []string{"operation", "backend_name", "condition_kind", "scope", "generation", "latency_ms",
 	"tokenizer", "warnings", "io", "backend_ms", "plugin_ms", "host_ms"}
 
@@ -211,7 +211,7 @@ func TestALogThatCannotBeWrittenFailsNoOperation(t *testing.T) {
 	require.NoError(t, err)
 	s, err := h.Open(ctx, host.ProviderConfig{Name: "probe", Module: testguest.Unhurried()})
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(dir)) // the next line has to put the file aside, which is not there
+	require.NoError(t, os.RemoveAll(dir)) // the next line must rotate the file, which is missing
 	for i := range 10 {
 		_, err := s.RecordEvent(ctx, event(fmt.Sprint("e", i), "echo x"))
 		require.NoError(t, err)

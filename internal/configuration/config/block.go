@@ -12,7 +12,7 @@ import (
 // maxIncluded bounds all files that one block includes, in bytes.
 const maxIncluded = 16 << 20
 
-// finishBlock makes the chosen native block: it replaces {file: PATH} by the file's content, and looks for mistakes
+// finishBlock completes the chosen native block: it replaces {file: PATH} by the file's content, and looks for mistakes
 // that no schema would explain well.
 func (l *loader) finishBlock() {
 	c := l.config
@@ -51,7 +51,7 @@ func (l *loader) finishBlock() {
 	}
 }
 
-// checkRest finds what else is wrong with a block that has keys of the design.
+// checkRest finds the other mistakes in a block that has keys of the design.
 func (l *loader) checkRest(found []schema.Mistake, path []string) {
 	rest := copyTree(l.config.block)
 	for _, m := range found {
@@ -68,7 +68,7 @@ func (l *loader) checkRest(found []schema.Mistake, path []string) {
 	}
 }
 
-// fileRef is the path in {file: PATH}.
+// fileRef returns the path in {file: PATH}.
 func fileRef(v any) (string, bool) {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) != 1 {
@@ -98,7 +98,7 @@ func (l *loader) include(v any, path []string) any {
 	})
 }
 
-// included notes that everything at path is in another file.
+// included notes that everything at path comes from another file.
 func (c *Config) included(path []string, o Origin) {
 	inside := joinPath(path) + delimiter
 	for at := range c.sources {
@@ -150,8 +150,8 @@ func (l *loader) content(name string, at []string, origin Origin) (v any, size i
 	return v, len(raw)
 }
 
-// checkSecretNames looks for {secret: NAME} with a name that the configuration does not have. The name is not repeated:
-// it may be the secret itself, written in the wrong place.
+// checkSecretNames looks for {secret: NAME} with a name that is not in the configuration. The error does not repeat the
+// name: it may be the secret itself, written in the wrong place.
 func (l *loader) checkSecretNames(block map[string]any, path []string) {
 	known := sortedKeys(l.config.Secrets)
 	eachValue(block, path, func(at []string, v any) {

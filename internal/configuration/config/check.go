@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// check holds one layer to the description, and leaves in it what the later steps expect: no nulls, which mean the same
-// as absence, and whole numbers as digits.
+// check validates one layer against the schema, and normalises it for the later steps: no nulls, which mean the same as
+// absence, and whole numbers as digits.
 func (l *loader) check(layer *layer) {
 	l.problems.tree = layer.tree
 	layer.tree = tidy(l.keys, layer.tree)
@@ -51,14 +51,14 @@ func tidy(n *node, m map[string]any) map[string]any {
 	return out
 }
 
-// tidyMap drops nulls from what names in a map stand for. A name with nothing after it, as in "graphiti:", has an empty
-// object. Blocks of providers stay as they are: null has a meaning there.
+// tidyMap drops nulls from a map of names. A name with nothing after it, as in "graphiti:", becomes an empty object.
+// Provider blocks are left alone, because null has a meaning there.
 func (k *key) tidyMap(m map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range m {
 		object, isObject := v.(map[string]any)
 		switch {
-		case v == nil && k.path == "telemetry.otlp.headers": // no header
+		case v == nil && k.path == "telemetry.otlp.headers": // not a header
 		case v == nil:
 			out[name] = map[string]any{}
 		case isObject && len(k.entry) > 0:
@@ -76,14 +76,14 @@ func (k *key) tidyMap(m map[string]any) map[string]any {
 	return out
 }
 
-// whichProvider answers a key called provider, which seems natural and does not exist.
+// whichProvider is the message for a key called provider, which seems natural and does not exist.
 const whichProvider = "which provider serves is set by memory.backend or memory.condition"
 
-// unknownKey is the sentence for an unknown key, with where it belongs if that is known.
+// unknownKey is the message for an unknown key, with where it belongs if that is known.
 func (l *loader) unknownKey(m schema.Mistake) string {
 	path, name := m.Path[:len(m.Path)-1], m.Path[len(m.Path)-1]
 	parent, steps := l.keys.find(path)
-	if steps < len(path) { // in a secret or a header
+	if steps < len(path) { // inside a secret or a header
 		return m.Text + "; the credential itself does not belong into the configuration"
 	}
 	near := abi.Nearest(name, parent.order) != ""
@@ -102,7 +102,7 @@ func (l *loader) unknownKey(m schema.Mistake) string {
 	return m.Text
 }
 
-// blockInstead says where a provider's block belongs, if path leads to one at the top or right under memory.
+// blockInstead explains where a provider's block belongs, if path leads to one at the top or directly under memory.
 func (l *loader) blockInstead(path []string) string {
 	if len(path) > 1 && path[0] == "memory" {
 		path = path[1:]

@@ -9,7 +9,7 @@ import (
 )
 
 // settleChoice leaves at most one of backend and condition in the layers: a layer's choice replaces that of a lower
-// layer, and the default applies only when no file sets memory and no plugin is named.
+// layer, and the default applies only if no file sets memory and no plugin is named.
 func (l *loader) settleChoice() {
 	for i, layer := range l.layers {
 		backend, condition := has(layer.tree, "memory", WordBackend), has(layer.tree, "memory", WordCondition)
@@ -20,7 +20,7 @@ func (l *loader) settleChoice() {
 		replaced := backend || condition || has(layer.tree, "memory", "plugin") || layer.kind == KindFile &&
 			has(layer.tree, "memory")
 		for j, lower := range l.layers[:i] {
-			// Any sign of what is wanted replaces the default; only a choice replaces a choice.
+			// Any statement about the provider replaces the default; only a choice replaces a choice.
 			if backend || condition || replaced && j == 0 {
 				remove(lower.tree, "memory", WordBackend)
 				remove(lower.tree, "memory", WordCondition)
@@ -69,7 +69,7 @@ func (l *loader) choose() {
 	}
 }
 
-// onlyOne chooses the provider of a plugin that has only one.
+// onlyOne chooses the provider of a plugin that serves just one.
 func (l *loader) onlyOne(known []Provider) bool {
 	c := l.config
 	plugin := c.Memory.Plugin
@@ -136,8 +136,8 @@ func (l *loader) checkName(known []Provider, here string) {
 	l.problems.add(l.origin(at...), at, "no provider called %q %s%s%s", c.name, here, names(known), hint)
 }
 
-// chosenBlock finds the chosen provider's block in the merged tree. A missing block is no mistake, unless one nearby
-// was probably meant.
+// chosenBlock finds the chosen provider's block in the merged tree. A missing block is not a mistake, unless a
+// similarly named one was probably meant.
 func (l *loader) chosenBlock() (block map[string]any, path []string) {
 	c := l.config
 	own := c.word + "s"
@@ -151,7 +151,7 @@ func (l *loader) chosenBlock() (block map[string]any, path []string) {
 		blocks, _ := v.(map[string]any)
 		var others []string
 		for _, name := range sortedKeys(blocks) {
-			// A block of another provider that exists is there for later.
+			// A block of another existing provider is kept for later use.
 			if name == c.name || !slices.ContainsFunc(l.Known, func(p Provider) bool { return p.Name == name }) {
 				others = append(others, name)
 			}

@@ -1,10 +1,10 @@
 // Package config reads memhost's configuration: embedded defaults, then a file (YAML or JSON), then the environment,
-// then flags, each laid over the one before.
+// then flags. Each layer overrides the one before.
 //
-// Load checks everything outside the native config blocks and picks out the one block that is chosen; that block itself
-// is checked against its module's schema later, by internal/configuration/schema, when the module is at hand. All
-// mistakes are reported at once, each with its place, what was found, what is wanted and what to do. Config.Source says
-// where each value came from; Config.YAML prints the whole with credentials blanked.
+// Load checks everything outside the native config blocks and selects the chosen block. That block is checked against
+// its module's schema later, by internal/configuration/schema, when the module is available. All mistakes are reported
+// at once, each with its place, what was found, what is wanted and what to do. Config.Source says where each value came
+// from; Config.YAML prints everything with credentials blanked.
 package config
 
 import (
@@ -30,13 +30,13 @@ const (
 // DefaultProvider is the backend that serves when nothing is configured.
 const DefaultProvider = "recall"
 
-// FormerDefault is the condition that was the default in earlier versions. Data folders that such a version began keep
-// it, and so does a slot in a database, whose hosts may be of several versions.
+// FormerDefault is the condition that was the default in earlier versions. Data folders created by such a version keep
+// it, and so does a slot in a database, whose hosts may have several versions.
 const FormerDefault = "full_history"
 
-// Config is the effective configuration. It is not changed after Load.
+// Config is the effective configuration. It does not change after Load.
 type Config struct {
-	// File is the configuration file as it was named, "" for none.
+	// File is the configuration file as it was given, "" for none.
 	File      string            `koanf:"-"`
 	Memory    Memory            `koanf:"memory"`
 	Modules   Modules           `koanf:"modules"`
@@ -63,17 +63,17 @@ type Config struct {
 // Memory configures the memory behind the slot.
 type Memory struct {
 	// Plugin is a module file, a module in a registry (oci://...) or the name of a built-in module, as given; "" means
-	// the built-in one that serves the chosen provider. PluginFile reports whether it is a file.
+	// the built-in module that serves the chosen provider. PluginFile reports whether it is a file.
 	Plugin string `koanf:"plugin"`
 	// Profile is best or source-design.
 	Profile string `koanf:"profile"`
-	// Frame is full, compact or minimal; "" means that of the profile.
+	// Frame is full, compact or minimal; "" means the profile's default.
 	Frame     string `koanf:"frame"`
 	Namespace string `koanf:"namespace"`
 	Scope     Scope  `koanf:"scope"`
-	// AgentScoped makes agent_id a part of the scope; otherwise it travels as a label.
+	// AgentScoped makes agent_id part of the scope; otherwise it is only a label.
 	AgentScoped bool `koanf:"agent_scoped"`
-	// Scopes is any or configured: whether requests may name other scopes than Scope.
+	// Scopes is any, or configured if requests may name only Scope.
 	Scopes string `koanf:"scopes"`
 	// Tokenizer is bytes4, cl100k_base or o200k_base.
 	Tokenizer string `koanf:"tokenizer"`
@@ -84,15 +84,16 @@ type Memory struct {
 	ReadOnlyTestSessions bool `koanf:"read_only_test_sessions"`
 	// TestSessions are globs in the syntax of path.Match.
 	TestSessions []string `koanf:"test_sessions"`
-	// Feedback lets apply_feedback through.
+	// Feedback enables apply_feedback.
 	Feedback bool `koanf:"feedback"`
-	// LookupExisting looks an event that the data folder does not know up in a backend that knows the scope.
+	// LookupExisting looks up an event that the data folder does not know in a backend that already has the scope.
 	LookupExisting bool `koanf:"lookup_existing"`
-	// RetryEmpty is never or once: whether what the backend kept nothing of is sent again when it is recorded again.
+	// RetryEmpty is never or once: whether an event from which the backend kept nothing is sent again when it is
+	// recorded again.
 	RetryEmpty string `koanf:"retry_empty"`
-	// Archive keeps every recorded event word for word, out of every provider's reach.
+	// Archive keeps every recorded event word for word, where no provider can read it.
 	Archive bool `koanf:"archive"`
-	// Shadows are providers that get every write too, and are asked ShadowPercent of the retrievals. A new one begins at
+	// Shadows are providers that also get every write, and ShadowPercent of the retrievals. A new one starts from
 	// ShadowFrom: archive or now.
 	Shadows       []string `koanf:"shadows"`
 	ShadowPercent int64    `koanf:"shadow_percent"`
@@ -101,7 +102,7 @@ type Memory struct {
 
 // Modules says which modules may serve.
 type Modules struct {
-	// Trust are lines of the forms of Config.Trust, which has them read.
+	// Trust holds the lines that Config.Trust returns parsed.
 	Trust []string `koanf:"trust"`
 	// SigstoreRoot is the file of the trusted root for keyless signatures; "" for none.
 	SigstoreRoot string `koanf:"sigstore_root"`
@@ -118,11 +119,11 @@ type Scope struct {
 type Server struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string `koanf:"listen"`
-	// PublicURL is where a proxy has the slot, "" for none.
+	// PublicURL is the address of the slot behind a proxy, "" for none.
 	PublicURL    string `koanf:"public_url"`
 	MaxBodyBytes int64  `koanf:"max_body_bytes"`
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
-	// Page is off, read (it shows and asks) or on (it offers changes, too).
+	// Page is off, read (it shows and asks) or on (it also offers changes).
 	Page string `koanf:"page"`
 	// Runs is a folder with evaluation runs; "" for none. A relative path in a file is relative to that file's folder.
 	Runs string `koanf:"runs"`
@@ -130,13 +131,13 @@ type Server struct {
 
 // MCP is the Model Context Protocol door.
 type MCP struct {
-	// NativeTools are the provider's own queries and mutations that an MCP client gets as tools; "*" means all.
+	// NativeTools are the provider's own queries and mutations that an MCP client gets as tools; "*" means all of them.
 	NativeTools []string `koanf:"native_tools"`
 	// Session is "" for a new session at each start.
 	Session   string `koanf:"session"`
 	MaxTokens int64  `koanf:"max_tokens"`
 	Query     string `koanf:"query"`
-	// Allow names tools that are absent otherwise: set_mode, reset, forget.
+	// Allow names tools that are off by default: set_mode, reset, forget.
 	Allow []string `koanf:"allow"`
 }
 
@@ -144,7 +145,7 @@ type MCP struct {
 type Data struct {
 	// Dir is never empty. A relative path in a file is relative to that file's folder.
 	Dir string `koanf:"dir"`
-	// Durability is power (acknowledged writes survive a power loss) or process (they survive the process).
+	// Durability is power (acknowledged writes survive a power loss) or process (they survive the end of the process).
 	Durability         string `koanf:"durability"`
 	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
 	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
@@ -152,7 +153,7 @@ type Data struct {
 	ShadowRetentionMS  int64  `koanf:"shadow_retention_ms"`
 }
 
-// Run is what the harness says of a run, for the run manifest.
+// Run is what the harness says about a run, for the run manifest.
 type Run struct {
 	Seed      string `koanf:"seed"`
 	Replicate string `koanf:"replicate"`
@@ -162,7 +163,7 @@ type Run struct {
 	Manifest string `koanf:"manifest"`
 }
 
-// LabelMap is Labels by key.
+// LabelMap returns Labels by key.
 func (r Run) LabelMap() map[string]string {
 	if len(r.Labels) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func (r Run) LabelMap() map[string]string {
 	return m
 }
 
-// ManifestFile is the run manifest's name in the data folder.
+// ManifestFile is the file name of the run manifest in the data folder.
 const ManifestFile = "manifest.json"
 
 // Trace is the log of the run.
@@ -216,7 +217,7 @@ type Provider struct {
 	Kind abi.ConditionKind
 }
 
-// word is how a configuration chooses p.
+// word returns the word with which a configuration chooses p.
 func (p Provider) word() string {
 	if p.Kind == abi.KindControl {
 		return WordCondition
@@ -224,32 +225,35 @@ func (p Provider) word() string {
 	return WordBackend
 }
 
-// Options says where Load looks. The zero value looks where the command line does: at MEMHOST_CONFIG and
-// ./memhost.yaml, with the environment of the process, without flags.
+// Options says where Load looks. The zero value is that of the command line: MEMHOST_CONFIG and ./memhost.yaml, with
+// the environment of the process, without flags.
 type Options struct {
 	// File is the value of --config. It must exist.
 	File string
-	// Text is read instead of File, whose name and folder are then used for messages and relative names.
+	// Text is parsed instead of the content of File. File's name is still used for messages, and its folder for
+	// relative names.
 	Text []byte
-	// NamedFileOnly ignores ./memhost.yaml: for a process that is started in folders that its user has not chosen.
+	// NamedFileOnly ignores ./memhost.yaml. It is for a process that is started in folders that its user has not
+	// chosen.
 	NamedFileOnly bool
-	// Dir is the base for relative names, and the folder in which memhost.yaml is looked for. "" is the current one.
+	// Dir is the base for relative names, and the folder of memhost.yaml. "" is the current folder.
 	Dir string
 	// Environ holds NAME=VALUE pairs, nil for those of the process.
 	Environ []string
-	// Flags holds the flags that were given, by their names without dashes (FlagKeys lists them) or by the dotted path
-	// of a key (memory.backends.honcho.url). Values are strings (read like those of the environment), booleans, numbers
+	// Flags holds the flags that were set, by their names without dashes (FlagKeys lists them) or by the dotted path of
+	// a key (memory.backends.honcho.url). Values are strings (parsed like those of the environment), booleans, numbers
 	// and lists of strings.
 	Flags map[string]any
-	// Known lists the providers that are built in. Where it is nil the chosen name is not checked.
+	// Known lists the built-in providers. If it is nil, the chosen name is not checked.
 	Known []Provider
-	// Module lists the providers of the module that memory.plugin names: a path where file is true, else the name of a
-	// built-in module. Where it is nil, a configuration with a plugin must name its provider, and the name is not checked.
+	// Module lists the providers of the module that memory.plugin names: a path if file is true, otherwise the name of
+	// a built-in module. If it is nil, a configuration with a plugin must name its provider, and the name is not
+	// checked.
 	Module func(plugin string, file bool) ([]Provider, error)
-	// Check holds a native block against the schema of the module that Module or Known list. It is called only when the
-	// block has keys of the published design, so that all its mistakes are reported at once; each line of its error begins with the
-	// provider's name and the path in the block. When it is nil, the other mistakes are reported when the module is
-	// loaded.
+	// Check validates a native block against the schema of the module that Module or Known list. It is called only if
+	// the block has keys of the published design, so that all its mistakes are reported at once. Each line of its error
+	// starts with the provider's name and the path in the block. If it is nil, the other mistakes are reported when the
+	// module is loaded.
 	Check func(c *Config, block abi.Raw) error
 }
 
@@ -257,14 +261,14 @@ type Options struct {
 //
 // Errors: invalid_argument with one line for each mistake: where (file and line, variable or flag), the key, what was
 // found, what is wanted and the next step. Values that may be credentials are not repeated. A file that cannot be read
-// is an error, too; a missing ./memhost.yaml is not. unavailable, where the one thing that is wrong is that
-// Options.Module says so.
+// is an error, too; a missing ./memhost.yaml is not. unavailable, if the only mistake is that Options.Module returned
+// it.
 func Load(o Options) (*Config, error) {
 	l := &loader{Options: o, keys: keyTree(), config: &Config{}}
 	if l.Environ == nil {
 		l.Environ, l.processEnv = os.Environ(), true
 	}
-	// Each step needs the valid result of the one before.
+	// Each step needs the valid result of the step before.
 	for _, step := range []func(){l.readLayers, l.merge, l.settleProvider, l.settleArchive, l.choose, l.finishSecrets, l.finishBlock, l.finishRest} {
 		step()
 		if err := l.problems.err(l.config.File); err != nil {
@@ -284,10 +288,11 @@ type loader struct {
 	keys   *node
 	layers []*layer // lowest first
 	env    *envReader
-	// processEnv is true where the environment is that of the process.
+	// processEnv is true if the environment is that of the process.
 	processEnv bool
 	problems   problems
-	// later: the one problem is that the module cannot be had now, as when its registry is down.
+	// later is set if the only problem is that the module is not available now, for example because its registry is
+	// down.
 	later  bool
 	config *Config
 }
@@ -296,10 +301,10 @@ type loader struct {
 type layer struct {
 	kind string
 	tree map[string]any
-	from map[string]Origin // by joinPath
+	from map[string]Origin // keyed by joinPath
 }
 
-// delimiter joins paths inside koanf and in maps. Keys cannot hold it.
+// delimiter joins paths inside koanf and in maps. It cannot occur in a key.
 const delimiter = "\x00"
 
 func joinPath(path []string) string { return strings.Join(path, delimiter) }
@@ -311,12 +316,12 @@ func (l *loader) readLayers() {
 	}
 }
 
-// merge lays the layers over each other and remembers where each leaf came from.
+// merge merges the layers and remembers where each leaf came from.
 func (l *loader) merge() {
 	l.settleChoice()
 	k := koanf.New(delimiter)
 	for _, layer := range l.layers {
-		// confmap with no delimiter passes the tree on as it is; it cannot fail.
+		// confmap without a delimiter passes the tree on unchanged; it cannot fail.
 		if err := k.Load(confmap.Provider(copyTree(layer.tree), ""), nil); err != nil {
 			l.problems.add(Origin{}, nil, "cannot be put together: %v", err)
 			return
@@ -341,7 +346,7 @@ func (l *loader) merge() {
 	l.refuseUnknown(c.tree)
 }
 
-// origin is where the value at path is in a layer, or the nearest value around it.
+// origin is where the value at path comes from in a layer, or the nearest enclosing value.
 func (l *layer) origin(path []string) Origin {
 	for n := len(path); n >= 0; n-- {
 		if o, ok := l.from[joinPath(path[:n])]; ok {
@@ -351,7 +356,7 @@ func (l *layer) origin(path []string) Origin {
 	return Origin{Kind: l.kind}
 }
 
-// origin is where the merged value at path came from, or the nearest value around it.
+// origin is where the merged value at path came from, or the nearest enclosing value.
 func (l *loader) origin(path ...string) Origin {
 	for n := len(path); n > 0; n-- {
 		for _, layer := range slices.Backward(l.layers) {
@@ -363,7 +368,7 @@ func (l *loader) origin(path ...string) Origin {
 	return Origin{}
 }
 
-// folder is the base for a relative file name: the configuration file's folder for a name in that file.
+// folder is the base for a relative file name: the configuration file's folder if the name is from that file.
 func (l *loader) folder(o Origin) string {
 	if o.Kind == KindFile && l.config.File != "" {
 		return filepath.Dir(l.resolve(l.Dir, l.config.File))
@@ -378,13 +383,13 @@ func (l *loader) resolve(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// finishRest checks what depends on more than one key.
+// finishRest checks what depends on several keys.
 func (l *loader) finishRest() {
 	c := l.config
 	switch at := []string{"memory", "agent_scoped"}; {
 	case c.Memory.Scope.AgentID == "" || c.Memory.AgentScoped:
 	case l.origin(at...).Kind == KindDefault:
-		// An agent in the scope asks for agent scopes. Scopes without an agent keep their ids.
+		// An agent in the scope turns agent scopes on. Scopes without an agent keep their ids.
 		c.Memory.AgentScoped = true
 		set(c.tree, at, true)
 		c.sources[joinPath(at)] = l.origin("memory", "scope", "agent_id")
@@ -417,7 +422,7 @@ func (l *loader) finishRest() {
 	c.Data.Dir, c.Run.Manifest = dir, manifest
 }
 
-// dataDir is the data folder, and the file of the run manifest.
+// dataDir returns the data folder, and the file of the run manifest.
 func (l *loader) dataDir() (dir, manifest string) {
 	c := l.config
 	if dir = l.dataHome(); c.Data.Dir != "" {
@@ -429,8 +434,8 @@ func (l *loader) dataDir() (dir, manifest string) {
 	return dir, manifest
 }
 
-// settleArchive takes the default of the data folder, where nothing says whether an archive is kept. With a database the
-// folder keeps none.
+// settleArchive applies the data folder's default if nothing says whether an archive is kept. With a database the
+// default is none.
 func (l *loader) settleArchive() {
 	archive := []string{"memory", "archive"}
 	if l.origin(archive...).Kind != KindDefault || l.config.Store.Postgres.URL != "" {
@@ -444,7 +449,7 @@ func (l *loader) settleArchive() {
 	}
 }
 
-// settleProvider takes the default of the data folder, where nothing chooses a provider.
+// settleProvider applies the data folder's default if nothing chooses a provider.
 func (l *loader) settleProvider() {
 	backend := []string{"memory", WordBackend}
 	if v, ok := lookup(l.config.tree, backend); !ok || v != DefaultProvider || l.origin(backend...).Kind != KindDefault {
@@ -463,9 +468,9 @@ func (l *loader) settleProvider() {
 	l.config.sources[joinPath(condition)] = Origin{Kind: KindDefault}
 }
 
-// dataHome is the data folder when the configuration names none.
+// dataHome is the data folder if the configuration names none.
 func (l *loader) dataHome() string {
-	// xdg reads the environment of the process when it starts; Options.Environ comes first.
+	// xdg reads the environment when the process starts, so Options.Environ is consulted first.
 	if home, ok := lookupEnv(l.Environ, "XDG_DATA_HOME"); ok && filepath.IsAbs(home) {
 		return filepath.Join(home, "memhost")
 	}
@@ -473,21 +478,21 @@ func (l *loader) dataHome() string {
 }
 
 // Block returns the chosen provider's name, the word that chose it (WordBackend or WordCondition) and its config block:
-// canonical JSON, {} where the configuration has none. Preset and defaults are not in it yet.
+// canonical JSON, {} if the configuration has none. Preset and defaults are not included yet.
 func (c *Config) Block() (name, word string, block abi.Raw) {
 	return c.name, c.word, schema.Canonical(c.block)
 }
 
-// Scope is the configured scope as requests name it.
+// Scope returns the configured scope as requests name it.
 func (c *Config) Scope() abi.MemoryScope {
 	s := c.Memory.Scope
 	return abi.MemoryScope{RunID: s.RunID, PersonaID: s.PersonaID, BackendNamespace: c.Memory.Namespace,
 		AgentID: s.AgentID}
 }
 
-// PluginFile reports whether memory.plugin is a file, and its path: with a slash in it, or ending in .wasm, it is one,
-// unless it begins with oci://; otherwise it is the name of a built-in module, or a module in a registry. A path
-// that the configuration file gives counts from that file's folder.
+// PluginFile reports whether memory.plugin is a file, and returns its path. A value with a slash, or ending in .wasm,
+// is a file, unless it starts with oci://. Otherwise it is the name of a built-in module or a module in a registry. A
+// path from the configuration file is relative to that file's folder.
 func (c *Config) PluginFile() (path string, isFile bool) {
 	if !isPluginFile(c.Memory.Plugin) {
 		return "", false
@@ -495,7 +500,7 @@ func (c *Config) PluginFile() (path string, isFile bool) {
 	return c.pluginPath, true
 }
 
-// registryScheme begins the name of a module in a registry.
+// registryScheme is the prefix of a module in a registry.
 const registryScheme = "oci://"
 
 func isPluginFile(plugin string) bool {

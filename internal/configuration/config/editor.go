@@ -9,15 +9,15 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// schemaDraft is the form of JSON Schema that editors and modules use.
+// schemaDraft is the version of JSON Schema that editors and modules use.
 const schemaDraft = "https://json-schema.org/draft/2020-12/schema"
 
-// Block is what an editor needs to know of one provider.
+// Block describes one provider for an editor.
 type Block struct {
 	Provider
 	// Schema is the config_schema of the provider's module, nil for a module without configuration.
 	Schema abi.Raw
-	// Preset is laid under the block by the module; keys in it are not required of the file.
+	// Preset is merged under the block by the module. Keys in it are not required in the file.
 	Preset abi.Raw
 }
 
@@ -70,8 +70,8 @@ func EditorSchema(blocks []Block) (map[string]any, error) {
 	return root, nil
 }
 
-// BlockSchema is the schema of one provider's block in a configuration file: the module's own, where {file: PATH} and
-// null may take the place of any value. at is where the schema will be: "#", or a place in a larger one.
+// BlockSchema is the schema of one provider's block in a configuration file: the module's own, with {file: PATH} and
+// null allowed in place of any value. at is where the schema will be: "#", or a place in a larger schema.
 func BlockSchema(b Block, at string) (map[string]any, error) {
 	own, err := rawObject(b.Schema)
 	if err != nil {
@@ -95,7 +95,7 @@ func BlockSchema(b Block, at string) (map[string]any, error) {
 		}
 	}
 	if out["additionalProperties"] == nil && out["unevaluatedProperties"] == nil {
-		out["additionalProperties"] = false // as when the block is checked
+		out["additionalProperties"] = false // as in the check of the block
 	}
 	out["$schema"] = schemaDraft
 	delete(out, "$id")
@@ -131,7 +131,7 @@ func rawObject(raw abi.Raw) (map[string]any, error) {
 // includedRef is the reference to included, in the place where all schemas of this file have it.
 const includedRef = "#/$defs/valueFromFile"
 
-// included is what may be in the place of a value of a block: nothing, or the name of a file with the value.
+// included describes what may replace a value of a block: nothing, or the name of a file with the value.
 func included() map[string]any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"type": "null"},
@@ -140,11 +140,11 @@ func included() map[string]any {
 	}}
 }
 
-// orIncluded is s or included, with what an editor shows of s.
+// orIncluded allows s or included, with what an editor shows of s.
 func orIncluded(s any) any {
 	of, ok := s.(map[string]any)
 	if !ok {
-		return s // true and false
+		return s // the schemas true and false
 	}
 	out := map[string]any{"anyOf": []any{of, map[string]any{"$ref": includedRef}}}
 	for _, shown := range []string{"title", "description", "default", "deprecated", "examples"} {
@@ -155,7 +155,7 @@ func orIncluded(s any) any {
 	return out
 }
 
-// openToFiles lets included be in the place of every value that s describes below its top.
+// openToFiles allows included in place of every value that s describes below its top.
 func openToFiles(s any) any {
 	of, ok := s.(map[string]any)
 	if !ok {
@@ -193,8 +193,7 @@ func openToFiles(s any) any {
 	return out
 }
 
-// moveRefs makes references into a schema lead to the place where it is now: "#/$defs/x" is "#/$defs/mem0/$defs/x"
-// then.
+// moveRefs adapts references in a schema to its new place: "#/$defs/x" becomes "#/$defs/mem0/$defs/x".
 func moveRefs(v any, at string) any {
 	switch v := v.(type) {
 	case []any:
@@ -218,7 +217,7 @@ func moveRefs(v any, at string) any {
 	return v
 }
 
-// nullable lets null be in the place of every value that s describes below its top, since Load takes it for absence.
+// nullable allows null in place of every value that s describes below its top, because Load treats it as absence.
 func nullable(s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	for _, p := range properties {

@@ -16,8 +16,8 @@ const (
 	envLevel  = "__"
 )
 
-// reservedEnv lists variables with our prefix that are not configuration. The last three are those of plugins for
-// agents (docs/agents.md), which a person may have set for all programs.
+// reservedEnv lists variables with our prefix that are not configuration. The last three belong to plugins for agents
+// (docs/agents.md), and a user may have set them for all programs.
 func reservedEnv() []string {
 	return []string{"MEMHOST_TOKEN", "MEMHOST_SERVER", envFile, "MEMHOST_TOOLCHAIN", "MEMHOST_HOOK",
 		"MEMHOST_MIRRORS", "MEMHOST_RUN", "MEMHOST_USER", "MEMHOST_QUEUE"}
@@ -28,8 +28,8 @@ func envName(path []string) string {
 	return envPrefix + strings.ToUpper(strings.Join(path, envLevel))
 }
 
-// envPath is the path of the key that a variable sets; ok is false for other variables. Names are lower-cased: a key
-// with capitals, or with two underscores in a row, can only be set in a file.
+// envPath returns the path of the key that a variable sets; ok is false for other variables. Names are lower-cased: a
+// key with capitals, or with two underscores in a row, can only be set in a file.
 func envPath(name string) (path []string, ok bool) {
 	rest, ok := strings.CutPrefix(name, envPrefix)
 	if !ok || slices.Contains(reservedEnv(), name) {
@@ -38,7 +38,7 @@ func envPath(name string) (path []string, ok bool) {
 	return oneName(strings.Split(strings.ToLower(rest), envLevel)), true
 }
 
-// oneName is a key's path where it has another name in events and on the command line: memory.scope.user_id is
+// oneName maps alternative names of a key, which events and the command line use, to its path: memory.scope.user_id to
 // memory.scope.persona_id.
 func oneName(path []string) []string {
 	if slices.Equal(path, []string{"memory", "scope", "user_id"}) {
@@ -68,7 +68,7 @@ const (
 	anEntry  // a key of a secret or header
 )
 
-// locate finds out what path names, and the known key on it.
+// locate finds out what path names, and the known key along it.
 func (n *node) locate(path []string) (place, *key) {
 	at, steps := n.find(path)
 	rest := path[steps:]
@@ -108,8 +108,8 @@ func (l *loader) readEnv() *layer {
 	l.env = r
 	provider := env.Provider(delimiter, env.Opt{Prefix: envPrefix, TransformFunc: r.transform,
 		EnvironFunc: func() []string { return l.Environ }})
-	// Two passes: the first only collects. Otherwise a variable inside what another one sets would be lost or not
-	// depending on their order.
+	// Two passes: the first only collects. Otherwise a variable for a key inside another variable's value would be lost
+	// or not depending on their order.
 	if _, err := provider.Read(); err != nil {
 		l.problems.add(Origin{Kind: KindEnv, Name: "environment"}, nil, "%v", err)
 		return r.layer
@@ -126,7 +126,7 @@ func (l *loader) readEnv() *layer {
 	return r.layer
 }
 
-// transform gives koanf the path and the value of a variable, or "" for one that sets nothing.
+// transform returns the path and the value of a variable for koanf, or "" for one that sets nothing.
 func (r *envReader) transform(name, text string) (string, any) {
 	path, ok := envPath(name)
 	if !ok {
@@ -137,7 +137,7 @@ func (r *envReader) transform(name, text string) (string, any) {
 	case where == nowhere:
 		r.note(&r.unknown, name)
 		return "", nil
-	case text == "": // set to nothing: the same as not set, as in compose files
+	case text == "": // an empty variable counts as unset, as in compose files
 		return "", nil
 	case where == aGroup || where == aBlock:
 		r.note(&r.whole, name)
@@ -155,7 +155,7 @@ func (r *envReader) note(list *[]string, name string) {
 	}
 }
 
-// contradict reports variables of which one sets what another sets, or a part of it.
+// contradict reports variables of which one sets the same value as another, or a part of it.
 func (r *envReader) contradict() bool {
 	found := false
 	names := sortedKeys(r.names)
@@ -172,9 +172,8 @@ func (r *envReader) contradict() bool {
 	return found
 }
 
-// refuseUnknown reports variables that name no key but seem to be meant for one. Others with our prefix are none of this
-// command's business: they hold secrets that another command's configuration names, or are what Kubernetes makes up for
-// a Service called memhost.
+// refuseUnknown reports variables that name no key but seem to be meant for one. Others with our prefix are ignored:
+// they hold secrets for another configuration, or Kubernetes makes them up for a Service called memhost.
 func (l *loader) refuseUnknown(tree map[string]any) {
 	r, p := l.env, &l.problems
 	secrets := map[string]bool{}
@@ -200,7 +199,7 @@ func (l *loader) refuseUnknown(tree map[string]any) {
 	}
 }
 
-// example is a variable that sets a key in the group at path.
+// example returns a variable that sets a key in the group at path.
 func (r *envReader) example(path []string) string {
 	at, steps := r.keys.find(path)
 	for at.key == nil {
@@ -213,8 +212,8 @@ func (r *envReader) example(path []string) string {
 	return envName(path)
 }
 
-// unknownEnv says what is wrong with a variable that names no key. It is empty for one that is not meant to name a key:
-// without two underscores, and unlike every name that there is.
+// unknownEnv describes the mistake in a variable that names no key. It returns "" for a variable that is not meant for
+// a key: one without two underscores that is similar to no existing name.
 func (l *loader) unknownEnv(name string) string {
 	if path, ok := envPath(name); ok && l.blockInstead(path) != "" {
 		return "names no key of the configuration; " + l.blockInstead(path)
@@ -246,14 +245,14 @@ func (l *loader) unknownEnv(name string) string {
 	return "names no key of the configuration: unset it (two underscores separate levels: MEMHOST_SERVER__LISTEN)"
 }
 
-// isTypo reports whether word is so like the last step of a key's path that nothing else can be meant: LISEN for
-// server.listen, but neither PORT for limits.pool nor KEY for trace.keep.
+// isTypo reports whether word is so similar to the last step of a key's path that nothing else can be meant: LISEN for
+// server.listen, but not PORT for limits.pool or KEY for trace.keep.
 func isTypo(word, path string) bool {
 	last := strings.ToUpper(path[strings.LastIndex(path, ".")+1:])
 	return last != "SECRET" && word[0] == last[0] && word[len(word)-1] == last[len(last)-1]
 }
 
-// textValue reads a variable's or flag's text as the key takes it: texts as they are, lists as [a, b] or one element,
+// textValue converts a variable's or flag's text to the key's type: texts unchanged, lists as [a, b] or one element,
 // everything else as a YAML scalar.
 func textValue(where place, k *key, text string) any {
 	switch {

@@ -51,7 +51,7 @@ func (l *loader) readFile() *layer {
 	return layer
 }
 
-// renameUser lets a file call memory.scope.persona_id user_id. One that says both has an unknown key.
+// renameUser accepts user_id for memory.scope.persona_id in a file. A file with both has an unknown key.
 func (l *layer) renameUser() {
 	given, wanted := []string{"memory", "scope", "user_id"}, []string{"memory", "scope", "persona_id"}
 	value, there := lookup(l.tree, given)
@@ -63,7 +63,7 @@ func (l *layer) renameUser() {
 	l.from[joinPath(wanted)] = l.from[joinPath(given)]
 }
 
-// findFile returns the configuration file, "" for none, and who asked for it.
+// findFile returns the configuration file, "" for none, and where it was named.
 func (l *loader) findFile() (string, Origin) {
 	if l.File != "" {
 		return l.File, Origin{Kind: KindFlag, Name: configFlag}
@@ -89,7 +89,7 @@ func FileOf(o Options) string {
 
 // readBounded reads a regular file of at most limit bytes.
 //
-// Errors: without the path, which the caller names as its user knows it.
+// Errors: without the path; the caller adds the name that its user knows.
 func readBounded(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -124,7 +124,7 @@ func bare(err error) error {
 	return err
 }
 
-// document turns one text into a tree.
+// document parses one text into a tree.
 type document struct {
 	name     string
 	problems *problems
@@ -146,7 +146,7 @@ func (d *document) at(path []string, line int) {
 	}
 }
 
-// object is v if it is an object; an empty document is an empty one.
+// object returns v if it is an object. An empty document is an empty object.
 func (d *document) object(v any) map[string]any {
 	m, ok := v.(map[string]any)
 	if d.values > maxValues { // one error is enough
@@ -187,7 +187,7 @@ func splitLine(text string) (line int, rest string) {
 	return 0, text
 }
 
-// text checks that raw is UTF-8, and removes the mark that some editors put before it.
+// text checks that raw is UTF-8, and removes the byte order mark that some editors write.
 func (d *document) text(raw []byte) ([]byte, bool) {
 	raw = []byte(strings.TrimPrefix(string(raw), "\ufeff"))
 	for i, line := range strings.Split(string(raw), "\n") {

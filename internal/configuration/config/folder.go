@@ -8,29 +8,29 @@ import (
 	"path/filepath"
 )
 
-// Defaults are what applies in a data folder where the configuration is silent. A folder keeps those that it began with
-// when a later version has others.
+// Defaults apply in a data folder if the configuration says nothing else. A folder keeps the defaults with which it was
+// created, even if a later version has others.
 type Defaults struct {
 	// Provider is DefaultProvider or FormerDefault.
 	Provider string `json:"provider"`
-	// Archive: every recorded event is kept word for word. Folders that began before this default existed keep none.
+	// Archive keeps every recorded event word for word. Folders that are older than this default keep no archive.
 	Archive bool `json:"archive,omitempty"`
 }
 
-// newDefaults are those of a folder that begins now, formerDefaults those of one that began before DefaultsFile existed.
+// newDefaults are those of a new data folder, formerDefaults those of a folder that is older than DefaultsFile.
 var (
 	newDefaults    = Defaults{Provider: DefaultProvider, Archive: true}
 	formerDefaults = Defaults{Provider: FormerDefault}
 )
 
 const (
-	// DefaultsFile is the file in a data folder that has its Defaults.
+	// DefaultsFile is the file in a data folder with its Defaults.
 	DefaultsFile = "defaults.json"
-	// storeFile is the state in a data folder.
+	// storeFile is the state file in a data folder.
 	storeFile = "state.db"
 )
 
-// DefaultsOf reads the defaults of a data folder. A file that cannot be read leaves those of a folder without one.
+// DefaultsOf reads the defaults of a data folder. If the file cannot be read, those of a folder without the file apply.
 func DefaultsOf(dir string) Defaults {
 	var d Defaults
 	if text, err := os.ReadFile(filepath.Join(dir, DefaultsFile)); err == nil && json.Unmarshal(text, &d) == nil &&
@@ -43,8 +43,8 @@ func DefaultsOf(dir string) Defaults {
 	return newDefaults
 }
 
-// NewDefaults is the text of DefaultsFile for a data folder that begins now with a configuration, nil for one that has a
-// state or the file. A folder that begins without an archive gets none later by default.
+// NewDefaults is the text of DefaultsFile for a new data folder with a configuration, nil for a folder that already has
+// a state or the file. A folder that is created without an archive does not get one by default later.
 func NewDefaults(c *Config) []byte {
 	for _, name := range []string{storeFile, DefaultsFile} {
 		if _, err := os.Stat(filepath.Join(c.Data.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func NewDefaults(c *Config) []byte {
 	return append(text, '\n')
 }
 
-// servedLast reports whether a provider is that of a run manifest.
+// servedLast reports whether a run manifest is of this provider.
 func servedLast(manifest, provider string) bool {
 	var last struct {
 		Provider string `json:"provider"`

@@ -33,7 +33,7 @@ func formats() []schema.Format {
 	}
 }
 
-// sound reports whether a text may cross the slot.
+// sound reports whether a text may enter the slot.
 func sound(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 func badText(text string, most int, wants string) string {
@@ -75,7 +75,7 @@ func badGlob(text string) string {
 	return badText(text, maxText, "")
 }
 
-// badOrigin is what is wrong with the origin of a secret.
+// badOrigin describes what is wrong with the origin of a secret.
 func badOrigin(text string) string {
 	u, err := url.Parse(text)
 	var wants string

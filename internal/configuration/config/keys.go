@@ -11,12 +11,12 @@ import (
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
-// description is the JSON Schema of the configuration: the one place that has its keys, their defaults and help.
+// description is the JSON Schema of the configuration: the only place that has its keys, their defaults and help.
 //
 //go:embed memhost.schema.json
 var description []byte
 
-// kind is what a key takes.
+// kind is the type of a key's value.
 type kind int
 
 const (
@@ -24,8 +24,7 @@ const (
 	aTruth
 	anInteger
 	aList
-	// aMap is a map from names: of providers to their native blocks, of secrets to where they come from, of headers to
-	// {secret: NAME}.
+	// aMap maps names: of providers to their native blocks, of secrets to their sources, of headers to {secret: NAME}.
 	aMap
 )
 
@@ -33,16 +32,17 @@ const (
 type Key struct {
 	// Path is dotted: memory.scope.run_id.
 	Path string
-	// Env is the variable that sets it; in memory.backends, memory.conditions and secrets NAME and KEY stand for the rest.
+	// Env is the variable that sets it. In memory.backends, memory.conditions and secrets, NAME and KEY stand for the
+	// other steps of the path.
 	Env string
 	// Flag is the flag that sets it, without dashes; "" for none.
 	Flag string
 	// Default is nil, a string, an int, a bool or an empty []string.
 	Default any
-	// Wants says what values fit.
+	// Wants describes the values that are accepted.
 	Wants string
-	// Doc is one line or several sentences for people, without markup. Page is the same as Markdown, for a page in docs,
-	// with the page that says more.
+	// Doc is one or several sentences of plain text. Page is the same as Markdown for the pages in docs, with a link to
+	// more.
 	Doc, Page string
 }
 
@@ -51,14 +51,14 @@ type key struct {
 	kind kind
 	flag string
 	def  any
-	// doc is Markdown, see the page that says more, as a link from a page in docs.
+	// doc is Markdown. see is the page that says more, as a link from a page in docs.
 	doc, see string
 	wants    string
-	// entry are the keys of what a name in a map stands for; none for a native block.
+	// entry holds the keys of each entry of a map; empty for a native block.
 	entry []string
 }
 
-// described is the description, read.
+// described is the parsed description.
 var described = sync.OnceValue(readDescription)
 
 type read struct {
@@ -67,12 +67,12 @@ type read struct {
 	keys     []key
 }
 
-// readDescription panics where memhost.schema.json, which is a part of the program, is no schema.
+// readDescription panics if memhost.schema.json, which is part of the program, is invalid.
 func readDescription() read {
 	var keys []key
 	var groups []string
 	document, err := schema.Decode(description, func(path []string, _ int) {
-		// /properties/memory/properties/backend: the keys come in the order of the text.
+		// /properties/memory/properties/backend: keys are visited in the order of the text.
 		var steps []string
 		for i := 0; i+1 < len(path) && path[i] == "properties"; i += 2 {
 			steps = append(steps, path[i+1])
@@ -99,7 +99,7 @@ func readDescription() read {
 	return read{document.(map[string]any), compiled, keys}
 }
 
-// read takes a key's kind, default and help from the description.
+// read sets a key's kind, default and help from the description.
 func (k *key) read(at map[string]any) {
 	for _, step := range strings.Split(k.path, ".") {
 		at = at["properties"].(map[string]any)[step].(map[string]any)
@@ -124,7 +124,7 @@ func (k *key) read(at map[string]any) {
 	k.def = at["default"]
 }
 
-// keys is the whole configuration, in the order in which it is shown.
+// keys returns all keys, in the order in which they are shown.
 func keys() []key { return described().keys }
 
 // Keys lists the configuration's keys, for help texts and documentation.
@@ -149,7 +149,7 @@ func Keys() []Key {
 	return list
 }
 
-// plainDoc is the key's help without Markdown.
+// plainDoc returns the key's help without Markdown.
 func (k *key) plainDoc() string { return strings.ReplaceAll(k.doc, "`", "") }
 
 // example is the last step of a variable that sets a part of a map's entry.

@@ -30,8 +30,8 @@ func known() []config.Provider {
 	return list
 }
 
-// module plays the host, which looks into modules: pack.wasm serves two providers, solo.wasm one, the built-in mem0
-// two.
+// module stands in for the host, which inspects modules: pack.wasm serves two providers, solo.wasm one, the built-in
+// mem0 two.
 func module(plugin string, file bool) ([]config.Provider, error) {
 	switch name := filepath.Base(plugin); {
 	case file && name == "pack.wasm":
@@ -146,7 +146,7 @@ func load(t *testing.T, inputs []txtar.File) string {
 	return strings.ReplaceAll(text, dir, "$DIR")
 }
 
-// withoutDefaults leaves of the YAML text what did not come from the defaults, and the lines above it.
+// withoutDefaults removes from the YAML text what came from the defaults.
 func withoutDefaults(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	var kept []string

@@ -13,7 +13,7 @@ import (
 )
 
 // Source tells where the value at a path came from: a dotted path as Paths lists them. For a path inside a list or an
-// included file it is where the list or the file is named; for one that is not set, the default.
+// included file it is where the list or the file is named; for a value that is not set, the default.
 func (c *Config) Source(path string) Origin {
 	var best Origin
 	longest := -1
@@ -29,21 +29,21 @@ func (c *Config) Source(path string) Origin {
 	return best
 }
 
-// Paths lists the leaves of the effective configuration, in the order in which YAML shows them.
+// Paths lists the leaves of the effective configuration, in the order in which YAML prints them.
 func (c *Config) Paths() []string {
 	var paths []string
 	c.eachShown(func(path []string, _ any) { paths = append(paths, schema.Path(path, nil)) })
 	return paths
 }
 
-// Blanked returns the effective configuration as it may be shown: with the chosen block only, with the sources of
-// secrets and never their values, and with "***" for whatever in a block or URL looks like a credential. It is made of
-// maps, lists, strings, booleans, int64 and float64.
+// Blanked returns the effective configuration in a form that may be shown: with the chosen block only, with the sources
+// of secrets and never their values, and with "***" for everything in a block or URL that looks like a credential. It
+// consists of maps, lists, strings, booleans, int64 and float64.
 func (c *Config) Blanked() map[string]any {
 	return plain(c.shown()).(map[string]any)
 }
 
-// shown is the effective configuration, blanked, in the tree's types.
+// shown is the effective configuration, blanked, in the types of the tree.
 func (c *Config) shown() map[string]any {
 	tree := copyTree(c.tree)
 	memory, _ := tree["memory"].(map[string]any)
@@ -52,7 +52,7 @@ func (c *Config) shown() map[string]any {
 	set(tree, []string{"memory", c.word + "s", c.name}, copyTree(c.block))
 	set(tree, []string{"data", "dir"}, c.Data.Dir)
 	secrets, _ := tree["secrets"].(map[string]any)
-	delete(tree, "secrets") // its keys look like credentials, but its values are not
+	delete(tree, "secrets") // their keys look like credentials, but the values are only sources
 	out := schema.Blank(tree).(map[string]any)
 	if len(secrets) > 0 {
 		out["secrets"] = secrets
@@ -60,7 +60,7 @@ func (c *Config) shown() map[string]any {
 	return out
 }
 
-// plain turns json.Number into int64 or float64 where nothing is lost.
+// plain converts json.Number to int64 or float64 if nothing is lost.
 func plain(v any) any {
 	return mapValues(v, nil, func(_ []string, v any) (any, bool) {
 		n, ok := v.(json.Number)
@@ -93,7 +93,7 @@ func (c *Config) eachShown(visit func(path []string, v any)) {
 	walk(keyTree(), c.shown(), nil)
 }
 
-// inOrder lists the keys of m as the configuration has them, then all others by name.
+// inOrder lists the keys of m in the order of the configuration, then all others by name.
 func (n *node) inOrder(m map[string]any) []string {
 	var list []string
 	if n != nil {
@@ -118,8 +118,8 @@ func (n *node) child(key string) *node {
 	return n.children[key]
 }
 
-// YAML writes what Blanked returns, in the order of the documentation; with origins each value has a comment that says
-// where it came from. Without "***" in it, it is a configuration that means the same.
+// YAML prints what Blanked returns, in the order of the documentation; with origins each value has a comment that says
+// where it came from. Without "***", it is a configuration that means the same.
 func (c *Config) YAML(origins bool) []byte {
 	var tree func(n *node, v any, path []string) *yaml.Node
 	comment := func(y *yaml.Node, path []string) *yaml.Node {
@@ -153,7 +153,7 @@ func yamlText(y *yaml.Node) []byte {
 	return b.Bytes()
 }
 
-// yamlValue is a value on one line, strings in quotes where YAML would read them as something else.
+// yamlValue is a value on one line, with strings in quotes if YAML would read them as something else.
 func yamlValue(v any) *yaml.Node {
 	switch v := v.(type) {
 	case string:
@@ -187,7 +187,7 @@ func yamlValue(v any) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
 }
 
-// ambiguous reports whether a text without quotes would be read as another kind of value, here or by YAML 1.1.
+// ambiguous reports whether a text without quotes would be read as another type, here or by YAML 1.1.
 func ambiguous(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "=":

@@ -19,7 +19,7 @@ const (
 	KindFlag    = "flag"
 )
 
-// configFlag names the configuration file.
+// configFlag is the flag that names the configuration file.
 const configFlag = "config"
 
 // Origin is where a value came from.
@@ -28,7 +28,7 @@ type Origin struct {
 	Kind string
 	// Name is the file, the variable, or the flag without its dashes; "" for a default.
 	Name string
-	// Line is the line in a file, from 1; 0 where it is not known.
+	// Line is the line in a file, from 1; 0 if unknown.
 	Line int
 }
 
@@ -45,7 +45,7 @@ func (o Origin) String() string {
 	return KindDefault
 }
 
-// place begins a line about a mistake.
+// place is the beginning of a line about a mistake.
 func (o Origin) place() string {
 	switch o.Kind {
 	case KindFile:
@@ -64,13 +64,13 @@ func (o Origin) place() string {
 	return "configuration"
 }
 
-// maxProblems bounds the mistakes that one error lists.
+// maxProblems is the most mistakes that one error lists.
 const maxProblems = 20
 
 // problems collects mistakes, so that one run reports all of them.
 type problems struct {
 	list []problem
-	// tree is what the paths lead into: it tells a list's index from a key.
+	// tree is the value that the paths lead into: it distinguishes a list's index from a key.
 	tree any
 }
 
@@ -88,8 +88,8 @@ func (p *problems) add(o Origin, path []string, format string, args ...any) {
 	p.list = append(p.list, problem{o, line + fmt.Sprintf(format, args...)})
 }
 
-// err is the one error of all problems: those of the configuration file from top to bottom, then those of files that it
-// includes, of the environment and of the flags.
+// err combines all problems into one error: those of the configuration file from top to bottom, then those of included
+// files, of the environment and of the flags.
 func (p *problems) err(file string) error {
 	if len(p.list) == 0 {
 		return nil

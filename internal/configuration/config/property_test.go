@@ -60,7 +60,7 @@ func TestAVariableSetsItsKeyOrIsRefusedByName(t *testing.T) {
 			return
 		}
 		where, k := keyTree().locate(path)
-		null := where == aKey && !k.textual() && scalarText(v) == nil // the same as not set
+		null := where == aKey && !k.textual() && scalarText(v) == nil // counts as unset
 		if ours && v != "" && where == aKey && !null {
 			if got := c.Source(strings.Join(path, ".")); got != (Origin{Kind: KindEnv, Name: n}) {
 				t.Fatalf("%s=%s: comes from %v", n, v, got)
@@ -69,8 +69,7 @@ func TestAVariableSetsItsKeyOrIsRefusedByName(t *testing.T) {
 	})
 }
 
-// FuzzLoad feeds the loader arbitrary YAML and JSON: it never panics, and its errors are of the kind that people can
-// act on.
+// FuzzLoad feeds the loader arbitrary YAML and JSON: it never panics, and its errors are useful to people.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/load/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -112,7 +111,7 @@ func FuzzLoad(f *testing.F) {
 		for _, path := range c.Paths() {
 			c.Source(path)
 		}
-		// What is printed can be read again and means the same, unless something was blanked or is read from files.
+		// What is printed can be loaded again and means the same, unless something was blanked or is read from files.
 		text := c.YAML(true)
 		if strings.Contains(string(text), "***") || strings.Contains(string(block), `{"file":`) {
 			return

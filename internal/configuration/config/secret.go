@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Secret is a credential of the operator: where it comes from and the one origin to which it may go. The value itself
-// is nowhere in the configuration; Resolve reads it when it is needed.
+// Secret is a credential of the operator: its source and the one origin to which it may be sent. The configuration
+// never holds the value; Resolve reads it when it is needed.
 type Secret struct {
 	Name string
 	// Exactly one of Env, a variable's name, and File, a path, is set.
@@ -57,7 +57,7 @@ func (s Secret) Resolve() (string, error) {
 	case len(value) > maxSecret:
 		return "", s.errorf("%s holds more than %d bytes", where, maxSecret)
 	case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
-		// It may go into an HTTP header, where a line break would begin another one.
+		// It may be sent in an HTTP header, where a line break would start another header.
 		return "", s.errorf("%s holds a line break or another control character, or is not UTF-8", where)
 	}
 	return value, nil
@@ -73,7 +73,7 @@ func (l *loader) finishSecrets() {
 	all, _ := c.tree["secrets"].(map[string]any)
 	look := func(name string) (string, bool) { return lookupEnv(l.Environ, name) }
 	if l.processEnv {
-		look = os.LookupEnv // a variable that is set later counts
+		look = os.LookupEnv // so that a variable that is set later counts
 	}
 	for _, name := range sortedKeys(all) {
 		m, _ := all[name].(map[string]any)

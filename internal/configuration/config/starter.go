@@ -13,8 +13,8 @@ import (
 )
 
 // Starter writes a first configuration for a provider of a module: required keys with an example or a gap to fill,
-// everything else as a comment with its meaning and default. A nil manifest means that the module is not available;
-// then the block is empty.
+// everything else as a comment with its meaning and default. With a nil manifest, when the module is not available, the
+// block is empty.
 func Starter(provider string, manifest *abi.ModuleManifest) []byte {
 	s := starter{provider: provider, word: WordBackend, manifest: manifest}
 	if manifest == nil {
@@ -39,7 +39,7 @@ type starter struct {
 	out            bytes.Buffer
 }
 
-// line writes one line, indented by levels of two blanks.
+// line writes one line, indented by two spaces per level.
 func (s *starter) line(level int, format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(strings.Repeat("  ", level)+fmt.Sprintf(format, args...), " ") + "\n")
 }
@@ -83,7 +83,7 @@ func (s *starter) write() {
 			s.line(2, "%s: %s", name, inline(k.def))
 		}
 	}
-	// Of all other keys of memory this one cannot be made up for later.
+	// Unlike all other keys of memory, this one cannot take effect later for events already recorded.
 	s.comment(1, "Keeps every recorded event word for word in the data folder, so that another memory can be filled with "+
 		"them later (`memhost swap NAME --backfill`). What was recorded while it was off is not in it. A new data folder "+
 		"begins with it on, unless the store is a database.")
@@ -187,7 +187,7 @@ func (s *starter) secrets() {
 	}
 }
 
-// origin is the address that the starter's block gives to an origin of the manifest.
+// origin is the address of a manifest's origin in the starter's block.
 func (s *starter) origin(name string) string {
 	for _, o := range s.manifest.Origins {
 		if o.Name != name {
@@ -211,7 +211,7 @@ func (s *starter) origin(name string) string {
 	return "http://127.0.0.1:8000"
 }
 
-// rest lists the host's own keys that people change most.
+// rest lists the host's own keys that are changed most often.
 func (s *starter) rest() {
 	for _, group := range []string{"server.", "data.", "log."} {
 		s.line(0, "")
@@ -234,7 +234,7 @@ func (s *starter) rest() {
 	}
 }
 
-// telemetry shows how spans are sent; nothing of it has a default that could stand there.
+// telemetry shows how to send spans. None of its keys has a default to print.
 func (s *starter) telemetry() {
 	s.line(0, "")
 	s.comment(0, "Spans of every operation, for an OpenTelemetry collector. Without an endpoint none are made.")
@@ -242,7 +242,7 @@ func (s *starter) telemetry() {
 	s.line(0, "#   otlp: {endpoint: \"http://127.0.0.1:4318\"}")
 }
 
-// StarterData is the data folder that a starter names, beside its file.
+// StarterData is the data folder in a starter, next to its file.
 const StarterData = "memhost-data"
 
 // inline writes a value as YAML on one line.

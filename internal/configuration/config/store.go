@@ -11,20 +11,20 @@ type Store struct {
 	Postgres Postgres `koanf:"postgres"`
 }
 
-// Postgres is a database instead of the file. The data folder keeps what only this machine needs.
+// Postgres is a database in place of the file. The data folder then only holds what belongs to this machine.
 type Postgres struct {
-	// URL is postgres://USER@HOST:PORT/DATABASE, "" for the file. It may name several hosts with commas between them, and
-	// holds no password.
+	// URL is postgres://USER@HOST:PORT/DATABASE, "" for the file. It may name several hosts separated by commas, and
+	// contains no password.
 	URL string `koanf:"url"`
-	// Password names a secret. Without one, the password is what libpq's environment and files say.
+	// Password names a secret. Without one, libpq's environment and files provide the password.
 	Password struct {
 		Secret string `koanf:"secret"`
 	} `koanf:"password"`
 	// Schema is the PostgreSQL schema of the tables, "" for "memhost".
 	Schema string `koanf:"schema"`
-	// Connections is how many connections this host opens at most, 0 for a share of what the server allows.
+	// Connections is the most connections that this host opens, 0 for a share of what the server allows.
 	Connections int `koanf:"connections"`
-	// Direct leads to the server itself where URL leads to a pooler.
+	// Direct is the address of the server itself if URL is that of a pooler.
 	Direct struct {
 		URL      string `koanf:"url"`
 		Password struct {
@@ -33,7 +33,7 @@ type Postgres struct {
 	} `koanf:"direct"`
 }
 
-// finishStore checks the database's address, its secret, and what does not go together with it.
+// finishStore checks the database's address, its secret, and options that cannot be combined with it.
 func (l *loader) finishStore() {
 	c := l.config
 	p := c.Store.Postgres
@@ -86,8 +86,8 @@ func (l *loader) finishStore() {
 	}
 }
 
-// postgresHosts returns the hosts of a URL, such as "db1:5432"; wrong says what is not as it should be, in words that
-// hold nothing of the URL. It does not use package url for the whole: that takes one host alone.
+// postgresHosts returns the hosts of a URL, such as "db1:5432". wrong describes a mistake without repeating anything of
+// the URL. It does not parse the whole with package url, which accepts one host only.
 func postgresHosts(text string) (hosts []string, wrong string) {
 	const want = "want postgres://USER@HOST:PORT/DATABASE"
 	rest, isShort := strings.CutPrefix(text, "postgres://")

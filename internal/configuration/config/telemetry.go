@@ -8,13 +8,13 @@ import (
 // Telemetry says where spans are sent.
 type Telemetry struct {
 	OTLP OTLP `koanf:"otlp"`
-	// Propagate sends the header traceparent to backends, too.
+	// Propagate also sends the header traceparent to backends.
 	Propagate bool `koanf:"propagate"`
 }
 
 // OTLP is a collector of OpenTelemetry.
 type OTLP struct {
-	// Endpoint is its URL without /v1/traces; "" for none.
+	// Endpoint is the collector's URL without /v1/traces; "" for none.
 	Endpoint string `koanf:"endpoint"`
 	// Headers are sent with every request, by name.
 	Headers map[string]HeaderSecret `koanf:"headers"`
@@ -27,7 +27,7 @@ type HeaderSecret struct {
 	Secret string `koanf:"secret"`
 }
 
-// ownHeaders are sent by memhost itself.
+// ownHeaders are set by memhost itself.
 func ownHeaders() []string {
 	return []string{"accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host", "te",
 		"trailer", "transfer-encoding", "upgrade", "user-agent"}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The tree of a configuration is made of map[string]any, []any, string, json.Number, bool and nil, and of schema.Odd in
-// a layer that is not checked yet.
+// The tree of a configuration consists of map[string]any, []any, string, json.Number, bool and nil, and of schema.Odd
+// in a layer that is not checked yet.
 
 // lookup finds the value at a path of map keys.
 func lookup(tree map[string]any, path []string) (any, bool) {
@@ -24,7 +24,7 @@ func lookup(tree map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-// eachLeaf visits everything but non-empty maps, in the order of the keys.
+// eachLeaf visits everything except non-empty maps, in the order of the keys.
 func eachLeaf(v any, path []string, visit func(path []string, v any)) {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) == 0 && len(path) > 0 {
@@ -36,7 +36,7 @@ func eachLeaf(v any, path []string, visit func(path []string, v any)) {
 	}
 }
 
-// eachValue visits v and all that is in it, maps and lists before what they hold.
+// eachValue visits v and everything in it, maps and lists before their elements.
 func eachValue(v any, path []string, visit func(path []string, v any)) {
 	visit(path, v)
 	switch v := v.(type) {
@@ -51,7 +51,7 @@ func eachValue(v any, path []string, visit func(path []string, v any)) {
 	}
 }
 
-// mapValues returns a copy of v in which each value for which change answers true is replaced, from the outside in.
+// mapValues returns a copy of v in which each value for which change returns true is replaced, from the outside in.
 func mapValues(v any, path []string, change func(path []string, v any) (any, bool)) any {
 	if changed, ok := change(path, v); ok {
 		return changed

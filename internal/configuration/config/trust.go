@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Trust is a line of modules.trust: what lets a module that is not built in serve.
+// Trust is a line of modules.trust: it admits a module that is not built in.
 type Trust struct {
-	// Line is as the configuration has it.
+	// Line is the text in the configuration.
 	Line string
-	// SHA256 is that of the module's bytes in hex, for a line that names one. All else is empty then.
+	// SHA256 is the digest of the module's bytes in hex, for a line that names one. All other fields are empty then.
 	SHA256 string
 	// Modules is oci://HOST/NAME, or oci://HOST/PREFIX/* for all names below a prefix.
 	Modules string
-	// Key is the file of the public key that has to have signed them, "" where an identity has to.
+	// Key is the file of the public key that must have signed the modules, "" if an identity must have.
 	Key string
-	// Identity and Issuer are whose keyless signature they have to have: an e-mail address or a URI, of which * may be
-	// the end, and the URL of who checked it.
+	// Identity and Issuer describe a required keyless signature: an e-mail address or a URI, which may end in *, and
+	// the URL of the identity provider.
 	Identity, Issuer string
-	// Until is when the line ends, zero for never.
+	// Until is when the line expires, zero for never.
 	Until time.Time
 }
 
-// trustForms is what a line may be.
+// trustForms describes the forms of a line.
 const trustForms = "sha256:HEX of a module, oci://HOST/NAME signed by KEY.pub, or oci://HOST/NAME signed by IDENTITY " +
 	"issued by URL, where NAME may end in /* and an IDENTITY with :// in /* or @*; until 2027-01-31 may follow a signer"
 
-// Names reports whether the line is about a module in a registry, oci://HOST/NAME without tag and digest.
+// Names reports whether the line applies to a module in a registry, given as oci://HOST/NAME without tag and digest.
 func (t Trust) Names(module string) bool {
 	if below, ok := strings.CutSuffix(t.Modules, "*"); ok {
 		return strings.HasPrefix(module, below)
@@ -36,10 +36,10 @@ func (t Trust) Names(module string) bool {
 	return t.Modules != "" && t.Modules == module
 }
 
-// Ended reports whether the line has had its last day.
+// Ended reports whether the line has expired.
 func (t Trust) Ended(now time.Time) bool { return !t.Until.IsZero() && !now.Before(t.Until) }
 
-// readTrust reads a line; ok is false where it has none of the forms.
+// readTrust parses a line; ok is false if it has none of the forms.
 func readTrust(line string) (t Trust, ok bool) {
 	t.Line = line
 	if hex, found := strings.CutPrefix(line, "sha256:"); found {
@@ -57,7 +57,7 @@ func readTrust(line string) (t Trust, ok bool) {
 		if err != nil {
 			return t, false
 		}
-		rest, t.Until = rest[:at], day.AddDate(0, 0, 1) // the day counts
+		rest, t.Until = rest[:at], day.AddDate(0, 0, 1) // the last day is included
 	}
 	signer, issuer, keyless := strings.Cut(rest+" ", " issued by ")
 	signer, issuer = strings.TrimSpace(signer), strings.TrimSpace(issuer)
@@ -69,8 +69,8 @@ func readTrust(line string) (t Trust, ok bool) {
 	return t, isIdentity(signer) && issuer != "" && !strings.Contains(issuer, " ") && isTrustedName(t.Modules)
 }
 
-// isIdentity wants a URI or an e-mail address. In a URI * may follow the last / or @: of a workflow, that stands for any
-// ref of one repository. Of an e-mail address it would stand for any domain.
+// isIdentity accepts a URI or an e-mail address. A URI may end in * after its last / or @, which for a workflow stands
+// for any ref of one repository. In an e-mail address a * would stand for any domain.
 func isIdentity(name string) bool {
 	start, all := strings.CutSuffix(name, "*")
 	if strings.ContainsAny(start, "* ") || !strings.ContainsAny(start, "/@") {
@@ -80,7 +80,7 @@ func isIdentity(name string) bool {
 		(strings.HasSuffix(start, "/") && !strings.HasSuffix(start, "//") || strings.HasSuffix(start, "@"))
 }
 
-// isTrustedName wants a host and a name, of which * may be the last step.
+// isTrustedName accepts a host and a name, whose last step may be *.
 func isTrustedName(modules string) bool {
 	name, ok := strings.CutPrefix(modules, registryScheme)
 	if !ok || strings.ContainsAny(name, "@ ") || path.Clean(name) != name {
@@ -94,7 +94,7 @@ func isTrustedName(modules string) bool {
 	return !strings.Contains(name, "*") && (!all || name == "" || strings.HasSuffix(name, "/"))
 }
 
-// finishTrust reads modules.trust.
+// finishTrust parses modules.trust.
 func (l *loader) finishTrust() {
 	if root := &l.config.Modules.SigstoreRoot; *root != "" {
 		*root = l.resolve(l.folder(l.origin("modules", "sigstore_root")), *root)
@@ -117,5 +117,5 @@ func (l *loader) finishTrust() {
 	}
 }
 
-// Trust are the lines of modules.trust. Without any, every module may serve.
+// Trust returns the lines of modules.trust. Without any line, every module may serve.
 func (c *Config) Trust() []Trust { return c.trust }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxValues and maxExpanded bound a document whose aliases are expanded: nine lines of YAML can ask for a thousand
+	// maxValues and maxExpanded bound a document with its aliases expanded: nine lines of YAML can expand to a thousand
 	// million values.
 	maxValues   = 200_000
 	maxExpanded = 16 << 20
@@ -51,7 +51,7 @@ func (d *document) yaml(raw []byte) any {
 	return d.value(doc.Content[0], nil, 0)
 }
 
-// decodeYAML keeps a panic of the parser, which reads what strangers sent, from ending the process.
+// decodeYAML recovers from a panic of the parser, which reads untrusted input.
 func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -152,7 +152,7 @@ func (d *document) mapping(n *yaml.Node, path []string, depth int) any {
 		}
 		lines[k.Value] = line
 		m[k.Value] = d.value(v, at, depth+1)
-		d.at(at, line) // the line of the key, also where the value begins below it
+		d.at(at, line) // the line of the key, even if the value starts below it
 	}
 	for _, v := range merged {
 		d.merge(m, v, path, depth+1)
@@ -160,7 +160,7 @@ func (d *document) mapping(n *yaml.Node, path []string, depth int) any {
 	return m
 }
 
-// merge is the YAML key "<<": the keys of one or several other maps, where m has none of its own.
+// merge handles the YAML key "<<": it adds the keys of one or several other maps that m lacks.
 func (d *document) merge(m map[string]any, v *yaml.Node, path []string, depth int) {
 	target := v
 	for target.Kind == yaml.AliasNode {
@@ -201,7 +201,7 @@ func keyText(k *yaml.Node) string {
 	return "(a list or an object)"
 }
 
-// scalar is the value of a YAML scalar. A date is its text; a number that is no JSON number is schema.Odd.
+// scalar returns the value of a YAML scalar. A date is its text; a number that is not a JSON number is schema.Odd.
 func scalar(n *yaml.Node) (any, error) {
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp", "!!merge":
@@ -223,7 +223,7 @@ func scalar(n *yaml.Node) (any, error) {
 	}
 }
 
-// number reads what YAML takes for a number.
+// number parses what YAML takes for a number.
 func number(text string) any {
 	plain := strings.TrimPrefix(text, "+")
 	sign := ""
@@ -252,8 +252,8 @@ func number(text string) any {
 	return json.Number(sign + plain)
 }
 
-// scalarText reads the text of a variable or a flag as YAML would read a scalar: 12, true, null, 'a text'. Anything but
-// a single scalar, such as one with a comment after it, is taken as a text.
+// scalarText parses the text of a variable or a flag as YAML would parse a scalar: 12, true, null, 'a text'. Anything
+// that is not a single scalar, such as one with a comment after it, is taken as a text.
 func scalarText(text string) any {
 	trimmed := strings.TrimSpace(text)
 	if len(trimmed) >= 2 && (trimmed[0] == '\'' || trimmed[0] == '"') && trimmed[len(trimmed)-1] == trimmed[0] {

@@ -12,10 +12,10 @@ import (
 const (
 	// MaxBlock is the largest config block that Apply reads, in bytes.
 	MaxBlock = 16 << 20
-	// maxWork bounds the steps of one Apply. A step costs the validator up to a microsecond; a module's own block takes
-	// a few hundred, a list of 50,000 objects some 500,000.
+	// maxWork bounds the steps of one Apply. A step costs the validator up to a microsecond; a typical block takes a
+	// few hundred, a list of 50,000 objects some 500,000.
 	maxWork = 4_000_000
-	// maxListed bounds the mistakes that one error lists.
+	// maxListed is the most mistakes that one error lists.
 	maxListed = 20
 )
 
@@ -87,7 +87,7 @@ func (s *Schema) read(what string, raw abi.Raw) (map[string]any, error) {
 	return m, nil
 }
 
-// findNUL returns the path of a string or key with U+0000, where backends cut a text, or which they refuse.
+// findNUL returns the path of a string or key with U+0000, at which backends cut a text, or which they reject.
 func findNUL(v any, path []string) []string {
 	switch v := v.(type) {
 	case string:
@@ -112,7 +112,7 @@ func findNUL(v any, path []string) []string {
 	return nil
 }
 
-// lay puts over on top of under and returns it. Neither may be used afterwards.
+// lay merges over on top of under and returns the result. Neither may be used afterwards.
 func lay(under, over map[string]any) map[string]any {
 	for key, v := range over {
 		if m, ok := v.(map[string]any); ok {
@@ -127,7 +127,7 @@ func lay(under, over map[string]any) map[string]any {
 }
 
 // work counts the steps of one Apply, so that a schema cannot block the host: with allOf and $ref a few hundred bytes
-// can ask for an endless number of steps.
+// can require an endless number of steps.
 type work struct{ left int }
 
 func newWork() *work { return &work{left: maxWork} }
@@ -139,7 +139,7 @@ func (w *work) spend(n int) error {
 	return nil
 }
 
-// dropNulls deletes keys whose value is null where every schema for them refuses null.
+// dropNulls deletes keys whose value is null if every schema for them rejects null.
 func (w *work) dropNulls(schemas []*jsonschema.Schema, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -178,7 +178,7 @@ func (w *work) dropNulls(schemas []*jsonschema.Schema, v any) error {
 
 func admitsNull(s *jsonschema.Schema) bool { return validate(s, nil) == nil }
 
-// closure returns the schemas with all that they may apply to the same value.
+// closure returns the schemas together with all schemas that they may apply to the same value.
 func closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	seen := map[*jsonschema.Schema]bool{}
@@ -196,7 +196,7 @@ func closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// properties returns the schemas that here hold for a key.
+// properties returns the schemas that apply to a key.
 func (w *work) properties(here []*jsonschema.Schema, key string) ([]*jsonschema.Schema, error) {
 	var found []*jsonschema.Schema
 	for _, s := range here {
@@ -220,7 +220,7 @@ func (w *work) properties(here []*jsonschema.Schema, key string) ([]*jsonschema.
 	return found, nil
 }
 
-// items returns the schemas that here hold for a list's element.
+// items returns the schemas that apply to a list's element.
 func items(here []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	var found []*jsonschema.Schema
 	for _, s := range here {
@@ -233,8 +233,8 @@ func items(here []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return found
 }
 
-// fill adds the defaults of s to v, in place where v is an object or a list, and returns it. depth is how deep v lies:
-// a default may bring an object that asks for the same default again.
+// fill adds the defaults of s to v, in place if v is an object or a list, and returns it. depth is the depth of v: a
+// default may contain an object that needs the same default again.
 func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	if depth > abi.MaxDepth {
 		return nil, errors.New("with its defaults it nests too deep")
@@ -253,7 +253,7 @@ func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		// In order, so that the result of defaults does not depend on chance.
+		// In order, so that defaults do not depend on the order of a map.
 		for _, key := range sortedKeys(s.Properties) {
 			n := s.Properties[key]
 			e, present := v[key]
@@ -304,7 +304,7 @@ func (w *work) fill(s *jsonschema.Schema, v any, depth int) (any, error) {
 	return v, err
 }
 
-// defaultOf is the default of a schema or of the schema that it refers to.
+// defaultOf returns the default of a schema or of the schema that it refers to.
 func defaultOf(s *jsonschema.Schema) *any {
 	if s.Default != nil {
 		return s.Default
@@ -322,7 +322,7 @@ func defaultOf(s *jsonschema.Schema) *any {
 	return nil
 }
 
-// count spends at least as many steps as the validator will take for s and v: it goes the same way without comparing
+// count uses up at least as many steps as the validator will take for s and v: it takes the same path without comparing
 // anything.
 func (w *work) count(s *jsonschema.Schema, v any) error {
 	cost := 1
@@ -385,7 +385,8 @@ func matchCost(re jsonschema.Regexp, text string) int {
 	return 1 + len(text)*p.instructions/256
 }
 
-// Check validates a value as Decode returns it, which may hold Odd numbers. It changes nothing and fills in nothing.
+// Check validates a value in the form that Decode returns, which may contain Odd numbers. It changes nothing and fills
+// in nothing.
 //
 // Errors: the value is too large for this schema.
 func (s *Schema) Check(v any) ([]Mistake, error) {
@@ -414,7 +415,7 @@ func (s *Schema) checkAs(w *work, part *jsonschema.Schema, v, shown any) ([]Mist
 	return s.mistakes(tree, shown), nil
 }
 
-// validate runs the library on a stranger's schema: a panic in it must not end the host.
+// validate runs the library on an untrusted schema and recovers from a panic in it.
 func validate(s *jsonschema.Schema, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

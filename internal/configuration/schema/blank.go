@@ -15,7 +15,7 @@ import (
 const Blanked = "***"
 
 // CredentialKey reports whether a value under this key is likely to be a credential: its last word is password, token,
-// secret, authorization or the like, or a key of an API. Words are separated by anything but letters and digits, or by
+// secret, authorization or the like, or it is an API key. Words are separated by anything but letters and digits, or by
 // capitals (apiKey). The plural "tokens" is a number: max_tokens is no credential.
 func CredentialKey(key string) bool {
 	words := splitWords(key)
@@ -75,12 +75,12 @@ func SecretRef(v any) (name string, ok bool) {
 	return name, ok
 }
 
-// Blank returns a copy of a value in the form that Decode returns, fit to be shown: strings and numbers under a
-// credential's key become "***", user names and passwords in URLs and credentials in their queries too. {"secret":
+// Blank returns a copy of a value in the form that Decode returns that may be shown: strings and numbers under a
+// credential's key become "***", and so do user names, passwords and credentials in the queries of URLs. {"secret":
 // NAME} stays.
 func Blank(v any) any { return blank(v, false) }
 
-// BlankRaw is Blank for JSON text, in canonical form. What is not JSON becomes the string "***".
+// BlankRaw is Blank for JSON text, in canonical form. Text that is not JSON becomes the string "***".
 func BlankRaw(raw abi.Raw) abi.Raw {
 	if len(raw) == 0 {
 		return nil
@@ -122,12 +122,12 @@ func blank(v any, credential bool) any {
 	return v
 }
 
-// BlankText removes what a text shows of credentials: scheme://user:password@host and ?api_key=... in URLs.
+// BlankText removes credentials from a text: scheme://user:password@host and ?api_key=... in URLs.
 func BlankText(s string) string {
 	if !strings.Contains(s, "://") {
 		return s
 	}
-	// Compiled at each use: a package has no mutable state, and this runs when a person reads a configuration.
+	// Compiled at each use: packages have no mutable state, and this runs when a person reads a configuration.
 	user := regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^/?#\s]*@`)
 	query := regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]*)`)
 	s = user.ReplaceAllString(s, "${1}"+Blanked+"@")
@@ -172,7 +172,7 @@ func Show(path []string, v any) string {
 	return "a value of another kind"
 }
 
-// Found is Show for a sentence: the number 7, the truth value true.
+// Found is Show as part of a sentence: the number 7, the truth value true.
 func Found(path []string, v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -202,8 +202,8 @@ func cut(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// Path writes a path as people do: auth.mode, test_sessions[2], headers."x y". in is the value that the path leads
-// into, to tell a list's index from a key; nil takes every step as a key.
+// Path writes a path the way people do: auth.mode, test_sessions[2], headers."x y". in is the value that the path leads
+// into, which distinguishes a list's index from a key; with nil every step is a key.
 func Path(path []string, in any) string {
 	var b strings.Builder
 	for _, step := range path {

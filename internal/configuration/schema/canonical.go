@@ -12,11 +12,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// CanonicalJSON writes a JSON value in the one form that equal values share: RFC 8785 (keys sorted by UTF-16 code unit,
-// no blanks, the fewest escapes, numbers as ECMAScript prints them), except that a number with more digits than a
+// CanonicalJSON writes a JSON value in the form that all equal values share: RFC 8785 (keys sorted by UTF-16 code unit,
+// no spaces, the fewest escapes, numbers as ECMAScript prints them), except that a number with more digits than a
 // double holds keeps them all: 9007199254740993 must not become 9007199254740992. Nil is null.
 //
-// Errors: invalid_argument for what Decode refuses.
+// Errors: invalid_argument for input that Decode rejects.
 func CanonicalJSON(raw abi.Raw) (abi.Raw, error) {
 	if len(raw) == 0 {
 		return abi.Raw("null"), nil
@@ -32,7 +32,7 @@ func CanonicalJSON(raw abi.Raw) (abi.Raw, error) {
 // panic.
 func Canonical(v any) abi.Raw { return appendCanonical(nil, v) }
 
-// Hash is the SHA-256, in hex, of the canonical JSON of raw; of the bytes themselves where they are not JSON.
+// Hash is the SHA-256, in hex, of the canonical JSON of raw, or of the bytes themselves if they are not JSON.
 func Hash(raw abi.Raw) string {
 	c, err := CanonicalJSON(raw)
 	if err != nil {
@@ -110,7 +110,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// canonicalNumber writes a JSON number as ECMAScript's Number::toString would if it had digits without end.
+// canonicalNumber writes a JSON number as ECMAScript's Number::toString would with unlimited digits.
 func canonicalNumber(literal string) string {
 	sign := ""
 	if rest, ok := strings.CutPrefix(literal, "-"); ok {

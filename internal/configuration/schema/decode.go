@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxExponent and maxLiteral bound a number: programs do not read larger ones, and exact arithmetic on 1e999999999
-	// would take all memory.
+	// would use up all memory.
 	maxExponent = 400
 	maxLiteral  = 400
 )
@@ -50,7 +50,7 @@ func Decode(raw []byte, at func(path []string, line int)) (any, error) {
 type decoder struct {
 	json *json.Decoder
 	raw  []byte
-	off  int64 // up to where lines are counted
+	off  int64 // lines are counted up to here
 	line int
 	path []string
 	at   func(path []string, line int)
@@ -114,7 +114,7 @@ func (d *decoder) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := t.(string) // Token returns nothing else for a key
+		key := t.(string) // for a key, Token returns nothing else
 		if _, twice := object[key]; twice {
 			return nil, d.errorf("key %q stands twice", key)
 		}
@@ -154,7 +154,7 @@ func (d *decoder) explain(err error) error {
 	return fmt.Errorf("line %d: not JSON: %w", d.line, err)
 }
 
-// readable reports whether a JSON number is one that a double can hold, to its precision.
+// readable reports whether a double can hold a JSON number, within its precision.
 func readable(literal string) bool {
 	if len(literal) > maxLiteral {
 		return false
@@ -183,7 +183,8 @@ func badUTF8(raw []byte) int {
 	return len(raw)
 }
 
-// Odd is a YAML number that is no JSON number: 007 and 1_000, which not everyone reads alike, or .nan. It fits no schema.
+// Odd is a YAML number that is not a JSON number: 007 and 1_000, which readers interpret differently, or .nan. It fits
+// no schema.
 type Odd string
 
 // Why explains what is wrong with an odd number.

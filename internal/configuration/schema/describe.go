@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// describe says what a part of the schema wants, to follow "want": an integer of at least 2.
+// describe says what a part of the schema accepts, as the continuation of "want": an integer of at least 2.
 func (s *Schema) describe(part *jsonschema.Schema) string {
 	if w := s.describeIf(part, 0); w != "" {
 		return w
@@ -18,9 +18,9 @@ func (s *Schema) describe(part *jsonschema.Schema) string {
 	return "another value"
 }
 
-// describeIf is describe, or "" when that takes more than a few words.
+// describeIf is describe, or "" if that takes more than a few words.
 func (s *Schema) describeIf(part *jsonschema.Schema, depth int) string {
-	const maxDescribed = 4 // beyond it nobody reads on
+	const maxDescribed = 4 // more would not be read
 	if part == nil || depth > maxDescribed {
 		return ""
 	}
@@ -192,7 +192,7 @@ func (s *Schema) keysOf(part *jsonschema.Schema) []string {
 	return keys
 }
 
-// values lists what an enum allows, words that need no quotes without them.
+// values lists what an enum allows, with words that need no quotes unquoted.
 func values(list []any) string {
 	var words []string
 	if len(list) > 1 && !slices.ContainsFunc(list, func(v any) bool { return !plainWord(v) }) {
@@ -219,7 +219,7 @@ func values(list []any) string {
 	return strings.Join(words, ", ")
 }
 
-// plainWord reports whether v is a text that YAML reads as one without quotes.
+// plainWord reports whether v is a text that YAML reads as a text without quotes.
 func plainWord(v any) bool {
 	text, ok := v.(string)
 	return ok && len(text) <= 60 && text != "" && (text[0] < '0' || text[0] > '9') && text[0] != '-' &&
@@ -246,20 +246,20 @@ type Field struct {
 	Name        string
 	Title       string
 	Description string
-	// Wants says what values fit, like "an integer of at least 2".
+	// Wants describes the accepted values, like "an integer of at least 2".
 	Wants    string
 	Required bool
 	// Secret is true for a key that takes {"secret": NAME}.
 	Secret     bool
 	Deprecated bool
-	// Default and Example are canonical JSON, nil where the schema gives none. Example is the first of "examples", or
-	// the first of the values that an enum or const allows.
+	// Default and Example are canonical JSON, nil if the schema gives none. Example is the first of "examples", or the
+	// first value that an enum or const allows.
 	Default, Example abi.Raw
 	// Fields are the keys of an object.
 	Fields []Field
 }
 
-// Wants says what values fit at a path of keys, like "an integer of at least 2".
+// Wants describes the accepted values at a path of keys, like "an integer of at least 2".
 func (s *Schema) Wants(path ...string) string {
 	at := s.root
 	for _, key := range path {
@@ -270,14 +270,14 @@ func (s *Schema) Wants(path ...string) string {
 	return s.describe(at)
 }
 
-// Fields lists the keys of the block in the order in which the schema has them, required or not.
+// Fields lists all keys of the block in the schema's order.
 func (s *Schema) Fields() []Field {
 	const most = 1000
 	left := most
 	return s.fields(s.root, 0, &left)
 }
 
-// fields stops where left is used up: a schema may refer to itself, in many places.
+// fields stops when left is used up: a schema may refer to itself in many places.
 func (s *Schema) fields(part *jsonschema.Schema, depth int, left *int) []Field {
 	const maxDepth = 3
 	if depth == maxDepth {

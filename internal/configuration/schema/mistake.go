@@ -18,13 +18,14 @@ import (
 
 // Mistake is one mistake in a value.
 type Mistake struct {
-	// Path leads to the value, or to the key that is unknown or missing.
+	// Path leads to the value, or to the unknown or missing key.
 	Path []string
-	// Text is the sentence about it, to follow the path.
+	// Text is the message, which follows the path.
 	Text string
-	// Unknown marks a key that the schema does not have: the likely cause of what is missing, so it is reported first.
+	// Unknown marks a key that the schema does not have. It is the likely cause of a missing key, so it is reported
+	// first.
 	Unknown bool
-	// Missing marks that of several keys not those are there that are required.
+	// Missing is set if one or several required keys are missing.
 	Missing bool
 
 	at string // Path as people write it
@@ -37,7 +38,7 @@ func (m Mistake) String() string {
 	return m.at + ": " + m.Text
 }
 
-// report makes the one error of all mistakes.
+// report combines all mistakes into one error.
 func report(found []Mistake) *abi.Error {
 	var lines []string
 	for _, m := range inOrder(found) {
@@ -49,7 +50,7 @@ func report(found []Mistake) *abi.Error {
 	return abi.NewError(abi.CodeInvalidArgument, strings.Join(lines, "\n"))
 }
 
-// inOrder sorts mistakes: unknown keys first, then by path. What is said twice it keeps once.
+// inOrder sorts mistakes: unknown keys first, then by path. Repeated messages are removed.
 func inOrder(found []Mistake) []Mistake {
 	slices.SortStableFunc(found, func(a, b Mistake) int {
 		if a.Unknown != b.Unknown {
@@ -74,14 +75,14 @@ func comparePaths(a, b []string) int {
 	})
 }
 
-// mistakes reads the library's tree of errors about v.
+// mistakes converts the library's tree of errors about v.
 func (s *Schema) mistakes(tree *jsonschema.ValidationError, v any) []Mistake {
 	r := reader{s: s, v: v}
 	r.read(tree)
 	return r.found
 }
 
-// english is the language of the library's own sentences.
+// english is the language of the library's own messages.
 var english = message.NewPrinter(language.English)
 
 type reader struct {
@@ -98,7 +99,7 @@ func (r *reader) add(path []string, format string, args ...any) {
 func (r *reader) read(e *jsonschema.ValidationError) {
 	path := e.InstanceLocation
 	part := r.s.at[e.SchemaURL]
-	if part == nil { // not a place of this schema: what is wanted there is unknown
+	if part == nil { // not a place of this schema, so what is accepted there is unknown
 		part = new(jsonschema.Schema)
 	}
 	switch k := e.ErrorKind.(type) {
@@ -156,12 +157,12 @@ func (r *reader) read(e *jsonschema.ValidationError) {
 		}
 		r.enum(path, part)
 	default:
-		// Type, const, format, length, pattern, range: the whole description says more than the one keyword.
+		// Type, const, format, length, pattern, range: the whole description says more than the single keyword.
 		r.wrong(path, part, r.message(e))
 	}
 }
 
-// message is the schema's own sentence about a mistake: that of the part that refused the value, or of a part within.
+// message is the schema's own message about a mistake: that of the part that rejected the value, or of a part within.
 func (r *reader) message(e *jsonschema.ValidationError) string {
 	text := r.s.messages[pointerOf(e.SchemaURL)]
 	for _, cause := range e.Causes {
@@ -172,7 +173,7 @@ func (r *reader) message(e *jsonschema.ValidationError) string {
 	return text
 }
 
-// say adds a sentence of the schema's own.
+// say adds a message of the schema's own.
 func (r *reader) say(path []string, text string) {
 	if strings.HasPrefix(text, "want ") {
 		text = "found " + r.got(path) + ", " + text
@@ -180,7 +181,7 @@ func (r *reader) say(path []string, text string) {
 	r.add(path, "%s", text)
 }
 
-// wrong reports a value that does not fit its part of the schema.
+// wrong reports a value that does not match its part of the schema.
 func (r *reader) wrong(path []string, part *jsonschema.Schema, message string) {
 	if message != "" {
 		r.say(path, message)
@@ -217,12 +218,12 @@ func (r *reader) wrong(path []string, part *jsonschema.Schema, message string) {
 	r.add(path, "found %s, want %s%s", r.got(path), want, hint)
 }
 
-// fits reports whether a value is what a part of the schema wants; nil never is.
+// fits reports whether a value matches a part of the schema; nil never does.
 func (r *reader) fits(part *jsonschema.Schema, v any) bool {
 	return v != nil && newWork().count(part, v) == nil && validate(part, v) == nil
 }
 
-// unquoted is the number or truth value that a text would be without quotes, nil for any other text.
+// unquoted returns the number or truth value that a text would be without quotes, nil for any other text.
 func unquoted(text string) any {
 	if len(text) > maxLiteral {
 		return nil
@@ -260,7 +261,7 @@ func (r *reader) got(path []string) string {
 	return Found(path, v)
 }
 
-// at is the value at a path into the block.
+// at returns the value at a path of the block.
 func (r *reader) at(path []string) any {
 	v := r.v
 	for _, step := range path {
@@ -285,7 +286,7 @@ func (r *reader) missing(path []string, part *jsonschema.Schema, where string) {
 	for _, n := range closure([]*jsonschema.Schema{part}) {
 		if p := n.Properties[path[len(path)-1]]; p != nil {
 			wish = ", want " + r.s.describe(p)
-			if len(p.Examples) > 0 { // JSON is YAML: it can be pasted
+			if len(p.Examples) > 0 { // JSON is also YAML, so it can be pasted
 				wish += fmt.Sprintf("; for example %s: %s", path[len(path)-1], Canonical(p.Examples[0]))
 			}
 			break
@@ -330,7 +331,7 @@ func unknownKey(key string, known []string) string {
 	return "unknown key; there are " + strings.Join(known, ", ")
 }
 
-// forbidden reads the error of the schema false, by the place where it stands.
+// forbidden explains the error of the schema false, depending on where that schema is.
 func (r *reader) forbidden(e *jsonschema.ValidationError) {
 	path := e.InstanceLocation
 	for _, keyword := range []string{"/unevaluatedProperties", "/additionalProperties"} {
@@ -376,7 +377,7 @@ func (r *reader) enum(path []string, part *jsonschema.Schema) {
 	r.add(path, "found %s, want %s%s", r.got(path), r.s.describe(part), more)
 }
 
-// branches reads an anyOf or oneOf of which no branch fits: it reports the branch that was probably meant.
+// branches explains an anyOf or oneOf without a matching branch: it reports the branch that was probably meant.
 func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema, keyword string) {
 	path := e.InstanceLocation
 	list := part.AnyOf
@@ -394,7 +395,7 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 		sub.read(cause)
 		each = append(each, sub.found)
 	}
-	// A branch that wants another type, or another fixed word in one of its keys, was not meant.
+	// A branch that requires another type, or another constant in one of its keys, was not meant.
 	for deep := len(path); deep <= len(path)+1; deep++ {
 		var left [][]Mistake
 		for i, cause := range e.Causes {
@@ -427,7 +428,8 @@ func (r *reader) branches(e *jsonschema.ValidationError, part *jsonschema.Schema
 	}
 }
 
-// mode reads branches that all fail by one key, each wanting another word there: it lists the words.
+// mode explains branches that all fail because of one key, each requiring another constant there: it lists the
+// constants.
 func (r *reader) mode(e *jsonschema.ValidationError) bool {
 	var path []string
 	var words []any
@@ -451,7 +453,7 @@ func (r *reader) mode(e *jsonschema.ValidationError) bool {
 	return true
 }
 
-// fixed finds the const or enum at a path of this length by which a branch fails.
+// fixed finds the const or enum at a path of this length that makes a branch fail.
 func (r *reader) fixed(e *jsonschema.ValidationError, length int) *jsonschema.ValidationError {
 	switch e.ErrorKind.(type) {
 	case *kind.Const, *kind.Enum:
@@ -479,7 +481,7 @@ func (r *reader) rejects(e *jsonschema.ValidationError, length int) bool {
 	return false
 }
 
-// both reads a oneOf of which two branches fit.
+// both explains a oneOf with two matching branches.
 func (r *reader) both(e *jsonschema.ValidationError, part *jsonschema.Schema, which []int) {
 	if keys := onlyRequired(part.OneOf); keys != nil {
 		r.add(e.InstanceLocation, "want only one of %s", join(keys, "and"))
@@ -490,7 +492,7 @@ func (r *reader) both(e *jsonschema.ValidationError, part *jsonschema.Schema, wh
 		which[0]+1, which[1]+1)
 }
 
-// onlyRequired returns what branches ask for where they ask for nothing but keys to be there, else nil.
+// onlyRequired returns the keys that branches require if they require nothing else, nil otherwise.
 func onlyRequired(list []*jsonschema.Schema) []string {
 	var keys []string
 	for _, n := range list {

@@ -1,12 +1,12 @@
-// Package schema checks a native config block against the JSON Schema (draft 2020-12) that a module's manifest carries.
+// Package schema checks a native config block against the JSON Schema (draft 2020-12) in a module's manifest.
 //
-// Compile reads the schema, Schema.Apply lays an operator's block over the module's preset, fills in the defaults,
-// validates, and returns the effective block; mistakes are sentences that name the place and the nearest right word.
-// The package also owns the canonical form of JSON, over which config hashes are taken, and the blanking of what looks
-// like a credential.
+// Compile reads the schema. Schema.Apply merges an operator's block over the module's preset, fills in the defaults,
+// validates, and returns the effective block; mistakes are sentences with the place and the nearest right word. The
+// package also owns the canonical form of JSON, from which config hashes are computed, and blanks what looks like a
+// credential.
 //
 // A schema comes from a module, and modules are not trusted: nothing is ever loaded for it, sizes are bounded, patterns
-// are RE2, and the work of one Apply is counted before it is done.
+// are RE2, and the work of an Apply is counted before it is done.
 package schema
 
 import (
@@ -26,11 +26,11 @@ import (
 const (
 	// MaxSchema is the largest schema that Compile reads, in bytes.
 	MaxSchema = 256 << 10
-	// maxValues bounds the JSON values in a schema: compiling takes time by their square.
+	// maxValues bounds the JSON values in a schema, because compiling takes time proportional to their square.
 	maxValues = 8000
 	// maxPattern bounds the instructions of one compiled pattern.
 	maxPattern = 2000
-	// maxChain bounds how many schemas may refer to one another for one value.
+	// maxChain is the longest chain of schemas that refer to one another for the same value.
 	maxChain = 100
 
 	location = "memhost:config"
@@ -42,29 +42,30 @@ type Schema struct {
 	root *jsonschema.Schema
 	// at finds a part of the schema by the location that errors name.
 	at map[string]*jsonschema.Schema
-	// formats are those that Compile was given, messages the texts of the keyword errorMessage by JSON Pointer.
+	// formats are those that Compile was given. messages holds the texts of the keyword errorMessage by JSON Pointer.
 	formats  map[string]Format
 	messages map[string]string
 	// order is the position of each value in the schema's text, by its JSON Pointer.
 	order map[string]int
 }
 
-// Format is a check of a text by name, for schemas of memhost's own.
+// Format is a named check of a text, for memhost's own schemas.
 type Format struct {
 	Name string
-	// Wants says what texts fit, like "a string of 1 to 512 bytes".
+	// Wants describes the accepted texts, like "a string of 1 to 512 bytes".
 	Wants string
-	// Wrong says what is wrong with a text, to follow its path; "" if nothing is.
+	// Wrong describes what is wrong with a text, as the continuation of its path; "" if it is right.
 	Wrong func(text string) string
 }
 
-// Compile reads a JSON Schema. Nil and {} stand for a module that takes no configuration.
+// Compile reads a JSON Schema. Nil and {} stand for a module without configuration.
 //
-// Only references into the schema itself are followed ("#/$defs/..."); $id, anchors and dynamic references are refused.
-// "format" is enforced: those of the standard, and formats. The keyword "errorMessage" has the sentence for a value that
-// does not fit where it stands; if it begins with "want", what was found is put before it.
+// Only references into the schema itself are followed ("#/$defs/..."); $id, anchors and dynamic references are
+// rejected. "format" is enforced: the standard ones, and formats. The keyword "errorMessage" has the message for a
+// value that does not match there; if it starts with "want", what was found is put before it.
 //
-// Errors: invalid_argument, message starting with "config_schema"; the schema is the module's, so the module is wrong.
+// Errors: invalid_argument with a message that starts with "config_schema"; the schema is the module's, so the module
+// is wrong.
 func Compile(raw abi.Raw, formats ...Format) (*Schema, error) {
 	if len(raw) > MaxSchema {
 		return nil, refuse("has %d bytes, more than the %d that are read", len(raw), MaxSchema)
@@ -88,7 +89,7 @@ func Compile(raw abi.Raw, formats ...Format) (*Schema, error) {
 		return nil, refuse("$schema: want %s, got %s", draft, Show(nil, given))
 	}
 	delete(object, "$schema")
-	// The identity of the whole does not matter here, and left in place it would make "#/..." point elsewhere.
+	// The schema's own $id does not matter here, and it would make "#/..." point elsewhere.
 	delete(object, "$id")
 	if err := onlyLocal(object, nil); err != nil {
 		return nil, err
@@ -118,8 +119,8 @@ func refuse(format string, args ...any) *abi.Error {
 		WithHint("this is a mistake of the module, not of the configuration: tell its author")
 }
 
-// onlyLocal refuses keywords that reach outside, or by names that move, anywhere in the document: also where a schema
-// is not expected, for a reference could make a schema of it.
+// onlyLocal rejects keywords that refer to something outside, or by dynamic names, anywhere in the document: even where
+// no schema is expected, because a reference could point there.
 func onlyLocal(v any, path []string) error {
 	switch v := v.(type) {
 	case []any:
@@ -150,8 +151,8 @@ func onlyLocal(v any, path []string) error {
 	return nil
 }
 
-// compile runs the library on a document that has been looked through. The schema is a stranger's, so a panic in it
-// means an unusable schema and does not end the host.
+// compile runs the library on a checked document. The schema is untrusted, so a panic in the library means an unusable
+// schema.
 func compile(doc any, formats []Format) (s *jsonschema.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -186,7 +187,7 @@ func compile(doc any, formats []Format) (s *jsonschema.Schema, err error) {
 	return s, nil
 }
 
-// collectMessages notes each errorMessage that can be shown. It comes with a schema, whose author is a stranger.
+// collectMessages collects each errorMessage that can be shown. A schema's author is not trusted.
 func collectMessages(v any, path []string, into map[string]string) {
 	const most = 1000 // bytes
 	switch v := v.(type) {
@@ -204,7 +205,7 @@ func collectMessages(v any, path []string, into map[string]string) {
 	}
 }
 
-// checkURI is the format "uri". It refuses localhost:8000 too, which by the letter is a URI of the scheme "localhost".
+// checkURI is the format "uri". It also rejects localhost:8000, which formally is a URI of the scheme "localhost".
 func checkURI(v any) error {
 	text, ok := v.(string)
 	if !ok {
@@ -217,7 +218,7 @@ func checkURI(v any) error {
 	return nil
 }
 
-// firstCause says in one line what the library says in a tree.
+// firstCause summarises the library's tree of errors on one line.
 func firstCause(err error) string {
 	var v *jsonschema.ValidationError
 	if !errors.As(err, &v) {
@@ -230,14 +231,14 @@ func firstCause(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(lines[len(lines)-1], location, ""), "- ")
 }
 
-// noLoader keeps a schema from the disk and the network.
+// noLoader prevents a schema from loading anything from disk or network.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s: nothing is loaded for a schema", url)
 }
 
-// pattern is a regular expression (RE2) that knows what matching costs.
+// pattern is a regular expression (RE2) with the cost of matching.
 type pattern struct {
 	*regexp.Regexp
 	instructions int
@@ -347,7 +348,7 @@ func eachInside(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	}
 }
 
-// endless refuses a schema that applies itself to the same value again, at once or after a long chain.
+// endless rejects a schema that applies itself to the same value again, directly or after a long chain.
 func (s *Schema) endless() error {
 	const under = -1
 	height := map[*jsonschema.Schema]int{}
@@ -379,7 +380,7 @@ func (s *Schema) endless() error {
 	return nil
 }
 
-// checkDefaults refuses a default that its own schema refuses: no operator could fix it.
+// checkDefaults rejects a default that its own schema rejects, because no operator could fix it.
 func (s *Schema) checkDefaults() error {
 	work := newWork()
 	for _, loc := range sortedKeys(s.at) {

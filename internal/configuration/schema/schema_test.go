@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results of this run into testdata")
 
-// Each file of testdata/apply holds a schema and blocks with what becomes of them: the sections block (and preset),
-// each followed by the section want.
+// Each file of testdata/apply holds a schema and blocks with their results: the sections block (and preset), each
+// followed by the section want.
 func TestAppliesAsTheGoldenFilesSay(t *testing.T) {
 	files, err := filepath.Glob("testdata/apply/*.txtar")
 	require.NoError(t, err)

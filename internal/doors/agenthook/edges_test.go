@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// untouched lets the folders of all sessions be as old as the tests' clock says, not the computer's.
+// untouched makes the folders of all sessions as old as the tests' clock says, not the computer's.
 func (a *agent) untouched() {
 	a.t.Helper()
 	folders, err := os.ReadDir(filepath.Join(a.folder, "prompts"))
@@ -31,7 +31,7 @@ func (a *agent) untouched() {
 }
 
 // TestASessionThatOnlyReadsRecordsWhatWasSaidBefore: by a session that was killed, and by this one before it was
-// resumed so.
+// resumed read-only.
 func TestASessionThatOnlyReadsRecordsWhatWasSaidBefore(t *testing.T) {
 	a := start(t)
 	a.tell(prompt("s1", "I moved to Lyon."))
@@ -110,7 +110,7 @@ func TestTwoMemoriesOfOneSessionAreNotMixed(t *testing.T) {
 	a.change = func(o *agenthook.Options) { o.Scope.RunID = run }
 	for _, run = range []string{"home", "tea"} {
 		a.tell(prompt("s1", "Both."))
-		a.now = a.now.Add(time.Second - time.Minute) // the two hooks of a prompt run at once
+		a.now = a.now.Add(time.Second - time.Minute) // the two hooks of a prompt run at the same time
 	}
 	a.tell(stop("s1", "Yes."))
 	require.Equal(t, []string{"user: Both.\nassistant: Yes.", "user: Both.\nassistant: Yes."}, a.words())
@@ -199,8 +199,8 @@ func TestUndoLeavesEmptyListsOfTheUsers(t *testing.T) {
 	require.Empty(t, agenthook.Diff(before, after))
 }
 
-// TestStopHooksAtOnceRecordATurnOnce: the agent's settings may have memhost several times, and the agent runs its hooks
-// side by side.
+// TestStopHooksAtOnceRecordATurnOnce: the agent's settings may contain memhost several times, and the agent runs its
+// hooks in parallel.
 func TestStopHooksAtOnceRecordATurnOnce(t *testing.T) {
 	a := start(t)
 	const sessions, hooks = 100, 4

@@ -34,30 +34,30 @@ type Slot interface {
 type Options struct {
 	// Agent is "claude-code" or "codex". It begins the event ids.
 	Agent string
-	// Slot is asked for context. It may be down: then its methods return errors.
+	// Slot is asked for context. It may be down; its methods then return errors.
 	Slot Slot
-	// Box keeps the events until the slot has taken them.
+	// Box keeps the events until the slot has accepted them.
 	Box *outbox.Box
 	// Folder keeps prompts until their turn ends.
 	Folder string
-	// Scope is whose memory it is. Its ids may hold PlaceProject and PlacePerson. Nothing that is said in a
-	// conversation leads to another scope.
+	// Scope is whose memory is used. Its ids may contain PlaceProject and PlacePerson. Nothing said in a conversation
+	// can select another scope.
 	Scope abi.MemoryScope
-	// Person replaces PlacePerson. Dir is the folder that the agent was started in; "" means that of the payload.
+	// Person replaces PlacePerson. Dir is the folder in which the agent was started; "" means the payload's.
 	Person, Dir string
 	// Budget bounds the context.
 	Budget abi.ContextBudget
-	// MaxChars bounds the context in characters. Both agents show the model up to 10,000 whole, and only a part of
-	// more. 0 means DefaultMaxChars.
+	// MaxChars bounds the context in characters. Both agents show the model up to 10,000 characters in full, and only
+	// part of a longer text. 0 means DefaultMaxChars.
 	MaxChars int
 	// Timeout is how long the agent waits for its context. 0 means 4 s.
 	Timeout time.Duration
-	// Deliver begins to deliver what is in the box, without waiting for it for long. Required.
+	// Deliver starts to deliver what is in the box and returns soon. Required.
 	Deliver func()
-	// NoRecord: the session gets context, and nothing of it is recorded.
+	// NoRecord gives the session context without recording it.
 	NoRecord bool
-	// Problem is why there is no memory: a configuration that cannot be used. Then nothing else here is needed but
-	// Logger.
+	// Problem is why there is no memory: a configuration that cannot be used. If it is set, only Logger is needed
+	// besides.
 	Problem error
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -66,13 +66,13 @@ type Options struct {
 }
 
 const (
-	// DefaultMaxChars is a little less than the 10,000 characters that both agents take whole.
+	// DefaultMaxChars is slightly less than the 10,000 characters that both agents show in full.
 	DefaultMaxChars = 9900
-	// DefaultMaxTokens is a budget that rarely comes to more than DefaultMaxChars.
+	// DefaultMaxTokens is a budget that rarely exceeds DefaultMaxChars.
 	DefaultMaxTokens = 2200
 
 	defaultTimeout = 4 * time.Second
-	// maxInput bounds the payload, in bytes. A request of the contract is bounded by as much.
+	// maxInput bounds the payload, in bytes, like a request of the contract.
 	maxInput = 16 << 20
 	// maxID is the longest id that the contract allows, in bytes.
 	maxID = 512
@@ -87,8 +87,8 @@ type hook struct {
 	scope   abi.MemoryScope
 }
 
-// Run reads the payload of one event from in, deals with it, and writes the answer to out. It never fails: what goes
-// wrong is in the answer or in the log, and the agent goes on without memory.
+// Run reads the payload of one event from in, handles it, and writes the answer to out. It never fails: problems are in
+// the answer or in the log, and the agent continues without memory.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 	if err != nil {
 		e := abi.AsError(err)
 		o.Logger.Warn("no memory for this event", "error", err, "hint", e.Hint)
-		if p == nil { // the event is not known, and the person should be
+		if p == nil { // the event is unknown, but the person should learn about it
 			p = new(payload)
 		}
 		message := "memhost: no memory: " + e.Message
@@ -140,7 +140,7 @@ func write(o Options, a answer, event string, out io.Writer) {
 	}
 }
 
-// run deals with the event.
+// run handles the event.
 func (h *hook) run(ctx context.Context) answer {
 	if id := h.payload.AgentID; id != nil && id != "" {
 		return answer{} // a sub-agent: its prompt and its answer are not a person's conversation
@@ -193,7 +193,7 @@ func (h *hook) run(ctx context.Context) answer {
 	return answer{}
 }
 
-// nothingKept is a message for the person where the slot keeps nothing of what is said in this session, else "".
+// nothingKept returns a message for the person if the slot keeps nothing of this session, otherwise "".
 func (h *hook) nothingKept(ctx context.Context) string {
 	if h.NoRecord {
 		return ""
@@ -216,7 +216,7 @@ func (h *hook) folder() string {
 	return h.payload.CWD
 }
 
-// startQuery is the question of a session that starts: after a compaction or a resumption the last prompt, else the
+// startQuery is the question of a starting session: the last prompt after a compaction or a resumption, otherwise the
 // project.
 func (h *hook) startQuery() string {
 	if h.notes.Last != "" && h.payload.Source != "clear" {
@@ -225,7 +225,7 @@ func (h *hook) startQuery() string {
 	return StartQuestion(h.notes.Project)
 }
 
-// StartQuestion is what a session asks that starts in a project (Project).
+// StartQuestion is the question of a session that starts in a project (Project).
 func StartQuestion(project string) string {
 	if at := strings.LastIndexByte(project, '-'); at > 0 {
 		project = project[:at]
@@ -233,7 +233,7 @@ func StartQuestion(project string) string {
 	return "What is known about the project " + project + "?"
 }
 
-// prompted keeps the prompt and answers with context for it.
+// prompted stores the prompt and answers with its context.
 func (h *hook) prompted(ctx context.Context) answer {
 	text := said.ReadPrompt(*h.payload.Prompt).Words
 	if text == "" || slices.Contains(h.notes.Crons, strings.TrimSpace(*h.payload.Prompt)) {
@@ -251,14 +251,15 @@ func (h *hook) prompted(ctx context.Context) answer {
 	}
 	h.notes.Last = text
 	a := h.contextFor(ctx, text)
-	h.deliver() // afterwards: where no slot runs, both want to open the data folder
+	h.deliver() // afterwards, because both open the data folder if no slot runs
 	if problem.Message != "" {
 		a.Message = problem.Message
 	}
 	return a
 }
 
-// contextFor is the slot's context for a question, or a message for the person when there has just begun to be none.
+// contextFor returns the slot's context for a question, or a message for the person if memory has just become
+// unavailable.
 func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -281,7 +282,7 @@ func (h *hook) contextFor(ctx context.Context, query string) (a answer) {
 	return a
 }
 
-// retrieve asks the slot. A context that the agent would cut is formatted again for fewer tokens.
+// retrieve asks the slot. A context that the agent would cut is formatted again with fewer tokens.
 func (h *hook) retrieve(ctx context.Context, query string) (string, error) {
 	request := &abi.RetrieveRequest{Query: query, Scope: h.scope, SessionID: shortID(h.payload.SessionID),
 		Budget: h.Budget}
@@ -324,7 +325,7 @@ func (h *hook) stopped() answer {
 		h.Logger.Warn("the turn is recorded without its answer: the Stop hook's input has no last_assistant_message")
 	}
 	stop := h.payload
-	if h.NoRecord { // what waits was said before that, and this is not its answer
+	if h.NoRecord { // what waits was said earlier, and this is not its answer
 		stop = nil
 	}
 	a := h.record(h.session, stop)
@@ -345,10 +346,11 @@ func (n *notes) learnCrons(p *payload) {
 	}
 }
 
-// record puts the prompts of a session into the box as one event, for each scope, with the answer where stop has one.
-// With NoRecord there are those alone that were kept before, by this session or by one that was killed.
+// record puts the session's prompts into the box as one event for each scope, with the answer if stop has one. With
+// NoRecord it records only prompts that were stored earlier, by this session or by one that was killed.
 //
-// An agent may run several Stop hooks of one turn at once. The first one takes all prompts, and the others find none.
+// An agent may run several Stop hooks of one turn at the same time. The first one takes all prompts, and the others
+// find none.
 func (h *hook) record(s *session, stop *payload) answer {
 	defer alone.Wait(s.dir)()
 	prompts, files, err := s.pending()
@@ -372,8 +374,8 @@ func (h *hook) record(s *session, stop *payload) answer {
 	return answer{}
 }
 
-// ofEachScope takes prompts apart by whose they are. There are several where two hooks serve one agent, or where the
-// hook's flags have changed since a turn that never ended.
+// ofEachScope groups prompts by scope. There are several scopes if two hooks serve one agent, or if the hook's flags
+// have changed since a turn that never ended.
 func ofEachScope(prompts []prompt) (turns [][]prompt) {
 	for _, p := range prompts {
 		at := slices.IndexFunc(turns, func(turn []prompt) bool { return turn[0].Scope == p.Scope })
@@ -385,7 +387,7 @@ func ofEachScope(prompts []prompt) (turns [][]prompt) {
 	return turns
 }
 
-// withHint is an error for a person.
+// withHint formats an error for a person.
 func withHint(err error) string {
 	if e := abi.AsError(err); e.Hint != "" {
 		return err.Error() + "; " + e.Hint
@@ -393,7 +395,7 @@ func withHint(err error) string {
 	return err.Error()
 }
 
-// event is a turn as memory takes it.
+// event is a turn as an event of the contract.
 func (h *hook) event(s *session, prompts []prompt, stop *payload) *abi.MemoryEvent {
 	first := &prompts[0]
 	e := &abi.MemoryEvent{RunID: first.Scope.RunID, UserID: first.Scope.PersonaID, AgentID: first.Scope.AgentID,
@@ -418,9 +420,9 @@ func (h *hook) event(s *session, prompts []prompt, stop *payload) *abi.MemoryEve
 	return e
 }
 
-// turnID is the id that an import of the session's log gives the turn as well. It is empty where the agent does not say
-// which turn it is, and for what is said in a turn after that was recorded: then the event's id follows from what it
-// holds, so that a turn reported twice is one event.
+// turnID is the id that an import of the session's log also gives the turn. It is empty if the agent does not name the
+// turn, and for anything said in a turn after it was recorded. The event's id is then derived from its content, so that
+// a turn reported twice is one event.
 func (h *hook) turnID(s *session, first *prompt) (id string) {
 	source := talks.Source(h.Agent)
 	switch {
@@ -437,7 +439,8 @@ func (h *hook) turnID(s *session, first *prompt) (id string) {
 	return id
 }
 
-// recordForgotten records what is left of sessions that ended without notice, as when their agent was killed.
+// recordForgotten records what is left of sessions that ended without notice, for example because their agent was
+// killed.
 func (h *hook) recordForgotten() {
 	for _, s := range oldSessions(h.Folder, h.Now) {
 		if s.dir == h.session.dir || h.record(s, nil) != (answer{}) {
@@ -449,7 +452,7 @@ func (h *hook) recordForgotten() {
 	}
 }
 
-// deliver begins to deliver, where something waits.
+// deliver starts a delivery if something waits.
 func (h *hook) deliver() {
 	n, err := h.Box.Waiting()
 	if err != nil {
@@ -460,7 +463,7 @@ func (h *hook) deliver() {
 	}
 }
 
-// shortID is an id as it is, or a digest of it where it is longer than the contract allows.
+// shortID is an id, or its digest if the id is longer than the contract allows.
 func shortID(id string) string {
 	if len(id) > maxID {
 		return outbox.Digest(id)

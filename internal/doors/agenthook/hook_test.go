@@ -23,8 +23,8 @@ import (
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/ann\">\n- likes oolong tea\n</memory-context>"
 
-// slot answers every question with text, and keeps what it was asked and sent. fail, where it is set, comes first. One
-// that hangs answers no question.
+// slot answers every question with text, and keeps its requests. fail, if set, is called first. A hanging one answers
+// no question.
 type slot struct {
 	mu        sync.Mutex
 	text      string
@@ -52,7 +52,7 @@ func (s *slot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.Retri
 	return &abi.RetrieveResult{FormattedContext: s.text}, nil
 }
 
-// FormatContext gives four characters for each token.
+// FormatContext returns four characters for each token.
 func (s *slot) FormatContext(_ context.Context, q *abi.FormatRequest) (*abi.FormatResult, error) {
 	s.formatted = append(s.formatted, *q.Budget.MaxTokens)
 	return &abi.FormatResult{FormattedContext: strings.Repeat("word", int(*q.Budget.MaxTokens))}, nil
@@ -75,7 +75,7 @@ func (s *slot) RecordEvent(_ context.Context, e *abi.MemoryEvent) (*abi.WriteRec
 
 func (s *slot) Mode(context.Context) (*abi.ModeReceipt, error) { return new(abi.ModeReceipt), nil }
 
-// agent stands in for Claude Code or Codex: each event is a hook of its own, over the same folders.
+// agent stands in for Claude Code or Codex: each event is handled by a new hook, with the same folders.
 type agent struct {
 	t      *testing.T
 	slot   *slot
@@ -134,7 +134,7 @@ func stop(session, answer string) string {
 		`"last_assistant_message":%q,"background_tasks":[],"session_crons":[]}`, session, answer)
 }
 
-// words are what the slot received, as "role: text" lines, one string for each event.
+// words returns what the slot received, as "role: text" lines, one string for each event.
 func (a *agent) words() (events []string) {
 	for _, e := range a.slot.told {
 		var lines []string
@@ -171,7 +171,7 @@ func TestWhatNoPersonWroteIsNotRecordedAndGetsNoContext(t *testing.T) {
 		require.Empty(t, a.raw(prompt("s1", text)), text)
 		a.tell(stop("s1", "ok"))
 	}
-	// The prompts that /loop submits later look like a person's; the Stop hook has named them before.
+	// The prompts that /loop submits later look like a person's; the Stop hook has announced them before.
 	a.tell(`{"session_id":"s1","hook_event_name":"Stop","last_assistant_message":"Looping.","session_crons":[{"id":"c1","schedule":"*/5 * * * *","recurring":true,"prompt":"check the build"}]}`)
 	require.Empty(t, a.raw(prompt("s1", "check the build")))
 	a.tell(stop("s1", "green"))
@@ -369,8 +369,8 @@ func TestProjectsAreRepositoriesWithTheirWorkTrees(t *testing.T) {
 	require.NotEqual(t, want, agenthook.Project(dir))
 }
 
-// TestANewSessionIsToldThatNothingIsKept: a control that keeps nothing behind the slot is told once, when a session
-// begins, and not where the session is not recorded anyway.
+// TestANewSessionIsToldThatNothingIsKept: the warning about a control that keeps nothing is shown once, when a session
+// starts, and not if the session is not recorded anyway.
 func TestANewSessionIsToldThatNothingIsKept(t *testing.T) {
 	nothing := abi.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
 	verbatim := abi.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl, NativeIngestModes: []string{"verbatim"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The events that memhost takes part in.
+// The events that memhost handles.
 const (
 	eventSessionStart = "SessionStart"
 	eventPrompt       = "UserPromptSubmit"
@@ -18,18 +18,18 @@ const (
 	eventPreCompact   = "PreCompact"
 )
 
-// payload is what a hook reads of its standard input. Unknown fields are passed over, so that newer agents work.
+// payload is what a hook reads from standard input. Unknown fields are ignored, so that newer agents work.
 type payload struct {
 	Event     string `json:"hook_event_name"`
 	SessionID string `json:"session_id"`
 	CWD       string `json:"cwd"`
-	// TurnID is the id of the turn. Codex has it, Claude Code has not.
+	// TurnID is the id of the turn. Codex sends it, Claude Code does not.
 	TurnID string `json:"turn_id"`
-	// PromptID is the id of the last prompt. Claude Code has it, and its log too; older versions have not.
+	// PromptID is the id of the last prompt. Claude Code sends it and writes it to its log; older versions do not.
 	PromptID string `json:"prompt_id"`
-	// Transcript is the session's log, which may be behind.
+	// Transcript is the session's log, which may lag behind.
 	Transcript string `json:"transcript_path"`
-	// AgentID is there only when a sub-agent is at work. Nil: the field is missing.
+	// AgentID is present only for a sub-agent. Nil: the field is missing.
 	AgentID any `json:"agent_id"`
 	// Source says why a session starts: startup, resume, clear or compact.
 	Source string `json:"source"`
@@ -37,26 +37,26 @@ type payload struct {
 	Prompt *string `json:"prompt"`
 	// Answer is the text of the model's last message. Nil: the field is missing, or there was no text.
 	Answer *string `json:"last_assistant_message"`
-	// Crons are the prompts that /loop and scheduled tasks have yet to submit (Claude Code 2.1.145 and later).
+	// Crons are the prompts that /loop and scheduled tasks will submit later (Claude Code 2.1.145 and later).
 	Crons []struct {
 		Prompt string `json:"prompt"`
 	} `json:"session_crons"`
 
-	odd error // of the first field with a value of another type: it counts as missing
-	// oddAnswer: that field is Answer.
+	odd error // about the first field with a value of another type, which counts as missing
+	// oddAnswer is set if that field is Answer.
 	oddAnswer bool
 }
 
-// readPayload reads one object and names the field that an event cannot do without.
+// readPayload parses one object and names the first field that is required by its event and missing.
 //
-// Errors: invalid_argument for text that is not an object, or that lacks hook_event_name, session_id or prompt; the
-// payload is then as much as could be read, nil for the former.
+// Errors: invalid_argument for text that is not an object, or that lacks hook_event_name, session_id or prompt. The
+// payload then has what could be read; it is nil for text that is not an object.
 func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
-	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF")) // which Windows' shells put there
+	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF")) // shells on Windows write a byte order mark
 	err := json.Unmarshal(text, p)
 	var odd *json.UnmarshalTypeError
-	if errors.As(err, &odd) && odd.Field != "" { // the others have been read
+	if errors.As(err, &odd) && odd.Field != "" { // the other fields have been decoded
 		p.odd, err = fmt.Errorf("%s is a JSON %s", odd.Field, odd.Value), nil
 		p.oddAnswer = odd.Field == "last_assistant_message"
 	}
@@ -70,7 +70,7 @@ func readPayload(text []byte) (*payload, error) {
 		missing = "hook_event_name"
 	case p.SessionID == "":
 		missing = "session_id"
-	case p.Event == eventPrompt && (p.Prompt == nil || *p.Prompt == "" && p.odd != nil): // an odd one is decoded as ""
+	case p.Event == eventPrompt && (p.Prompt == nil || *p.Prompt == "" && p.odd != nil): // a value of another type was decoded as ""
 		missing = "prompt"
 	}
 	if missing != "" {
@@ -91,7 +91,7 @@ type answer struct {
 	Context, Message string
 }
 
-// line is the answer to an event as JSON, with a line feed; nil where there is nothing to say.
+// line is the answer to an event as JSON, with a line feed; nil if there is nothing to say.
 //
 //	{"systemMessage":"...","hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"..."}}
 func (a answer) line(event string) []byte {

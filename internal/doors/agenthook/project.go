@@ -10,18 +10,18 @@ import (
 	"github.com/memhost/memhost/internal/doors/places"
 )
 
-// Placeholders in --run, --user and --agent for something that a hook finds out.
+// Placeholders in --run, --user and --agent that a hook replaces.
 const (
 	PlaceProject = "{project}"
 	PlacePerson  = "{person}"
 )
 
-// CheckPlaces refuses a scope with placeholders that Expand does not fill.
+// CheckPlaces rejects a scope with placeholders that Expand does not replace.
 //
 // Errors: invalid_argument.
 func CheckPlaces(scope abi.MemoryScope) error { return places.Check(scope, PlaceProject, PlacePerson) }
 
-// Expand puts project and person into the ids of a scope.
+// Expand replaces the placeholders in the ids of a scope by project and person.
 func Expand(scope abi.MemoryScope, project, person string) abi.MemoryScope {
 	r := strings.NewReplacer(PlaceProject, project, PlacePerson, person)
 	scope.RunID, scope.PersonaID, scope.AgentID = r.Replace(scope.RunID), r.Replace(scope.PersonaID),
@@ -30,8 +30,8 @@ func Expand(scope abi.MemoryScope, project, person string) abi.MemoryScope {
 }
 
 // Project names the project that a folder belongs to: the base name of its root and eight digits of the root's path, as
-// in "memhost-1f0a9c3e". The root is the nearest folder upwards that has .git; the work trees of a repository are one
-// project. A folder outside of any repository is a project of its own.
+// in "memhost-1f0a9c3e". The root is the nearest parent folder with .git; all work trees of a repository are one
+// project. A folder outside any repository is a project of its own.
 func Project(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -59,11 +59,11 @@ func projectRoot(dir string) string {
 	}
 }
 
-// mainWorkTree is the root of the repository that a work tree belongs to. The tree's .git is a file:
+// mainWorkTree returns the root of the repository that a work tree belongs to. The tree's .git is a file:
 //
 //	gitdir: /home/ann/memhost/.git/worktrees/fix
 //
-// A submodule's file names .git/modules/NAME instead; it is a project of its own.
+// A submodule's file names .git/modules/NAME instead; a submodule is a project of its own.
 func mainWorkTree(file, tree string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// session is the folder of one session of an agent. Each hook is a process of its own, so what the Stop hook needs of
-// the UserPromptSubmit hook is kept on disk: one file for each prompt, which needs no lock.
+// session is the folder of one session of an agent. Each hook is a separate process, so what the Stop hook needs from
+// the UserPromptSubmit hook is stored on disk: one file for each prompt, so that no lock is needed.
 type session struct {
 	dir string
 	id  string
@@ -39,30 +39,30 @@ type prompt struct {
 	file string // the name of its file
 }
 
-// notes are what a session's hooks pass to each other besides prompts. Without them nothing is lost.
+// notes are what a session's hooks tell each other besides prompts. Nothing is lost without them.
 type notes struct {
-	// Project is that of the session's first hook: a later one may run in another folder.
+	// Project is that of the session's first hook. A later hook may run in another folder.
 	Project string `json:"project,omitempty"`
 	// Last is the last prompt, at most maxLast bytes.
 	Last string `json:"last,omitempty"`
 	// Crons are prompts that /loop and scheduled tasks submit.
 	Crons []string `json:"crons,omitempty"`
-	// Outage: the person has been told that there is no memory.
+	// Outage is set once the person was told that there is no memory.
 	Outage bool `json:"outage,omitempty"`
 }
 
 const (
 	maxLast  = 2000
 	maxCrons = 100
-	// promptSuffix ends the name of a file with a prompt, notesFile is the name of the file with notes.
+	// promptSuffix is the suffix of a file with a prompt; notesFile is the file with the notes.
 	promptSuffix = ".prompt.json"
-	// turnSuffix ends the name of an empty file that stands for a turn that was recorded.
+	// turnSuffix is the suffix of an empty file that marks a recorded turn.
 	turnSuffix = ".turn"
 	notesFile  = "notes.json"
-	// together is within what time two equal prompts are one, reported by two hooks: the agent's settings may have memhost
-	// twice.
+	// together is the time within which two equal prompts count as one that two hooks reported: the agent's settings
+	// may contain memhost twice.
 	together = 2 * time.Second
-	// forgotten is after what time a session that did not end is taken for ended.
+	// forgotten is how long a session must be idle to count as ended.
 	forgotten = 24 * time.Hour
 )
 
@@ -71,13 +71,13 @@ func openSession(folder, id string, now func() time.Time) (*session, error) {
 	return s, os.MkdirAll(s.dir, 0o700)
 }
 
-// keep puts a prompt on disk.
+// keep writes a prompt to disk.
 func (s *session) keep(p *prompt) error {
 	name := fmt.Sprintf("%020d-%s%s", s.now().UnixNano(), outbox.Digest(p.Text)[:16], promptSuffix)
 	return s.write(name, p)
 }
 
-// pending lists the prompts on disk, oldest first, each once. files are the names of all their files.
+// pending lists the prompts on disk, oldest first and without duplicates. files are the names of all their files.
 func (s *session) pending() (prompts []prompt, files []string, err error) {
 	entries, err := os.ReadDir(s.dir) // sorted, so by time
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *session) pending() (prompts []prompt, files []string, err error) {
 	return prompts, files, nil
 }
 
-// upTo cuts the prompts after those of a turn: they are of a turn that has begun since. An agent without turn ids ends
-// with its Stop hook whatever was said before.
+// upTo drops the prompts after those of a turn, because they belong to a turn that has started since. Without turn ids,
+// a Stop hook ends everything that was said before it.
 func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) {
 	if turnID == "" {
 		return prompts, files
@@ -121,11 +121,11 @@ func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) 
 	if n == len(prompts) {
 		return prompts, files
 	}
-	after := prompts[n].file // names are in the order of time
+	after := prompts[n].file // names are sorted by time
 	return prompts[:n], slices.DeleteFunc(files, func(name string) bool { return name >= after })
 }
 
-// toldBefore reports whether an equal prompt came just before, for the same memory.
+// toldBefore reports whether an equal prompt for the same memory came just before.
 func toldBefore(prompts []prompt, p *prompt) bool {
 	for i := range prompts {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)
@@ -138,7 +138,7 @@ func toldBefore(prompts []prompt, p *prompt) bool {
 	return false
 }
 
-// claim notes that an event has the id, and reports whether none had it before.
+// claim notes that an event has the id, and reports whether no event had it before.
 func (s *session) claim(id string) bool {
 	f, err := os.OpenFile(filepath.Join(s.dir, outbox.Digest(id)+turnSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *session) claim(id string) bool {
 	return f.Close() == nil
 }
 
-// remove takes prompts off the disk.
+// remove deletes prompts from disk.
 func (s *session) remove(files []string) error {
 	for _, name := range files {
 		if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +157,7 @@ func (s *session) remove(files []string) error {
 	return nil
 }
 
-// notes reads the notes. Where they are missing or damaged there are none.
+// notes reads the notes. Missing or damaged notes are empty.
 func (s *session) notes() (n notes) {
 	text, err := os.ReadFile(filepath.Join(s.dir, notesFile))
 	if err != nil || json.Unmarshal(text, &n) != nil {
@@ -176,7 +176,7 @@ func (s *session) note(n notes) error {
 	return s.write(notesFile, n)
 }
 
-// write writes a file of the session. It is on disk when write returns.
+// write writes a file of the session durably.
 func (s *session) write(name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *session) write(name string, value any) error {
 	return wholefile.WriteDurable(filepath.Join(s.dir, name), text, 0o600)
 }
 
-// end removes the session's folder, once nothing of it is left to record.
+// end removes the session's folder, once everything is recorded.
 func (s *session) end() error { return os.RemoveAll(s.dir) }
 
 // oldSessions lists the sessions in which nothing has happened for a day.

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Events are those whose hooks an agent's settings need. Codex has no SessionEnd that every version knows: what is left
+// Events lists the events whose hooks an agent's settings need. Not every version of Codex has SessionEnd: what is left
 // of a session is recorded when a later one starts.
 func Events(agent string) []string {
 	events := []string{eventSessionStart, eventPrompt, eventStop, eventPreCompact}
@@ -24,23 +24,22 @@ func Events(agent string) []string {
 	return events
 }
 
-// settingsTimeout is how many seconds an agent waits for a hook before it goes on without. The hook's own deadline is
+// settingsTimeout is how many seconds an agent waits for a hook before it continues without. The hook's own deadline is
 // shorter.
 const settingsTimeout = 10
 
-// ours recognises a hook of memhost by its command, whatever the path of the program and its flags. A program that has
-// another name knows its own.
+// ours matches a hook of memhost by its command, whatever the path of the program and its flags. A program with another
+// name recognises its own.
 var ours = regexp.MustCompile(`memhost[^\s'"]*['"]? +hook +(claude-code|codex)(\s|$)`)
 
-// member is a name of a JSON object with its value as it is written.
+// member is a name in a JSON object with its unparsed value.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// Install gives the text of a settings file with memhost's hooks in it, instead of those that it may have. The rest
-// keeps its order and its values; the white space becomes that of two blanks for each level. command is one line for a
-// shell.
+// Install returns a settings file with memhost's hooks, which replace existing hooks of memhost. Everything else keeps
+// its order and values; the white space becomes two spaces per level. command is one line for a shell.
 //
 //	{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "...", "timeout": 10}]}], ...}}
 //
@@ -57,9 +56,9 @@ func Install(settings []byte, agent, command string) ([]byte, error) {
 	}, Events(agent))
 }
 
-// SettingsFile is the file that an agent's hooks are in: the user's, or that of the current folder, where project is set.
+// SettingsFile returns the file that contains an agent's hooks: the user's, or with project that of the current folder.
 //
-// Errors: that of os.UserHomeDir, where nothing names the user's folder.
+// Errors: that of os.UserHomeDir, if nothing names the user's folder.
 func SettingsFile(agent string, project bool, getenv func(string) string) (string, error) {
 	folder, name, ofProject, variable := ".claude", "settings.json", "settings.local.json", "CLAUDE_CONFIG_DIR"
 	if agent == "codex" {
@@ -81,22 +80,22 @@ func SettingsFile(agent string, project bool, getenv func(string) string) (strin
 	return filepath.Join(home, folder, name), nil
 }
 
-// Installed reports whether settings have hooks of memhost. Settings that cannot be read have none.
+// Installed reports whether settings contain hooks of memhost. Settings that cannot be read contain none.
 func Installed(settings []byte, agent string) bool {
 	without, err := Uninstall(settings, "memhost hook "+agent)
 	return err == nil && len(settings) > 0 && Diff(settings, without) != ""
 }
 
-// Uninstall gives the text without memhost's hooks, and without the arrays and objects that had nothing else.
-// command is one that Install would write.
+// Uninstall returns the file without memhost's hooks, and without arrays and objects that only contained them. command
+// is one that Install would write.
 //
 // Errors: as Install.
 func Uninstall(settings []byte, command string) ([]byte, error) {
 	return edit(settings, command, func(_ string, groups []json.RawMessage) []json.RawMessage { return groups }, nil)
 }
 
-// edit takes memhost's hooks out, those with the program of command among them, and hands what is left of each event to
-// change. more are events to look at even where the file has none of them.
+// edit removes memhost's hooks, including those with the program of command, and passes the rest of each event to
+// change. more lists events to visit even if the file does not have them.
 func edit(settings []byte, command string, change func(event string, groups []json.RawMessage) []json.RawMessage,
 	more []string) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
@@ -141,8 +140,8 @@ func edit(settings []byte, command string, change func(event string, groups []js
 	return out.Bytes(), nil
 }
 
-// withoutOurs lists the groups of an event, without memhost's hooks and without groups that held nothing else. taken
-// reports whether there were such.
+// withoutOurs lists the groups of an event without memhost's hooks, and without groups that contained nothing else.
+// taken reports whether there were any.
 func withoutOurs(event member, command string) (kept []json.RawMessage, taken bool, err error) {
 	var groups []json.RawMessage
 	if err := json.Unmarshal(event.value, &groups); err != nil {
@@ -187,7 +186,7 @@ func isOurs(hook json.RawMessage, command string) bool {
 	return ours.MatchString(h.Command) || strings.HasPrefix(h.Command, program+" hook ")
 }
 
-// members lists what a JSON object holds, in its order.
+// members lists the members of a JSON object, in order.
 func members(settings []byte, what string) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(settings))
 	start, err := d.Token()
@@ -224,7 +223,7 @@ func notSettings(what, want string, cause error) error {
 		cause).WithHint("mend the file, or put the hooks in by hand (docs/agents.md); it was not changed")
 }
 
-// object, array and text are JSON as it is written by hand: encoding/json would write & as \u0026 in the user's own
+// object, array and text write JSON the way people do: encoding/json would write & as \u0026 in the user's own
 // commands.
 func object(all []member) json.RawMessage {
 	var out bytes.Buffer
@@ -254,7 +253,7 @@ func text(s string) json.RawMessage {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always has a JSON text
+	_ = e.Encode(s) // a string can always be encoded
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
@@ -301,7 +300,7 @@ func Diff(before, after []byte) string {
 	return aroundChanges(lines)
 }
 
-// aroundChanges leaves out what is not near a changed line.
+// aroundChanges drops the lines that are not near a change.
 func aroundChanges(lines []string) string {
 	const around = 2
 	var out strings.Builder

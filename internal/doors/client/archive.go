@@ -28,7 +28,7 @@ func (c *Client) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.Ar
 	return post[abi.ArchiveReceipt](ctx, c, wire.OpArchiveAdd, wire.PathArchiveEvents, batch)
 }
 
-// ErasePersona erases all that the slot's data folder knows of a person.
+// ErasePersona erases everything that the slot's data folder has about a person.
 func (c *Client) ErasePersona(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
 	return post[abi.PersonaReceipt](ctx, c, wire.OpErasePersona, wire.PathPersona, request)
 }
@@ -40,7 +40,7 @@ func (c *Client) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
 
 // Backup writes a backup of the slot's data folder to w, as GET /v1/backup sends it.
 //
-// Errors: unavailable with ReasonConnection where it was cut off; what w returned.
+// Errors: unavailable with ReasonConnection if it was cut off; the error of w.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	response, err := c.send(ctx, wire.OpBackup, http.MethodGet, wire.PathBackup, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// bodyReader keeps the error of reading, which io.Copy mixes with that of writing.
+// bodyReader keeps the read error, because io.Copy does not distinguish it from a write error.
 type bodyReader struct {
 	io.Reader
 	err error

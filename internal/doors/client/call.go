@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// call asks the slot one thing. request is nil where there is no body.
+// call makes one request to the slot. request is nil for no body.
 func (c *Client) call(ctx context.Context, op, method, path string, request abi.Encodable, answer abi.Decodable) error {
 	response, err := c.send(ctx, op, method, path, request)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Client) call(ctx context.Context, op, method, path string, request abi.
 	return c.read(op, response, text, answer)
 }
 
-// text is the whole of an answer.
+// text reads an answer completely.
 func (c *Client) text(ctx context.Context, op string, response *http.Response) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, op, method, path string, request abi.
 	return response, nil
 }
 
-// read takes an answer apart.
+// read checks an answer and decodes it.
 func (c *Client) read(op string, response *http.Response, text []byte, answer abi.Decodable) error {
 	if err := c.refusal(op, response, text, wire.MediaJSON); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (c *Client) read(op string, response *http.Response, text []byte, answer ab
 	return nil
 }
 
-// refusal is the error of an answer that is not a success of that media type, or nil.
+// refusal returns the error of an answer that is not a success of that media type, or nil.
 func (c *Client) refusal(op string, response *http.Response, text []byte, want string) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
@@ -112,7 +112,7 @@ func (c *Client) refusal(op string, response *http.Response, text []byte, want s
 	return nil
 }
 
-// unreachable says why there was no answer.
+// unreachable explains why there was no answer.
 func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 	const again = "whether it was done is not known; recording an event again is safe"
 	var dial *net.OpError
@@ -146,8 +146,8 @@ func (c *Client) unreachable(ctx context.Context, op string, err error) error {
 	}
 }
 
-// foreign is the error for a status without a problem document of ours: it comes from something before the slot, or
-// instead.
+// foreign is the error for a status without a problem document of ours, which comes from a server in front of the slot
+// or in its place.
 func (c *Client) foreign(op string, response *http.Response) error {
 	status := response.StatusCode
 	if status < 400 {
@@ -167,7 +167,8 @@ func (c *Client) foreign(op string, response *http.Response) error {
 	return inOperation(op, e)
 }
 
-// codeOf is the code for a status that came without one. A gateway's 502 says that it could not reach the slot.
+// codeOf returns the code for a status without a problem document. A gateway's 502 means that it could not reach the
+// slot.
 func codeOf(status int) abi.Code {
 	for _, code := range []abi.Code{abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeNotFound, abi.CodeConflict,
 		abi.CodeTooLarge, abi.CodeRateLimited,
@@ -189,11 +190,11 @@ func (c *Client) notASlot(op, what string) error {
 	return inOperation(op, e)
 }
 
-// tlsWithin bounds the look for https at an http address.
+// tlsWithin bounds the probe for https at an http address.
 const tlsWithin = time.Second
 
-// speaksTLS reports whether an http address that never answered takes TLS: some servers end a connection that begins
-// otherwise without a word. Only a handshake is sent, so whose certificate it is does not matter.
+// speaksTLS reports whether an http address that never answered accepts TLS: some servers silently close other
+// connections. Only a handshake is sent, so the owner of the certificate does not matter.
 func (c *Client) speaksTLS(ctx context.Context) bool {
 	u, err := url.Parse(c.base)
 	if err != nil || u.Scheme != "http" || c.answered.Load() {
@@ -214,7 +215,8 @@ func (c *Client) speaksTLS(ctx context.Context) bool {
 	return true
 }
 
-// wrongScheme is the error for a server of the other of http and https. It is none of the token.
+// wrongScheme is the error for a server that speaks https instead of http, or vice versa. The error is not about the
+// token.
 func (c *Client) wrongScheme(op, what, want string) error {
 	_, rest, _ := strings.Cut(c.base, "://")
 	e := abi.NewError(abi.CodeUnavailable, "what listens at "+c.base+" "+what).WithReason(ReasonNotASlot).

@@ -1,7 +1,7 @@
 // Package client speaks to a running slot over HTTP as if it were the slot itself: a Client is a host.Contract.
 //
-// Every error is an *abi.Error: the slot's own, field by field as it was there, or one that says why the slot could not
-// be asked (unavailable with ReasonNoSlot, ReasonNotASlot or ReasonConnection; timeout with ReasonDeadline).
+// Every error is an *abi.Error: the slot's own with all its fields, or one that explains why the slot could not be
+// asked (unavailable with ReasonNoSlot, ReasonNotASlot or ReasonConnection; timeout with ReasonDeadline).
 package client
 
 import (
@@ -24,11 +24,11 @@ import (
 const (
 	// ReasonNoSlot: nothing accepts connections at the address. Nothing was sent.
 	ReasonNoSlot = "no_slot"
-	// ReasonNotASlot: something else answers there.
+	// ReasonNotASlot: something other than a slot answers there.
 	ReasonNotASlot = "not_a_slot"
-	// ReasonConnection: the connection broke while the slot was being asked. It may have done what it was asked.
+	// ReasonConnection: the connection broke during the call. The slot may have carried it out.
 	ReasonConnection = "connection"
-	// ReasonDeadline: the caller's context ended. The slot may have done what it was asked.
+	// ReasonDeadline: the caller's context ended. The slot may have carried out the call.
 	ReasonDeadline = "deadline"
 )
 
@@ -36,26 +36,27 @@ const (
 	dialTimeout = 10 * time.Second
 	// defaultPort is that of server.listen.
 	defaultPort = "7077"
-	// maxAnswer bounds an answer, in bytes: four times what the host takes from a plugin.
+	// maxAnswer bounds an answer, in bytes: four times what the host accepts from a plugin.
 	maxAnswer = 64 << 20
 )
 
 // Client asks one slot. Make one with New. It is safe for concurrent use.
 type Client struct {
-	// Door is the door for which this asks, wire.DoorHook or wire.DoorMCP; "" for none. It is set before the first call.
+	// Door is the kind of door that uses this client, wire.DoorHook or wire.DoorMCP; "" for none. Set it before the
+	// first call.
 	Door string
 
 	base      string
 	token     string
 	http      *http.Client
 	transport *http.Transport
-	answered  atomic.Bool // somebody answered, so http or https is the right one
+	answered  atomic.Bool // something answered, so the scheme is right
 }
 
 // New makes a client of the slot at base: a URL (http or https, perhaps with a path behind a proxy), or HOST:PORT as in
-// slot.json. token is the slot's bearer token, empty where it has none. Nothing is sent yet.
+// slot.json. token is the slot's bearer token, empty if it has none. Nothing is sent yet.
 //
-// Redirects are not followed and proxies of the environment are not used: the token goes to base and nowhere else.
+// Redirects are not followed and proxies of the environment are not used: the token is sent to base only.
 //
 // Errors: invalid_argument.
 func New(base, token string) (*Client, error) {
@@ -101,9 +102,9 @@ func parseBase(base string) (*url.URL, error) {
 		return nil, refuse("has a query or a fragment")
 	}
 	if u.Port() == "" && u.Scheme == "http" && !strings.Contains(base, "://") {
-		u.Host = net.JoinHostPort(u.Hostname(), defaultPort) // HOST alone: where a slot listens by default
+		u.Host = net.JoinHostPort(u.Hostname(), defaultPort) // HOST alone means the default port
 	}
-	// A slot that listens on every address is at home on this one.
+	// A slot that listens on every address can be reached on loopback.
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
 		loopback := "127.0.0.1"
 		if ip.Is6() {
@@ -114,7 +115,7 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// redacted is base in the form that an error may show.
+// redacted returns base in a form that an error may show.
 func redacted(base string) string {
 	if i := strings.LastIndex(base, "@"); i >= 0 {
 		return "..." + base[i:]
@@ -122,22 +123,21 @@ func redacted(base string) string {
 	return base
 }
 
-// Base is the address as it is used.
+// Base returns the address in use.
 func (c *Client) Base() string { return c.base }
 
-// Close closes idle connections. Calls under way go on.
+// Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Healthz asks whether a slot's process is up at the address. It needs no token.
 //
-// Errors: unavailable, with ReasonNotASlot when something answers that is no slot, as after a slot was killed and
-// another
-// program took its port.
+// Errors: unavailable, with ReasonNotASlot if something else answers, for example another program that took the port of
+// a killed slot.
 func (c *Client) Healthz(ctx context.Context) (*wire.Liveness, error) {
 	return c.alive(ctx, wire.PathLive)
 }
 
-// alive asks a path that answers without a token.
+// alive requests a path that needs no token.
 func (c *Client) alive(ctx context.Context, path string) (*wire.Liveness, error) {
 	live := new(wire.Liveness)
 	if err := c.call(ctx, "", http.MethodGet, path, nil, live); err != nil {
@@ -155,12 +155,12 @@ func (c *Client) Readyz(ctx context.Context) error {
 	return err
 }
 
-// Swap exchanges the provider behind the slot. When it fails the old one keeps serving.
+// Swap exchanges the provider behind the slot. If it fails the old one keeps serving.
 func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*abi.RunManifest, error) {
 	return post[abi.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
 }
 
-// OfSlot reports whether an error is of the slot as a whole, so that no other event would fare better.
+// OfSlot reports whether an error concerns the slot as a whole, so that every other event would fail, too.
 func OfSlot(e *abi.Error) bool {
 	switch e.Code {
 	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:

@@ -78,7 +78,7 @@ func TestAnUntrustedCertificateIsToldAtOnce(t *testing.T) {
 	require.Contains(t, e.Hint, "nothing was sent")
 }
 
-// at is a client of a server that answers everything by h.
+// at returns a client of a server that handles everything with h.
 func at(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
 	web := httptest.NewServer(h)
@@ -255,8 +255,8 @@ func TestLifeSigns(t *testing.T) {
 	require.Equal(t, client.ReasonNotASlot, abi.AsError(err).Reason)
 }
 
-// TestAnswersOfForeignJSONServersAreNoAnswers: whatever a client asks, an answer that lacks what the contract promises is
-// no slot's, and a receipt is one of the event that was sent.
+// TestAnswersOfForeignJSONServersAreNoAnswers: an answer that lacks what the contract promises is not accepted as a
+// slot's, whatever the request, and a receipt must be for the event that was sent.
 func TestAnswersOfForeignJSONServersAreNoAnswers(t *testing.T) {
 	ctx, event := context.Background(), &abi.MemoryEvent{EventID: "e1"}
 	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event, {EventID: "e2"}}}
@@ -329,7 +329,7 @@ func TestTheOtherOfHTTPAndHTTPSIsTold(t *testing.T) {
 	}
 }
 
-// silentTLS is the address of a server that ends a connection without a word if it does not begin with a handshake.
+// silentTLS returns the address of a server that silently closes a connection that does not start with a handshake.
 func silentTLS(t *testing.T) string {
 	secure := httptest.NewTLSServer(nil) // for its certificate
 	config := secure.TLS.Clone()
@@ -356,7 +356,7 @@ func silentTLS(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// resumed is a connection of which something was read.
+// resumed is a connection whose first bytes were already read.
 type resumed struct {
 	net.Conn
 	read io.Reader

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// missing names a field that every answer of a slot has and this one lacks, "" if it has all. A server that is no slot
-// may well answer a JSON object, and none of its fields would be known.
+// missing returns the name of a field that every answer of a slot has and this one lacks, "" if it has all. Another
+// server may well answer a JSON object, without any of the fields.
 func missing(text []byte, answer any) string {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(text, &given) != nil {
@@ -25,7 +25,7 @@ func missing(text []byte, answer any) string {
 	return ""
 }
 
-// required are the JSON names of the fields that a type always writes.
+// required returns the JSON names of the fields that a type always writes.
 func required(t reflect.Type) (names []string) {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -39,11 +39,11 @@ func required(t reflect.Type) (names []string) {
 	return names
 }
 
-// statuses are those of the contract that a receipt may have.
+// statuses are the statuses of a receipt in the contract.
 var statuses = []abi.WriteStatus{abi.StatusCommitted, abi.StatusQueued, abi.StatusPending, abi.StatusPartial,
 	abi.StatusUncertain, abi.StatusNotRetained, abi.StatusSkippedReadOnly}
 
-// receiptOf checks that a receipt is one of this event.
+// receiptOf checks that a receipt belongs to this event.
 //
 // Errors: unavailable with ReasonNotASlot.
 func (c *Client) receiptOf(op, eventID string, r *abi.WriteReceipt) error {
@@ -56,7 +56,7 @@ func (c *Client) receiptOf(op, eventID string, r *abi.WriteReceipt) error {
 	return nil
 }
 
-// receiptsOf checks that there is a receipt, or an error, for each event of a batch, in its order.
+// receiptsOf checks that there is a receipt, or an error, for each event of a batch, in order.
 //
 // Errors: unavailable with ReasonNotASlot.
 func (c *Client) receiptsOf(batch *abi.EventBatch, answer *abi.BatchReceipts) error {

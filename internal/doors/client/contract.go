@@ -78,12 +78,12 @@ func (c *Client) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
 	return get[abi.Capabilities](ctx, c, wire.OpCapabilities, wire.PathCapabilities)
 }
 
-// Cluster tells which hosts serve the slot, and what they agree on.
+// Cluster reports which hosts serve the slot, and what they agree on.
 func (c *Client) Cluster(ctx context.Context) (*abi.Cluster, error) {
 	return get[abi.Cluster](ctx, c, wire.OpCluster, wire.PathCluster)
 }
 
-// ListScopes asks for a page of the scopes that the slot knows. It needs a slot that lists what went through it.
+// ListScopes requests a page of the scopes that the slot knows. The slot must keep a listing.
 func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
 	values := url.Values{}
 	if q.After != "" {
@@ -105,7 +105,7 @@ func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.S
 	return page, nil
 }
 
-// ListEvents asks for a page of a scope's events. It needs a slot that lists what went through it.
+// ListEvents requests a page of a scope's events. The slot must keep a listing.
 func (c *Client) ListEvents(ctx context.Context, q report.EventQuery) (*report.EventPage, error) {
 	request := wire.EventListRequest(q)
 	request.Limit = min(q.Limit, report.MaxPage)

@@ -10,12 +10,12 @@ import (
 
 var _ host.Followers = (*Client)(nil)
 
-// Backfill begins to fill another provider, which then serves.
+// Backfill starts to fill another provider, which then serves.
 func (c *Client) Backfill(ctx context.Context, request wire.BackfillRequest) (*abi.Backfill, error) {
 	return post[abi.Backfill](ctx, c, wire.OpBackfill, wire.PathBackfill, &request)
 }
 
-// BackfillPlan says what Backfill would send.
+// BackfillPlan describes what Backfill would send.
 func (c *Client) BackfillPlan(ctx context.Context, request wire.BackfillRequest) (*abi.BackfillPlan, error) {
 	return post[abi.BackfillPlan](ctx, c, wire.OpBackfillPlan, wire.PathBackfillPlan, &request)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// journey is a slot with the door and a client in front of it, and what crossed between the two.
+// journey is a slot with the door and a client in front of it, and what was sent between the two.
 type journey struct {
 	*client.Client
 	answer  any
@@ -47,14 +47,14 @@ func newJourney(t *testing.T) *journey {
 	return j
 }
 
-// trip checks that a request arrives as it was sent and the answer as it was given, and then the same of an error.
+// trip checks that a request arrives as it was sent and the answer as it was given, and then the same for an error.
 func trip[Q, A any](op string, do func(c host.Contract, ctx context.Context, q *Q) (*A, error)) (string,
 	func(t *testing.T, j *journey)) {
 	return op, func(t *testing.T, j *journey) {
 		rapid.Check(t, func(rt *rapid.T) {
 			request := servertest.Random[Q](rt, "request")
 			answer := servertest.Random[A](rt, "answer")
-			if receipt, ok := any(answer).(*abi.WriteReceipt); ok { // a slot answers for the event that it was sent
+			if receipt, ok := any(answer).(*abi.WriteReceipt); ok { // a slot answers for the event that it received
 				*receipt = *receiptFor(rt, any(request).(*abi.MemoryEvent).EventID, receipt)
 			}
 			j.answer, j.err = answer, nil

@@ -1,8 +1,8 @@
-// Package importing records a conversation that somebody exported, in two steps: Check takes the file, reads it and says
-// what it holds, and Confirm records it.
+// Package importing records an exported conversation in two steps: Check receives the file, reads it and describes its
+// content, and Confirm records it.
 //
-// One file is here at a time, as a temporary file that only the slot's user can read. It is removed when it was recorded,
-// when the next one comes, after fifteen minutes without a confirmation, and when the slot starts.
+// It holds one file at a time, as a temporary file that only the slot's user can read. The file is removed when it was
+// recorded, when the next one arrives, after fifteen minutes without a confirmation, and when the slot starts.
 package importing
 
 import (
@@ -41,17 +41,17 @@ const (
 // Record records one event, as host.Contract does.
 type Record = func(context.Context, *abi.MemoryEvent) (*abi.WriteReceipt, error)
 
-// Importer takes one file at a time. Make one with New.
+// Importer handles one file at a time. Make one with New.
 type Importer struct {
 	dir     string
 	listing report.EventLister
 	pause   func(context.Context, time.Duration) error
 
-	// busy holds a token while a file is received or recorded.
+	// busy holds a token while a file is being received or recorded.
 	busy chan struct{}
 
 	mu       sync.Mutex
-	checked  *checked // nil: no file waits for its confirmation
+	checked  *checked // nil if no file waits for its confirmation
 	progress wire.ImportProgress
 }
 
@@ -65,10 +65,10 @@ type checked struct {
 	expired      *time.Timer
 }
 
-// New returns an importer that keeps its file in dir, which exists, and removes what an earlier one left there. listing
-// tells which events the slot has; nil means that it cannot tell.
+// New returns an importer that keeps its file in dir, which must exist, and removes what an earlier one left there.
+// listing reports which events the slot has; nil if that is unknown.
 //
-// Errors: unavailable when dir cannot be read.
+// Errors: unavailable if dir cannot be read.
 func New(dir string, listing report.EventLister) (*Importer, error) {
 	left, err := filepath.Glob(filepath.Join(dir, filePattern))
 	if err == nil {
@@ -83,7 +83,7 @@ func New(dir string, listing report.EventLister) (*Importer, error) {
 		progress: wire.ImportProgress{State: wire.ImportNone, Problems: []string{}}}, nil
 }
 
-// errBusy is the error of a second file.
+// errBusy is the error for a second file.
 func errBusy() *abi.Error {
 	e := abi.NewError(abi.CodeRateLimited, "another file is being imported").WithReason("importing")
 	soon := time.Second.Milliseconds()
@@ -102,11 +102,11 @@ func (i *Importer) begin() error {
 
 func (i *Importer) end() { <-i.busy }
 
-// Check takes a file of wire.MediaJSON or wire.MediaZip, reads it and says what it holds. A file that waited for its
-// confirmation is dropped.
+// Check receives a file of wire.MediaJSON or wire.MediaZip, reads it and describes its content. A file that waited for
+// its confirmation is dropped.
 //
-// Errors: rate_limited while another file is received or recorded; invalid_argument for a file that is no conversation;
-// unavailable when it cannot be stored; those of body.
+// Errors: rate_limited while another file is received or recorded; invalid_argument for a file that is not a
+// conversation; unavailable if it cannot be stored; those of body.
 func (i *Importer) Check(ctx context.Context, media string, body io.Reader) (*wire.ImportCheck, error) {
 	if err := i.begin(); err != nil {
 		return nil, err
@@ -132,13 +132,13 @@ func (i *Importer) Check(ctx context.Context, media string, body io.Reader) (*wi
 	return check, nil
 }
 
-// store writes body to a temporary file, which is removed again after an error.
+// store writes body to a temporary file, and removes it after an error.
 func (i *Importer) store(media string, body io.Reader) (path string, err error) {
 	name := filePattern + ".json"
 	if media == wire.MediaZip {
 		name = filePattern + ".zip"
 	}
-	f, err := os.CreateTemp(i.dir, name) // for its owner alone
+	f, err := os.CreateTemp(i.dir, name) // readable by its owner only
 	if err != nil {
 		return "", abi.WrapError(abi.CodeUnavailable, "storing the file: "+err.Error(), err)
 	}
@@ -153,7 +153,7 @@ func (i *Importer) store(media string, body io.Reader) (path string, err error) 
 	return f.Name(), nil
 }
 
-// plain takes the temporary file's path out of an error, which means nothing to who sent the file.
+// plain removes the temporary file's path from an error, because it means nothing to the sender.
 func (i *Importer) plain(err error, path string) error {
 	if err == nil {
 		return nil
@@ -172,7 +172,7 @@ type items interface {
 	Next() (convert.Item, error)
 }
 
-// open opens the reader of a file's form. Events that name no scope get that of whom.
+// open opens the reader for a file's form. Events that name no scope get whom.
 func (c *checked) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func(), error) {
 	o := convert.Options{RunID: whom.RunID, UserID: whom.PersonaID, AgentID: whom.AgentID, SkipAttachments: true}
 	if c.source != "" {
@@ -194,10 +194,10 @@ func (c *checked) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func
 	return r, func() { _ = f.Close() }, nil
 }
 
-// nobody is the scope of events that name none, while a file is checked.
+// nobody is the placeholder scope of events that name none while a file is checked.
 var nobody = abi.MemoryScope{RunID: "\u2013", PersonaID: "\u2013"}
 
-// read counts what a file holds.
+// read counts the content of a file.
 func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, error) {
 	var err error
 	if c.source, err = talks.Detect([]string{c.path}); err != nil {
@@ -257,7 +257,7 @@ func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, err
 	return nil, abi.WrapError(abi.CodeUnavailable, "the caller has gone", ctx.Err())
 }
 
-// describe adds what the reader of a source's talks has counted, or what was left out of other conversations.
+// describe adds the counts of a source's reader, or what was left out of other conversations.
 func describe(check *wire.ImportCheck, in items, source talks.Source, attachments int) {
 	if r, ok := in.(*talks.Reader); ok {
 		counts := r.Counts()
@@ -270,11 +270,11 @@ func describe(check *wire.ImportCheck, in items, source talks.Source, attachment
 	}
 }
 
-// Confirm begins to record the file that was checked, and returns at once: Progress tells how far it has come. Recording
-// lasts until ctx ends, which is the slot's; ended is called when it is over, or was refused.
+// Confirm starts recording the checked file, and returns at once; Progress reports how far it is. Recording lasts until
+// ctx ends, which is the slot's; ended is called when it is over, or was refused.
 //
-// Errors: rate_limited while another file is received or recorded; not_found for a confirmation that was used or is too
-// old; invalid_argument without a scope where events need one.
+// Errors: rate_limited while another file is received or recorded; not_found for a confirmation that was used or has
+// expired; invalid_argument without a scope if events need one.
 func (i *Importer) Confirm(ctx context.Context, q *wire.ImportConfirm, record Record, ended func()) (*wire.ImportProgress,
 	error) {
 	c, err := i.take(q)
@@ -299,7 +299,7 @@ func (i *Importer) Confirm(ctx context.Context, q *wire.ImportConfirm, record Re
 	return i.Progress(), nil
 }
 
-// take uses up a confirmation. The importer is busy then.
+// take uses up a confirmation and marks the importer busy.
 func (i *Importer) take(q *wire.ImportConfirm) (_ *checked, err error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
@@ -327,7 +327,7 @@ func (i *Importer) take(q *wire.ImportConfirm) (_ *checked, err error) {
 	return c, nil
 }
 
-// drop removes a file that waits for its confirmation: c, or whichever there is.
+// drop removes a file that waits for its confirmation: c, or any file if c is nil.
 func (i *Importer) drop(c *checked) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -339,7 +339,7 @@ func (i *Importer) drop(c *checked) {
 	i.checked = nil
 }
 
-// Progress is how far the latest import has come.
+// Progress returns the progress of the latest import.
 func (i *Importer) Progress() *wire.ImportProgress {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -354,10 +354,10 @@ func (i *Importer) set(change func(*wire.ImportProgress)) {
 	change(&i.progress)
 }
 
-// record records a file in its order.
+// record records a file in order.
 //
-// Errors: those of reading; the last failure, after 25 in a row; one that would come again for every event; unavailable
-// when ctx ended.
+// Errors: read errors; the last failure, after 25 in a row; one that would occur again for every event; unavailable if
+// ctx ended.
 func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScope, record Record) error {
 	whom := nobody
 	if scope != nil {
@@ -378,10 +378,10 @@ func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScop
 		var bad *convert.LineError
 		switch {
 		case errors.Is(err, io.EOF):
-			// What the slot has under an earlier id the reader left out.
+			// The reader left out what the slot has under an earlier id.
 			i.set(func(p *wire.ImportProgress) { p.Known += max(c.events-sent, 0) })
 			return nil
-		case errors.As(err, &bad): // it was counted when the file was checked
+		case errors.As(err, &bad): // counted when the file was checked
 			continue
 		case err != nil:
 			return err
@@ -394,7 +394,7 @@ func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScop
 			continue
 		}
 		e := abi.AsError(err)
-		if e.Code == abi.CodeConflict { // it has the event with other words, or was told to forget it
+		if e.Code == abi.CodeConflict { // the slot has it with another text, or forgot it on request
 			inRow = 0
 			i.set(func(p *wire.ImportProgress) { p.Known++ })
 			continue
@@ -423,7 +423,8 @@ func count(p *wire.ImportProgress, r *abi.WriteReceipt) {
 	}
 }
 
-// known are the ids of the events that the slot has, for talks whose turns were recorded under other ids before.
+// known returns the ids of the events that the slot has, for conversations whose turns were recorded under other ids
+// earlier.
 func (i *Importer) known(ctx context.Context, c *checked, scope abi.MemoryScope) (*talks.KnownIDs, error) {
 	if i.listing == nil || c.source == "" {
 		return nil, nil
@@ -435,7 +436,7 @@ func (i *Importer) known(ctx context.Context, c *checked, scope abi.MemoryScope)
 	return talks.NewKnownIDs(ids), nil
 }
 
-// send records an event, and tries again what failed for now.
+// send records an event, and retries temporary failures.
 func (i *Importer) send(ctx context.Context, e *abi.MemoryEvent, record Record) (*abi.WriteReceipt, error) {
 	for try, wait := 1, firstPause; ; try, wait = try+1, min(2*wait, longestPause) {
 		receipt, err := record(ctx, e)

@@ -58,7 +58,7 @@ func demoEvents(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// memory records events, and answers those whose text has a word with an error.
+// memory records events, and returns an error for those whose text contains a word.
 type memory struct {
 	events []*abi.MemoryEvent
 	fails  map[string]error
@@ -106,7 +106,7 @@ func files(t *testing.T, dir string) []string {
 
 var ann = &abi.MemoryScope{RunID: "default", PersonaID: "ann"}
 
-// TestAFileIsCheckedAndThenRecordedOnce: what the check counts is what is recorded, for each form of file; recorded again,
+// TestAFileIsCheckedAndThenRecordedOnce: the check counts what is then recorded, for each form of file; recorded again,
 // all of it is known.
 func TestAFileIsCheckedAndThenRecordedOnce(t *testing.T) {
 	for _, c := range []struct {
@@ -153,12 +153,12 @@ func TestAFileIsCheckedAndThenRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNoConversation: nothing stays on disk, no confirmation is given, and no message has the name of the
-// temporary file.
+// TestFilesThatAreNoConversation: nothing stays on disk, no confirmation is given, and no message contains the name of
+// the temporary file.
 func TestFilesThatAreNoConversation(t *testing.T) {
 	for _, c := range []struct {
 		name, media, file string
-		code              abi.Code // empty: a check without events
+		code              abi.Code // empty: the check succeeds without events
 	}{
 		{"not JSON", wire.MediaJSON, "hello", ""},
 		{"empty", wire.MediaJSON, "", ""},
@@ -184,7 +184,8 @@ func TestFilesThatAreNoConversation(t *testing.T) {
 	}
 }
 
-// TestOneFileIsHereAtATime: a second one waits its turn, a file is its owner's alone, and the next one drops it.
+// TestOneFileIsHereAtATime: a second file is refused while one is busy, only the owner can read a file, and the next
+// file replaces it.
 func TestOneFileIsHereAtATime(t *testing.T) {
 	i, dir := newImporter(t)
 	read, write, err := os.Pipe()
@@ -239,8 +240,8 @@ func TestAConfirmationThatDoesNotComeIsDropped(t *testing.T) {
 	})
 }
 
-// TestFailuresAreCounted: one event's failure costs that event, what fails for now is tried again, and a slot that fails
-// all the time ends the import.
+// TestFailuresAreCounted: a failed event does not affect others, temporary failures are retried, and a slot that always
+// fails ends the import.
 func TestFailuresAreCounted(t *testing.T) {
 	talk := func(turns int) string {
 		var lines strings.Builder

@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/text/said"
 )
 
-// An event_id of the door holds the event's time, so that a call that is repeated with it is the same event: to the
-// slot, which refuses an id with other content, even if this process has been restarted in between.
+// An event_id of the door contains the event's time, so that a repeated call with the id is the same event even after a
+// restart of this process. The slot would reject the id with other content.
 const (
 	eventPrefix = "mcp-"
 	eventTime   = "20060102T150405.000Z"
@@ -63,7 +63,7 @@ func (d *Door) add(ctx context.Context, a arguments) (*mcp.CallToolResult, error
 	return answered(receiptText(receipt), receiptFields(receipt)), nil
 }
 
-// identify gives a call its event_id and time: new ones, or those of the call that it repeats.
+// identify returns a call's event_id and time: new ones, or those of the call that it repeats.
 func (d *Door) identify(repeated string) (id string, at time.Time, err error) {
 	if repeated == "" {
 		at = d.options.Now().UTC().Truncate(time.Millisecond)
@@ -78,7 +78,7 @@ func (d *Door) identify(repeated string) (id string, at time.Time, err error) {
 		"event_id: not one that an error of memory_add has named").WithHint("leave event_id out of a new call")
 }
 
-// repeatable names the event in the error of a write whose outcome may not be known.
+// repeatable adds the event's id to the error of a write whose outcome may be unknown.
 func repeatable(err error, id string) error {
 	e := *abi.AsError(err)
 	if !e.Retryable {
@@ -93,8 +93,8 @@ func repeatable(err error, id string) error {
 	return &e
 }
 
-// noteReceipt takes from a receipt whether writes are skipped. When the slot as a whole is not read-only it is the
-// scope, or the session, whose mode is seen nowhere else.
+// noteReceipt notes whether a receipt was skipped. Unless the slot as a whole is read-only, it is the scope or the
+// session that is, which only receipts show.
 func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 	skipped := r.Status == abi.StatusSkippedReadOnly
 	if skipped {
@@ -107,7 +107,7 @@ func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 	}
 }
 
-// receiptText tells a model the outcome of the event.
+// receiptText describes the outcome of the event for a model.
 func receiptText(r *abi.WriteReceipt) string {
 	said := map[abi.WriteStatus]string{
 		abi.StatusCommitted: "Recorded. It can be found from now on.",

@@ -11,24 +11,24 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// answered is a result as text for a model and as fields for a program. Both say the same: some clients show the one,
-// some the other.
+// answered returns a result as text for a model and as fields for a program. Both say the same, because some clients
+// show one and some the other.
 func answered(text string, fields map[string]any) *mcp.CallToolResult {
 	fields["message"] = text
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: fields}
 }
 
-// failed is an error as a result.
+// failed returns an error as a result.
 func failed(e *abi.Error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: errorText(e)}},
 		StructuredContent: map[string]any{"error": json.RawMessage(abi.Marshal(e))}}
 }
 
-// codeSlotError is the JSON-RPC code of an error of the slot, from the range that is left to servers; data holds the
+// codeSlotError is the JSON-RPC code for an error of the slot, from the range reserved for servers; data holds the
 // abi.Error.
 const codeSlotError = -32010
 
-// protocolError is an error where the protocol has no results with isError.
+// protocolError converts an error for requests that have no results with isError.
 func protocolError(e *abi.Error) error {
 	code := int64(codeSlotError)
 	if e.Code == abi.CodeInvalidArgument || e.Code == abi.CodeDenied {
@@ -37,7 +37,7 @@ func protocolError(e *abi.Error) error {
 	return &jsonrpc.Error{Code: code, Message: errorText(e), Data: json.RawMessage(abi.Marshal(e))}
 }
 
-// errorText is an error for a model: the code, what happened, what to do.
+// errorText describes an error for a model: the code, what happened, what to do.
 func errorText(e *abi.Error) string {
 	var b strings.Builder
 	b.WriteString(string(e.Code) + ": " + e.Message)
@@ -50,7 +50,7 @@ func errorText(e *abi.Error) string {
 	return clip(b.String())
 }
 
-// clip keeps a text within an answer.
+// clip cuts a text to the limit of an answer.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= answerLimit {
 		return s

@@ -11,10 +11,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// arguments are those of one call, by name: only such as the tool has.
+// arguments are those of one call, by name. All of them are known to the tool.
 type arguments map[string]json.RawMessage
 
-// arguments reads what a call says. The protocol's clients do not check it, and a model may say anything.
+// arguments parses the arguments of a call. The protocol's clients do not check them, and a model may send anything.
 //
 // Errors: denied with reason scope for an argument that names another scope than the door's; invalid_argument.
 func (d *Door) arguments(t tool, text json.RawMessage) (arguments, error) {
@@ -29,7 +29,7 @@ func (d *Door) arguments(t tool, text json.RawMessage) (arguments, error) {
 	}
 	for _, name := range sortedNames(a) {
 		if slices.Contains(t.fields, name) {
-			if string(a[name]) == "null" { // the same as absent
+			if string(a[name]) == "null" { // null counts as absent
 				delete(a, name)
 			}
 			continue
@@ -85,10 +85,10 @@ func want(t tool) string {
 	return strings.Join(parts, "; ")
 }
 
-// Models write arguments in other shapes than the schema's. A shape that can mean one thing only is read, any other one
-// is refused: an id that is taken for another one would be answered with a confident "nothing".
+// Models write arguments in other shapes than the schema's. A shape with a single possible meaning is accepted, any
+// other is rejected: an id that is mistaken for another one would be answered with a confident "nothing".
 
-// unquoted is the JSON that stands in a JSON string, and any other value as it is.
+// unquoted returns the JSON inside a JSON string, and any other value unchanged.
 func unquoted(value json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -97,8 +97,8 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.TrimSpace(text))
 }
 
-// text is an argument that is a string, "" where it is absent. Its words are kept as they are, so nothing else is read
-// as one.
+// text returns an argument that is a string, "" if it is absent. Its words are kept as they are, so no other shape is
+// accepted.
 func (a arguments) text(name string) (string, error) {
 	if a[name] == nil {
 		return "", nil
@@ -113,7 +113,7 @@ func (a arguments) text(name string) (string, error) {
 	return s, nil
 }
 
-// id is an argument that names one thing, "" where it is absent. JSON text of a string, or of a list with one string,
+// id returns an argument that names one thing, "" if it is absent. JSON text of a string, or of a list with one string,
 // is read as that string.
 func (a arguments) id(name string) (string, error) {
 	ids, err := a.texts(name)
@@ -126,8 +126,8 @@ func (a arguments) id(name string) (string, error) {
 	return ids[0], nil
 }
 
-// texts is an argument that is a list of ids, nil where it is absent. A string is read as a list of one, unless it may
-// be several; JSON text of a list is read as that list.
+// texts returns an argument that is a list of ids, nil if it is absent. A string is read as a list of one, unless it
+// may be several; JSON text of a list is read as that list.
 func (a arguments) texts(name string) ([]string, error) {
 	if a[name] == nil {
 		return nil, nil
@@ -167,7 +167,7 @@ func (a arguments) texts(name string) ([]string, error) {
 	return list, nil
 }
 
-// count is an argument that is a positive integer, nil where it is absent. Models write 5.0 and "5" for 5.
+// count returns an argument that is a positive integer, nil if it is absent. Models write 5.0 and "5" for 5.
 func (a arguments) count(name string) (*int64, error) {
 	if a[name] == nil {
 		return nil, nil
@@ -182,7 +182,7 @@ func (a arguments) count(name string) (*int64, error) {
 	return nil, abi.NewError(abi.CodeInvalidArgument, name+": want an integer from 1 to 1000000")
 }
 
-// truth is an argument that is true or false. Models write "true" for true.
+// truth returns an argument that is true or false. Models write "true" for true.
 func (a arguments) truth(name string) (bool, error) {
 	var b *bool
 	if err := json.Unmarshal(bytes.ToLower(unquoted(a[name])), &b); err != nil || b == nil {
@@ -191,8 +191,7 @@ func (a arguments) truth(name string) (bool, error) {
 	return *b, nil
 }
 
-// fixed is what the operator has fixed under a name that an argument might have; ok reports whether the name is one of
-// those.
+// fixed returns the operator's value for an argument that names part of the scope; ok is false for other arguments.
 func (d *Door) fixed(name string) (value string, ok bool) {
 	s := d.options.Scope
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
@@ -210,7 +209,7 @@ func (d *Door) fixed(name string) (value string, ok bool) {
 	return "", false
 }
 
-// checkScope refuses a name of the scope with another value than the fixed one.
+// checkScope rejects an argument that names another value than the fixed one.
 func (d *Door) checkScope(name, value string) *abi.Error {
 	if mine, known := d.fixed(name); known && value != mine {
 		return d.refused(name)
@@ -218,8 +217,8 @@ func (d *Door) checkScope(name, value string) *abi.Error {
 	return nil
 }
 
-// checkScopeJSON is checkScope for an argument: a string, or an object of such as scope. known reports whether the
-// argument is about the scope at all; what it says then is what holds anyway.
+// checkScopeJSON is checkScope for an argument that is a string, or an object with parts of the scope. known reports
+// whether the argument is about the scope at all; it then has the fixed value.
 func (d *Door) checkScopeJSON(name string, value json.RawMessage) (known bool, _ *abi.Error) {
 	if strings.EqualFold(name, "scope") {
 		var parts map[string]json.RawMessage

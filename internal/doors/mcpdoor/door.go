@@ -37,27 +37,27 @@ type Door struct {
 	server  *mcp.Server
 	tools   []tool
 
-	warnOnce sync.Once // that nothing is kept
+	warnOnce sync.Once // for the warning that nothing is kept
 
 	mu    sync.Mutex
 	shown state // what the listed tools say
-	// native are the provider's own tools that are listed, nativeOf the declarations that they were made of.
+	// native are the provider's own tools in the list, nativeOf the declarations from which they were made.
 	native   []string
 	nativeOf abi.Capabilities
 }
 
-// state is what changes in the description of tools while the door serves.
+// state is the part of the tools' descriptions that changes while the door serves.
 type state struct {
-	// readOnly: the slot records nothing at present. skipped: it does, but the last write was skipped: the scope or the
-	// session is read-only.
+	// readOnly: the slot records nothing at present. skipped: it records, but the last write was skipped because the
+	// scope or the session is read-only.
 	readOnly, skipped bool
-	// keepsNothing: the provider keeps nothing of what is recorded.
+	// keepsNothing: the provider keeps nothing that is recorded.
 	keepsNothing bool
 	// sideEffects: a search of this provider has changed something.
 	sideEffects bool
 }
 
-// New makes the door. Nothing is asked of the slot.
+// New makes the door. It does not ask the slot anything.
 //
 // Errors: invalid_argument.
 func New(o Options) (*Door, error) {
@@ -80,14 +80,14 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// describe lists the tools as they are in a state. A client on a stream is notified that they have changed.
+// describe lists the tools with their descriptions for a state. A client on a stream is notified of the change.
 func (d *Door) describe(s state) {
 	for _, t := range d.tools {
 		d.server.AddTool(t.definition(s), d.handler(t))
 	}
 }
 
-// note keeps what an answer says about the slot.
+// note updates the state from an answer of the slot.
 func (d *Door) note(change func(s *state)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +100,8 @@ func (d *Door) note(change func(s *state)) {
 	d.describe(now)
 }
 
-// Look asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot where
-// that takes it.
+// Look asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot if
+// necessary.
 func (d *Door) Look(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		mode, err := c.Mode(ctx)
@@ -121,19 +121,19 @@ func (d *Door) Look(ctx context.Context) error {
 	})
 }
 
-// pass is what every request goes through.
+// pass is the middleware of every request.
 func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		began := time.Now()
 		defer func() {
-			if p := recover(); p != nil { // one request's defect does not end the others
+			if p := recover(); p != nil { // a defect in one request does not end the others
 				d.log.Error("a request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				result, err = nil, protocolError(abi.NewError(abi.CodeInternal, "something went wrong inside memhost").WithHint(
 					"its log has the details"))
 			}
 		}()
 		if len(d.options.NativeTools) > 0 && (method == "tools/list" || method == "tools/call") {
-			// A slot that is being opened takes longer than a list of tools otherwise waits, and many clients list once.
+			// Opening a slot takes longer than a list of tools may usually wait, and many clients list once.
 			within, done := context.WithTimeout(ctx, 10*d.options.ListWait)
 			if err := d.lookNative(within); err != nil {
 				d.log.Debug("the provider's own tools cannot be looked up", "error", err)
@@ -166,7 +166,7 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// instructions are for a client's model: what the slot can do as it is configured now, and what its provider says of
+// instructions are for a client's model: what the slot can do as it is configured now, and what its provider says about
 // itself.
 func (d *Door) instructions(ctx context.Context) string {
 	ctx, done := context.WithTimeout(ctx, d.options.ListWait)
@@ -220,7 +220,7 @@ func (d *Door) skill(ctx context.Context) (text string, err error) {
 	return text, err
 }
 
-// handler runs a tool and makes its error a result that a model can read.
+// handler runs a tool and converts its error to a result that a model can read.
 func (d *Door) handler(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, done := context.WithTimeout(host.WithDoor(ctx, "mcp"), d.options.CallTimeout)
@@ -235,7 +235,7 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 		}
 		end(span, err)
 		if err != nil {
-			e := *abi.AsError(err) // which may be shared
+			e := *abi.AsError(err) // the error may be shared
 			if e.Operation == "" {
 				e.Operation = t.operation
 			}
@@ -246,8 +246,8 @@ func (d *Door) handler(t tool) mcp.ToolHandler {
 	}
 }
 
-// progress tells a client that asked for it that its call is still under way, every Options.ProgressEvery until stop is
-// called.
+// progress notifies a client that asked for it that its call is still running, every Options.ProgressEvery until stop
+// is called.
 func (d *Door) progress(ctx context.Context, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
 	if token == nil || r.Session == nil {
@@ -273,7 +273,7 @@ func (d *Door) progress(ctx context.Context, r *mcp.CallToolRequest) (stop func(
 	}()
 	return func() {
 		cancel()
-		<-ended // no note follows the answer
+		<-ended // no notification follows the answer
 	}
 }
 
@@ -289,7 +289,7 @@ func (d *Door) addResources() {
 		MIMEType: "text/plain", Description: about}, d.readContext)
 }
 
-// checkURI refuses what a URI says beyond the question: most of all another scope.
+// checkURI rejects everything in a URI except the question, above all another scope.
 func (d *Door) checkURI(uri string) *abi.Error {
 	rest, ok := strings.CutPrefix(uri, contextURI+"?")
 	if !ok {
@@ -331,7 +331,7 @@ func (d *Door) readContext(ctx context.Context, r *mcp.ReadResourceRequest) (*mc
 		return nil, protocolError(abi.AsError(err))
 	}
 	result := &mcp.ReadResourceResult{Meta: found.meta, Contents: []*mcp.ResourceContents{}}
-	if found.text != "" { // the SDK leaves an empty text out, and contents without a text are none
+	if found.text != "" { // the SDK drops an empty text, and contents without a text are invalid
 		result.Contents = append(result.Contents, &mcp.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain",
 			Text: found.text})
 	}

@@ -28,7 +28,7 @@ type ask struct {
 	request any
 }
 
-// slot remembers what it was asked, its mode and its capabilities apart. answers gives what an operation answers: a value or an error; the zero value
+// slot keeps its requests, except for mode and capabilities. answers has the answer of an operation: a value or an error; the zero value
 // otherwise.
 type slot struct {
 	servertest.Slot
@@ -50,7 +50,7 @@ func newSlot() *slot {
 	return s
 }
 
-// of are the requests of an operation that reached the slot.
+// of returns the requests of an operation that reached the slot.
 func (s *slot) of(op string) (requests []any) {
 	for _, a := range s.asked {
 		if a.op == op {
@@ -89,7 +89,7 @@ func connectAs(t *testing.T, o mcpdoor.Options, client *mcp.ClientOptions) *mcp.
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = c.Close()
-		// To a client with options a note may be on its way.
+		// For a client with options a notification may be on its way.
 		if err := <-served; client == nil || !errors.Is(err, io.ErrClosedPipe) {
 			require.NoError(t, err)
 		}
@@ -444,7 +444,7 @@ func TestAClientIsToldWhenToolsChange(t *testing.T) {
 			default:
 			}
 		}})
-	// Connect returns before the door knows what the client listens to, and of a change before that nobody is told.
+	// Connect returns before the door knows what the client subscribes to, so an earlier change is not announced.
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			if method == "notifications/subscriptions/acknowledged" {
@@ -514,7 +514,7 @@ func TestForgettingIsOfTheDoorsScopeAndSaysWhatRemains(t *testing.T) {
 	}
 }
 
-// TestAnArgumentOfAnotherShapeIsReadOrRefused: never taken for an id that the memory does not have.
+// TestAnArgumentOfAnotherShapeIsReadOrRefused: it is never mistaken for an id that the memory does not have.
 func TestAnArgumentOfAnotherShapeIsReadOrRefused(t *testing.T) {
 	s := newSlot()
 	o := options(s)
@@ -629,10 +629,10 @@ func TestTheProtocolDoesNotWaitForTheSlot(t *testing.T) {
 	o := options(s)
 	o.ListWait = time.Millisecond
 	o.Slot = func(ctx context.Context, _ func(context.Context, hostContract) error) error {
-		<-ctx.Done() // a slot that never comes
+		<-ctx.Done() // a slot that never answers
 		return abi.NewError(abi.CodeUnavailable, "still being opened")
 	}
-	c := connect(t, o) // which initializes
+	c := connect(t, o) // it initializes
 	assert.Len(t, tools(t, c), 3)
 	_, err := c.ListResources(t.Context(), nil)
 	require.NoError(t, err)

@@ -9,13 +9,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Handler is the door over streamable HTTP, for a server that has checked Host, Origin and token: it is behind the
-// same guard as the rest of the HTTP door (server.Options.Mounts), which is why the SDK's own check of the Host header
-// is off. That check would refuse a reverse proxy under a name of its own, which the guard lets in when it shows the
-// token. maxBody bounds a request, in bytes.
+// Handler is the door over streamable HTTP, for a server that has checked Host, Origin and token: it is behind the same
+// guard as the rest of the HTTP door (server.Options.Mounts). That is why the SDK's own check of the Host header is
+// off: it would reject a reverse proxy with a name of its own, which the guard admits if it sends the token. maxBody
+// bounds a request, in bytes.
 //
-// No sessions are kept: each request is independent, so that clients go on after a restart of the slot as if nothing
-// had been. The door sends nothing of its own accord, and answers with one JSON object instead of a stream of events.
+// No sessions are kept: each request is independent, so that clients continue after a restart of the slot. The door
+// sends nothing on its own, and answers with one JSON object instead of a stream of events.
 func (d *Door) Handler(maxBody int64) http.Handler {
 	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true,
@@ -28,11 +28,11 @@ func (d *Door) Handler(maxBody int64) http.Handler {
 	})
 }
 
-// maxBatch bounds a batch of requests, in bytes. Old versions of the protocol have batches, and a request of 45 bytes
-// is answered with 4 KB.
+// maxBatch bounds a batch of requests, in bytes. Old versions of the protocol have batches, and the answer to a request
+// of 45 bytes has 4 KB.
 const maxBatch = 64 << 10
 
-// boundBatch returns a request's body, which ends with an error at maxBatch bytes if it is a list.
+// boundBatch returns a request's body. If the body is a list, reading it fails after maxBatch bytes.
 func boundBatch(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
 	in := bufio.NewReader(body)
 	for {

@@ -13,16 +13,16 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// parts are what a status is made of, nil where the answer has not come.
+// parts are the parts of a status, nil if the answer has not arrived.
 type parts struct {
 	mode   *abi.ModeReceipt
 	health *abi.BackendHealth
 	ready  *abi.BackendReadiness
 }
 
-// status says what is known within Options.StatusWait, even where the slot or its provider hangs.
+// status reports what is known within Options.StatusWait, even if the slot or its provider hangs.
 //
-// Errors: timeout when not even the slot's mode is known; the slot's own.
+// Errors: timeout if not even the slot's mode is known; the slot's own.
 func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, error) {
 	within, done := context.WithTimeout(ctx, d.options.StatusWait)
 	defer done()
@@ -59,8 +59,8 @@ func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 		"warnings":   warnings}), nil
 }
 
-// ask asks for the parts of a status one after another, and gives those that came before ctx ended. A slot that does
-// not stop at the end of ctx is not waited for.
+// ask requests the parts of a status one after another, and returns those that arrived before ctx ended. It does not
+// wait for a slot that ignores the end of ctx.
 func (d *Door) ask(ctx context.Context) (parts, error) {
 	var mu sync.Mutex
 	var known parts
@@ -140,7 +140,7 @@ func outsideText(outside []string) string {
 	return "\nWhat the slot cannot reach: " + strings.Join(outside, "; ")
 }
 
-// forget removes some of the scope's memory.
+// forget removes part of the scope's memory.
 func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
 	request := &abi.ForgetRequest{Scope: d.options.Scope, Reason: "asked for by an MCP client"}
 	for name, to := range map[string]*[]string{"event_ids": &request.EventIDs, "native_ids": &request.NativeIDs} {
@@ -200,7 +200,7 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 		"may_remain": nonNil(r.DerivedMayRemain)}), nil
 }
 
-// lookedFor names what a request was about, so that a model sees an id that it wrote in another form.
+// lookedFor repeats what a request was about, so that a model notices an id that it wrote in another form.
 func lookedFor(r *abi.ForgetRequest) string {
 	var parts []string
 	add := func(what string, ids ...string) {
@@ -222,7 +222,7 @@ func lookedFor(r *abi.ForgetRequest) string {
 	return strings.Join(parts, ", ")
 }
 
-// setMode sets the mode of the door's scope alone: the slot may serve others.
+// setMode sets the mode of the door's scope only, because the slot may serve others.
 func (d *Door) setMode(ctx context.Context, a arguments) (*mcp.CallToolResult, error) {
 	readOnly, err := a.truth("read_only")
 	if err != nil {

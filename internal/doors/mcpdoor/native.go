@@ -13,11 +13,11 @@ import (
 	"github.com/memhost/memhost/internal/declared"
 )
 
-// The provider's own queries and mutations as tools. Their names begin with the provider's, so that none is taken for
-// one of the door's: ledger_memory_memory_search is another tool than memory_search.
+// The provider's own queries and mutations as tools. Their names start with the provider's name, so that they cannot be
+// confused with the door's own tools: ledger_memory_memory_search is not memory_search.
 
-// lookNative lists the tools that the provider behind the slot declares and Options.NativeTools allows. After a swap
-// they are another provider's.
+// lookNative lists the tools that the slot's provider declares and Options.NativeTools allows. After a swap they are
+// those of the new provider.
 func (d *Door) lookNative(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		now, err := c.Capabilities(ctx)
@@ -45,9 +45,9 @@ func (d *Door) lookNative(ctx context.Context) error {
 	})
 }
 
-// nativeTools are the tools for what a provider declares. A query and a mutation of one name are one tool, which changes
-// what it is not asked as a query; without a schema nobody could tell the two, and the mutation gets _change behind its
-// name.
+// nativeTools makes the tools for a provider's declarations. A query and a mutation of the same name become one tool,
+// which runs the mutation if the arguments don't match the query. Without a schema they cannot be told apart, so the
+// mutation becomes a tool with the suffix _change.
 func (d *Door) nativeTools(c *abi.Capabilities) (tools []tool) {
 	mutations := map[string]*abi.NativeDecl{}
 	for i := range c.NativeMutations {
@@ -95,7 +95,7 @@ func nativeTool(provider string, n *abi.NativeDecl, operation string) tool {
 }
 
 func schemaText(schema map[string]any) string {
-	text, _ := json.Marshal(schema) // it is of JSON
+	text, _ := json.Marshal(schema) // it was decoded from JSON
 	return string(text)
 }
 
@@ -107,7 +107,7 @@ func (d *Door) changeTool(provider string, m *abi.NativeDecl, ending string) too
 	return t
 }
 
-// eitherTool is the tool for a query and a mutation of one name. It takes the parameters of both.
+// eitherTool makes the tool for a query and a mutation of the same name. It takes the parameters of both.
 func (d *Door) eitherTool(provider string, q, m *abi.NativeDecl) tool {
 	t := d.changeTool(provider, m, "")
 	t.about = "Changes nothing where its arguments are those of this query. " + declared.About(provider, q) +
@@ -156,7 +156,7 @@ func (d *Door) query(ctx context.Context, name string, a arguments) (*mcp.CallTo
 	}
 	text := clip(string(r.Result))
 	fields := map[string]any{"name": r.Name}
-	if len(text) == len(r.Result) { // what was cut is no JSON
+	if len(text) == len(r.Result) { // a text that was cut is not JSON
 		fields["result"] = json.RawMessage(r.Result)
 	}
 	return answered(text, fields), nil
@@ -166,7 +166,7 @@ func (d *Door) mutate(ctx context.Context, name string, a arguments) (*mcp.CallT
 	var r *abi.MutationReceipt
 	var sent error
 	err := d.options.Slot(ctx, func(ctx context.Context, c host.Contract) (err error) {
-		if sent != nil { // twice could change twice
+		if sent != nil { // a second try could change something twice
 			return sent
 		}
 		defer func() { sent = err }()

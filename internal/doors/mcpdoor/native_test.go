@@ -62,7 +62,7 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 	r = call("ledger_memory_memory_search", map[string]any{"user_id": "bob"})
 	assert.Contains(t, r.Content[0].(*mcp.TextContent).Text, "denied")
 
-	// A connection that breaks is made again, and a search with it; a change could be made twice.
+	// A search is repeated after a broken connection. A change is not, because it could be made twice.
 	s.answers[abi.OpNativeQuery] = abi.NewError(abi.CodeUnavailable, "the connection broke")
 	s.answers[abi.OpNativeMutation] = s.answers[abi.OpNativeQuery]
 	once := o.Slot
@@ -84,13 +84,13 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 		assert.Len(t, append(s.of(abi.OpNativeMutation), s.of(abi.OpNativeQuery)...), n, name)
 	}
 
-	// Another provider serves: the old one's tools are gone.
+	// After a swap the old provider's tools are gone.
 	s.answers["capabilities"] = &abi.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}
 	assert.Equal(t, []string{"memory_add", "memory_search", "memory_status"}, toolNames(t, c))
 }
 
-// A query and a mutation of one name are one tool if both declare a schema; the host's answer to the query says which of
-// the two a call is.
+// A query and a mutation of one name are one tool if both declare a schema. The host's answer to the query decides
+// which of the two a call is.
 func TestAQueryAndAMutationOfOneNameAreOneTool(t *testing.T) {
 	s := newSlot()
 	s.answers["capabilities"] = &abi.Capabilities{Provider: "ledger_memory",

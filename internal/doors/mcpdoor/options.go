@@ -14,16 +14,16 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// Slot calls do with the slot that serves now. It may connect first, and may call do again when the connection broke:
-// what the door does is safe to repeat.
+// Slot calls do with the currently serving slot. It may connect first, and may call do again if the connection broke,
+// because everything that the door does may be repeated.
 type Slot func(ctx context.Context, do func(ctx context.Context, c host.Contract) error) error
 
-// Of is a slot that is always there.
+// Of returns a slot that is always available.
 func Of(c host.Contract) Slot {
 	return func(ctx context.Context, do func(context.Context, host.Contract) error) error { return do(ctx, c) }
 }
 
-// The tools that a client has only when Options.Allow names them.
+// The tools that a client gets only if Options.Allow names them.
 const (
 	AllowSetMode = "set_mode"
 	AllowReset   = "reset"
@@ -32,11 +32,11 @@ const (
 
 // Options configure a Door. The zero value of a field means its default.
 type Options struct {
-	// Slot is what the door speaks for. Required.
+	// Slot is the slot behind the door. Required.
 	Slot Slot
 	// Scope is the one scope of the door. Required.
 	Scope abi.MemoryScope
-	// AgentID labels what is recorded; with memory.agent_scoped it is in Scope, too.
+	// AgentID labels what is recorded; with memory.agent_scoped it is also in Scope.
 	AgentID string
 	// Session is the session id of everything that is recorded and asked. Default: a new one for this door.
 	Session string
@@ -44,24 +44,23 @@ type Options struct {
 	MaxTokens int64
 	// Query is the question behind the resource memhost://context. Default: "What is known about the user?".
 	Query string
-	// Allow names tools that are absent otherwise: AllowSetMode, AllowReset, AllowForget.
+	// Allow names tools that are off by default: AllowSetMode, AllowReset, AllowForget.
 	Allow []string
-	// NativeTools names the provider's own queries and mutations that a client has as tools; "*" is all of them. What the
-	// provider that serves does not declare is no tool.
+	// NativeTools names the provider's own queries and mutations that a client gets as tools; "*" means all. A name
+	// that the serving provider does not declare is ignored.
 	NativeTools []string
-	// OneClient says that the door serves one client on a lasting stream, which is notified when the descriptions of
-	// tools change.
+	// OneClient is set for a door that serves one client on a lasting stream, which is notified when the descriptions
+	// of tools change.
 	OneClient bool
-	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation unless a
-	// manifest says otherwise.
+	// CallTimeout bounds one call of a tool; default 3 min, which is more than the host gives any operation by default.
 	CallTimeout time.Duration
-	// SearchTimeout bounds a search, whose user waits for it; default 20 s.
+	// SearchTimeout bounds a search, for which a user waits; default 20 s.
 	SearchTimeout time.Duration
-	// StatusWait is how long memory_status waits for provider and slot: it says what it knows by then. Default 4 s.
+	// StatusWait is how long memory_status waits for provider and slot before it reports what it knows; default 4 s.
 	StatusWait time.Duration
-	// ProgressEvery is the time between two notes of progress to a client that asked for them; default 2 s.
+	// ProgressEvery is the time between two progress notifications to a client that asked for them; default 2 s.
 	ProgressEvery time.Duration
-	// ListWait is how long a list of tools waits for the slot to say whether it is read-only; default 1 s.
+	// ListWait is how long a list of tools waits for the slot to report whether it is read-only; default 1 s.
 	ListWait time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time

@@ -17,7 +17,7 @@ type ends struct {
 	out io.Writer
 }
 
-// newPipes gives a client's transport, and the server's ends of it.
+// newPipes returns a client's transport, and the server's ends of it.
 func newPipes() (*mcp.IOTransport, ends) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()

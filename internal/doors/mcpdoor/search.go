@@ -12,11 +12,11 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// answerLimit bounds an answer's text, in characters: from 16,000 on some clients put an answer aside instead of
+// answerLimit bounds an answer's text, in characters: from 16,000 on some clients store an answer in a file instead of
 // showing it to the model.
 const answerLimit = 15_500
 
-// found is what a retrieval gave.
+// found is the result of a retrieval.
 type found struct {
 	text  string
 	meta  mcp.Meta
@@ -44,12 +44,12 @@ func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 	}
 	fields["items"], fields["items_left_out"] = fitting(f.items, f.text)
 	result := answered(f.text, fields)
-	delete(fields, "message") // which would be the context once more
+	delete(fields, "message") // it would repeat the context
 	result.Meta = f.meta
 	return result, nil
 }
 
-// itemsOf gives the origin of each item. What it says is in the context.
+// itemsOf returns the origin of each item, without its text, which is in the context.
 func itemsOf(evidence []abi.Evidence) []map[string]any {
 	items := make([]map[string]any, 0, len(evidence))
 	for i := range evidence {
@@ -69,7 +69,8 @@ func itemsOf(evidence []abi.Evidence) []map[string]any {
 	return items
 }
 
-// fitting is as many of the items, best first, as an answer has room for beside the text, and the number of the others.
+// fitting returns as many of the items, best first, as fit into an answer besides the text, and the number of the
+// others.
 func fitting(items []map[string]any, text string) (fit []map[string]any, leftOut int) {
 	room := answerLimit - utf8.RuneCountInString(text)
 	for i, item := range items {
@@ -81,7 +82,7 @@ func fitting(items []map[string]any, text string) (fit []map[string]any, leftOut
 	return items, 0
 }
 
-// retrieve asks the slot for a context. The text is empty where there is no memory.
+// retrieve asks the slot for a context. The text is empty if there is no memory.
 func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f found, err error) {
 	tokens := d.options.MaxTokens
 	request := &abi.RetrieveRequest{Query: query, Scope: d.options.Scope, SessionID: d.options.Session,
@@ -107,7 +108,7 @@ func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f foun
 	return f, err
 }
 
-// shorten formats a result again for a budget that fits into an answer: tokens may be longer than was thought.
+// shorten formats a result again with a budget that fits into an answer, if tokens were longer than estimated.
 func (d *Door) shorten(ctx context.Context, c host.Contract, r *abi.RetrieveResult, request *abi.RetrieveRequest) (
 	string, error) {
 	again := &abi.FormatRequest{Result: *r, Budget: request.Budget, Scope: request.Scope}
@@ -128,7 +129,7 @@ func (d *Door) shorten(ctx context.Context, c host.Contract, r *abi.RetrieveResu
 	}
 }
 
-// meta is what a client may want to know about an answer, and a model need not.
+// meta returns details about an answer for the client, which a model does not need.
 func meta(t *abi.Trace) mcp.Meta {
 	if t == nil {
 		return nil

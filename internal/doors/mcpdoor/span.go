@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// begin begins the span of a request. A client may say of which trace the request is a part: in its _meta, or over HTTP
-// in a header.
+// begin starts the span of a request. A client may name the trace that the request belongs to: in its _meta, or over
+// HTTP in a header.
 func (d *Door) begin(ctx context.Context, method, name string, meta mcp.Meta, extra *mcp.RequestExtra) (context.Context,
 	host.Span) {
 	header, _ := meta[traceparent.Header].(string)
@@ -28,5 +28,5 @@ func (d *Door) begin(ctx context.Context, method, name string, meta mcp.Meta, ex
 	return ctx, span
 }
 
-// end ends it.
+// end ends a span.
 func end(span host.Span, err error) { span.End(string(abi.CodeOf(err))) }

@@ -15,15 +15,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lineLimit bounds a message of a client, in bytes, as the HTTP door bounds a body.
+// lineLimit bounds a message of a client, in bytes, like a body of the HTTP door.
 const lineLimit = 16 << 20
 
-// ServeStdio serves one client on a stream of lines, until in ends or ctx does. Requests that have been read by then
-// have patience to be answered; nothing but the protocol is written to out.
+// ServeStdio serves one client on a stream of lines, until in or ctx ends. Requests that have been read by then get
+// patience to be answered. Only the protocol is written to out.
 //
-// A client that ends its stream right after a request (a script, or one that is told to stop) would otherwise lose the
-// answer: the SDK cancels what is under way when its reader ends. So the end of in is kept from it until every answer
-// is written.
+// A client that ends its stream right after a request (a script, or one that is being stopped) would otherwise lose the
+// answer, because the SDK cancels requests in progress when its reader ends. So the end of in is hidden from it until
+// every answer is written.
 func (d *Door) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
 	l := &lines{out: out, patience: patience, stop: ctx.Done(), incoming: make(chan []byte), ended: make(chan struct{}),
 		closed: make(chan struct{}),
@@ -39,14 +39,15 @@ func (d *Door) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pati
 	return nil
 }
 
-// lines is a transport, and its one connection: a JSON-RPC message a line.
+// lines is a transport with a single connection: one JSON-RPC message per line.
 //
-// The SDK's own ends the session at an invalid message. This one answers the line with an error and goes on.
+// The SDK's own transport ends the session at an invalid message. This one answers the line with an error and
+// continues.
 type lines struct {
 	patience time.Duration
-	stop     <-chan struct{} // no more is read
+	stop     <-chan struct{} // nothing more is read
 	incoming chan []byte
-	ended    chan struct{} // in is over
+	ended    chan struct{} // in has ended
 	closed   chan struct{}
 	once     sync.Once
 	queue    []jsonrpc.Message // of a batch; read by one goroutine only
@@ -54,7 +55,7 @@ type lines struct {
 	mu   sync.Mutex // guards out and open
 	out  io.Writer
 	open map[jsonrpc.ID]struct{} // requests without an answer
-	// answered gets a sign when open may have become empty.
+	// answered is signalled when open may have become empty.
 	answered chan struct{}
 }
 
@@ -70,7 +71,7 @@ func (l *lines) Close() error {
 	return nil
 }
 
-// read cuts in into lines. One that is too long is skipped and answered as what it is.
+// read splits in into lines. A line that is too long is skipped and answered with an error.
 func (l *lines) read(in io.Reader) {
 	defer close(l.ended)
 	reader := bufio.NewReaderSize(in, 64<<10)
@@ -133,9 +134,9 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// parse reads a line: a message, or several in an array as protocols before 2025-06-18 have them.
+// parse parses a line: a message, or an array of several in protocols before 2025-06-18.
 func (l *lines) parse(line []byte) (messages []jsonrpc.Message) {
-	line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // which Windows' shells put before the first
+	line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // shells on Windows start with a byte order mark
 	parts := []json.RawMessage{line}
 	if !json.Valid(line) {
 		l.complain(jsonrpc.CodeParseError, "the line is not JSON")
@@ -158,12 +159,12 @@ func (l *lines) parse(line []byte) (messages []jsonrpc.Message) {
 	return messages
 }
 
-// complain answers an invalid message, which has no id to answer to.
+// complain answers an invalid message, which has no id.
 func (l *lines) complain(code int64, message string) {
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil,
 		"error": map[string]any{"code": code, "message": message}})
 	if err == nil {
-		_ = l.put(text) // a client that has gone is noticed by the next answer
+		_ = l.put(text) // the next answer notices that a client has gone
 	}
 }
 
@@ -186,7 +187,7 @@ func (l *lines) put(text []byte) error {
 	return err
 }
 
-// begin and end keep account of the requests that have no answer yet.
+// begin and end track the requests without an answer.
 func (l *lines) begin(m jsonrpc.Message) {
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
 		l.mu.Lock()
@@ -207,7 +208,7 @@ func (l *lines) end(id jsonrpc.ID) {
 	}
 }
 
-// drain waits until every request is answered, and then tells the end.
+// drain waits until every request is answered, and then returns the end of the input.
 func (l *lines) drain() error {
 	over := time.NewTimer(l.patience)
 	defer over.Stop()

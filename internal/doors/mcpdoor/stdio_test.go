@@ -36,7 +36,7 @@ type reply struct {
 	}
 }
 
-// answers runs a door over lines of input and gives what it wrote, by id; every line of it is the protocol's.
+// answers runs a door over lines of input and returns what it wrote, by id. Every line must belong to the protocol.
 func answers(t *testing.T, o mcpdoor.Options, input io.Reader) map[any]reply {
 	t.Helper()
 	d, err := mcpdoor.New(o)
@@ -85,7 +85,7 @@ func TestTheEndOfInputLosesNoAnswer(t *testing.T) {
 	assert.Contains(t, string(got["add"].Result), `"status":"committed"`)
 }
 
-// atEnd tells when its reader has come to the end.
+// atEnd signals when its reader has reached the end.
 type atEnd struct {
 	io.Reader
 	ended chan struct{}

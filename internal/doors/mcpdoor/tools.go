@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The tools. Further ones are in the table only with Options.Allow.
+// The tools. Some are in the table only with Options.Allow.
 const (
 	ToolSearch  = "memory_search"
 	ToolAdd     = "memory_add"
@@ -23,19 +23,19 @@ const (
 // tool is one line of the table.
 type tool struct {
 	name, title, about string
-	// operation is the contract's name for what the tool does.
+	// operation is the contract's name for the tool's operation.
 	operation string
-	// schema of the arguments, whose properties are fields; required are those that must be there.
+	// schema describes the arguments, whose names are fields; required lists the required ones.
 	schema           string
 	fields, required []string
-	// answer is the schema of the structured result of a call that did not fail.
+	// answer is the schema of the structured result of a successful call.
 	answer string
-	// Hints to clients; all tools keep to the closed world of one memory.
+	// Hints to clients. All tools are limited to one memory (a closed world).
 	readOnly, destructive, idempotent bool
 	run                               func(ctx context.Context, a arguments) (*mcp.CallToolResult, error)
 }
 
-// table is what a client of this door has.
+// table lists the tools of this door's clients.
 func (d *Door) table() []tool {
 	tools := []tool{
 		{name: ToolSearch, operation: abi.OpRetrieve, title: "Search memory", readOnly: true, idempotent: true,
@@ -127,7 +127,7 @@ func (t tool) definition(s state) *mcp.Tool {
 		DestructiveHint: &destructive, OpenWorldHint: &closed}
 	switch {
 	case t.name == ToolSearch && s.sideEffects:
-		// The provider's own word, in trace.read_side_effects.
+		// The provider reported it in trace.read_side_effects.
 		hints.ReadOnlyHint, hints.IdempotentHint = false, false
 	case s.readOnly && t.name == ToolAdd:
 		about = "READ-ONLY AT PRESENT: nothing is recorded, a call answers skipped_read_only. " + about
@@ -142,12 +142,12 @@ func (t tool) definition(s state) *mcp.Tool {
 		OutputSchema: orError(t.answer), Annotations: hints}
 }
 
-// orError is an answer's schema that lets an error's fields through as well: some clients hold an error's structured
-// content to it, too.
+// orError extends an answer's schema by an error's fields, because some clients apply it to an error's structured
+// content, too.
 func orError(answer string) json.RawMessage {
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(answer), &schema); err != nil {
-		panic(err) // it is written in this package
+		panic(err) // it is a constant of this package
 	}
 	schema["properties"].(map[string]any)["error"] = map[string]any{"type": "object",
 		"description": "Instead of an answer: code, message, reason, retryable and hint of what went wrong."}
@@ -155,7 +155,7 @@ func orError(answer string) json.RawMessage {
 	delete(schema, "required")
 	text, err := json.Marshal(schema)
 	if err != nil {
-		panic(err) // it was read from JSON
+		panic(err) // it was decoded from JSON
 	}
 	return text
 }

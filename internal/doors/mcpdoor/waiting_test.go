@@ -77,7 +77,7 @@ func TestItemsThatHaveNoRoomAreCounted(t *testing.T) {
 	assert.Equal(t, 1000.0, float64(len(fields["items"].([]any)))+fields["items_left_out"].(float64))
 }
 
-// hanging is a slot whose operation named answers only when the test ends, even if its caller gives up.
+// hanging returns a slot whose named operation answers only when the test ends, even if its caller gives up.
 func hanging(t *testing.T, operation string) *slot {
 	s := newSlot()
 	s.answers[abi.OpForget] = &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"turn": nil}}
@@ -96,7 +96,7 @@ func hanging(t *testing.T, operation string) *slot {
 }
 
 func TestStatusSaysWhatItKnowsWhateverHangs(t *testing.T) {
-	// On a busy machine all that does not hang may take a while, too.
+	// On a busy machine, what does not hang may also take a while.
 	status := func(t *testing.T, operation string) *mcp.CallToolResult {
 		t.Parallel()
 		o := options(hanging(t, operation))
@@ -117,7 +117,7 @@ func TestStatusSaysWhatItKnowsWhateverHangs(t *testing.T) {
 	})
 }
 
-// untilGivenUp answers a search when its caller gives it up, and reports that.
+// untilGivenUp answers a search when its caller gives up, and reports that.
 func untilGivenUp() (s *slot, givenUp chan error) {
 	s, givenUp = newSlot(), make(chan error, 1)
 	answer := s.Answer
@@ -165,7 +165,7 @@ func TestALongSearchTellsItsProgressAndIsCancelledAtTheSlot(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the slot still searches")
 	}
-	call(t, c, "memory_status", nil) // the session goes on
+	call(t, c, "memory_status", nil) // the session continues
 }
 
 func TestASearchIsGivenUpInTimeAndWithoutATokenTellsNoProgress(t *testing.T) {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// The pause before another try doubles from firstPause to longestPause.
+	// The pause before a retry doubles from firstPause to longestPause.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// oneDelivery is how long a slot may take over one event. A backend that extracts memories with a language model is
+	// oneDelivery is how long a slot may take for one event. A backend that extracts memories with a language model is
 	// slow.
 	oneDelivery = 5 * time.Minute
-	// maxUncertain is how often an event is sent whose receipt says each time that its outcome is not known, and not
-	// when it can be.
+	// maxUncertain is how often an event is sent if each receipt says that its outcome is unknown, and not when it can
+	// be settled.
 	maxUncertain = 8
 )
 
-// Run delivers what is in the box and what comes in, until ctx ends. When end is closed it delivers what it still can
-// without waiting for a slot that fails, and returns.
+// Run delivers the events in the box, and new ones, until ctx ends. Once end is closed it delivers what it can without
+// waiting for a failing slot, and returns.
 func (b *Box) Run(ctx context.Context, end <-chan struct{}, slot Slot) {
 	pause := firstPause
 	for {
-		ended := closed(end) // before the pass: what was added before the end is part of it
+		ended := closed(end) // checked before the pass, so that the pass includes what was added before the end
 		done := b.Deliver(ctx, slot)
 		if ctx.Err() != nil || ended && (done.Waiting == 0 || done.Delivered == 0) {
 			return
@@ -63,18 +63,18 @@ func closed(end <-chan struct{}) bool {
 	}
 }
 
-// Result tells what one pass came to.
+// Result is the result of one pass.
 type Result struct {
-	// Delivered events are out of the box: a slot took them, or refused them for good.
+	// Delivered events are out of the box: a slot accepted them, or rejected them permanently.
 	Delivered int
 	// Waiting events are still in it.
 	Waiting int
-	// Err is why the first of those waits, nil where none does.
+	// Err is why the first waiting event waits, nil if none does.
 	Err error
 }
 
-// Deliver sends every event that waits, oldest first, once. An event that cannot be delivered for now holds back the
-// later ones of its scope, so that their order is kept; one that no slot will take as it is is put aside.
+// Deliver sends every waiting event once, oldest first. An event that cannot be delivered now holds back the later ones
+// of its scope, so that their order is kept. One that no slot will ever accept is set aside.
 func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 	defer func() { b.report(r) }()
 	names, err := b.names()
@@ -82,7 +82,7 @@ func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 		r.Err = err
 		return r
 	}
-	held := map[abi.MemoryScope]bool{} // by an earlier event of the scope
+	held := map[abi.MemoryScope]bool{} // because of an earlier event of the scope
 	for i, name := range names {
 		event, err := b.read(name)
 		var damaged *abi.Error
@@ -115,8 +115,8 @@ func (b *Box) Deliver(ctx context.Context, slot Slot) (r Result) {
 	return r
 }
 
-// DeliverAlone is Deliver by one process at a time, for those that are started for it: where another one has begun,
-// that one also sends what has come in meanwhile, and DeliverAlone returns.
+// DeliverAlone is Deliver for processes that are started to deliver, of which only one works at a time: if another one
+// is working it also sends what has been added since, and DeliverAlone returns.
 func (b *Box) DeliverAlone(ctx context.Context, slot Slot) {
 	for more := true; more && ctx.Err() == nil; {
 		done, ok := alone.Try(b.dir)
@@ -134,7 +134,7 @@ func (b *Box) DeliverAlone(ctx context.Context, slot Slot) {
 	}
 }
 
-// count counts an event: nil means that it is out of the box.
+// count counts an event; a nil error means that it is out of the box.
 func (r *Result) count(err error) {
 	if err == nil {
 		r.Delivered++
@@ -146,7 +146,7 @@ func (r *Result) count(err error) {
 	}
 }
 
-// send delivers one event and takes it out of the box, or says why it waits.
+// send delivers one event and removes it from the box, or returns why it waits.
 func (b *Box) send(ctx context.Context, slot Slot, name string, event *abi.MemoryEvent) error {
 	within, cancel := context.WithTimeout(ctx, oneDelivery)
 	defer cancel()
@@ -169,9 +169,9 @@ func (b *Box) send(ctx context.Context, slot Slot, name string, event *abi.Memor
 	return b.remove(name)
 }
 
-// again keeps an event whose outcome is not known. The slot looks it up in the backend when it comes again, and sends
-// only what is missing. A receipt without retry_after_ms says that no retry can settle it, or it is of a slot that does
-// not tell: after maxUncertain of those the event is put aside.
+// again keeps an event whose outcome is unknown. When it is sent again, the slot looks it up in the backend and sends
+// only what is missing. A receipt without retry_after_ms means that no retry can settle it, or that the slot does not
+// report it: after maxUncertain of those the event is set aside.
 func (b *Box) again(name string, event *abi.MemoryEvent, receipt *abi.WriteReceipt) error {
 	e := abi.NewError(abi.CodeTimeout, "the slot does not know whether event "+event.EventID+" has arrived: "+
 		string(receipt.Status)).WithReason("uncertain")
@@ -188,8 +188,8 @@ func (b *Box) again(name string, event *abi.MemoryEvent, receipt *abi.WriteRecei
 	return b.putAside(name, e)
 }
 
-// before tells by an error that an event waits for the end of the read-only mode: it happened before the mode was set,
-// so it is not what the mode keeps out.
+// before returns an error if an event has to wait for the end of the read-only mode: it happened before the mode was
+// set, so the mode must not exclude it.
 func (b *Box) before(ctx context.Context, slot Slot, event *abi.MemoryEvent) (bool, error) {
 	mode, err := slot.Mode(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func (b *Box) before(ctx context.Context, slot Slot, event *abi.MemoryEvent) (bo
 		"waits").WithHint("memhost mode write ends it")
 }
 
-// report logs the beginning and the end of an outage, not every try.
+// report logs the start and the end of an outage, not every try.
 func (b *Box) report(r Result) {
 	b.mu.Lock()
 	before := b.outage

@@ -1,14 +1,14 @@
-// Package outbox keeps events on disk until a slot has taken them.
+// Package outbox keeps events on disk until a slot has accepted them.
 //
-// The helper of an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and has the
-// Box deliver in the background: a slot that is down, slow or not there yet costs the agent nothing, and a process that
-// is killed loses nothing that Add has taken.
+// The helper of an agent (a hook, a child process) puts each turn into a Box, which is quick and durable, and lets the
+// Box deliver in the background: a slot that is down, slow or not there yet costs the agent nothing, and a killed
+// process loses nothing that Add has stored.
 //
-// A Box is a folder with one file for each event, so that several processes may share it. No process locks another out:
-// each sends the oldest event of a scope first and goes on when that one has arrived, and the slot's ledger answers a
+// A Box is a folder with one file for each event, so several processes may share it. No process locks another out: each
+// sends the oldest event of a scope first and continues when that one has arrived, and the slot's ledger answers a
 // repeated event with its first receipt. So every event arrives once, and those of a scope in order, whichever process
-// sends it. Processes that are started only to deliver do so one at a time (DeliverAlone): while a slot hangs they
-// would pile up.
+// sends them. Processes that are started only to deliver take turns (DeliverAlone), because they would pile up while a
+// slot hangs.
 package outbox
 
 import (
@@ -42,13 +42,13 @@ type Slot interface {
 
 // Options configure a Box. The zero value of a field means its default.
 type Options struct {
-	// Logger reports what waits, what was delivered late and what was put aside. Default: no log.
+	// Logger reports which events wait, were delivered late or were set aside. Default: no log.
 	Logger hclog.Logger
-	// Most is how many events may wait. The oldest are kept: Add refuses what comes beyond. Default: 10,000.
+	// Most is how many events may wait. The oldest are kept, and Add rejects further ones. Default: 10,000.
 	Most int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// After gives a channel that is ready when the time is over, for the pauses between two tries. Default: time.After.
+	// After returns a channel that receives after a time, for the pauses between retries. Default: time.After.
 	After func(time.Duration) <-chan time.Time
 }
 
@@ -64,26 +64,26 @@ type Box struct {
 
 	mu     sync.Mutex
 	last   int64          // the newest name's number
-	tries  map[string]int // of events whose receipt was uncertain, by file name
-	outage bool           // it has been said that events wait
+	tries  map[string]int // of events whose receipts were uncertain, by file name
+	outage bool           // it was logged that events wait
 }
 
 const (
 	// suffix ends the name of a file that holds an event. Files are written under other names first.
 	suffix = ".json"
-	// asideFolder holds the events that no slot will take as they are, each beside a text that says why.
+	// asideFolder holds the events that no slot will accept, each with a text that says why.
 	asideFolder = "aside"
 	// reasonSuffix ends the name of that text.
 	reasonSuffix = ".reason.txt"
-	// maxFile bounds a file that is read, in bytes: an event that a slot accepts is smaller.
+	// maxFile bounds an event's file, in bytes. An event that a slot accepts is smaller.
 	maxFile = 64 << 20
-	// defaultMost events wait at most: some weeks of a person's turns.
+	// defaultMost is the default of Options.Most: some weeks of a person's turns.
 	defaultMost = 10_000
 )
 
-// Open makes the folder where it is missing. What an earlier process left in it will be delivered.
+// Open creates the folder if it is missing. What an earlier process left in it will be delivered.
 //
-// Errors: unavailable when the folder cannot be used.
+// Errors: unavailable if the folder cannot be used.
 func Open(dir string, o Options) (*Box, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
@@ -108,15 +108,14 @@ func Open(dir string, o Options) (*Box, error) {
 	return b, nil
 }
 
-// Dir is the folder.
+// Dir returns the folder.
 func (b *Box) Dir() string { return b.dir }
 
 // Add puts an event into the box. When it returns without an error the event survives the end of the process and a
-// power loss. An event that waits already is not put in twice.
+// power loss. An event that is already waiting is not added again.
 //
-// Errors: invalid_argument for an event that no slot would take, too_large when the box is full, unavailable when it
-// cannot
-// be written.
+// Errors: invalid_argument for an event that no slot would accept, too_large if the box is full, unavailable if it
+// cannot be written.
 func (b *Box) Add(event *abi.MemoryEvent) error {
 	if err := event.Validate(); err != nil {
 		return err
@@ -150,16 +149,16 @@ func (b *Box) Add(event *abi.MemoryEvent) error {
 	return nil
 }
 
-// Waiting counts the events that no slot has taken yet. Those put aside do not count.
+// Waiting counts the events that no slot has accepted yet, without those set aside.
 //
-// Errors: unavailable when the folder cannot be read.
+// Errors: unavailable if the folder cannot be read.
 func (b *Box) Waiting() (int, error) {
 	names, err := b.names()
 	return len(names), err
 }
 
-// Count counts the events of every box in a folder and in its folders: those that wait, and those put aside. A folder
-// that is missing, or that another process removes meanwhile, has none.
+// Count counts the events of all boxes in a folder and its subfolders: those that wait, and those set aside. A folder
+// that is missing, or is removed by another process while it is read, counts as empty.
 func Count(folder string) (waiting, aside int) {
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -177,13 +176,13 @@ func Count(folder string) (waiting, aside int) {
 // isEvent reports whether a file's name is that of an event.
 func isEvent(name string) bool { return strings.HasSuffix(name, suffix) && number(name) > 0 }
 
-// digest tells events apart: by scope and id, as a slot's ledger does.
+// digest identifies an event by scope and id, as a slot's ledger does.
 func digest(event *abi.MemoryEvent) string {
 	return Digest(event.RunID, event.UserID, event.AgentID, event.EventID)
 }
 
-// Digest is 32 hexadecimal digits for a list of texts, other ones for every other list. It is how a turn that has no id
-// of its own gets an event_id that is the same whenever the turn is reported.
+// Digest returns 32 hexadecimal digits that identify a list of texts. It gives a turn without an id an event_id that is
+// the same whenever the turn is reported.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -195,7 +194,7 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// number is the time in a file's name, 0 if there is none.
+// number returns the time in a file's name, 0 if there is none.
 func number(name string) int64 {
 	digits, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -205,9 +204,9 @@ func number(name string) int64 {
 	return n
 }
 
-// names lists the events that wait, oldest first.
+// names lists the waiting events, oldest first.
 func (b *Box) names() ([]string, error) {
-	entries, err := os.ReadDir(b.dir) // sorted
+	entries, err := os.ReadDir(b.dir) // sorted by name
 	if err != nil {
 		return nil, folderError(b.dir, err)
 	}
@@ -220,7 +219,7 @@ func (b *Box) names() ([]string, error) {
 	return names, nil
 }
 
-// write writes a file of the folder. It is on disk when write returns.
+// write writes a file of the folder durably.
 func (b *Box) write(name string, text []byte) error {
 	return wholefile.WriteDurable(filepath.Join(b.dir, name), text, 0o600)
 }
@@ -228,9 +227,9 @@ func (b *Box) write(name string, text []byte) error {
 // errGone: another process has delivered the event.
 var errGone = errors.New("gone")
 
-// read reads an event that waits.
+// read reads a waiting event.
 //
-// Errors: errGone; invalid_argument for a file that holds no event; unavailable when it cannot be read.
+// Errors: errGone; invalid_argument for a file without a valid event; unavailable if it cannot be read.
 func (b *Box) read(name string) (*abi.MemoryEvent, error) {
 	path := filepath.Join(b.dir, name)
 	info, err := os.Stat(path)
@@ -254,7 +253,7 @@ func (b *Box) read(name string) (*abi.MemoryEvent, error) {
 	return event, event.Validate()
 }
 
-// remove takes an event out. If another process did so already, that is not an error.
+// remove removes an event. It is not an error if another process has already removed it.
 func (b *Box) remove(name string) error {
 	if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return folderError(b.dir, err)
@@ -265,7 +264,7 @@ func (b *Box) remove(name string) error {
 	return nil
 }
 
-// putAside keeps an event that no slot will take as it is, with the reason, out of the way of the others.
+// putAside moves an event that no slot will accept out of the way of the others, with the reason.
 func (b *Box) putAside(name string, reason error) error {
 	dir := filepath.Join(b.dir, asideFolder)
 	err := os.MkdirAll(dir, 0o700)
@@ -277,7 +276,7 @@ func (b *Box) putAside(name string, reason error) error {
 		err = os.Rename(filepath.Join(b.dir, name), filepath.Join(dir, name))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another process was first
+		return nil // another process was faster
 	}
 	if err != nil {
 		return folderError(dir, err)

@@ -22,7 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/test/logs"
 )
 
-// slot takes events as a host does: each id once. refuse, where it is set, comes first.
+// slot accepts events as a host does: each id once. refuse, if set, is called first.
 type slot struct {
 	mu     sync.Mutex
 	refuse func(e *abi.MemoryEvent) (*abi.WriteReceipt, error)
@@ -56,7 +56,7 @@ func event(id, user string) *abi.MemoryEvent {
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
-// open opens a box whose log is kept.
+// open opens a box and keeps its log.
 func open(t *testing.T, dir string) (*outbox.Box, *logs.Buffer) {
 	t.Helper()
 	var log logs.Buffer
@@ -93,7 +93,7 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 	b, _ := open(t, t.TempDir())
 	s := new(slot)
 	add(t, b, "e1", "e2", "e3")
-	add(t, b, "e2") // told twice
+	add(t, b, "e2") // added twice
 	require.Equal(t, 3, waiting(t, b))
 	require.Equal(t, outbox.Result{Delivered: 3}, b.Deliver(context.Background(), s))
 	require.Equal(t, []string{"e1", "e2", "e3"}, s.took)
@@ -200,11 +200,11 @@ func TestAnUncertainDeliveryIsAskedAboutAgain(t *testing.T) {
 	s := &slot{refuse: answering(abi.StatusUncertain)}
 	add(t, b, "e1", "e2")
 	require.Equal(t, 2, b.Deliver(context.Background(), s).Waiting)
-	s.refuse = nil // the slot has found it out
+	s.refuse = nil // the slot has settled it
 	require.Equal(t, 2, b.Deliver(context.Background(), s).Delivered)
 	require.Equal(t, []string{"e1", "e2"}, s.took)
 
-	s.refuse = answering(abi.StatusUncertain) // a provider that can never know
+	s.refuse = answering(abi.StatusUncertain) // a provider that can never find out
 	add(t, b, "e3")
 	for range 7 {
 		require.Equal(t, 1, b.Deliver(context.Background(), s).Waiting)
@@ -262,7 +262,7 @@ func TestAFileThatIsNoEvent(t *testing.T) {
 			dir := t.TempDir()
 			b, _ := open(t, dir)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "00000000000000000001-x.json"), []byte(text), 0o600))
-			// what a killed process left half written
+			// a half-written file of a killed process
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "new-1.tmp"), []byte(text), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.json"), []byte(text), 0o600))
 			add(t, b, "e1")
@@ -296,7 +296,7 @@ func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 		require.NoError(rt, err)
 		boxes := make([]*outbox.Box, 3)
 		reopen := func(i int) {
-			// a clock that does not move
+			// a clock that stands still
 			b, err := outbox.Open(dir, outbox.Options{Now: func() time.Time { return time.Unix(1, 0) }})
 			require.NoError(rt, err)
 			boxes[i] = b
@@ -319,7 +319,7 @@ func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 			case "fail":
 				s.refuse = failing(abi.CodeUnavailable)
 				boxes[i].Deliver(context.Background(), s)
-			case "lost answer": // the slot has the event, and the process does not learn of it
+			case "lost answer": // the slot has the event, but the process does not know
 				s.refuse = func(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 					if len(s.took) == 0 || s.took[len(s.took)-1] != e.EventID {
 						s.took = append(s.took, e.EventID)
@@ -342,7 +342,7 @@ func TestAnyHistoryOfSeveralProcesses(t *testing.T) {
 	})
 }
 
-// Several processes that deliver at the same time, with the race detector at hand.
+// Several processes deliver at the same time; run it with the race detector.
 func TestSeveralProcessesAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := new(slot)
@@ -391,7 +391,7 @@ func TestRunTriesAgainAfterPausesThatGrow(t *testing.T) {
 	require.NoError(t, b.Add(event("e1", "ann")))
 	b.Run(ctx, nil, s)
 	second := time.Second
-	// The first pause may be cut short by the event that came in before.
+	// The first pause may be cut short by the previous event.
 	require.Equal(t, []time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 30 * second, 30 * second,
 		30 * second}, pauses)
 	require.Equal(t, []string{"e1"}, s.took)
@@ -411,7 +411,7 @@ func TestTheEndWaitsForNoSlotThatFails(t *testing.T) {
 	add(t, b, "e3")
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Run(ctx, end, &slot{refuse: func(*abi.MemoryEvent) (*abi.WriteReceipt, error) {
-		cancel() // the time is over in the middle of a delivery
+		cancel() // the deadline passes during a delivery
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "cut off", errors.New("x"))
 	}})
 	require.Equal(t, 1, waiting(t, b), "an error after the end says nothing of the event")

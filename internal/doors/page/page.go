@@ -37,13 +37,13 @@ const (
 	maxSessions = 32
 )
 
-// policy is the Content-Security-Policy of every file: nothing comes from elsewhere or goes there, no script stands in
-// the HTML, and no text can become HTML (Trusted Types without a policy).
+// policy is the Content-Security-Policy of every file: nothing is loaded from or sent to other places, the HTML
+// contains no script, and no text can become HTML (Trusted Types without a policy).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Page serves the page below wire.PathPage. Make one with New; it is safe for concurrent use.
+// Page serves the page below wire.PathPage. Make one with New. It is safe for concurrent use.
 type Page struct {
 	mode  string
 	token bool
@@ -51,7 +51,7 @@ type Page struct {
 	now   func() time.Time
 
 	mu       sync.Mutex
-	codes    map[[sha256.Size]byte]time.Time // until when each is good
+	codes    map[[sha256.Size]byte]time.Time // until when each is valid
 	sessions map[[sha256.Size]byte]time.Time
 	offers   map[[sha256.Size]byte]offer
 }
@@ -65,7 +65,7 @@ func New(mode string, token bool, also ...string) *Page {
 		sessions: map[[sha256.Size]byte]time.Time{}, offers: map[[sha256.Size]byte]offer{}}
 }
 
-// Link is the address of the page on a slot's URL. Where the slot has a token it holds a new code, which works once and
+// Link returns the page's address on a slot's URL. If the slot has a token, it contains a new code that works once and
 // for 15 minutes.
 func (p *Page) Link(slot string) string {
 	link := strings.TrimSuffix(slot, "/") + wire.PathPage
@@ -79,8 +79,8 @@ func (p *Page) Link(slot string) string {
 	return link + "#code=" + code
 }
 
-// Admits reports whether key is that of a session, and whether the session may send a request: that of a page that
-// offers no change may not make one.
+// Admits reports whether key belongs to a session, and whether the session may send a request: a page that offers no
+// change may not send one.
 func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Page) Admits(key, method, route string) (known, allowed bool) {
 	return true, p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
 }
 
-// reads are the routes of POST that change nothing.
+// reads lists the POST routes that change nothing.
 func reads() []string {
 	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
 		wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage, wire.PathRunsReport,
@@ -125,7 +125,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exampleFile is the example conversation, which the page offers to an empty slot.
+// exampleFile is the example conversation, which the page offers in an empty slot.
 const exampleFile = "demo.jsonl"
 
 func serveExample(w http.ResponseWriter) {
@@ -136,10 +136,10 @@ func serveExample(w http.ResponseWriter) {
 	}
 	defer func() { _ = events.Close() }()
 	w.Header().Set("Content-Type", wire.MediaLines)
-	_, _ = io.Copy(w, events) // a browser that has gone gets nothing
+	_, _ = io.Copy(w, events) // an error means that the browser has gone
 }
 
-// mediaTypes are those of the files, by the end of the name.
+// mediaTypes returns the media types of the files by extension.
 func mediaTypes() map[string]string {
 	return map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 		".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -156,10 +156,10 @@ func serveFile(w http.ResponseWriter, name string) {
 		return
 	}
 	w.Header().Set("Content-Type", media)
-	_, _ = w.Write(text) // a browser that has gone gets nothing
+	_, _ = w.Write(text) // an error means that the browser has gone
 }
 
-// exchange takes a code of a link and gives a session key for it.
+// exchange returns a session key for the code of a link.
 func (p *Page) exchange(w http.ResponseWriter, r *http.Request) {
 	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != wire.MediaJSON {
 		refuse(w, abi.NewError(abi.CodeInvalidArgument, "want Content-Type: "+wire.MediaJSON),
@@ -183,7 +183,7 @@ func (p *Page) exchange(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"key": key})
 }
 
-// session uses up a code and begins a session. It returns "" for a code that is not good.
+// session uses up a code and starts a session. It returns "" for an invalid code.
 func (p *Page) session(code string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +209,7 @@ func (p *Page) session(code string) string {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", wire.MediaJSON)
-	_ = json.NewEncoder(w).Encode(v) // a browser that has gone gets nothing
+	_ = json.NewEncoder(w).Encode(v) // an error means that the browser has gone
 }
 
 func refuse(w http.ResponseWriter, e *abi.Error, status int) {

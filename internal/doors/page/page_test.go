@@ -25,7 +25,7 @@ import (
 
 const token = "0123456789abcdef0123"
 
-// door is a slot's door with a page.
+// door returns a slot's door with a page.
 func door(t *testing.T, p *page.Page, token string) http.Handler {
 	t.Helper()
 	s, err := server.New(server.Options{Slot: new(servertest.Slot), Page: p, Token: token, Runs: reports{}})
@@ -83,8 +83,8 @@ func TestThePageIsServedUnderAStrictPolicy(t *testing.T) {
 	assert.Equal(t, 403, ask(h, "POST", wire.PathPage+"session", "{}", "Origin", "http://evil.example").Code)
 }
 
-// TestTheFilesAskNothingOfAnybodyElse reads what is served: no address but the slot's own, no script in the HTML, and
-// nothing that turns text into HTML or code.
+// TestTheFilesAskNothingOfAnybodyElse checks the served files: no address but the slot's own, no script in the HTML,
+// and nothing that turns text into HTML or code.
 func TestTheFilesAskNothingOfAnybodyElse(t *testing.T) {
 	all := new(bytes.Buffer)
 	packed := gzip.NewWriter(all)

@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// Reports of evaluations are files that somebody put into a folder: they may hold any script. They are shown in a frame
-// with an origin of its own, from which nothing of the slot can be read or asked, and the page's frame-src keeps the
-// frame from going elsewhere.
+// Reports of evaluations are files in an operator's folder, so they may contain any script. They are shown in a frame
+// with its own origin, which cannot read or call the slot, and the page's frame-src prevents the frame from navigating
+// elsewhere.
 
 const (
 	reportPrefix = "report/"
@@ -21,8 +21,8 @@ const (
 	maxOffers    = 32
 )
 
-// reportPolicy lets a report show text, styles and pictures that it holds. It runs no scripts: no policy keeps those from
-// WebRTC, and so from the network.
+// reportPolicy lets a report show its text, styles and pictures. It runs no scripts, because no policy keeps scripts
+// from WebRTC, and so from the network.
 const reportPolicy = "sandbox; default-src 'none'; " +
 	"style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 
@@ -32,8 +32,8 @@ type offer struct {
 	until time.Time
 }
 
-// Offer serves a report once, at the path that it returns, and for a minute: a frame cannot send a token. Of more than
-// 32 offers at a time the one that ends first is withdrawn.
+// Offer serves a report once, for a minute, at the path that it returns, because a frame cannot send a token. Of more
+// than 32 offers the one that expires first is withdrawn.
 func (p *Page) Offer(open func() (io.ReadCloser, error)) string {
 	ticket := rand.Text()
 	p.mu.Lock()
@@ -54,7 +54,7 @@ func (p *Page) Offer(open func() (io.ReadCloser, error)) string {
 	return wire.PathPage + reportPrefix + ticket
 }
 
-// serveReport answers with the report of a ticket, which is used up.
+// serveReport answers with the report of a ticket, and uses the ticket up.
 func (p *Page) serveReport(w http.ResponseWriter, ticket string) {
 	key := sha256.Sum256([]byte(ticket))
 	p.mu.Lock()
@@ -75,5 +75,5 @@ func (p *Page) serveReport(w http.ResponseWriter, ticket string) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", reportPolicy)
 	h.Set("Content-Type", mediaTypes()[".html"])
-	_, _ = io.Copy(w, report) // a browser that has gone gets nothing
+	_, _ = io.Copy(w, report) // an error means that the browser has gone
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/memhost/memhost/internal/text/said"
 )
 
-// turnEnd is the kind of the event that ends a turn, completed the status of one that has an answer.
+// turnEnd is the kind of the event that ends a turn; completed is the status of a turn with an answer.
 const (
 	turnEnd   = "agent.turn.end"
 	completed = "completed"
 )
 
-// runtimeEvent is what the hook reads of a hook.runtime_event.
+// runtimeEvent holds what the hook reads of a hook.runtime_event.
 type runtimeEvent struct {
 	Kind  string `json:"kind"`
 	Time  string `json:"time"`
@@ -39,7 +39,7 @@ type turnPayload struct {
 	FinalContent string
 }
 
-// afterTurn puts a turn that has ended into the box.
+// afterTurn puts a finished turn into the box.
 func (h *Hook) afterTurn(params json.RawMessage) {
 	var e runtimeEvent
 	if err := json.Unmarshal(params, &e); err != nil {
@@ -70,7 +70,7 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 	said := turn.steered(p.UserMessage)
 	if strings.HasPrefix(p.UserMessage, systemPrefix) {
 		if len(said) == 0 {
-			return // a sub-agent's result, and nobody spoke
+			return // a sub-agent's result, so no person spoke
 		}
 		p.UserMessage, said = said[0], said[1:]
 	}
@@ -92,7 +92,7 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 	}
 }
 
-// event is a turn as memory takes it. Who spoke in which chat is said in the metadata, where it decides nothing.
+// event is a turn as an event of the contract. The metadata records who spoke in which chat; nothing is decided by it.
 func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.MemoryEvent {
 	scope := h.scopeOf(e.speaker())
 	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: scope.RunID, UserID: scope.PersonaID,
@@ -115,8 +115,8 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	return event
 }
 
-// eventID is the same for the same turn, however often it is reported. PicoClaw's own ids count from 1 in each process;
-// the time tells them apart.
+// eventID returns the same id for the same turn, however often it is reported. PicoClaw's own ids count from 1 in each
+// process, so the time is needed to distinguish them.
 func eventID(e *runtimeEvent, p *turnPayload, steered []string) string {
 	parts := []string{e.Scope.AgentID, e.Scope.SessionKey, e.Scope.TurnID, e.Time, p.UserMessage, p.FinalContent}
 	return "picoclaw-" + outbox.Digest(append(parts, steered...)...)
@@ -125,7 +125,7 @@ func eventID(e *runtimeEvent, p *turnPayload, steered []string) string {
 // maxID is the longest id that the contract allows, in bytes.
 const maxID = 512
 
-// shortID is an id as it is, or a digest of it where it is longer than the contract allows.
+// shortID is an id, or its digest if the id is longer than the contract allows.
 func shortID(id string) string {
 	if len(id) > maxID {
 		return outbox.Digest(id)
@@ -133,7 +133,7 @@ func shortID(id string) string {
 	return id
 }
 
-// sessionID is the session of the contract for PicoClaw's session key.
+// sessionID converts PicoClaw's session key to a session of the contract.
 func sessionID(key string) string {
 	if key == "" {
 		return sideQuestion
@@ -141,7 +141,7 @@ func sessionID(key string) string {
 	return shortID(key)
 }
 
-// speaker is who spoke in the turn, and where.
+// speaker returns who spoke in the turn, and where.
 func (e *runtimeEvent) speaker() speaker {
 	return speaker{agent: e.Scope.AgentID, session: e.Scope.SessionKey, channel: e.Scope.Channel, sender: e.Scope.SenderID}
 }

@@ -10,22 +10,24 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// turnKey names a turn. Turn ids count from 1 in each process of PicoClaw, and a hook lives as long as that process.
+// turnKey identifies a turn. Turn ids count from 1 in each process of PicoClaw, and a hook lives as long as that
+// process.
 type turnKey struct{ session, turn string }
 
-// turn is what the hook decided for a turn when the model was first called in it. Every later call of the turn gets the
-// same text: PicoClaw keeps no injection, and a prompt that changes in the middle of a turn is neither fair nor cached.
+// turn is what the hook decided when the model was first called in a turn. Every later call of the turn gets the same
+// text: PicoClaw does not keep the injected text, and a prompt that changes in the middle of a turn is neither fair nor
+// cached.
 type turn struct {
 	query   string
 	once    sync.Once
 	context string
-	// users are the user messages of the latest request, and first how many the first request had.
+	// users are the user messages of the latest request, and first is the number in the first request.
 	users []string
 	first int
 }
 
-// turns are those under way. A turn whose end is never reported (dropped, or not observed) is removed when maxTurns
-// newer ones have come.
+// turns are those in progress. A turn whose end is never reported (dropped, or not observed) is removed after maxTurns
+// newer ones.
 type turns struct {
 	mu    sync.Mutex
 	byKey map[turnKey]*turn
@@ -34,7 +36,7 @@ type turns struct {
 
 const maxTurns = 1024
 
-// at gives the turn of a call. A first call with another question starts it again.
+// at returns the turn of a call. A first call with another question restarts it.
 func (t *turns) at(key turnKey, iteration int, query string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,8 +54,8 @@ func (t *turns) at(key turnKey, iteration int, query string) *turn {
 	return begun
 }
 
-// end forgets a turn and gives what was known of it, nil for a turn without a request. Its place in order is freed when
-// it comes to the front.
+// end removes a turn and returns what was known about it, nil for a turn without a request. Its place in order is freed
+// when it reaches the front.
 func (t *turns) end(key turnKey) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +64,7 @@ func (t *turns) end(key turnKey) *turn {
 	return known
 }
 
-// saw takes in the user messages of a request.
+// saw stores the user messages of a request.
 func (t *turns) saw(key turnKey, users []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,11 +78,10 @@ func (t *turns) saw(key turnKey, users []string) {
 	known.users = users
 }
 
-// steered are the messages that were sent while a turn was running, each once: PicoClaw puts them into the turn, often
-// twice, and the turn's end has only the first one, message. Results of sub-agents are among them and are left
-// out.
+// steered returns the messages that were sent while a turn was running, without duplicates: PicoClaw puts them into the
+// turn, often twice, and the end of the turn contains only the first one, message. Results of sub-agents are left out.
 //
-// With the requests [A], [A B B R], where R is such a result, and message A it is [B].
+// With the requests [A], [A B B R], where R is such a result, and message A it returns [B].
 func (t *turn) steered(message string) (said []string) {
 	if t == nil {
 		return nil
@@ -100,7 +101,7 @@ func (t *turn) steered(message string) (said []string) {
 	return said
 }
 
-// beforeParams is what the hook reads of a request. The rest is not looked at, and goes back byte for byte.
+// beforeParams holds what the hook reads of a request. The rest is not inspected, and returned byte for byte.
 type beforeParams struct {
 	Meta struct {
 		AgentID    string
@@ -116,28 +117,29 @@ type beforeParams struct {
 	} `json:"context"`
 }
 
-// Keys of PicoClaw's own sessions, in which nobody speaks.
+// Keys of PicoClaw's own sessions, in which no person speaks.
 const (
-	subTurnPrefix = "subturn-" // a sub-agent at work; ParentTurnID is empty all the same
+	subTurnPrefix = "subturn-" // a sub-agent; its ParentTurnID is empty nevertheless
 	heartbeat     = "heartbeat"
-	// cronPrefix begins the key of a scheduled job, agent:cron-<job>-<uuid>. Its text is the job's. It has context, and
-	// is not recorded.
+	// cronPrefix is the prefix of a scheduled job's key, agent:cron-<job>-<uuid>. Its text is the job's. It gets
+	// context, and is not recorded.
 	cronPrefix = "agent:cron-"
-	// systemPrefix begins a user message that PicoClaw wrote: the result of a sub-agent, "[System: async:spawn] ...".
+	// systemPrefix is the prefix of a user message that PicoClaw wrote: the result of a sub-agent, "[System:
+	// async:spawn] ...".
 	systemPrefix = "[System: "
 )
 
-// sideQuestion is the session of a /btw, which has no key, no turn and no event.
+// sideQuestion is the session of a /btw, which has no key, turn or event.
 const sideQuestion = "btw"
 
-// ofPerson reports whether a person speaks in a session. That the sender is "cron" says nothing: the command line calls
-// its human so.
+// ofPerson reports whether a person speaks in a session. The sender "cron" means nothing, because the command line uses
+// it for its user.
 func ofPerson(sessionKey, senderID string) bool {
 	return !strings.HasPrefix(sessionKey, subTurnPrefix) && sessionKey != heartbeat && senderID != heartbeat
 }
 
-// beforeLLM is the result of hook.before_llm: the request with the context at the end of its last user message, or a
-// bare continue.
+// beforeLLM returns the result of hook.before_llm: the request with the context at the end of its last user message, or
+// continue without changes.
 func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	unchanged := []byte(resultContinue)
 	message, found := h.contextFor(ctx, params)
@@ -147,7 +149,7 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	request := message.with(found)
 	result := resultModify(request)
 	if len(result) > maxAnswer {
-		// PicoClaw puts its own tool definitions back in any case, with a warning.
+		// PicoClaw always restores its own tool definitions, with a warning.
 		var err error
 		if request, err = withoutTools(request); err == nil {
 			result = resultModify(request)
@@ -161,7 +163,7 @@ func (h *Hook) beforeLLM(ctx context.Context, params json.RawMessage) []byte {
 	return result
 }
 
-// contextFor is the context of a request, and the message that it belongs to; "" is none.
+// contextFor returns the context for a request, and the message that it belongs to; "" means none.
 func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMessage, string) {
 	var p beforeParams
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -185,7 +187,7 @@ func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMes
 	return message, h.contextOf(ctx, &p, params, message.text)
 }
 
-// contextOf retrieves once for a turn.
+// contextOf retrieves once for each turn.
 func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, query string) string {
 	session := p.Meta.SessionKey
 	if session == "" || p.Meta.TurnID == "" {
@@ -198,7 +200,7 @@ func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, qu
 	return t.context
 }
 
-// speaker is the person who speaks in a request, and where.
+// speaker returns the person who speaks in a request, and where.
 func (p *beforeParams) speaker() speaker {
 	in := &p.Context.Inbound
 	return speaker{agent: p.Meta.AgentID, session: p.Meta.SessionKey, channel: in.Channel, sender: in.SenderID}

@@ -20,8 +20,7 @@ import (
 
 const memory = "<memory-context backend=\"probe\" scope=\"run1/user_a\">\n- likes oolong tea\n</memory-context>"
 
-// slot answers every question with memory, and keeps what it was asked and told. Retrieve comes first where a test sets
-// it.
+// slot answers every question with memory, and keeps its requests. Retrieve, if a test sets it, is called first.
 type slot struct {
 	mu       sync.Mutex
 	retrieve func(ctx context.Context, q *abi.RetrieveRequest) (string, error)
@@ -94,8 +93,8 @@ func startAt(t *testing.T, dir string, s *slot, configure ...func(o *picoclaw.Op
 	return a
 }
 
-// serve runs a hook. When the test ends it waits for the hook, which would otherwise write into a folder that is being
-// removed: it ends the input, and takes the answers that nobody has read.
+// serve runs a hook. When the test ends, it ends the input, reads the remaining answers and waits for the hook, which
+// would otherwise write into a folder that is being removed.
 func (a *agent) serve(out *io.PipeReader, serve func() error) {
 	go func() {
 		a.done <- serve()
@@ -127,7 +126,7 @@ type answer struct {
 	}
 }
 
-// modified is the request of an answer, nil where it has none.
+// modified returns the request in an answer, nil if it has none.
 func (a *answer) modified(t *testing.T) map[string]any {
 	t.Helper()
 	var result struct {
@@ -165,7 +164,7 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.done)
 }
 
-// before is a call of hook.before_llm with messages that end in one of the user's.
+// before is a call of hook.before_llm with messages that end in a user message.
 func before(id int, session, turn string, iteration int, said string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hook.before_llm","params":{"meta":{"AgentID":"main","TurnID":%q,"ParentTurnID":"","SessionKey":%q,"Iteration":%d,"Source":"runTurn"},`+
 		`"context":{"inbound":{"channel":"cli","sender_id":"cron"}},"model":"stub","messages":[{"role":"system","content":"be brief"},{"role":"user","content":%s}],`+
@@ -188,7 +187,7 @@ func quoted(s string) string {
 	return string(text)
 }
 
-// lastContent is the content of the last user message of a request.
+// lastContent returns the content of the last user message of a request.
 func lastContent(t *testing.T, request map[string]any) string {
 	t.Helper()
 	list, ok := request["messages"].([]any)

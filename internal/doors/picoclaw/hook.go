@@ -29,27 +29,27 @@ type Slot interface {
 
 // Options configure a Hook.
 type Options struct {
-	// Slot is asked for context and takes the events. It may be down: then its methods return errors. Required, but for
-	// a hook with a Problem.
+	// Slot is asked for context and receives the events. It may be down; its methods then return errors. Required,
+	// except for a hook with a Problem.
 	Slot Slot
-	// Box keeps the events until the slot has taken them. Required, but for a hook with a Problem.
+	// Box keeps the events until the slot has accepted them. Required, except for a hook with a Problem.
 	Box *outbox.Box
 	// Scope is the scope of this hook. In its ids, {channel}, {sender_id}, {agent} and {session} are replaced by what
-	// PicoClaw says about the speaker; nothing that is said in a conversation can select another scope.
+	// PicoClaw reports about the speaker. Nothing said in a conversation can select another scope.
 	Scope abi.MemoryScope
-	// Shared lets several people use one memory. Without it a memory is for the first person who speaks, and everybody
-	// else has none.
+	// Shared lets several people use one memory. Otherwise a memory belongs to the first person who speaks, and others
+	// get none.
 	Shared bool
 	// Budget bounds the context.
 	Budget abi.ContextBudget
-	// Timeout is how long a turn waits for its context. It has to stay below PicoClaw's interceptor_timeout_ms. 0 means
-	// 4 s; PicoClaw's own default is 5 s.
+	// Timeout is how long a turn waits for its context. It must be shorter than PicoClaw's interceptor_timeout_ms. 0
+	// means 4 s; PicoClaw's own default is 5 s.
 	Timeout time.Duration
-	// Linger is how long the hook keeps delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills
-	// a hook after 2 s.
+	// Linger is how long the hook keeps delivering after PicoClaw has closed its input. 0 means 1.5 s; PicoClaw kills a
+	// hook after 2 s.
 	Linger time.Duration
-	// Problem is why there is no memory: a configuration that cannot be used. The hook serves all the same, since an
-	// agent whose hook does not start does not start either.
+	// Problem is why there is no memory: a configuration that cannot be used. The hook still serves, because an agent
+	// whose hook does not start does not start either.
 	Problem error
 	// Logger goes to standard error, which is PicoClaw's log. Required.
 	Logger hclog.Logger
@@ -58,7 +58,7 @@ type Options struct {
 const (
 	defaultTimeout = 4 * time.Second
 	defaultLinger  = 1500 * time.Millisecond
-	// maxTogether bounds the calls that are answered at the same time.
+	// maxTogether is the most calls that are answered at the same time.
 	maxTogether = 64
 )
 
@@ -89,7 +89,7 @@ func New(o Options) *Hook {
 	return h
 }
 
-// speaker is the person who speaks, and where, in PicoClaw's words.
+// speaker is who speaks, and where, in PicoClaw's terms.
 type speaker struct{ agent, session, channel, sender string }
 
 // The placeholders in the ids of Options.Scope.
@@ -100,14 +100,14 @@ const (
 	placeSession = "{session}"
 )
 
-// CheckPlaces refuses a scope with placeholders that a hook does not fill.
+// CheckPlaces rejects a scope with placeholders that a hook does not replace.
 //
 // Errors: invalid_argument.
 func CheckPlaces(scope abi.MemoryScope) error {
 	return places.Check(scope, placeChannel, placeSender, placeAgent, placeSession)
 }
 
-// scopeOf is whose memory a speaker has. A place for which PicoClaw gives nothing stays as it is written.
+// scopeOf returns the scope of a speaker's memory. A placeholder for which PicoClaw reports nothing is left as it is.
 func (h *Hook) scopeOf(s speaker) abi.MemoryScope {
 	var pairs []string
 	for _, place := range [][2]string{{placeChannel, s.channel}, {placeSender, s.sender}, {placeAgent, s.agent},
@@ -128,10 +128,10 @@ type line struct {
 	err  error
 }
 
-// Serve reads in until its end, answers to out, and then delivers what it still can for as long as Options.Linger. What
+// Serve reads in until it ends, writes answers to out, and then delivers what it can for at most Options.Linger. What
 // it could not deliver stays in the box.
 //
-// Errors: the input's, other than its end.
+// Errors: read errors other than the end of the input.
 func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	h.out = out
 	ctx, cancel := context.WithCancel(ctx)
@@ -147,7 +147,7 @@ func (h *Hook) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// deliver delivers turns until ctx ends. When end is closed it goes on for at most Options.Linger.
+// deliver delivers turns until ctx ends. Once end is closed it continues for at most Options.Linger.
 func (h *Hook) deliver(ctx context.Context, end <-chan struct{}) {
 	if h.o.Problem != nil {
 		return
@@ -167,7 +167,7 @@ func (h *Hook) deliver(ctx context.Context, end <-chan struct{}) {
 	h.sayWhatWaits()
 }
 
-// readAll answers line after line until the input or ctx ends, and every call that was begun.
+// readAll answers line after line until the input or ctx ends, and finishes every call that it started.
 func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	lines := make(chan line)
 	go readLines(ctx, in, lines)
@@ -193,8 +193,8 @@ func (h *Hook) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// readLines sends each line of in, until its end or ctx's. A read cannot be interrupted: it is in a goroutine of its
-// own.
+// readLines sends each line of in, until in or ctx ends. It runs in its own goroutine, because a read cannot be
+// interrupted.
 func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -210,8 +210,8 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 	}
 }
 
-// take deals with one message. What is quick is done before the next one is read, so that a turn is on disk before
-// anything that PicoClaw says later is answered; asking the slot is not waited for.
+// take handles one message. Quick work is done before the next message is read, so that a turn is on disk before
+// anything that PicoClaw sends later is answered. Calls to the slot run in the background.
 func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, places chan struct{}) {
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -226,7 +226,7 @@ func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, pla
 	}
 	switch r.Method {
 	case methodHello:
-		// Before the slot is touched: a hook that does not answer this hangs the agent forever.
+		// Before the slot is used: a hook that does not answer this hangs the agent forever.
 		h.answer(r.ID, []byte(resultHello), nil)
 		h.greet(r.Params)
 	case methodBeforeLLM:
@@ -241,13 +241,13 @@ func (h *Hook) take(ctx context.Context, text []byte, calls *sync.WaitGroup, pla
 		}()
 	case methodAfterLLM, methodBeforeTool, methodAfterTool:
 		h.answer(r.ID, []byte(resultContinue), nil)
-	default: // hook.approve_tool among them: memory approves nothing
+	default: // including hook.approve_tool: memory approves nothing
 		h.log.Warn("memhost has no such hook; leave it out of \"intercept\"", "method", r.Method)
 		h.answer(r.ID, nil, &rpcError{rpcNoSuchMethod, "memhost: no hook " + r.Method})
 	}
 }
 
-// guard keeps a defect from ending the process, and the agent's calls with it.
+// guard recovers from a panic, so that a defect does not end the process and the agent's calls.
 func (h *Hook) guard(loss string, do func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -257,7 +257,7 @@ func (h *Hook) guard(loss string, do func()) {
 	do()
 }
 
-// answer writes a line. Standard output carries nothing else.
+// answer writes a line. Nothing else is written to standard output.
 func (h *Hook) answer(id json.RawMessage, result []byte, failed *rpcError) {
 	text := answerLine(id, result, failed)
 	h.outMu.Lock()
@@ -267,7 +267,7 @@ func (h *Hook) answer(id json.RawMessage, result []byte, failed *rpcError) {
 	}
 }
 
-// greet says what this hook can do for the agent.
+// greet checks which hooks the agent offers, and logs what is missing.
 func (h *Hook) greet(params json.RawMessage) {
 	if h.o.Problem != nil {
 		h.log.Error("no memory in this run: the hook's configuration cannot be used", "error", h.o.Problem, "hint",
@@ -292,13 +292,13 @@ func (h *Hook) greet(params json.RawMessage) {
 	h.log.Info("memory is on", "run_id", h.o.Scope.RunID, "persona_id", h.o.Scope.PersonaID, "outbox", h.o.Box.Dir())
 }
 
-// unknown says what was lost to a message of a form that another version of PicoClaw may have.
+// unknown logs what was lost with a message of an unknown form, which another version of PicoClaw may send.
 func (h *Hook) unknown(loss string, err error) {
 	h.log.Warn(loss+": PicoClaw sent what memhost does not know", "error", err, "hint",
 		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/picoclaw.md")
 }
 
-// sayWhatWaits is the last line of a hook that leaves something behind.
+// sayWhatWaits logs, at the end, how many turns are left in the box.
 func (h *Hook) sayWhatWaits() {
 	if h.o.Problem != nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// userMessage is the last user message of a request. params[start:end] is its content, a JSON text; index is its place
-// in the list of messages.
+// userMessage is the last user message of a request. params[start:end] is its content, a JSON text; index is its
+// position in the list of messages.
 type userMessage struct {
 	params     []byte
 	start, end int
@@ -16,10 +16,11 @@ type userMessage struct {
 	text       string
 }
 
-// errForm: the request is not what PicoClaw sends.
+// errForm: the request does not have PicoClaw's form.
 var errForm = errors.New("want an object with a list of messages")
 
-// lastUserMessage finds the message that the context belongs to. Nil: there is none whose content is a text.
+// lastUserMessage finds the message that the context belongs to. It returns nil if no user message has a text as its
+// content.
 func lastUserMessage(params []byte) (*userMessage, error) {
 	list, err := member(params, 0, "messages")
 	if err != nil || list == nil {
@@ -74,14 +75,14 @@ func userTexts(params []byte) (texts []string) {
 	return texts
 }
 
-// with is the request with more text at the end of the message. Every other byte stays what it was: PicoClaw drops all
-// changes when a system message differs, and loses what an answer leaves out.
+// with returns the request with text appended to the message. Every other byte stays the same: PicoClaw drops all
+// changes if a system message differs, and loses what an answer leaves out.
 func (m *userMessage) with(more string) []byte {
 	written := mustMarshal(more)
 	return slicesOf(m.params[:m.end-1], []byte(`\n\n`), written[1:], m.params[m.end:])
 }
 
-// withoutTools leaves the tool definitions out.
+// withoutTools removes the tool definitions.
 func withoutTools(request []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(request, &all); err != nil {
@@ -96,8 +97,8 @@ type span struct{ start, end int }
 
 func (s span) of(text []byte) []byte { return text[s.start:s.end] }
 
-// member finds the value of a key in an object that begins at base of a larger text; of equal keys the last one counts,
-// as it does for PicoClaw. Nil: it has no such key.
+// member finds the value of a key in an object that starts at base in a larger text. Of equal keys the last one wins,
+// as in PicoClaw. It returns nil if there is no such key.
 func member(object []byte, base int, key string) (*span, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -120,7 +121,7 @@ func member(object []byte, base int, key string) (*span, error) {
 	return found, nil
 }
 
-// eachElement goes through a list.
+// eachElement visits the elements of a list.
 func eachElement(list []byte, do func(e span) error) error {
 	d := json.NewDecoder(bytes.NewReader(list))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
@@ -138,7 +139,7 @@ func eachElement(list []byte, do func(e span) error) error {
 	return nil
 }
 
-// next is the position of the decoder's next value.
+// next returns the position of the decoder's next value.
 func next(d *json.Decoder) (span, error) {
 	var raw json.RawMessage
 	if err := d.Decode(&raw); err != nil {

@@ -26,7 +26,7 @@ func FuzzInject(f *testing.F) {
 		require.Equal(t, string(params[:m.end-1]), string(got[:m.end-1]))
 		require.True(t, strings.HasSuffix(string(got), string(params[m.end:])))
 		if !json.Valid(params) {
-			return // cut off behind the messages: PicoClaw writes no such thing
+			return // cut off after the messages, which PicoClaw never does
 		}
 		require.True(t, json.Valid(got), "%s", got)
 		again, err := lastUserMessage(got)

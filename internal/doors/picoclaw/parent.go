@@ -14,34 +14,34 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Worker is a running hook process, as its parent sees it.
+// Worker is a running hook process as its parent sees it.
 type Worker struct {
 	In  io.WriteCloser
 	Out io.Reader
-	// Wait waits for its end, after Out has ended. The error says how it ended.
+	// Wait waits for the process to end, after Out has ended. Its error is the reason.
 	Wait func() error
-	// Kill ends it at once.
+	// Kill ends the process at once.
 	Kill func()
 }
 
-// Parent is the process that PicoClaw starts. PicoClaw never starts a hook again that has died, so the memory is in a
-// worker process, and the parent starts that one again. It passes lines on in both directions and knows little of them:
-// while no worker runs, calls are answered with "continue", and the ends of turns wait for the next worker.
+// Parent is the process that PicoClaw starts. PicoClaw never restarts a hook that has died, so the hook runs in a
+// worker process, which the parent restarts. The parent passes lines on in both directions and understands little of
+// them: while no worker runs, it answers calls with "continue" and keeps the ends of turns for the next worker.
 type Parent struct {
 	// Start starts a worker. Required.
 	Start func() (*Worker, error)
 	// Logger goes to standard error, which is PicoClaw's log. Required.
 	Logger hclog.Logger
-	// Pause is how long to wait before a worker that ended soon after its start is started again; it doubles each time,
-	// up to maxPause. 0 means 100 ms.
+	// Pause is the delay before restarting a worker that ended soon after its start; it doubles each time, up to
+	// maxPause. 0 means 100 ms.
 	Pause time.Duration
 
 	mu     sync.Mutex
 	out    io.Writer
 	worker *Worker
-	// pending are the ids of the calls that the worker has not answered, with what is answered if it dies.
+	// pending holds the ids of the calls that the worker has not answered, with the answer to give if it dies.
 	pending map[string]fallback
-	// kept are the ends of turns that the worker has not put on disk yet, the oldest first.
+	// kept holds the ends of turns that the worker has not put on disk yet, oldest first.
 	kept []keptEvent
 	acks int
 	full bool
@@ -53,8 +53,8 @@ type fallback struct {
 	result string
 }
 
-// keptEvent is a line, and the id of the call that follows it. A worker answers in order, so that the answer to the
-// call says that the event is on disk.
+// keptEvent is a line, and the id of the call that follows it. A worker answers in order, so the answer to the call
+// means that the event is on disk.
 type keptEvent struct {
 	ack  string
 	line []byte
@@ -63,24 +63,24 @@ type keptEvent struct {
 const (
 	defaultPause = 100 * time.Millisecond
 	maxPause     = 30 * time.Second
-	// livesWell is how long a worker must have lived to be started again at once.
+	// livesWell is how long a worker must have lived to be restarted at once.
 	livesWell = 10 * time.Second
-	// maxKept bounds the ends of turns that wait for a worker.
+	// maxKept is the most ends of turns that wait for a worker.
 	maxKept = 1000
-	// startsAtEnd is how often a worker is started after the end of the input, for what it has not put on disk.
+	// startsAtEnd is how often a worker is restarted after the end of the input, for events that are not on disk yet.
 	startsAtEnd = 3
 )
 
-// Serve passes PicoClaw's lines on until in ends, and waits for the worker's end.
+// Serve passes PicoClaw's lines on until in ends, and waits for the worker to end.
 //
-// Errors: the input's, other than its end.
+// Errors: read errors other than the end of the input.
 func (p *Parent) Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	p.out, p.pending = out, map[string]fallback{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	since, wait := p.start(ended), p.pause()
-	var again <-chan time.Time // when the next worker is to be started
+	var again <-chan time.Time // the time to start the next worker
 	atEnd, starts := false, 0
 	lines := make(chan line)
 	go readLines(ctx, in, lines)
@@ -99,7 +99,7 @@ func (p *Parent) Serve(ctx context.Context, in io.Reader, out io.Writer) (err er
 				}
 				atEnd, lines = true, nil
 				if p.closeInput() {
-					break // ended comes next
+					break // ended follows
 				}
 				if len(p.kept) == 0 {
 					return err
@@ -139,8 +139,8 @@ func (p *Parent) pause() time.Duration {
 	return defaultPause
 }
 
-// start starts a worker and gives it what its predecessor did not put on disk. It returns the time; ended gets the
-// worker's end, or why it could not be started.
+// start starts a worker and gives it what its predecessor did not put on disk. It returns the start time; ended
+// receives the worker's end, or why it could not be started.
 func (p *Parent) start(ended chan<- error) time.Time {
 	w, err := p.Start()
 	if err != nil {
@@ -156,12 +156,12 @@ func (p *Parent) start(ended chan<- error) time.Time {
 	p.mu.Unlock()
 	go func() { ended <- p.answers(w) }()
 	if len(kept) > 0 {
-		_, _ = w.In.Write(kept) // the end of its answers tells that a worker has died
+		_, _ = w.In.Write(kept) // an error is ignored: the end of its answers shows that a worker died
 	}
 	return time.Now()
 }
 
-// pass gives a line to the worker. Without a worker a call is answered here, and the end of a turn waits.
+// pass gives a line to the worker. Without a worker, a call is answered here, and the end of a turn waits.
 func (p *Parent) pass(text []byte) {
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -177,7 +177,7 @@ func (p *Parent) pass(text []byte) {
 		p.answer(fallbackOf(&r))
 	case call:
 		p.pending[string(r.ID)] = fallbackOf(&r)
-	case r.Method != methodRuntimeEvent: // a notification that needs no answer and no care
+	case r.Method != methodRuntimeEvent: // a notification that may be dropped
 	case len(p.kept) >= maxKept:
 		if !p.full {
 			p.Logger.Error("turns are not recorded: too many wait for the hook's worker", "waiting", len(p.kept))
@@ -194,7 +194,7 @@ func (p *Parent) pass(text []byte) {
 	}
 }
 
-// text is the event and the call whose answer says that the event is on disk.
+// text returns the event and the call whose answer means that the event is on disk.
 func (k keptEvent) text() []byte {
 	return fmt.Appendf(bytes.Clone(k.line), `{"jsonrpc":"2.0","id":%s,"method":%q,"params":{}}`+"\n", k.ack,
 		methodAfterLLM)
@@ -207,7 +207,7 @@ func fallbackOf(r *request) fallback {
 	return fallback{r.ID, resultContinue}
 }
 
-// answers passes on what a worker answers, until its end. What it did not answer is answered then.
+// answers passes on the worker's answers until they end, and then gives the fallback answers to the remaining calls.
 func (p *Parent) answers(w *Worker) error {
 	r := bufio.NewReaderSize(w.Out, 64<<10)
 	for {
@@ -228,7 +228,7 @@ func (p *Parent) answers(w *Worker) error {
 	return err
 }
 
-// passBack passes on one answer. Half a line of a worker that was killed is no JSON and goes nowhere.
+// passBack passes on one answer. An incomplete line of a killed worker is not JSON and is dropped.
 func (p *Parent) passBack(text []byte) {
 	var r request
 	if json.Unmarshal(text, &r) != nil {
@@ -255,7 +255,7 @@ func (p *Parent) write(line []byte) {
 	}
 }
 
-// closeInput tells the worker that nothing more comes; false where none runs.
+// closeInput tells the worker that there is no more input; it returns false if none runs.
 func (p *Parent) closeInput() bool {
 	p.mu.Lock()
 	w := p.worker

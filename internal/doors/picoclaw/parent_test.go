@@ -20,15 +20,15 @@ import (
 	"github.com/memhost/memhost/internal/test/logs"
 )
 
-// workers are hooks in this process, instead of child processes. die ends the running one as a kill does: what it has
-// read and not put on disk is lost.
+// workers are hooks in this process, instead of child processes. die ends the running one like a kill: what it has read
+// and not put on disk is lost.
 type workers struct {
 	t   *testing.T
 	s   *slot
 	dir string
-	// refuse makes the next starts fail.
+	// refuse is the number of next starts that fail.
 	refuse int
-	// deaf workers read nothing.
+	// deaf is the number of next workers that read nothing.
 	deaf int
 
 	mu      sync.Mutex
@@ -75,7 +75,7 @@ func (w *workers) start() (*picoclaw.Worker, error) {
 	return &picoclaw.Worker{In: in, Out: out, Wait: func() error { return <-ended }, Kill: w.die}, nil
 }
 
-// kill ends the running worker and waits for the next one; before is done between.
+// kill ends the running worker, calls before, and waits for the next worker.
 func (w *workers) kill(before ...func()) {
 	w.mu.Lock()
 	die := w.die
@@ -97,7 +97,7 @@ func startParent(t *testing.T, w *workers) *agent {
 	out, parentOut := io.Pipe()
 	a.in, a.out = in, bufio.NewReaderSize(out, 1<<20)
 	a.serve(out, func() error {
-		defer w.running.Wait() // one that was killed may still write
+		defer w.running.Wait() // a killed one may still be writing
 		return p.Serve(context.Background(), parentIn, parentOut)
 	})
 	return a
@@ -163,7 +163,7 @@ func TestAWorkerThatDiesAfterTheAgentIsStartedForWhatItHadNotPutOnDisk(t *testin
 	<-sent
 	w.kill()
 	require.NoError(t, <-a.done)
-	// A worker that ends before it has said what is on disk has a successor, which may send it again.
+	// A worker that ends before it has reported what is on disk has a successor, which may send it again.
 	ids := map[string][]string{}
 	for i, content := range contents(w.s) {
 		ids[w.s.told[i].EventID] = content

@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/outbox"
 )
 
-// person is the speaker, as PicoClaw distinguishes people. The command line's human is {cli, cron}.
+// person is a speaker as PicoClaw distinguishes people. The user of the command line is {cli, cron}.
 type person struct {
 	Channel  string `json:"channel"`
 	SenderID string `json:"sender_id"`
@@ -75,8 +75,8 @@ func (p *people) admits(scope abi.MemoryScope, who person) bool {
 	return false
 }
 
-// refuseUnnamed logs, once for each channel, that those who have no sender id have no memory: any number of people may
-// be among them.
+// refuseUnnamed logs, once per channel, that speakers without a sender id have no memory: they may be any number of
+// people.
 func (p *people) refuseUnnamed(channel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +88,8 @@ func (p *people) refuseUnnamed(channel string) {
 	}
 }
 
-// alone reports whether nobody but the owner has asked for a memory. A scheduled job speaks for nobody: its answer may
-// go to a chat of somebody who was refused.
+// alone reports whether only the owner has asked for a memory. A scheduled job belongs to nobody: its answer may go to
+// a chat of a person who was refused.
 func (p *people) alone(scope abi.MemoryScope) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,15 +100,15 @@ func (p *people) alone(scope abi.MemoryScope) bool {
 	return !p.others[scope]
 }
 
-// claim makes a person the owner of a scope that has none, and gives the owner.
+// claim makes a person the owner of a scope without one, and returns the owner.
 //
-// Errors: the disk's.
+// Errors: of the disk.
 func (p *people) claim(scope abi.MemoryScope, who person) (owner person, err error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return owner, err
 	}
-	// A file under another name is linked to its place, so that of two hooks only one claims it, and a half-written file
-	// is never read.
+	// A complete file is linked to its final name, so that only one of two hooks claims it, and a half-written file is
+	// never read.
 	temp, err := os.CreateTemp(p.dir, "claim-")
 	if err != nil {
 		return owner, err
@@ -135,10 +135,10 @@ func (p *people) file(scope abi.MemoryScope, ending string) string {
 	return filepath.Join(p.dir, outbox.Digest(scope.RunID, scope.PersonaID, scope.AgentID)+ending)
 }
 
-// asyncPrefix begins the sender of a sub-agent's result.
+// asyncPrefix is the prefix of the sender of a sub-agent's result.
 const asyncPrefix = "async:"
 
-// ofJob reports whether nobody speaks, though there is context: a scheduled job, or a sub-agent's result.
+// ofJob reports whether no person speaks although there is context: a scheduled job, or a sub-agent's result.
 func (s speaker) ofJob() bool {
 	return strings.HasPrefix(s.session, cronPrefix) || strings.HasPrefix(s.sender, asyncPrefix)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/picoclaw"
 )
 
-// by is a line of which somebody else is the sender.
+// by changes the sender of a line.
 func by(sender, line string) string {
 	return strings.ReplaceAll(line, `"sender_id":"cron"`, `"sender_id":"`+sender+`"`)
 }
@@ -54,7 +54,7 @@ func TestASharedMemoryIsForAll(t *testing.T) {
 	require.NotContains(t, a.log.String(), "no memory for this person")
 }
 
-// One sender id on two channels is two people.
+// The same sender id on two channels means two people.
 func TestAPlaceThatDoesNotTellPeopleApartIsNotEnough(t *testing.T) {
 	s := new(slot)
 	a := start(t, s, func(o *picoclaw.Options) { o.Scope = abi.MemoryScope{RunID: "{agent}", PersonaID: "{sender_id}"} })
@@ -65,7 +65,7 @@ func TestAPlaceThatDoesNotTellPeopleApartIsNotEnough(t *testing.T) {
 	a.end()
 }
 
-// Any number of people may be among those who have no sender id.
+// Speakers without a sender id may be any number of people.
 func TestWhoHasNoSenderIDHasNoMemory(t *testing.T) {
 	s := new(slot)
 	perPerson := func(o *picoclaw.Options) { o.Scope = abi.MemoryScope{RunID: "r", PersonaID: "{channel}-{sender_id}"} }
@@ -83,7 +83,7 @@ func TestWhoHasNoSenderIDHasNoMemory(t *testing.T) {
 	b.end()
 }
 
-// The answer to a job goes to a chat, which may be that of somebody who was refused.
+// The answer to a job goes to a chat, which may belong to a person who was refused.
 func TestAJobHasContextWhileNobodyElseWasRefused(t *testing.T) {
 	s, dir := new(slot), t.TempDir()
 	a := startAt(t, dir, s)

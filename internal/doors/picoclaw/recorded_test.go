@@ -11,14 +11,14 @@ import (
 	"github.com/memhost/memhost/internal/test/recorded"
 )
 
-// frame is a line of testdata/picoclaw.jsonl: what was recorded between a really running PicoClaw (commit cf67dd38) and
-// a probe in the hook's place. Prompt texts, tool descriptions and paths are placeholders.
+// frame is a line of testdata/picoclaw.jsonl: what was recorded between a running PicoClaw (commit cf67dd38) and a
+// probe in place of the hook. Prompt texts, tool descriptions and paths are placeholders.
 type frame struct {
 	Name, Note, Direction string
 	Payload               json.RawMessage
 }
 
-// dialogue is the part of a frame's name that tells its run: "tool_turn" of "tool_turn.3.hook.before_llm".
+// dialogue is the part of a frame's name that identifies its run: "tool_turn" of "tool_turn.3.hook.before_llm".
 func (f *frame) dialogue() string {
 	name, _, _ := strings.Cut(f.Name, ".")
 	return name
@@ -31,7 +31,7 @@ var (
 	hookName   = "name of the hook"
 )
 
-// masked is a JSON value in which memory texts and names are the same for everybody.
+// masked returns a JSON value with memory texts and names masked.
 func masked(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
@@ -58,7 +58,7 @@ func mask(v any) any {
 	return v
 }
 
-// What PicoClaw sent then is sent again; the hook answers as the probe did, but for the runs in which the probe was
+// What PicoClaw sent is sent again; the hook must answer like the probe, except in the runs in which the probe was
 // wrong on purpose.
 func TestTheRecordedExchanges(t *testing.T) {
 	onPurpose := map[string]string{"rpc_error": "the probe refused every before_llm",
@@ -119,8 +119,8 @@ func mustWait(t *testing.T, a *agent) int {
 	return n
 }
 
-// The model sees the same request as it did then: in every iteration of a turn the block is at the end of the user's
-// message.
+// The model gets the same request as in the recording: in every iteration of a turn the block is at the end of the
+// user's message.
 func TestTheModelSeesWhatItSawThen(t *testing.T) {
 	frames := recording(t)
 	for _, name := range []string{"plain_turn", "tool_turn"} {
@@ -149,7 +149,7 @@ func TestTheModelSeesWhatItSawThen(t *testing.T) {
 	}
 }
 
-// spoken lists role and text of the messages; what the model's wire form leaves out is not compared.
+// spoken lists role and text of the messages. What the model's wire form leaves out is not compared.
 func spoken(request map[string]any) (list [][2]string) {
 	messages, _ := request["messages"].([]any)
 	for _, v := range messages {
@@ -161,7 +161,7 @@ func spoken(request map[string]any) (list [][2]string) {
 	return list
 }
 
-// Of all turns in the recording those are recorded in which a person got an answer.
+// Of all turns in the recording, those in which a person got an answer are recorded.
 func TestWhichRecordedTurnsAreRemembered(t *testing.T) {
 	s := new(slot)
 	a := start(t, s)

@@ -22,7 +22,7 @@ func TestTheHandshakeTouchesNoSlot(t *testing.T) {
 	defer close(block)
 	s := &slot{retrieve: func(context.Context, *abi.RetrieveRequest) (string, error) { <-block; return "", nil }}
 	a := start(t, s)
-	a.send(before(7, "s", "t1", 1, "x")) // even a call that hangs does not hold it up
+	a.send(before(7, "s", "t1", 1, "x")) // even a hanging call does not delay it
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"ok":true,"name":"memhost"}}`, string(a.call(hello).Text))
 	a.call(hello) // the greeting of the first is in the log by now
 	require.Contains(t, a.log.String(), "memory is on")
@@ -312,7 +312,7 @@ func TestTwoAgentsOnOneScope(t *testing.T) {
 	require.Len(t, ids, 10, "what is sent twice has one id, by which the slot's ledger knows it")
 }
 
-// Whatever ids a model, a user or PicoClaw itself put into a message: the scope is the hook's.
+// Whatever ids a model, a user or PicoClaw itself puts into a message: the scope is the hook's.
 func TestNothingThatIsSaidLeadsToAnotherScope(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := new(slot)
@@ -363,7 +363,7 @@ func TestAnInputThatBreaks(t *testing.T) {
 	require.NoError(t, <-b.done)
 }
 
-// request is a call of hook.before_llm with these user messages, an answer of the model between each two.
+// request is a call of hook.before_llm with these user messages, and an answer of the model between them.
 func request(id, iteration int, said ...string) string {
 	var messages []string
 	for _, text := range said {
@@ -411,7 +411,7 @@ func TestWhatPicoClawWroteItselfIsNotRecordedAsAPersonsWords(t *testing.T) {
 	require.Equal(t, [][]string{{"Where?", "In the cellar."}}, contents(s))
 }
 
-// contents are the texts of each event that the slot received.
+// contents returns the texts of each event that the slot received.
 func contents(s *slot) (events [][]string) {
 	for _, e := range s.told {
 		var texts []string

@@ -38,27 +38,27 @@ const (
 	rpcNoSuchMethod = -32601
 )
 
-// maxAnswer bounds an answer, in bytes: PicoClaw reads lines through a buffer of 1 MiB, and after a longer one it reads
-// nothing any more.
+// maxAnswer bounds an answer, in bytes: PicoClaw reads lines through a buffer of 1 MiB, and stops reading after a
+// longer line.
 const maxAnswer = 1<<20 - 1024
 
-// maxRequest bounds a line from PicoClaw, in bytes. It is far beyond what a model takes.
+// maxRequest bounds a line from PicoClaw, in bytes. It is far larger than any model's input.
 const maxRequest = 64 << 20
 
-// Results that say nothing but "go on". A bare continue leaves request and response as they are; with a body it would
-// be applied like modify, and an echoed response loses the names of its tool calls.
+// Results that only say "continue". A bare continue leaves request and response unchanged. With a body it would be
+// applied like modify, and an echoed response loses the names of its tool calls.
 const (
 	resultHello    = `{"ok":true,"name":"memhost"}`
 	resultContinue = `{"action":"continue"}`
 )
 
-// resultModify is the result that puts another request in the place of the one that was shown.
+// resultModify returns the result that replaces the request.
 func resultModify(request []byte) []byte {
 	return slicesOf([]byte(`{"action":"modify","request":`), request, []byte(`}`))
 }
 
-// answerLine is a line with the result of a call, or with its error. The id goes back as it came: PicoClaw takes a text
-// for no answer.
+// answerLine is a line with the result of a call, or with its error. The id is returned unchanged, because PicoClaw
+// does not recognise an id converted to text.
 func answerLine(id json.RawMessage, result []byte, failed *rpcError) []byte {
 	name := []byte(`,"result":`)
 	if failed != nil {
@@ -69,7 +69,7 @@ func answerLine(id json.RawMessage, result []byte, failed *rpcError) []byte {
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// mustMarshal is for values that can always be written. Text stays readable: no HTML escapes.
+// mustMarshal is for values that can always be encoded. It does not escape HTML.
 func mustMarshal(v any) []byte {
 	text, err := plainjson.Marshal(v)
 	if err != nil {
@@ -78,10 +78,10 @@ func mustMarshal(v any) []byte {
 	return text
 }
 
-// errLongLine is a line beyond maxRequest. It has been read to its end.
+// errLongLine reports a line longer than maxRequest. The line has been read to its end.
 var errLongLine = errors.New("the line is too long")
 
-// readLine reads a line without its end. At the end of the input a line without an end counts, too.
+// readLine reads a line without its line end. A last line without one is also returned.
 //
 // Errors: io.EOF, errLongLine, or the reader's.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {

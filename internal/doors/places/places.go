@@ -9,13 +9,13 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// place has no digit: a GUID in braces is an id.
+// place matches a placeholder. It has no digits, because a GUID in braces is an id.
 var place = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
 
-// Check looks for a placeholder that nothing would fill: with a misspelt one, all projects or people would share the
-// memory of that name.
+// Check looks for a placeholder that would not be replaced: a misspelt one would put all projects or people into one
+// memory with that name.
 //
-// Errors: invalid_argument for a placeholder that is not among known.
+// Errors: invalid_argument for a placeholder that is not in known.
 func Check(scope abi.MemoryScope, known ...string) error {
 	for _, id := range []struct{ name, value string }{{"run", scope.RunID}, {"user", scope.PersonaID},
 		{"agent", scope.AgentID}} {

@@ -6,10 +6,10 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// answer notes what a handler answered, for the log and the metrics.
+// answer records what a handler answered, for the log and the metrics.
 type answer struct {
 	http.ResponseWriter
-	status int // 0 until the handler begins to answer
+	status int // 0 until the handler starts to answer
 	bytes  int // of the body
 }
 
@@ -33,7 +33,7 @@ func (a *answer) Write(part []byte) (int, error) {
 	return n, err
 }
 
-// Flush sends what was written. A connection that cannot flush sends it later.
+// Flush sends what was written. If the connection does not support that, it is sent later.
 func (a *answer) Flush() {
 	a.begin()
 	_ = http.NewResponseController(a.ResponseWriter).Flush()
@@ -48,7 +48,7 @@ func (a *answer) begin() {
 // Unwrap is for http.ResponseController: deadlines, full duplex, hijacking.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// headAsGet has HEAD routed as GET. The connection leaves the body out.
+// headAsGet routes HEAD as GET. The connection drops the body.
 func headAsGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {

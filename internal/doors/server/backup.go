@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// backup is the handler of GET /v1/backup. An error after the first byte cuts the connection, so that no reader takes
-// what came for the whole.
+// backup is the handler of GET /v1/backup. An error after the first byte closes the connection, so that a client does
+// not mistake the part for the whole.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.options.Backup == nil:
@@ -35,7 +35,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// backupWriter begins the answer with the first byte, and gives the client a time for each part.
+// backupWriter starts the answer with the first byte, and limits the time for each part.
 type backupWriter struct {
 	w          http.ResponseWriter
 	connection *http.ResponseController

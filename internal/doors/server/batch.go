@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/internal/text/whose"
 )
 
-// batch is an EventBatch as it arrived: the events that can be delivered, and an answer for each that cannot.
+// batch is an EventBatch as it arrived: the events that can be delivered, and an error for each that cannot.
 type batch struct {
 	abi.EventBatch
 	// place is the index in the request of each of Events.
@@ -21,10 +21,10 @@ type batch struct {
 	size    int
 }
 
-// maxBatch is how many events a batch has at most. Every one that cannot be read is answered with some hundred bytes.
+// maxBatch is the most events in a batch. The answer to each invalid event has some hundred bytes.
 const maxBatch = 100_000
 
-// decodeBatch reads a batch so that one event that cannot be read stops no other.
+// decodeBatch decodes a batch so that an invalid event does not affect the others.
 func decodeBatch(body []byte) (*batch, error) {
 	if bytes.Count(body, []byte{','}) >= maxBatch {
 		var items wire.RawBatch
@@ -44,7 +44,7 @@ func decodeBatch(body []byte) (*batch, error) {
 		return b, nil
 	}
 	if _, hint := whose.Rename(body); hint != "" {
-		return nil, whole // which comes again with the names that the contract has
+		return nil, whole // with the names of the contract
 	}
 	var items wire.RawBatch
 	if err := abi.UnmarshalStrict(body, &items); err != nil {
@@ -65,7 +65,7 @@ func decodeBatch(body []byte) (*batch, error) {
 	return b, nil
 }
 
-// refuse answers the event at a place.
+// refuse sets the error for the event at a place.
 func (b *batch) refuse(place int, id string, e *abi.Error) {
 	if b.refused == nil {
 		b.refused = map[int]abi.ReceiptOrError{}
@@ -73,7 +73,7 @@ func (b *batch) refuse(place int, id string, e *abi.Error) {
 	b.refused[place] = abi.ReceiptOrError{EventID: id, Error: inOperation(abi.OpRecordEvents, e)}
 }
 
-// moved is an error about events[from] as one about events[to].
+// moved changes an error about events[from] to one about events[to].
 func moved(err error, from, to int) *abi.Error {
 	e := *abi.AsError(err)
 	if rest, ok := strings.CutPrefix(e.Message, fmt.Sprintf("events[%d]", from)); ok {
@@ -82,8 +82,8 @@ func moved(err error, from, to int) *abi.Error {
 	return &e
 }
 
-// recordBatch delivers what can be delivered and answers every event at its place. A scoped token's batch is refused as a
-// whole if it has an event of another scope or session.
+// recordBatch delivers the valid events and answers every event at its place. A batch with a scoped token is rejected
+// as a whole if an event has another scope or session.
 func (s *Server) recordBatch(ctx context.Context, b *batch) (*abi.BatchReceipts, error) {
 	for i := range b.Events {
 		if err := scopedToken(ctx).checkEvent(&b.Events[i]); err != nil {
@@ -119,7 +119,7 @@ func (s *Server) recordBatch(ctx context.Context, b *batch) (*abi.BatchReceipts,
 	return &abi.BatchReceipts{Receipts: answers}, nil
 }
 
-// dropForeign refuses the events of scopes that may not be named.
+// dropForeign rejects the events of scopes that may not be named.
 func (s *Server) dropForeign(b *batch) {
 	if s.options.Scopes.Only == nil {
 		return

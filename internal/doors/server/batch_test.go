@@ -14,7 +14,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// recorder answers a batch event by event: a receipt, or for the id "bad" an error that names the event's place.
+// recorder answers a batch event by event: with a receipt, or for the id "bad" with an error that names the event's
+// place.
 func recorder(batches *[][]string) *servertest.Slot {
 	return &servertest.Slot{Answer: func(_ context.Context, op string, request any) (any, error) {
 		if op == abi.OpRecordEvent {

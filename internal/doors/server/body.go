@@ -16,14 +16,14 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// bodyBounds are how many requests with more than so many bytes are read and answered at a time. What a smaller one
-// takes is little more than what a connection takes.
+// bodyBounds limits how many requests with bodies above a size are read and answered at a time. A smaller body takes
+// little more memory than its connection.
 var bodyBounds = []struct{ above, atATime int }{{64 << 10, 256}, {1 << 20, 16}}
 
-// body reads a request's body whole. release ends the call that it is for, also after an error.
+// body reads a request's JSON body completely. The caller must call release at the end of the call, even after an
+// error.
 //
-// Errors: statusError 415 when it does not say application/json, or is compressed; too_large for many values; those of
-// read.
+// Errors: statusError 415 if it is not application/json, or is compressed; too_large for many values; those of read.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	if _, err := checkContentType(r.Header, wire.MediaJSON); err != nil {
 		return nil, func() {}, err
@@ -34,7 +34,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	return body, release, err
 }
 
-// mounted is a handler whose requests' bodies are read before, within the bounds of every body.
+// mounted wraps a handler: request bodies are read first, within the same limits as other bodies.
 func (s *Server) mounted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, release, err := s.read(w, r)
@@ -48,12 +48,11 @@ func (s *Server) mounted(next http.Handler) http.Handler {
 	})
 }
 
-// read reads a request's body, of any type. release gives its places back, also after an error: a write goes on when
-// its caller has gone.
+// read reads a request's body of any type. release frees its places, even after an error: a write continues after its
+// caller has gone.
 //
-// Errors: too_large; rate_limited for one beside as many others as bodyBounds has, or while other
-// calls have the memory; statusError 408 when it does not
-// arrive in time; invalid_argument when it breaks off.
+// Errors: too_large; rate_limited if bodyBounds is reached, or if other calls have the memory; statusError 408 if it
+// does not arrive in time; invalid_argument if it breaks off.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	places, giveBack := 0, func() {}
 	release = func() {
@@ -70,12 +69,12 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	var b bytes.Buffer
 	bounded := http.MaxBytesReader(w, r.Body, s.options.MaxBody)
 	if giveBack, err = s.takeBody(r); err != nil {
-		_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
+		_, _ = io.Copy(io.Discard, bounded) // otherwise a client that is still writing might not see the answer
 		return nil, release, err
 	}
 	more := true
 	for i, bound := range bodyBounds {
-		// A length that is only announced takes no room beyond the bound.
+		// Don't allocate more than the bound for an announced length.
 		b.Grow(max(int(min(r.ContentLength, int64(bound.above)))-b.Len(), 0) + bytes.MinRead)
 		_, err = b.ReadFrom(io.LimitReader(bounded, int64(bound.above-b.Len())))
 		if more = err == nil && b.Len() == bound.above; !more {
@@ -85,7 +84,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 		case s.bodies[i] <- struct{}{}:
 			places++
 		default:
-			_, _ = io.Copy(io.Discard, bounded) // or the client, which still writes, might not see the answer
+			_, _ = io.Copy(io.Discard, bounded) // otherwise a client that is still writing might not see the answer
 			soon := time.Second.Milliseconds()
 			e := abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d bodies of more than %d KiB are here already",
 				bound.atATime, bound.above>>10)).WithReason("large_bodies")
@@ -99,13 +98,13 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
-		return bytes.TrimPrefix(b.Bytes(), []byte("\xEF\xBB\xBF")), release, nil // some editors put a mark there
+		return bytes.TrimPrefix(b.Bytes(), []byte("\xEF\xBB\xBF")), release, nil // some editors write a byte order mark
 	case errors.As(err, &tooLarge):
 		return nil, release, abi.WrapError(abi.CodeTooLarge,
 			fmt.Sprintf("the body is larger than the limit of %d bytes", s.options.MaxBody),
 			err).WithHint("send less at once")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close") // what comes late is not the next request
+		w.Header().Set("Connection", "close") // what arrives later is not the next request
 		return nil, release, &statusError{abi.WrapError(abi.CodeTimeout,
 			fmt.Sprintf("the body did not arrive within %s", s.options.BodyTimeout), err), http.StatusRequestTimeout}
 	default:
@@ -113,11 +112,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	}
 }
 
-// bytesOfValue is what a value of a body takes at least, on average: the smallest event has 19 bytes for each of its
+// bytesOfValue is the minimum size of a value in a body, on average: the smallest event has 19 bytes for each of its
 // values.
 const bytesOfValue = 16
 
-// checkValues bounds what a body becomes when it is decoded: {} takes three bytes in a list and some hundred in memory.
+// checkValues limits the size of a decoded body: {} takes three bytes in a list and some hundred in memory.
 //
 // Errors: too_large.
 func (s *Server) checkValues(body []byte) error {
@@ -132,7 +131,7 @@ func (s *Server) checkValues(body []byte) error {
 	return nil
 }
 
-// commas counts those of JSON that are not in strings: a text may be a table.
+// commas counts the commas of JSON outside strings, because a text may be a table.
 func commas(body []byte) (n int64) {
 	within := false
 	for i := 0; i < len(body); i++ {
@@ -148,10 +147,9 @@ func commas(body []byte) (n int64) {
 	return n
 }
 
-// hurry gives the client of r a time to send its body, even when nothing reads it, since the server waits for the rest
-// of a body before it takes the connection's next request. The time ends with the body, because from then on the server
-// reads on to see whether the client is still there. Where deadlines are not supported there is no connection that
-// could be slow.
+// hurry limits the time for r's client to send its body, even if nothing reads it, because the server waits for the
+// rest of a body before it accepts the connection's next request. The limit ends with the body, because from then on
+// the server reads to notice whether the client has gone. A connection without support for deadlines cannot be slow.
 func (s *Server) hurry(c *http.ResponseController, r *http.Request) {
 	if r.ContentLength != 0 && c.SetReadDeadline(time.Now().Add(s.options.BodyTimeout)) == nil {
 		r.Body = &hurriedBody{r.Body, c}
@@ -172,7 +170,7 @@ func (b *hurriedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkContentType demands one of the types by name, and returns it: no form of a foreign web page can send any of them.
+// checkContentType requires one of the types, and returns it. A form on another web page cannot send any of them.
 func checkContentType(h http.Header, allowed ...string) (media string, err error) {
 	refuse := func(message string) (string, error) {
 		return "", &statusError{abi.NewError(abi.CodeInvalidArgument,

@@ -69,7 +69,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 	}
 }
 
-// What a backend said goes out verbatim, so it must come in again.
+// A backend's words are returned verbatim, so they must be accepted again.
 func TestAResultIsTakenBackWithWhatTheBackendSaid(t *testing.T) {
 	s, _ := newServer(t, new(servertest.Slot))
 	w := ask(s.Handler(), "POST", wire.PathFormat,
@@ -77,7 +77,7 @@ func TestAResultIsTakenBackWithWhatTheBackendSaid(t *testing.T) {
 	require.Equal(t, 200, w.Code, w.Body)
 }
 
-// A body that leaves read_only open would take the wall down, and the run that was to be clean with it.
+// A body without read_only would end the read-only mode, and spoil a run that was to be clean.
 func TestTheModeIsNotGuessed(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	for _, body := range []string{`{}`, `null`, `{"read_only":null}`, `{"reason":"evaluation"}`,
@@ -148,7 +148,7 @@ func TestASlowBodyEndsWithItsTimeAndTheSlotIsNotAsked(t *testing.T) {
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
 		"application/json\r\nContent-Length: 100\r\n\r\n{", wire.PathEvents)
 	require.NoError(t, err)
-	answer, err := io.ReadAll(conn) // the server closes the connection: the rest may still come
+	answer, err := io.ReadAll(conn) // the server closes the connection, but the rest may still arrive
 	require.NoError(t, err)
 	require.Contains(t, string(answer), "HTTP/1.1 408 ")
 	require.Contains(t, string(answer), `"code":"timeout"`)
@@ -191,7 +191,7 @@ func TestAConnectionServesOneRequestAfterAnother(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, 200, r.StatusCode)
-		<-time.After(short + short/4) // the deadlines are of the request, not of the connection
+		<-time.After(short + short/4) // the deadlines apply to the request, not to the connection
 	}
 }
 
@@ -202,7 +202,7 @@ func TestAReadDeadlineOfTheBodyDoesNotEndTheCall(t *testing.T) {
 		longer, cancel := context.WithTimeout(ctx, timeout+timeout/4)
 		defer cancel()
 		<-longer.Done()
-		return nil, ctx.Err() // nil unless the client is thought to be gone
+		return nil, ctx.Err() // nil unless the server believes that the client has gone
 	}}
 	s, _ := newServer(t, slot, func(o *server.Options) { o.BodyTimeout = timeout })
 	web := httptest.NewServer(s.Handler())
@@ -258,7 +258,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// boundedAt holds atATime bodies of size open, and sends one more.
+// boundedAt keeps atATime bodies of size open, and sends one more.
 func boundedAt(t *testing.T, path string, size, atATime int) {
 	s, _ := newServer(t, recorder(new([][]string)), func(o *server.Options) {
 		o.Mounts = map[string]http.Handler{"/parts": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -290,8 +290,7 @@ func boundedAt(t *testing.T, path string, size, atATime int) {
 	require.Equal(t, 400, send(strings.NewReader(large)))
 }
 
-// heldBody is a text whose end comes when end is closed. It closes read when all of the text was read and more is
-// wanted.
+// heldBody is a text that ends when end is closed. It closes read when all of the text was read and more is requested.
 type heldBody struct {
 	text      *strings.Reader
 	read, end chan struct{}

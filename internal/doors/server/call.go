@@ -29,7 +29,7 @@ func call[Q any, P decodable[Q], A abi.Encodable](s *Server, op string,
 	}, do)
 }
 
-// decode reads a request. What two readers could take for two requests is refused, too.
+// decode decodes a request. It rejects text that two parsers could read differently.
 func decode[P abi.Decodable](body []byte, q P) error {
 	if len(body) == 0 {
 		return abi.NewError(abi.CodeInvalidArgument, "not JSON: the body is empty").WithHint("send a JSON object")
@@ -40,10 +40,10 @@ func decode[P abi.Decodable](body []byte, q P) error {
 	return unambiguous.Check(body)
 }
 
-// hintHeader says in an answer what a request should rather say.
+// hintHeader suggests in an answer what a request should use instead.
 const hintHeader = "Memhost-Hint"
 
-// misdirected adds to the error of a body that is well-formed for another route which one that is.
+// misdirected adds the right route to the error of a body that is valid for another route.
 func misdirected(path string, body []byte, err error) error {
 	var is struct {
 		Events   *json.RawMessage `json:"events"`
@@ -51,7 +51,7 @@ func misdirected(path string, body []byte, err error) error {
 		Messages *json.RawMessage `json:"messages"`
 	}
 	list := bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))
-	_ = json.Unmarshal(body, &is) // what is no object is misdirected only as a list
+	_ = json.Unmarshal(body, &is) // anything but an object can only be misdirected as a list
 	e := *abi.AsError(err)
 	switch {
 	case path == wire.PathEventsBatch && list:
@@ -68,7 +68,7 @@ func misdirected(path string, body []byte, err error) error {
 	return &e
 }
 
-// callDecoded is call with a way of decoding of its own.
+// callDecoded is call with a custom decoder.
 func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body []byte) (*Q, error),
 	do func(ctx context.Context, q *Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func callDecoded[Q any, A abi.Encodable](s *Server, op string, decode func(body 
 	})
 }
 
-// scoped is call for a request that names its scope in a field of that name, which the policy must allow.
+// scoped is call for a request that names its scope in the given field. The policy must allow the scope.
 func scoped[Q any, P decodable[Q], A abi.Encodable](s *Server, op string, scope func(q *Q) abi.MemoryScope,
 	do func(slot host.Contract, ctx context.Context, q *Q) (A, error)) http.Handler {
 	return call[Q, P](s, op, func(ctx context.Context, q *Q) (answer A, err error) {
@@ -130,10 +130,10 @@ func askSlot[A abi.Encodable](s *Server, op string,
 	return ask(s, op, func(ctx context.Context) (A, error) { return do(s.options.Slot, ctx) })
 }
 
-// answer sends what a call came to.
+// answer sends the result of a call.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, op string, a abi.Encodable, err error) {
-	// A client that does not take its answer holds a connection, no longer the slot. The deadline is lifted when the
-	// connection's next request begins.
+	// A client that does not read its answer must not occupy the slot. The deadline is lifted when the connection's
+	// next request starts.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
 	if err != nil {
 		s.fail(w, r, op, err)

@@ -16,8 +16,8 @@ import (
 //go:embed docs.css
 var docsStyle string
 
-// renderDocs makes the page of the document, and the Content-Security-Policy under which it works: it has no script,
-// and nothing of it comes from elsewhere.
+// renderDocs makes the page of the document, and its Content-Security-Policy: it has no script, and loads nothing from
+// elsewhere.
 func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
 	var b bytes.Buffer
 	if err := pageOf(doc).document().Render(&b); err != nil {
@@ -29,7 +29,7 @@ func renderDocs(doc *huma.OpenAPI) (page []byte, policy string, err error) {
 	return b.Bytes(), policy, nil
 }
 
-// docsPage is what the page shows.
+// docsPage is the content of the page.
 type docsPage struct {
 	Title, Version string
 	Intro          []string
@@ -63,7 +63,7 @@ type docsField struct {
 	Type        docsValue
 }
 
-// docsValue is a type in words. Name is the one that is linked.
+// docsValue is a type in words. Name is linked.
 type docsValue struct{ Before, Name, After string }
 
 func pageOf(doc *huma.OpenAPI) *docsPage {

@@ -5,8 +5,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// document is the page: an index of the operations, then each of them, then their types. Every text and attribute is
-// escaped, but the program's own style.
+// document is the page: an index of the operations, then each operation, then their types. Every text and attribute is
+// escaped, except the program's own style.
 func (p *docsPage) document() g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
@@ -59,7 +59,7 @@ func (op docsOperation) section() g.Node {
 	)
 }
 
-// link leads to the body's type; a body without one is named by its media type.
+// link leads to the body's type; a body without a type is named by its media type.
 func (b docsBody) link() g.Node {
 	if b.Name == "" {
 		return g.Text(b.Media)

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The examples of the document. They are Go values, so that they are of the type which they illustrate.
+// The examples of the document. They are Go values, so that they have the type that they illustrate.
 
 func exampleScope() abi.MemoryScope {
 	return abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_a"}

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// seeds are bodies on the way to every branch of the decoders.
+// seeds are bodies that reach every branch of the decoders.
 func seeds(f *testing.F) {
 	for _, s := range []string{"", "null", "{}", "[]", anEvent, anEvent[:50], `{"events":[` + anEvent +
 		`,{"event_id":"x","y":1},7]}`, `{"events":null}`, `{"events":[{"event_id":7}]}`,
@@ -20,7 +20,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// fuzzRoute checks that any body is taken or refused in the form of a refusal.
+// fuzzRoute checks that any body is accepted or properly rejected.
 func fuzzRoute(f *testing.F, path string) {
 	seeds(f)
 	s, _ := newServer(f, &servertest.Slot{Answer: recorder(new([][]string)).Answer})

@@ -16,19 +16,20 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// guard decides who may ask, before anything of a body is read.
+// guard decides who may make requests, before a body is read.
 //
-// Two dangers: a web page in the user's browser, which reaches loopback as the user does, and anybody else once the
-// slot listens off loopback. The first are kept out by the checks of Host (a page whose name was rebound to 127.0.0.1
-// still sends its own name), of Origin and Sec-Fetch-Site (which reveal a page of another origin), and the demand for
-// application/json, which a form cannot send. The second are kept out by the token.
+// There are two dangers: a web page in the user's browser, which reaches loopback as the user does, and any caller once
+// the slot listens off loopback. Web pages are kept out by the checks of Host (a page whose name was rebound to
+// 127.0.0.1 still sends its own name), of Origin and Sec-Fetch-Site (which reveal a page of another origin), and by
+// requiring application/json, which a form cannot send. Other callers are kept out by the token.
 type guard struct {
-	// digest is the token's hash, so that the comparison takes the same time whatever its length. Nil without a token.
+	// digest is the token's hash, so that the comparison takes constant time for tokens of any length. Nil without a
+	// token.
 	digest *[sha256.Size]byte
 	length int    // of the token, in bytes; 0 without one
 	scoped []byte // the key of scoped tokens; nil without a token
 	page   Page   // nil: none
-	// public is where a proxy has the slot; nil: none.
+	// public is the address of the slot behind a proxy; nil: none.
 	public *url.URL
 }
 
@@ -63,9 +64,9 @@ func isOf(s, signs string) bool {
 	return true
 }
 
-// check returns why r is refused, or nil, with the scoped token if r shows one.
+// check returns why r is rejected, or nil, and the scoped token if r has one.
 func (g guard) check(r *http.Request) (*ScopedToken, *abi.Error) {
-	// With a token the slot may be behind a proxy under any name, and a rebound page does not know the token.
+	// With a token the slot may be behind a proxy with any name, and a rebound page does not know the token.
 	if g.digest == nil {
 		if e := checkHost(r); e != nil {
 			return nil, e
@@ -83,12 +84,13 @@ func (g guard) check(r *http.Request) (*ScopedToken, *abi.Error) {
 	return g.checkToken(r)
 }
 
-// isPage reports whether r asks for the page itself, which holds nothing of memory and gives keys for codes only.
+// isPage reports whether r requests the page itself, which contains nothing of memory and gives out keys only for
+// codes.
 func (g guard) isPage(r *http.Request) bool {
 	return g.page != nil && strings.HasPrefix(r.URL.Path, wire.PathPage)
 }
 
-// isFront reports whether r asks for the bare address, which leads to the page.
+// isFront reports whether r requests the bare address, which leads to the page.
 func (g guard) isFront(r *http.Request) bool { return g.page != nil && r.URL.Path == "/" }
 
 func checkHost(r *http.Request) *abi.Error {
@@ -100,13 +102,13 @@ func checkHost(r *http.Request) *abi.Error {
 		WithHint("ask 127.0.0.1 or localhost; to serve other names, set MEMHOST_TOKEN, and behind a proxy server.public_url")
 }
 
-// forwardingHeaders are what proxies add to a request, beside every header that begins with X-Forwarded-.
+// forwardingHeaders are added by proxies, as is every header that starts with X-Forwarded-.
 var forwardingHeaders = []string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Original-Host", "X-Cluster-Client-Ip",
 	"True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Envoy-External-Address"}
 
-// checkForwarded refuses a request that a proxy passes on. A proxy on this machine connects from loopback and usually
-// sends a loopback Host, so nothing else tells its callers from programs of this machine. HTTP/1.0 counts as forwarded:
-// nginx uses it when proxy_pass is configured without anything else, and then adds no header.
+// checkForwarded rejects a request from a proxy. A proxy on this machine connects from loopback and usually sends a
+// loopback Host, so its callers could not be told from local programs otherwise. HTTP/1.0 counts as forwarded: nginx
+// uses it if only proxy_pass is configured, and then adds no header.
 func checkForwarded(r *http.Request) *abi.Error {
 	sign := ""
 	for name := range r.Header {
@@ -126,12 +128,12 @@ func checkForwarded(r *http.Request) *abi.Error {
 		WithHint("set MEMHOST_TOKEN for the slot, for instance to the output of: openssl rand -hex 32")
 }
 
-// foreignPageHint is for a developer whose own page is refused.
+// foreignPageHint is for a developer whose own page is rejected.
 const foreignPageHint = "a page's own server can ask the slot and pass the answer on: programs, which send no Origin " +
 	"header, are served; in a browser, use the slot's own /docs; behind a proxy set server.public_url to the address that " +
 	"the browser shows"
 
-// checkOrigin refuses what a browser sends for a page of another origin. Programs send neither header.
+// checkOrigin rejects what a browser sends for a page of another origin. Programs send neither header.
 func (g guard) checkOrigin(r *http.Request) *abi.Error {
 	for _, origin := range r.Header.Values("Origin") {
 		if !isOwnOrigin(origin, r) && !g.isPublic(origin) {
@@ -139,8 +141,8 @@ func (g guard) checkOrigin(r *http.Request) *abi.Error {
 				"pages but its own", origin)).WithReason("origin").WithHint(foreignPageHint)
 		}
 	}
-	// Requests without Origin, as for an image or a script, are recognised by this header. Following a link to a page is
-	// harmless.
+	// Requests without Origin, for example for an image or a script, are recognised by this header. Following a link to
+	// a page is harmless.
 	site, isCall := r.Header.Get("Sec-Fetch-Site"), r.URL.Path != wire.PathDocs && r.URL.Path != wire.PathOpenAPI &&
 		r.URL.Path != wire.PathPage
 	if isCall && site != "" && site != "same-origin" && site != "none" {
@@ -155,7 +157,7 @@ func (g guard) isPublic(origin string) bool {
 	return g.public != nil && g.digest != nil && strings.EqualFold(origin, g.public.Scheme+"://"+g.public.Host)
 }
 
-// parsePublic reads Options.PublicURL. Its path has no slash at the end.
+// parsePublic parses Options.PublicURL. Its path has no slash at the end.
 func parsePublic(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
@@ -167,11 +169,11 @@ func parsePublic(text string) (*url.URL, error) {
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	defaultPort := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
-	u.Host = strings.TrimSuffix(u.Host, defaultPort) // browsers leave it out
+	u.Host = strings.TrimSuffix(u.Host, defaultPort) // browsers omit it
 	return u, nil
 }
 
-// underPath takes the public URL's path off requests, for proxies that pass it on.
+// underPath removes the public URL's path from requests, for proxies that pass it on.
 func (s *Server) underPath(next http.Handler) http.Handler {
 	if s.guard.public == nil || s.guard.public.Path == "" {
 		return next
@@ -190,7 +192,7 @@ func (s *Server) underPath(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnOrigin reports whether origin is the one that r was sent to, or loopback with the port where r arrived.
+// isOwnOrigin reports whether origin is the one that r was sent to, or loopback with the port at which r arrived.
 func isOwnOrigin(origin string, r *http.Request) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.User != nil {
@@ -248,11 +250,11 @@ func (g guard) checkToken(r *http.Request) (*ScopedToken, *abi.Error) {
 	return nil, nil
 }
 
-// scopedPaths are the routes of POST that a scoped token may call. Their handlers hold the request to it.
+// scopedPaths are the POST routes that a scoped token may call. Their handlers check the request against it.
 var scopedPaths = []string{wire.PathEvents, wire.PathEventsBatch, wire.PathRetrieve}
 
-// CheckListen tells before anything is opened whether New would accept address and token: off loopback it takes one,
-// and a header must be able to carry it.
+// CheckListen reports, before anything is opened, whether New would accept address and token: a token is required off
+// loopback, and must be valid in a header.
 func CheckListen(listen, token string) error {
 	if _, err := newGuard(token); err != nil {
 		return err
@@ -267,7 +269,7 @@ func CheckListen(listen, token string) error {
 // minTokenBytes is the shortest token with which the slot listens off loopback.
 const minTokenBytes = 16
 
-// needsToken refuses an address off loopback where there is no token, or one of too few bytes.
+// needsToken rejects an address off loopback without a token, or with a short one.
 func needsToken(loopback bool, address string, length int) error {
 	if loopback || length >= minTokenBytes {
 		return nil
@@ -285,7 +287,8 @@ func needsToken(loopback bool, address string, length int) error {
 		"-hex 32; or listen on 127.0.0.1")
 }
 
-// isLoopbackListen reports whether the configured address is on loopback. No host means every address.
+// isLoopbackListen reports whether the configured address is on loopback. An address without a host means every
+// address.
 func isLoopbackListen(listen string) (bool, error) {
 	name, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -308,8 +311,8 @@ func isLoopbackAddr(a net.Addr) bool {
 	}
 }
 
-// isLoopback reports whether a name or address, without port, is this machine by itself: no lookup is made, or a name
-// could be anybody's to answer.
+// isLoopback reports whether a name or address, without port, is this machine. It makes no lookup, because others
+// control the answer.
 func isLoopback(name string) bool {
 	if strings.EqualFold(name, "localhost") {
 		return true
@@ -333,7 +336,7 @@ func portOf(host, fallback string) string {
 	return fallback
 }
 
-// localPort is the port where r arrived, empty where that is unknown.
+// localPort returns the port at which r arrived, "" if unknown.
 func localPort(r *http.Request) string {
 	a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -72,7 +72,7 @@ func TestWithoutATokenAForwardedRequestIsRefused(t *testing.T) {
 	}
 }
 
-// What nginx sends when proxy_pass is all that is configured: a loopback Host, HTTP/1.0, and no forwarding header.
+// What nginx sends with proxy_pass alone: a loopback Host, HTTP/1.0, and no forwarding header.
 func TestWithoutATokenTheDefaultsOfNginxAreRefused(t *testing.T) {
 	for token, status := range map[string]int{"": 403, "secret": 200} {
 		s, _ := newServer(t, new(servertest.Slot), withToken(token))

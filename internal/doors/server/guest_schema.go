@@ -8,10 +8,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// crossing is what crosses the border of a guest: a request and its answer. nil: nothing, or bytes.
+// crossing is the request and answer of a call across the border of a guest. nil means nothing, or bytes.
 type crossing struct{ request, answer abi.Encodable }
 
-// exports are the operations of a guest. A request is the body of the envelope.
+// exports returns the operations of a guest. A request is the body of the envelope.
 func exports() map[string]crossing {
 	return map[string]crossing{
 		abi.OpHealth:         {&abi.Empty{}, &abi.BackendHealth{}},
@@ -33,7 +33,7 @@ func exports() map[string]crossing {
 	}
 }
 
-// imports are the calls of a guest whose arguments or answers are JSON.
+// imports returns the calls of a guest whose arguments or answers are JSON.
 func imports() map[string]crossing {
 	return map[string]crossing{
 		"config":       {nil, &abi.GuestConfig{}},
@@ -81,7 +81,7 @@ func GuestSchema() ([]byte, error) {
 	return writeSchema(r, doc)
 }
 
-// filledIn reports whether the host fills in a field, which a guest leaves out.
+// filledIn reports whether the host fills in a field that a guest leaves out.
 func filledIn(t reflect.Type, name string) bool {
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag

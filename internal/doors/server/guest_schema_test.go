@@ -40,7 +40,7 @@ func TestTheGuestsSchemaIsTheTypes(t *testing.T) {
 	}
 }
 
-// guestSchema gives the compiled schema at a JSON Pointer, nil where there is none.
+// guestSchema returns the compiled schema at a JSON Pointer, nil if there is none.
 func guestSchema(t *testing.T) func(pointer string) *jsonschema.Schema {
 	t.Helper()
 	text, err := server.GuestSchema()
@@ -63,7 +63,7 @@ func guestSchema(t *testing.T) func(pointer string) *jsonschema.Schema {
 	}
 }
 
-// TestTheGuestsSchemaAcceptsWhatWasRecorded holds it to every cassette and to the manifests of the built-in modules.
+// TestTheGuestsSchemaAcceptsWhatWasRecorded checks every cassette and the manifests of the built-in modules.
 func TestTheGuestsSchemaAcceptsWhatWasRecorded(t *testing.T) {
 	schema := guestSchema(t)
 	checked := map[string]int{}

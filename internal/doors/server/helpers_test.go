@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/test/logs"
 )
 
-// newServer makes a door before a slot, with a log that the test can read.
+// newServer makes a door in front of a slot, with a log that the test can read.
 func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Options)) (*server.Server, *logs.Buffer) {
 	t.Helper()
 	log := new(logs.Buffer)
@@ -31,8 +31,8 @@ func newServer(t testing.TB, slot *servertest.Slot, change ...func(o *server.Opt
 	return s, log
 }
 
-// ask sends one request to a handler, as a program on this machine would. Headers may be changed; the empty value takes
-// one away.
+// ask sends one request to a handler, as a program on this machine would. Headers may be changed; an empty value
+// removes one.
 func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	return askFrom(h, method, path, strings.NewReader(body), headers...)
 }
@@ -58,7 +58,7 @@ func askFrom(h http.Handler, method, path string, body io.Reader, headers ...str
 	return w
 }
 
-// problem reads a refusal, and checks what holds for every one.
+// problem decodes an error answer, and checks what every one must have.
 func problem(t testing.TB, w *httptest.ResponseRecorder) *abi.Error {
 	t.Helper()
 	require.Equal(t, wire.MediaProblem, w.Header().Get("Content-Type"), w.Body)

@@ -59,8 +59,8 @@ func TestAFileIsRecordedAfterItsConfirmation(t *testing.T) {
 	assert.Equal(t, []string{"record_event e1"}, recorded)
 }
 
-// TestWhoMayNotImport: a form of a foreign page, a file beyond the limit, a scope that the slot does not serve, a page that
-// reads only, and a token of one scope.
+// TestWhoMayNotImport: a form on another page, a file above the limit, a scope that the slot does not serve, a
+// read-only page, and a scoped token.
 func TestWhoMayNotImport(t *testing.T) {
 	upload := func(body string, headers ...string) func(*testing.T, *server.Server) *httptest.ResponseRecorder {
 		return func(_ *testing.T, s *server.Server) *httptest.ResponseRecorder {
@@ -109,7 +109,7 @@ func TestWhoMayNotImport(t *testing.T) {
 	}
 }
 
-// TestOtherScopesOfAFileAreNotRecorded: where one scope is served, events of others fail, whatever the confirmation says.
+// TestOtherScopesOfAFileAreNotRecorded: if one scope is served, events of others fail, whatever the confirmation says.
 func TestOtherScopesOfAFileAreNotRecorded(t *testing.T) {
 	s, _ := newServer(t, untouchable(t), withImporter(t), func(o *server.Options) {
 		o.Scopes.Only = &abi.MemoryScope{RunID: "r", PersonaID: "bob"}
@@ -126,7 +126,7 @@ func TestOtherScopesOfAFileAreNotRecorded(t *testing.T) {
 	assert.Zero(t, progress.Recorded)
 }
 
-// spaces is a file without end.
+// spaces is an endless file.
 type spaces struct{}
 
 func (spaces) Read(p []byte) (int, error) {

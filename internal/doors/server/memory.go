@@ -9,15 +9,15 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// What a call takes of the process's memory while it runs, as measured with full_history (docs/operate.md): a body
-// exists as bytes, decoded, in the guest and as what is committed; an answer in as many forms. For a context the guest's
-// own memory counts most: it grows while the guest collects what it may show.
+// The memory of the process that a call takes while it runs, as measured with full_history (docs/operate.md): a body
+// exists as bytes, decoded, in the guest and as committed state, and an answer in as many forms. For a context, most of
+// it is the guest's own memory, which grows while the guest collects candidates.
 const (
 	bytesPerBodyByte = 13
 	bytesPerToken    = 700
 )
 
-// memory bounds what all calls take together. The zero value bounds nothing.
+// memory limits the memory of all calls together. The zero value has no limit.
 type memory struct {
 	most int64 // bytes; 0: no bound
 
@@ -25,9 +25,9 @@ type memory struct {
 	used int64
 }
 
-// take reserves memory for a call. release gives it back; it must be called once, also after an error.
+// take reserves memory for a call. release frees it; it must be called once, even after an error.
 //
-// Errors: too_large for more than there is at all; rate_limited, with a time to wait, while other calls have it.
+// Errors: too_large for more than the total; rate_limited, with a time to wait, while other calls have it.
 func (m *memory) take(bytes int64, what string) (release func(), err error) {
 	if m.most == 0 || bytes == 0 {
 		return func() {}, nil
@@ -54,7 +54,7 @@ func (m *memory) take(bytes int64, what string) (release func(), err error) {
 	}), nil
 }
 
-// state returns how much is taken, and how much may be.
+// state returns how much is reserved, and the limit.
 func (m *memory) state() (used, most int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *memory) state() (used, most int64) {
 // reasonMemory is the reason of the errors of memory.take.
 const reasonMemory = "memory"
 
-// takeBody reserves memory for the body of a request: for its announced length, or for the largest body.
+// takeBody reserves memory for a request's body: its announced length, or the largest body.
 func (s *Server) takeBody(r *http.Request) (release func(), err error) {
 	n := r.ContentLength
 	if n < 0 {
@@ -73,11 +73,11 @@ func (s *Server) takeBody(r *http.Request) (release func(), err error) {
 	return s.memory.take(n*bytesPerBodyByte, fmt.Sprintf("a body of %d bytes", n))
 }
 
-// tokensUnbounded is what a retrieval without max_tokens counts for.
+// tokensUnbounded is the number of tokens reserved for a retrieval without max_tokens.
 const tokensUnbounded = 32 << 10
 
-// takeBudget reserves memory for the context that a retrieval asks for. A budget is a bound and not a wish: one that is
-// larger than all memory for calls counts for seven eighths of it, so that one such call runs at a time.
+// takeBudget reserves memory for the context of a retrieval. A budget is a limit and not a target: one that is larger
+// than all memory for calls reserves seven eighths of it, so that one such call runs at a time.
 func (s *Server) takeBudget(b abi.ContextBudget) (release func(), err error) {
 	tokens := int64(tokensUnbounded)
 	if b.MaxTokens != nil {

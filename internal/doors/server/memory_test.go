@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// TestCallsBeyondTheMemoryWait: what is under way together stays within the bound, what comes beyond it is told when to
-// come again, and all memory is free when the calls have ended, however they ended.
+// TestCallsBeyondTheMemoryWait: calls in progress stay within the limit, further ones get a time to wait, and all
+// memory is free when the calls have ended, however they ended.
 func TestCallsBeyondTheMemoryWait(t *testing.T) {
 	const mib = 1 << 20
 	event := func(bytes int) string {

@@ -16,9 +16,9 @@ import (
 	"github.com/memhost/memhost/host/report"
 )
 
-// Metrics are what /metrics shows. They exist before the Host does, since host.Options.Observe is where they are fed.
+// Metrics holds the metrics at /metrics. They exist before the Host does, because host.Options.Observe feeds them.
 //
-// No label holds an id, a scope or anything else that a caller chooses: the number of series is bounded by providers,
+// No label holds an id, a scope or any other value that a caller chooses: the number of series is bounded by providers,
 // operations and routes of manifests.
 type Metrics struct {
 	registry       *prometheus.Registry
@@ -30,17 +30,16 @@ type Metrics struct {
 	requests       *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics, and those of the Go runtime and the process, with r; nil means a registry of their
-// own.
+// NewMetrics registers the metrics, and those of the Go runtime and the process, with r; nil means a new registry.
 //
-// Errors: one of them is registered already.
+// Errors: a metric is already registered.
 func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	if r == nil {
 		r = prometheus.NewRegistry()
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
-			// From the host's own overhead to a backend's LLM at work.
+			// From the host's own overhead to a backend that waits for a language model.
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
 			[]string{"provider", "operation"})
 	}
@@ -70,23 +69,23 @@ func NewMetrics(r *prometheus.Registry) (*Metrics, error) {
 	return m, nil
 }
 
-// TraceLog shows how many lines the log of the run has, and how many it lacks.
+// TraceLog adds the numbers of lines that the log of the run has and lacks.
 //
-// Errors: they are shown already.
+// Errors: they are already registered.
 func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
 	return m.twoCounts(counts, "memhost_trace_lines_total", "Lines written to the log of the run.",
 		"memhost_trace_lost_total", "Lines that the log of the run lacks.")
 }
 
-// Spans shows how many spans the collector has, and how many it lacks.
+// Spans adds the numbers of spans that the collector has and lacks.
 //
-// Errors: they are shown already.
+// Errors: they are already registered.
 func (m *Metrics) Spans(counts func() (sent, lost int64)) error {
 	return m.twoCounts(counts, "memhost_spans_sent_total", "Spans that the OpenTelemetry collector has taken.",
 		"memhost_spans_lost_total", "Spans that the OpenTelemetry collector did not get.")
 }
 
-// twoCounts shows two counters with their help texts.
+// twoCounts registers two counters with their help texts.
 func (m *Metrics) twoCounts(counts func() (a, b int64), nameA, helpA, nameB, helpB string) error {
 	for _, c := range []prometheus.Collector{
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: nameA, Help: helpA},
@@ -100,9 +99,9 @@ func (m *Metrics) twoCounts(counts func() (a, b int64), nameA, helpA, nameB, hel
 	return nil
 }
 
-// Host shows what the host counts of its store and, where several hosts share it, of them.
+// Host adds the host's counts of its store and, if several hosts share it, of the cluster.
 //
-// Errors: it is shown already.
+// Errors: they are already registered.
 func (m *Metrics) Host(counts func() report.Counts) error {
 	if err := m.registry.Register(hostCounts(counts)); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
@@ -146,9 +145,9 @@ func (c hostCounts) Collect(to chan<- prometheus.Metric) {
 	count(uncertainEvents, n.UncertainEvents)
 }
 
-// Store shows what the store holds: open events, bytes, connections.
+// Store adds the store's content: open events, bytes, connections.
 //
-// Errors: it is shown already.
+// Errors: it is already registered.
 func (m *Metrics) Store(look func(context.Context) report.Store) error {
 	if err := m.registry.Register(storeState(look)); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
@@ -156,7 +155,7 @@ func (m *Metrics) Store(look func(context.Context) report.Store) error {
 	return nil
 }
 
-// storeState is the prometheus.Collector of a host's store. What cannot be read is left out.
+// storeState is the prometheus.Collector of a host's store. It leaves out what cannot be read.
 type storeState func(context.Context) report.Store
 
 var (
@@ -205,9 +204,9 @@ func (c storeState) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Followers shows how far the memories are that follow the slot.
+// Followers adds the progress of the slot's followers.
 //
-// Errors: it is shown already.
+// Errors: it is already registered.
 func (m *Metrics) Followers(counts func(context.Context) ([]report.FollowerCounts, error)) error {
 	if err := m.registry.Register(followerCounts(counts)); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
@@ -215,9 +214,9 @@ func (m *Metrics) Followers(counts func(context.Context) ([]report.FollowerCount
 	return nil
 }
 
-// slot shows what an alert needs to know of the slot.
+// slot adds the slot's state, for alerts.
 //
-// Errors: it is shown already.
+// Errors: it is already registered.
 func (m *Metrics) slot(s *Server) error {
 	if err := m.registry.Register(slotState{s}); err != nil {
 		return abi.WrapError(abi.CodeInvalidArgument, "server: registering metrics: "+err.Error(), err)
@@ -289,10 +288,10 @@ func (c followerCounts) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// followersWithin bounds the reading of followers' queues.
+// followersWithin bounds the time for reading the followers' queues.
 const followersWithin = 5 * time.Second
 
-// Collect implements prometheus.Collector. A store that cannot be read leaves these metrics out and no others.
+// Collect implements prometheus.Collector. If the store cannot be read only these metrics are missing.
 func (c followerCounts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), followersWithin)
 	defer cancel()
@@ -311,7 +310,7 @@ func (c followerCounts) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Observe counts an operation: it is made for host.Options.Observe.
+// Observe counts an operation; it is meant for host.Options.Observe.
 func (m *Metrics) Observe(o host.Observation) {
 	code := string(o.Code)
 	switch {
@@ -334,7 +333,7 @@ func (m *Metrics) Observe(o host.Observation) {
 	}
 }
 
-// other stands for every value that a label should not have.
+// other replaces values that a label must not have.
 const other = "other"
 
 func statusLabel(status int64) string {

@@ -96,7 +96,7 @@ func TestWhatMetricsShow(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "secret")
 }
 
-// TestFollowersThatCannotBeRead leave their metrics out and no others.
+// TestFollowersThatCannotBeRead leaves out their metrics only.
 func TestFollowersThatCannotBeRead(t *testing.T) {
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestMetricsThatAreThereAlready(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeInvalidArgument})
 }
 
-// everyMetric is what /metrics shows of a slot that has counted one of everything.
+// everyMetric returns /metrics of a slot that has counted one of everything.
 func everyMetric(t *testing.T) string {
 	t.Helper()
 	m, err := server.NewMetrics(nil)
@@ -167,7 +167,7 @@ func everyMetric(t *testing.T) string {
 
 var metricName = regexp.MustCompile(`\b(?:memhost|go|process)_\w+`)
 
-// TestTheAlertsNameMetricsThatThereAre, and where promtool is installed it tries them.
+// TestTheAlertsNameMetricsThatThereAre also runs the rules with promtool if it is installed.
 func TestTheAlertsNameMetricsThatThereAre(t *testing.T) {
 	shown := everyMetric(t)
 	text, err := os.ReadFile("../../../examples/operate/alerts.yaml")
@@ -195,7 +195,7 @@ func TestTheAlertsNameMetricsThatThereAre(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestTheDashboardNamesMetricsThatThereAre, and shows all of them.
+// TestTheDashboardNamesMetricsThatThereAre also checks that it shows all of them.
 func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	shown := everyMetric(t)
 	text, err := os.ReadFile("../../../examples/operate/grafana.json")
@@ -231,7 +231,7 @@ func TestTheDashboardNamesMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// TestTheSlotsStateIsShown, also while nobody asks anything and the store is gone.
+// TestTheSlotsStateIsShown also without requests and without the store.
 func TestTheSlotsStateIsShown(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -12,8 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// TestABodyForAnotherRouteIsToldWhere: what is sent to the wrong one of the two routes for events is told the right
-// one.
+// TestABodyForAnotherRouteIsToldWhere: the error of the wrong one of the two routes for events names the right one.
 func TestABodyForAnotherRouteIsToldWhere(t *testing.T) {
 	s, _ := newServer(t, untouchable(t))
 	for _, c := range []struct{ name, path, body, says, hint string }{
@@ -35,8 +34,7 @@ func TestABodyForAnotherRouteIsToldWhere(t *testing.T) {
 	}
 }
 
-// TestBothNamesOfAUserAreRead: user_id and persona_id, each where the other belongs, with a hint that says which one
-// does.
+// TestBothNamesOfAUserAreRead: user_id and persona_id are both accepted, with a hint at the right one.
 func TestBothNamesOfAUserAreRead(t *testing.T) {
 	s, _ := newServer(t, &servertest.Slot{Answer: func(_ context.Context, op string, request any) (any, error) {
 		if op == abi.OpRecordEvents {

@@ -31,7 +31,7 @@ func TestModulesAreListed(t *testing.T) {
 	require.Equal(t, 501, ask(s.Handler(), "GET", wire.PathModules, "").Code)
 }
 
-// asked notes where a question came from, as a host sees it.
+// asked records where a question came from, as a host sees it.
 type asked struct {
 	host.Contract
 	origins []string

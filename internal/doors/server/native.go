@@ -11,10 +11,10 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// capabilitiesWithin is how long the description waits for what the provider declares.
+// capabilitiesWithin is how long the description waits for the provider's declarations.
 const capabilitiesWithin = 2 * time.Second
 
-// openAPI answers the description, with the native queries and mutations of the provider that serves.
+// openAPI serves the description, with the native queries and mutations of the serving provider.
 func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) {
 	d, err := s.document()
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) {
 	text := d.json
 	within, cancel := context.WithTimeout(r.Context(), capabilitiesWithin)
 	defer cancel()
-	// A slot that has nothing to serve is described all the same, by what every slot has.
+	// A slot without a provider is still described, without declarations.
 	if c, err := s.options.Slot.Capabilities(within); err == nil && len(c.NativeQueries)+len(c.NativeMutations) > 0 {
 		if text, err = withNatives(text, c); err != nil {
 			s.fail(w, r, "", err)
@@ -34,8 +34,8 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) {
 	write(w, wire.MediaJSON, http.StatusOK, text)
 }
 
-// withNatives adds what a provider declares to a document: a schema for each query and mutation, as one of the forms
-// that the request can have.
+// withNatives adds a provider's declarations to a document: a schema for each query and mutation, as one of the
+// possible forms of the request.
 func withNatives(text []byte, c *abi.Capabilities) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(text, &doc); err != nil {

@@ -21,7 +21,7 @@ import (
 // document is the description of the door, made once.
 type document struct {
 	json []byte
-	// page is the same for people, policy its Content-Security-Policy.
+	// page is the same document for people, policy its Content-Security-Policy.
 	page   []byte
 	policy string
 }
@@ -79,7 +79,7 @@ func describe(table []route, version string) (*document, error) {
 	return &document{json: append(text, '\n'), page: page, policy: policy}, nil
 }
 
-// operationOf describes a route. Its refusals are put into shared, by status.
+// operationOf describes a route. Its error responses are put into shared, by status.
 func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, problem *huma.Schema) *huma.Operation {
 	op := &huma.Operation{Method: t.method, Path: t.path, OperationID: operationID(t), Tags: []string{t.tag},
 		Summary: t.summary, Description: t.about, Parameters: t.parameters}
@@ -109,7 +109,7 @@ func operationOf(t route, r huma.Registry, shared map[string]*huma.Response, pro
 	return op
 }
 
-// operationID is the contract's name of the operation; the door's own are named after their path.
+// operationID is the contract's name of the operation. The door's own operations are named after their path.
 func operationID(t route) string {
 	switch {
 	case t.operation == wire.OpMode:
@@ -121,7 +121,7 @@ func operationID(t route) string {
 	}
 }
 
-// content is a body of a type. Without an example it is bytes.
+// content describes a body of a type. A body without an example is bytes.
 func content(media string, example abi.Encodable, r huma.Registry) map[string]*huma.MediaType {
 	if example == nil {
 		return map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
@@ -130,7 +130,7 @@ func content(media string, example abi.Encodable, r huma.Registry) map[string]*h
 		Example: json.RawMessage(abi.Marshal(example))}}
 }
 
-// refusals are the statuses other than 200 that a route may answer, with the codes behind them.
+// refusals returns the statuses other than 200 that a route may return, with the codes behind them.
 func refusals(t route) map[int][]abi.Code {
 	all := map[int][]abi.Code{}
 	add := func(status int, code abi.Code) {
@@ -172,7 +172,7 @@ func joined(codes []abi.Code) string {
 	return strings.Join(words, ", ")
 }
 
-// problemResponse describes a status. Each route says which codes the status covers.
+// problemResponse describes a status. Each route lists the codes that the status covers.
 func problemResponse(status int, code abi.Code, problem *huma.Schema) *huma.Response {
 	e := abi.NewError(code, "what went wrong, beginning with the path of the field where there is one")
 	e.Operation = abi.OpRetrieve
@@ -186,7 +186,7 @@ func problemResponse(status int, code abi.Code, problem *huma.Schema) *huma.Resp
 	return response
 }
 
-// pages are the routes that are no part of the contract.
+// pages returns the routes that are not part of the contract.
 func pages() []*huma.Operation {
 	get := func(path, id, media, summary string) *huma.Operation {
 		return &huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Tags: []string{tagProcess},

@@ -43,7 +43,7 @@ func document(t *testing.T, s *server.Server) []byte {
 	return text
 }
 
-// openAPI is the document as any JSON.
+// openAPI returns the document as generic JSON.
 func openAPI(t *testing.T) map[string]any {
 	t.Helper()
 	s, _ := newServer(t, new(servertest.Slot))
@@ -155,7 +155,7 @@ func TestTheDocumentHoldsTogether(t *testing.T) {
 	}
 }
 
-// compile makes a validator of a schema in the document.
+// compile compiles a schema of the document.
 func compile(t *testing.T, doc map[string]any, pointer string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()

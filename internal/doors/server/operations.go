@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// maxReaders is how many streams of operations are open at a time.
+	// maxReaders is the most streams of operations that are open at a time.
 	maxReaders = 16
-	// readerLines is how many lines wait for a slow reader before lines are left out.
+	// readerLines is how many lines wait for a slow reader before lines are dropped.
 	readerLines = 4096
-	// linesEvery is how long a stream rests after it was written to: a busy slot wakes a browser 4 times a second, not
-	// with each operation. A line after a rest is sent at once.
+	// linesEvery is the pause of a stream after a write: a busy slot wakes a browser 4 times a second, not with each
+	// operation. A line after a pause is sent at once.
 	linesEvery = 250 * time.Millisecond
-	// aliveEvery is how long a stream is silent at most.
+	// aliveEvery is the longest silence on a stream.
 	aliveEvery = 15 * time.Second
 )
 
 // Operations passes the host's reports of operations and steps on to the streams at GET /v1/operations. It never waits
-// for a reader, and costs one atomic load while nobody reads. Make one with NewOperations; it is safe for concurrent
-// use.
+// for a reader, and costs one atomic load without readers. Make one with NewOperations. It is safe for concurrent use.
 type Operations struct {
 	open    atomic.Int64 // len(readers)
 	mu      sync.Mutex
@@ -43,7 +42,7 @@ func NewOperations() *Operations {
 	return &Operations{readers: map[*operationsReader]struct{}{}}
 }
 
-// Observe passes an operation on: it is made for host.Options.Observe.
+// Observe passes an operation on; it is meant for host.Options.Observe.
 func (o *Operations) Observe(x host.Observation) {
 	if o.open.Load() == 0 {
 		return
@@ -53,7 +52,7 @@ func (o *Operations) Observe(x host.Observation) {
 		Code: string(x.Code), LatencyMS: ms(x.Latency), BackendMS: ms(x.Backend), PluginMS: ms(x.Plugin), IO: x.IO})
 }
 
-// Step passes a step of a start or a swap on: it is made for host.Options.OnStep.
+// Step passes a step of a start or a swap on; it is meant for host.Options.OnStep.
 func (o *Operations) Step(step abi.RunStep) {
 	if o.open.Load() == 0 {
 		return
@@ -74,9 +73,9 @@ func (o *Operations) pass(line *wire.OperationLine) {
 	}
 }
 
-// join adds a reader, which must leave.
+// join adds a reader, which must call leave.
 //
-// Errors: rate_limited when maxReaders read already.
+// Errors: rate_limited if there are maxReaders already.
 func (o *Operations) join() (r *operationsReader, leave func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +108,7 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	w.Header().Set("Content-Type", wire.MediaLines)
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep lines back until it has many
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise nginx would buffer lines
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return

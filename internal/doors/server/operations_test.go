@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// TestOperationsAreStreamed reads a stream while a slot serves: what the host tells comes as lines, and the end of the
+// TestOperationsAreStreamed reads a stream while a slot serves: the host's reports become lines, and the end of the
 // slot ends the stream without waiting for its reader.
 func TestOperationsAreStreamed(t *testing.T) {
 	operations := server.NewOperations()
@@ -91,7 +91,7 @@ func TestASlowReaderIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// blockingWriter hands each write over and waits to be told to go on.
+// blockingWriter passes each write on and blocks until it is released.
 type blockingWriter struct {
 	header http.Header
 	wrote  chan string

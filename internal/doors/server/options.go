@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// DefaultListen is where a slot listens unless told otherwise.
+// DefaultListen is the slot's default address.
 const DefaultListen = "127.0.0.1:7077"
 
 // ReasonTokenRequired is the reason of the invalid_argument with which New and Serve refuse to listen off loopback
@@ -23,57 +23,57 @@ const ReasonTokenRequired = "token_required"
 
 // Options configure a Server. The zero value of a field means its default.
 type Options struct {
-	// Slot is what is served. Required.
+	// Slot is the slot to serve. Required.
 	Slot host.Contract
 	// Archive is the slot's archive. Default: none.
 	Archive host.Archive
-	// Swapper carries out POST /v1/swap. Default: none, swapping is unsupported.
+	// Swapper handles POST /v1/swap. Default: none, swapping is unsupported.
 	Swapper Swapper
-	// Backfiller carries out POST /v1/backfill. Default: none, it is unsupported.
+	// Backfiller handles POST /v1/backfill. Default: none, it is unsupported.
 	Backfiller Backfiller
-	// Eraser carries out POST /v1/forget/persona. Default: none, the route is unsupported.
+	// Eraser handles POST /v1/forget/persona. Default: none, the route is unsupported.
 	Eraser func(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error)
-	// Backup answers GET /v1/backup: it writes the data folder as it is at one moment (host.Backup). Default: none, the
-	// route is unsupported.
+	// Backup handles GET /v1/backup: it writes the data folder as of one moment (host.Backup). Default: none, the route
+	// is unsupported.
 	Backup func(ctx context.Context, w io.Writer) error
-	// Listing answers GET /v1/scopes and POST /v1/events/list. Default: Slot, where it is a report.Listing; otherwise the
+	// Listing handles GET /v1/scopes and POST /v1/events/list. Default: Slot, if it is a report.Listing; otherwise the
 	// routes are unsupported.
 	Listing report.Listing
-	// Cluster answers GET /v1/cluster. Default: Slot's method Cluster, where it has one; otherwise the route is
+	// Cluster handles GET /v1/cluster. Default: Slot's method Cluster, if it has one; otherwise the route is
 	// unsupported.
 	Cluster func(ctx context.Context) (*abi.Cluster, error)
-	// Operations is what GET /v1/operations streams. The caller gives its methods to the host's options. Default: none,
-	// the stream is unsupported.
+	// Operations is the source of GET /v1/operations. The caller passes its methods to the host's options. Default:
+	// none, the stream is unsupported.
 	Operations *Operations
 	// Modules lists the modules at GET /v1/modules. Default: none, the route is unsupported.
 	Modules func() []wire.Module
 	// Runs are the evaluation runs of GET /v1/runs. Default: none, the routes are unsupported.
 	Runs Runs
-	// Importer answers /v1/import. Default: none, the routes are unsupported.
+	// Importer handles /v1/import. Default: none, the routes are unsupported.
 	Importer Importer
-	// Page is served below /page/, without a token: its files hold nothing of memory. Default: none.
+	// Page is served below /page/, without a token, because its files contain nothing of memory. Default: none.
 	Page Page
-	// Token is the bearer token that a caller must show. Default: none, which is allowed on loopback only.
+	// Token is the bearer token that callers must send. Default: none, which is allowed on loopback only.
 	Token string
-	// Listen is the configured address, HOST:PORT. It is looked at, not opened: Serve gets the listener. Default:
+	// Listen is the configured address, HOST:PORT. It is validated, not opened: Serve gets the listener. Default:
 	// DefaultListen.
 	Listen string
-	// PublicURL is where a proxy has the slot, as https://mem.example.com/memory. Pages of its origin may ask, and its path
-	// is taken off requests that come with it. Default: none.
+	// PublicURL is the address of the slot behind a proxy, such as https://mem.example.com/memory. Pages of its origin
+	// may make requests, and its path is removed from requests that have it. Default: none.
 	PublicURL string
 	// Scopes limits which scopes may be named. Default: any.
 	Scopes ScopePolicy
-	// DefaultScope is told by GET /v1/scopes as the one that commands mean when they name none. Default: none is told.
+	// DefaultScope is reported by GET /v1/scopes as the scope of commands that name none. Default: none is reported.
 	DefaultScope *abi.MemoryScope
 	// MaxBody bounds a request's body, in bytes; default 16 MiB.
 	MaxBody int64
-	// CallMemory bounds what all calls take of the process's memory at a time, in bytes, by an estimate from their bodies
-	// and budgets. Calls beyond it are refused with a time to wait. Default: no bound.
+	// CallMemory limits the process memory of all calls together, in bytes, estimated from their bodies and budgets.
+	// Further calls are rejected with a time to wait. Default: no limit.
 	CallMemory int64
-	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to take an answer; default 1
+	// BodyTimeout is how long a client may take to send its body, WriteTimeout how long to receive an answer; default 1
 	// min each.
 	BodyTimeout, WriteTimeout time.Duration
-	// Shutdown is how long Serve waits for calls under way when it is told to stop; default 30 s.
+	// Shutdown is how long Serve waits for calls in progress when it stops; default 30 s.
 	Shutdown time.Duration
 	// Logger receives a debug line per request, and errors. Bodies and tokens are never logged. Default: none.
 	Logger hclog.Logger
@@ -81,10 +81,10 @@ type Options struct {
 	Version string
 	// Metrics are served at /metrics. Default: new ones, which only count requests.
 	Metrics *Metrics
-	// Tracer receives a span of every request to a route of /v1, but for streams. A caller that was let in may say by the
-	// header traceparent of which trace its request is a part. Default: none.
+	// Tracer receives a span of every request to a route of /v1, except streams. An admitted caller may name the trace
+	// that its request belongs to in the header traceparent. Default: none.
 	Tracer host.Tracer
-	// Mounts are further handlers by path, as "/mcp". They are behind the same checks of Host, Origin and token.
+	// Mounts are further handlers by path, such as "/mcp". They are behind the same checks of Host, Origin and token.
 	Mounts map[string]http.Handler
 }
 
@@ -127,19 +127,19 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Page is a page that uses the door (package page).
+// Page is the page that uses the door (package page).
 type Page interface {
 	http.Handler
-	// Admits reports whether key, which a request shows instead of the token, is one that the page gave out, and whether
+	// Admits reports whether key, which a request sends in place of the token, was given out by the page, and whether
 	// it may send the request.
 	Admits(key, method, route string) (known, allowed bool)
-	// Offer serves a report once, at the path that it returns, and for a minute: a frame cannot send a token.
+	// Offer serves a report once, for a minute, at the path that it returns, because a frame cannot send a token.
 	Offer(open func() (io.ReadCloser, error)) (path string)
 }
 
 // Runs are evaluation runs with their reports.
 type Runs interface {
-	// List tells of the runs, the newest first.
+	// List returns the runs, newest first.
 	List() (*wire.RunList, error)
 	// Report opens the report of a run by its name.
 	//
@@ -147,16 +147,16 @@ type Runs interface {
 	Report(name string) (io.ReadCloser, error)
 }
 
-// Swapper exchanges the provider behind the slot. Config and module are found and checked by it.
+// Swapper exchanges the provider behind the slot. It finds and checks configuration and module.
 type Swapper interface {
-	// Swap returns the manifest of the new provider. When it fails, the old one keeps serving, and the error says so.
+	// Swap returns the manifest of the new provider. If it fails, the old one keeps serving, and the error says so.
 	Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
 }
 
 // SwapRequest is the body of POST /v1/swap.
 type SwapRequest = wire.SwapRequest
 
-// SwapperFunc is a function as a Swapper.
+// SwapperFunc makes a function a Swapper.
 type SwapperFunc func(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
 
 var _ Swapper = SwapperFunc(nil)

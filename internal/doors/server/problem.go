@@ -27,10 +27,10 @@ func write(w http.ResponseWriter, contentType string, status int, body []byte) {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone gets nothing, and nobody is left to tell
+	_, _ = w.Write(body) // an error means that the client has gone
 }
 
-// fail answers a call of an operation that ended with an error.
+// fail answers a call whose operation returned an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err error) {
 	var stated *statusError
 	if errors.As(err, &stated) {
@@ -39,7 +39,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err err
 	}
 	var e *abi.Error
 	if !errors.As(err, &e) {
-		// The slot promises *abi.Error. Any other error is internal and is not shown to callers.
+		// The slot promises *abi.Error. Any other error is internal and not shown to callers.
 		if r.Context().Err() == nil || !errors.Is(err, context.Canceled) {
 			s.log.Error("an operation failed without an error of the contract", "operation", op, "error", err,
 				"request_id", requestID(r))
@@ -50,7 +50,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, op string, err err
 	refuse(w, e, wire.Status(e))
 }
 
-// statusError is an error of the door's own that HTTP has a finer status for than the code.
+// statusError is an error of the door with a more specific HTTP status than that of its code.
 type statusError struct {
 	problem *abi.Error
 	status  int
@@ -59,7 +59,7 @@ type statusError struct {
 func (e *statusError) Error() string { return e.problem.Error() }
 func (e *statusError) Unwrap() error { return e.problem }
 
-// inOperation names the operation in an error that does not. The error itself may be shared and stays as it is.
+// inOperation adds the operation to an error without one. It copies the error, which may be shared.
 func inOperation(op string, e *abi.Error) *abi.Error {
 	if e.Operation != "" || op == "" {
 		return e
@@ -69,7 +69,7 @@ func inOperation(op string, e *abi.Error) *abi.Error {
 	return &named
 }
 
-// internalError says only where to look.
+// internalError only says where to look.
 func internalError(r *http.Request) *abi.Error {
 	return abi.NewError(abi.CodeInternal, "something went wrong inside the slot").WithHint("the slot's log has the " +
 		"details under request_id " + requestID(r))

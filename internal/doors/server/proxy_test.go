@@ -24,7 +24,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// behind starts a proxy before a slot. begin makes the command of a proxy that listens at address, passes on to the
+// behind starts a proxy in front of a slot. begin makes the command of a proxy that listens at address, forwards to the
 // slot, and keeps its files in dir.
 func behind(t *testing.T, begin func(dir, address, slot string) *exec.Cmd, change ...func(*server.Options)) (address string) {
 	t.Helper()
@@ -56,7 +56,7 @@ func behind(t *testing.T, begin func(dir, address, slot string) *exec.Cmd, chang
 	return address
 }
 
-// installed is the path of a program. The test is skipped where it is not installed.
+// installed returns the path of a program. It skips the test if the program is not installed.
 func installed(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -66,7 +66,7 @@ func installed(t *testing.T, program string) string {
 	return path
 }
 
-// behindNginx is behind nginx with the location of examples/operate/nginx.conf, or with another one.
+// behindNginx is behind with nginx and the location of examples/operate/nginx.conf, or another one.
 func behindNginx(t *testing.T, location string, change ...func(*server.Options)) (address string) {
 	t.Helper()
 	program := installed(t, "nginx")
@@ -81,7 +81,7 @@ func behindNginx(t *testing.T, location string, change ...func(*server.Options))
 	}, change...)
 }
 
-// behindCaddy is behind Caddy with examples/operate/Caddyfile, without TLS.
+// behindCaddy is behind with Caddy and examples/operate/Caddyfile, without TLS.
 func behindCaddy(t *testing.T, change ...func(*server.Options)) (address string) {
 	t.Helper()
 	program := installed(t, "caddy")
@@ -133,7 +133,7 @@ func TestBehindNginxWithoutATokenNobodyIsServed(t *testing.T) {
 	}
 }
 
-// TestBehindNginxWithTheExample: the file of examples/operate works below its path: for programs, and for the page.
+// TestBehindNginxWithTheExample: the file of examples/operate works below its path, for programs and for the page.
 func TestBehindNginxWithTheExample(t *testing.T) {
 	text, err := os.ReadFile("../../../examples/operate/nginx.conf")
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestBehindNginxWithTheExample(t *testing.T) {
 	require.True(t, strings.HasPrefix(p.Link(public), public+wire.PathPage))
 }
 
-// TestBehindCaddyWithTheExample: the file of examples/operate works, and keeps no live line back.
+// TestBehindCaddyWithTheExample: the file of examples/operate works, and does not buffer live lines.
 func TestBehindCaddyWithTheExample(t *testing.T) {
 	const public = "https://mem.example.com"
 	address := behindCaddy(t, withToken("secret"), func(o *server.Options) {
@@ -186,7 +186,7 @@ func TestBehindCaddyWithTheExample(t *testing.T) {
 	answer, _ = through(t, "GET", at+wire.PathPage, "")
 	require.Equal(t, 200, answer.StatusCode)
 
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // the next line comes after 15
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // the next line would come after 15 s
 	defer stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+wire.PathOperations, nil)
 	require.NoError(t, err)

@@ -17,22 +17,22 @@ import (
 // route is one method and path of the door.
 type route struct {
 	method, path string
-	// operation is the contract's name for it.
+	// operation is the contract's name of the operation.
 	operation string
 	tag       string
 	summary   string
 	about     string
-	// codes are the errors that it may answer beyond those that every route does.
+	// codes are the errors that it may return besides those of every route.
 	codes []abi.Code
-	// parameters are those of the query.
+	// parameters are those of the URL's query.
 	parameters []*huma.Param
-	// request is an example of the body, nil if there is none; answer one of the answer.
+	// request is an example of the body, nil if there is none; answer an example of the answer.
 	request, answer abi.Encodable
-	// media is the type of the answer; empty means JSON.
+	// media is the media type of the answer; empty means JSON.
 	media string
-	// takes are the types of a body that is a file, without an example.
+	// takes lists the media types of a body that is a file, without an example.
 	takes []string
-	// local routes never ask a backend, open ones never a token.
+	// local routes never ask a backend; open ones never require a token.
 	local, open bool
 	handler     http.Handler
 }
@@ -121,8 +121,8 @@ func (s *Server) memoryRoutes() []route {
 	}
 }
 
-// decodeFormat takes a result back as it was given out: raw in it is the backend's own JSON, which may say a name
-// twice.
+// decodeFormat accepts a result exactly as it was returned: raw in it is the backend's own JSON, which may contain a
+// name twice.
 func decodeFormat(body []byte) (*abi.FormatRequest, error) {
 	q := new(abi.FormatRequest)
 	return q, abi.UnmarshalStrict(body, q)
@@ -206,7 +206,7 @@ func decodeMode(body []byte) (*abi.AdapterMode, error) {
 		return nil, err
 	}
 	said := false
-	// null, which is not an object, says nothing
+	// null, which is not an object, sets nothing
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error {
 		said = said || name == "read_only" && d.Next() == wirejson.Bool
 		return d.Skip()
@@ -261,7 +261,7 @@ func (s *Server) ready(ctx context.Context) error {
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := s.options.Slot.Capabilities(within) // cheaper than the manifest, and as telling
+		_, err := s.options.Slot.Capabilities(within) // cheaper than the manifest, and just as conclusive
 		answered <- err
 	}()
 	select {

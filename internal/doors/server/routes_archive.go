@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// archiveRoutes are for the person who runs the slot: an agent needs none of them.
+// archiveRoutes are for the operator of the slot. An agent needs none of them.
 func (s *Server) archiveRoutes() []route {
 	unsupported := []abi.Code{abi.CodeUnsupported}
 	return []route{
@@ -94,7 +94,7 @@ func (s *Server) archiveRoutes() []route {
 	}
 }
 
-// archive is the slot's archive, for a caller who may name any scope: it holds them all.
+// archive returns the slot's archive for a caller who may name any scope, because it contains all scopes.
 func (s *Server) archive() (host.Archive, error) {
 	switch {
 	case s.options.Archive == nil:
@@ -106,7 +106,7 @@ func (s *Server) archive() (host.Archive, error) {
 	return s.options.Archive, nil
 }
 
-// errAllScopes refuses what is of all scopes at a door that serves one.
+// errAllScopes rejects a request about all scopes at a door that serves one.
 func errAllScopes(what string) *abi.Error {
 	return abi.NewError(abi.CodeDenied, "this door serves the configured scope only, and "+what+" of all scopes").
 		WithReason("scope")

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// capabilityRoutes are those that answer unsupported where the provider lacks the capability.
+// capabilityRoutes return unsupported if the provider lacks the capability.
 func (s *Server) capabilityRoutes() []route {
 	unsupported := []abi.Code{abi.CodeUnsupported}
 	scope := exampleScope()

@@ -9,15 +9,15 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// Backfiller begins and plans the filling of another provider. Config and module are found and checked by it.
+// Backfiller starts and plans the filling of another provider. It finds and checks configuration and module.
 type Backfiller interface {
 	Backfill(ctx context.Context, request wire.BackfillRequest) (*abi.Backfill, error)
 	BackfillPlan(ctx context.Context, request wire.BackfillRequest) (*abi.BackfillPlan, error)
-	// BackfillDiscard throws away a backfill whose provider is not loaded.
+	// BackfillDiscard discards a backfill whose provider is not loaded.
 	BackfillDiscard(ctx context.Context) (*abi.Backfill, error)
 }
 
-// followRoutes are for the person who runs the slot: providers beside the serving one.
+// followRoutes are for the operator of the slot: providers besides the serving one.
 func (s *Server) followRoutes() []route {
 	unsupported := []abi.Code{abi.CodeUnsupported}
 	start := []abi.Code{abi.CodeUnsupported, abi.CodeConflict, abi.CodeNotFound}
@@ -99,7 +99,8 @@ func (s *Server) followRoutes() []route {
 	}
 }
 
-// onFollowers asks the slot's followers, for a caller who may name any scope: they get what all scopes record.
+// onFollowers runs a function on the slot's followers for a caller who may name any scope, because followers get the
+// events of all scopes.
 func onFollowers[A any](ctx context.Context, s *Server, do func(host.Followers, context.Context) (A, error)) (
 	A, error) {
 	var none A
@@ -113,7 +114,7 @@ func onFollowers[A any](ctx context.Context, s *Server, do func(host.Followers, 
 	return do(f, ctx)
 }
 
-// allScopes refuses callers of a door that serves one scope.
+// allScopes rejects callers of a door that serves one scope.
 func (s *Server) allScopes() error {
 	if s.options.Scopes.Only == nil {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// Importer records an exported conversation in two steps; package importing has it.
+// Importer records an exported conversation in two steps; package importing implements it.
 type Importer interface {
-	// Check takes a file of wire.MediaJSON or wire.MediaZip, and says what it holds.
+	// Check receives a file of wire.MediaJSON or wire.MediaZip, and describes its content.
 	Check(ctx context.Context, media string, body io.Reader) (*wire.ImportCheck, error)
-	// Confirm begins to record the file that was checked; ended is called when that is over, or was refused.
+	// Confirm starts recording the checked file; ended is called when that is over, or was refused.
 	Confirm(ctx context.Context, q *wire.ImportConfirm, record func(context.Context, *abi.MemoryEvent) (*abi.WriteReceipt,
 		error), ended func()) (*wire.ImportProgress, error)
-	// Progress is how far the latest import has come.
+	// Progress returns the progress of the latest import.
 	Progress() *wire.ImportProgress
 }
 
@@ -93,7 +93,7 @@ func (s *Server) checkImport(w http.ResponseWriter, r *http.Request) (*wire.Impo
 	case errors.As(err, &large):
 		return nil, tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close") // what comes late is not the next request
+		w.Header().Set("Connection", "close") // what arrives later is not the next request
 		return nil, &statusError{abi.WrapError(abi.CodeTimeout, fmt.Sprintf("no part of the file arrived within %s",
 			s.options.BodyTimeout), err), http.StatusRequestTimeout}
 	}
@@ -104,7 +104,7 @@ func (s *Server) checkImport(w http.ResponseWriter, r *http.Request) (*wire.Impo
 	return nil, e
 }
 
-// steadyBody gives the client a time for each part of its body.
+// steadyBody limits the time for each part of the client's body.
 type steadyBody struct {
 	from       io.Reader
 	connection *http.ResponseController

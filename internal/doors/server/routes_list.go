@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// listRoutes are those that show what went through the slot, from its own ledger. They are for people and tools that
-// look at it: the MCP door has none of them.
+// listRoutes show what went through the slot, from its own ledger. They are for people and for tools that inspect it:
+// the MCP door has none of them.
 func (s *Server) listRoutes() []route {
 	defaultScope := exampleScope()
 	unsupported := []abi.Code{abi.CodeUnsupported}
@@ -86,7 +86,7 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 	list := &wire.ScopeList{Next: page.Next, Default: s.options.DefaultScope}
 	for _, l := range page.Scopes {
 		if s.options.Scopes.check("", l.Scope) != nil {
-			continue // no caller of this door may name it
+			continue // callers of this door may not name it
 		}
 		list.Scopes = append(list.Scopes, wire.ListedScope{Scope: l.Scope, Generation: l.Generation,
 			NativeScope: l.NativeScope, Since: l.Since, Queued: l.Queued, Pending: l.Pending, Lost: l.Lost})
@@ -94,7 +94,7 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 	return list, nil
 }
 
-// scopeQuery reads the query of GET /v1/scopes. An unknown parameter is refused, as an unknown field of a body is.
+// scopeQuery parses the query of GET /v1/scopes. An unknown parameter is rejected, like an unknown field of a body.
 func scopeQuery(query string) (*report.ScopeQuery, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// runRoutes show evaluation runs in a folder of the operator's. Nothing in it is the slot's own.
+// runRoutes show evaluation runs in a folder of the operator's. The slot itself writes nothing there.
 func (s *Server) runRoutes() []route {
 	unsupported := []abi.Code{abi.CodeUnsupported}
 	return []route{
@@ -37,7 +37,7 @@ func (s *Server) runRoutes() []route {
 	}
 }
 
-// offerReport opens the report once now, so that a missing one is an error here and not in the frame.
+// offerReport opens the report once, so that a missing one is an error here and not in the frame.
 func (s *Server) offerReport(_ context.Context, q *wire.RunReportRequest) (*wire.RunReport, error) {
 	if s.options.Runs == nil || s.options.Page == nil {
 		return nil, noRuns()

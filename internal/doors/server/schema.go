@@ -15,7 +15,8 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// newRegistry makes schemas from the Go types. Some look on the wire other than reflection would have them.
+// newRegistry makes schemas from the Go types, with corrections for types whose JSON form differs from what reflection
+// shows.
 func newRegistry() huma.Registry {
 	r := huma.NewMapRegistry(schemaPrefix, schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[abi.Raw](), reflect.TypeFor[anyJSON]())
@@ -36,7 +37,7 @@ type anyJSON struct{}
 
 var _ huma.SchemaProvider = anyJSON{}
 
-// Schema implements huma.SchemaProvider: any JSON value is the schema without constraints.
+// Schema implements huma.SchemaProvider. Any JSON value has the schema without constraints.
 func (anyJSON) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "Any JSON value."}
 }
@@ -53,13 +54,13 @@ func (receiptOrError) Schema(r huma.Registry) *huma.Schema {
 			r.Schema(reflect.TypeFor[EventError](), true, "")}}
 }
 
-// EventError is how an abi.ReceiptOrError looks that holds an error. It is exported for the sake of reflection.
+// EventError is the JSON form of an abi.ReceiptOrError with an error. It is exported for reflection.
 type EventError struct {
 	EventID string     `json:"event_id"`
 	Error   *abi.Error `json:"error"`
 }
 
-// words are the values of fields that are plain strings in Go, by type and JSON name.
+// words are the possible values of fields that are plain strings in Go, by type and JSON name.
 func words() map[string][]string {
 	return map[string][]string{
 		"BackendHealth.consistency_model": {"immediate", "eventual", "async_derived"},
@@ -80,14 +81,16 @@ func words() map[string][]string {
 	}
 }
 
-// times are the fields that are always RFC 3339: those that a request is refused for, and those that the host writes.
+// times are the fields that are always RFC 3339: those for which a request can be rejected, and those that the host
+// writes.
 func times() []string {
 	return []string{"MemoryEvent.timestamp", "MemoryFeedback.timestamp", "RetrieveRequest.as_of",
 		"ProvenanceRequest.from", "ProvenanceRequest.to",
 		"ModeReceipt.since", "RunManifest.serving_since", "ScopeMapping.since"}
 }
 
-// finish says in the schemas what reflection could not: words, comments, times, and which objects may grow.
+// finish adds to the schemas what reflection cannot know: values, comments, times, and which objects may have further
+// fields.
 func finish(r huma.Registry, requests []reflect.Type) {
 	strict := reachable(requests)
 	types, fields := readComments()
@@ -97,7 +100,7 @@ func finish(r huma.Registry, requests []reflect.Type) {
 		if s.Description == "" {
 			s.Description = types[t.Name()]
 		}
-		// A request with an unknown field is refused; an answer may have more fields than are known today.
+		// A request with an unknown field is rejected. An answer may have more fields than are known today.
 		s.AdditionalProperties = nil
 		if strict[t] {
 			s.AdditionalProperties = false
@@ -106,11 +109,11 @@ func finish(r huma.Registry, requests []reflect.Type) {
 	}
 }
 
-// readComments reads comments: of types, and of fields by type and JSON name.
+// readComments decodes the comments: of types, and of fields by type and JSON name.
 func readComments() (types map[string]string, fields map[string]map[string]string) {
 	types, fields = map[string]string{}, map[string]map[string]string{}
 	of := ""
-	// The text is generated: were it damaged, TestTheDocumentIsAsItWas would fail.
+	// The text is generated. If it were damaged, TestTheDocumentIsAsItWas would fail.
 	text, _ := io.ReadAll(flate.NewReader(strings.NewReader(comments)))
 	for line := range strings.Lines(string(text)) {
 		name, about, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -149,7 +152,7 @@ func (f *finisher) fields(t reflect.Type, s *huma.Schema) {
 		f.value(t.Name()+"."+name, field.Type, p)
 	}
 	if t == reflect.TypeFor[abi.Message]() {
-		// Absent and null are the same, and a message that only calls tools has no content.
+		// Absent and null mean the same, and a message that only calls tools has no content.
 		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == "content" })
 	}
 }
@@ -157,7 +160,7 @@ func (f *finisher) fields(t reflect.Type, s *huma.Schema) {
 // value describes the values of a field, or of the elements of its list.
 func (f *finisher) value(path string, t reflect.Type, p *huma.Schema) {
 	if t.Kind() == reflect.Slice && p.Items != nil {
-		p.Nullable = false // the codecs write an empty list as []
+		p.Nullable = false // the codecs encode an empty list as []
 		f.value(path, t.Elem(), p.Items)
 		return
 	}

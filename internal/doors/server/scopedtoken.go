@@ -13,24 +13,25 @@ import (
 )
 
 // ScopedToken is a token that may record and retrieve in one scope, and in one session of it if Session is set. Every
-// other route answers denied (403). It is made from the slot's token and needs no state: every host with the same token
-// accepts it, and another token for the slot ends it.
+// other route returns denied (403). It is made from the slot's token and needs no state: every host with the same token
+// accepts it, and changing the slot's token revokes it.
 type ScopedToken struct {
-	// Scope must be named exactly as it is here, agent_id and backend_namespace included. RunID and PersonaID are required.
+	// Scope must be named exactly as it is here, including agent_id and backend_namespace. RunID and PersonaID are
+	// required.
 	Scope abi.MemoryScope `json:"scope"`
 	// Session is the only session_id that may be named; empty: any.
 	Session string `json:"session,omitempty"`
-	// Expires is when it ends; the zero time: never.
+	// Expires is when it expires; the zero time: never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// scopedPrefix tells a scoped token from the slot's own.
+// scopedPrefix distinguishes a scoped token from the slot's own.
 const scopedPrefix = "mhs1."
 
 // Issue makes the text of a scoped token from the slot's token.
 //
-// Errors: invalid_argument for a slot without a token, whose callers may do everything, and a scope without run_id or
-// persona_id.
+// Errors: invalid_argument for a slot without a token, whose callers may do everything, and for a scope without run_id
+// or persona_id.
 func (t ScopedToken) Issue(slotToken string) (string, error) {
 	switch {
 	case slotToken == "":
@@ -49,7 +50,7 @@ func (t ScopedToken) Issue(slotToken string) (string, error) {
 	return body + "." + base64.RawURLEncoding.EncodeToString(signScoped(scopedKey(slotToken), body)), nil
 }
 
-// scopedKey derives the key of scoped tokens, so that none of them says anything about the slot's token.
+// scopedKey derives the key of scoped tokens, so that they reveal nothing about the slot's token.
 func scopedKey(slotToken string) []byte { return signScoped([]byte(slotToken), "memhost scoped token") }
 
 func signScoped(key []byte, text string) []byte {
@@ -58,7 +59,7 @@ func signScoped(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// readScoped reads a scoped token that key signed. It returns nil for any other text.
+// readScoped parses a scoped token signed by key. It returns nil for any other text.
 func readScoped(key []byte, text string) *ScopedToken {
 	i := strings.LastIndexByte(text, '.')
 	if !strings.HasPrefix(text, scopedPrefix) || i < len(scopedPrefix) {
@@ -94,13 +95,13 @@ func withScopedToken(ctx context.Context, t *ScopedToken) context.Context {
 	return context.WithValue(ctx, scopedTokenKey{}, t)
 }
 
-// scopedToken is the scoped token that a request came with; nil if it came with another or none.
+// scopedToken returns the scoped token of a request; nil if it has another token or none.
 func scopedToken(ctx context.Context) *ScopedToken {
 	t, _ := ctx.Value(scopedTokenKey{}).(*ScopedToken)
 	return t
 }
 
-// checkRetrieve refuses another scope or session than the token's. A nil token refuses nothing.
+// checkRetrieve rejects another scope or session than the token's. A nil token rejects nothing.
 func (t *ScopedToken) checkRetrieve(q *abi.RetrieveRequest) error {
 	if t == nil {
 		return nil
@@ -113,7 +114,7 @@ func (t *ScopedToken) checkRetrieve(q *abi.RetrieveRequest) error {
 	})
 }
 
-// checkEvent is checkRetrieve for an event, which carries its scope in fields of its own.
+// checkEvent is checkRetrieve for an event, which has its scope in several fields.
 func (t *ScopedToken) checkEvent(e *abi.MemoryEvent) error {
 	if t == nil {
 		return nil
@@ -125,7 +126,8 @@ func (t *ScopedToken) checkEvent(e *abi.MemoryEvent) error {
 	})
 }
 
-// check compares fields, each by its name, what the request says and what the token allows.
+// check compares the values of a request with those that the token allows. Each field is name, request's value, token's
+// value.
 func (t *ScopedToken) check(session string, fields [][3]string) error {
 	for _, f := range fields {
 		if f[1] != f[2] {

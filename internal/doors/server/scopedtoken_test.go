@@ -30,11 +30,11 @@ func annsToken() server.ScopedToken {
 	return server.ScopedToken{Scope: abi.MemoryScope{RunID: "r", PersonaID: "ann"}, Session: "s1"}
 }
 
-// Every route of the OpenAPI document, those outside it, and methods that a route does not take.
+// Every route of the OpenAPI document, others outside it, and methods that a route does not have.
 func TestAScopedTokenRecordsAndRetrievesAndNothingElse(t *testing.T) {
 	mounted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	slot := &servertest.Slot{Answer: func(_ context.Context, op string, _ any) (any, error) {
-		if op != wire.OpCapabilities { // which /readyz asks
+		if op != wire.OpCapabilities { // used by /readyz
 			t.Errorf("%s reached the slot", op)
 		}
 		return nil, nil
@@ -43,7 +43,7 @@ func TestAScopedTokenRecordsAndRetrievesAndNothingElse(t *testing.T) {
 		o.Mounts = map[string]http.Handler{"/mcp": mounted}
 	})
 	allowed := []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve"}
-	open := []string{"GET /healthz", "GET /readyz"} // never want a token
+	open := []string{"GET /healthz", "GET /readyz"} // never require a token
 	lines := append(table(), "POST /mcp", "GET /mcp/x", "GET /nothing", "GET /v1/events", "PUT /v1/events", "DELETE /v1/retrieve",
 		"POST /v1/events/", "POST /V1/EVENTS", "POST /v1/../v1/mode", "POST /v1/events/../mode")
 	bearer := issue(t, annsToken())
@@ -52,7 +52,7 @@ func TestAScopedTokenRecordsAndRetrievesAndNothingElse(t *testing.T) {
 		w := ask(s.Handler(), method, path, "{", "Authorization", bearer)
 		switch {
 		case slices.Contains(allowed, line):
-			require.Equal(t, 400, w.Code, line) // of the body, which is no JSON
+			require.Equal(t, 400, w.Code, line) // the body is not JSON
 		case slices.Contains(open, line):
 			require.NotContains(t, []int{401, 403}, w.Code, line)
 		default:
@@ -88,7 +88,7 @@ func TestAScopedTokenIsForOneScopeAndOneSession(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string
 		token            server.ScopedToken
-		field            string // that is refused; empty: allowed
+		field            string // the rejected field; empty: allowed
 	}{
 		{"own retrieval", wire.PathRetrieve, retrieve(`"run_id":"r","persona_id":"ann"`, "s1"), ann, ""},
 		{"another run", wire.PathRetrieve, retrieve(`"run_id":"r2","persona_id":"ann"`, "s1"), ann, "scope.run_id"},

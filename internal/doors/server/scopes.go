@@ -6,13 +6,13 @@ import (
 
 // ScopePolicy says which scopes a caller may name: any, which is the zero value, or Only the configured one.
 type ScopePolicy struct {
-	// Only is the one scope allowed: run_id and persona_id must be its own, agent_id too where it has one, and so must
-	// a backend_namespace that a request gives.
+	// Only is the one allowed scope: run_id and persona_id must match, agent_id too if it is set, and so must a
+	// backend_namespace in a request.
 	Only *abi.MemoryScope
 }
 
-// check refuses another scope than the configured. field is where the request names it; empty means that the scope is
-// the body.
+// check rejects another scope than the configured one. field is the place of the scope in the request; empty means that
+// the body is the scope.
 func (p ScopePolicy) check(field string, scope abi.MemoryScope) error {
 	if p.Only == nil {
 		return nil
@@ -37,7 +37,7 @@ func (p ScopePolicy) check(field string, scope abi.MemoryScope) error {
 	return refusedScope(wrong)
 }
 
-// checkEvent is check for an event, which carries its scope in fields of its own.
+// checkEvent is check for an event, which has its scope in several fields.
 func (p ScopePolicy) checkEvent(event *abi.MemoryEvent) error {
 	if p.Only == nil {
 		return nil

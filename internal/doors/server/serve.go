@@ -13,26 +13,25 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Limits on what a connection may do before it has said anything.
+// Limits on a connection before its first request is read.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 64 << 10
 )
 
-// Serve serves l until ctx ends: then /readyz answers 503, no connection is accepted any more, and calls under way have
-// Options.Shutdown to come to their end. What is left is cut off by cancelling its context. l is closed in every case.
-// Serve is called once.
+// Serve serves l until ctx ends: then /readyz returns 503, no connection is accepted any more, and calls in progress
+// have Options.Shutdown to finish. The remaining ones are cut off by cancelling their context. l is always closed.
+// Serve may be called once.
 //
-// Errors: invalid_argument with ReasonTokenRequired when l is off loopback and there is no token of at least 16
-// characters; timeout when calls were cut
-// off; unavailable when l fails.
+// Errors: invalid_argument with ReasonTokenRequired if l is off loopback and there is no token of at least 16
+// characters; timeout if calls were cut off; unavailable if l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := needsToken(isLoopbackAddr(l.Addr()), l.Addr().String(), s.guard.length); err != nil {
 		_ = l.Close()
 		return err
 	}
-	// The calls' context outlives ctx: its end asks for a graceful stop.
+	// The context of calls outlives ctx, whose end asks for a graceful stop.
 	calls, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
@@ -52,8 +51,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// toldListener says once a minute why it accepts nobody, as when the process has no file descriptor left. The server
-// tries again by itself.
+// toldListener logs, once a minute, why it accepts no connections, for example because the process has no file
+// descriptor left. The server tries again by itself.
 type toldListener struct {
 	net.Listener
 	log  hclog.Logger
@@ -70,7 +69,7 @@ func (l *toldListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// stop ends the server gracefully, or else by force.
+// stop ends the server gracefully, or by force if that takes too long.
 func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 	s.stopping.Store(true)
 	close(s.ending)
@@ -95,11 +94,11 @@ func (s *Server) stop(web *http.Server, cutOff context.CancelFunc) error {
 // servingKey is the key of the context that ends when the server cuts calls off.
 type servingKey struct{}
 
-// detached is the context of a call that continues after its caller has gone, until it is done or the server cuts it
-// off. release must be called.
+// detached returns the context of a call that continues after its caller has gone, until it is done or the server cuts
+// it off. release must be called.
 //
-// A write that has begun is finished: half of it would be uncertain, and an agent that ends right after its last turn
-// cannot wait for a backend that thinks. The operation's own deadline holds.
+// A write that has started is finished: half of it would be uncertain, and an agent that ends right after its last turn
+// cannot wait for a slow backend. The operation's own deadline applies.
 func detached(ctx context.Context) (_ context.Context, release func()) {
 	free, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	serving, ok := ctx.Value(servingKey{}).(context.Context)

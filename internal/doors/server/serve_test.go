@@ -20,15 +20,15 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// serving is a door that serves, with one call that waits inside the slot.
+// serving is a serving door with one call that waits inside the slot.
 type serving struct {
 	server  *server.Server
 	address string
 	stop    context.CancelFunc
 	ended   chan error
-	// reached is closed when the call is in the slot; it leaves when release is closed or its context ends.
+	// reached is closed when the call is in the slot; it returns when release is closed or its context ends.
 	reached, release chan struct{}
-	// answered gets the status of the call, or 0 when its connection broke.
+	// answered receives the status of the call, or 0 if its connection broke.
 	answered chan int
 }
 
@@ -79,7 +79,8 @@ func TestAGracefulStop(t *testing.T) {
 	v.call()
 	require.Equal(t, 200, ask(v.server.Handler(), "GET", wire.PathReady, "").Code)
 	v.stop()
-	// The door is not ready before it stops accepting: once connections are refused, /readyz has long said so.
+	// The door is not ready before it stops accepting: once connections are refused, /readyz has reported that for a
+	// while.
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", v.address)
 		if err == nil {
@@ -109,7 +110,7 @@ func TestCallsThatDoNotEndAreCutOff(t *testing.T) {
 	require.ErrorIs(t, err, &abi.Error{Code: abi.CodeTimeout})
 	require.Equal(t, "shutdown", abi.AsError(err).Reason)
 	require.Contains(t, err.Error(), "1 calls")
-	<-v.answered // the slot saw its context end, or the call would wait forever
+	<-v.answered // the slot saw its context end; otherwise the call would wait forever
 }
 
 func TestAServerThatIsToldToStopBeforeItStarts(t *testing.T) {
@@ -124,7 +125,7 @@ func TestAServerThatIsToldToStopBeforeItStarts(t *testing.T) {
 }
 
 func TestAListenerOffLoopbackWithoutAToken(t *testing.T) {
-	s, _ := newServer(t, new(servertest.Slot)) // configured for 127.0.0.1, handed something else
+	s, _ := newServer(t, new(servertest.Slot)) // configured for 127.0.0.1, but given another listener
 	l, err := net.Listen("tcp", ":0")
 	require.NoError(t, err)
 	err = s.Serve(context.Background(), l)
@@ -163,8 +164,8 @@ func TestARequestsIDIsEchoedWhenItIsOne(t *testing.T) {
 	require.NotContains(t, log.String(), `a"`)
 }
 
-// A write that has begun is finished when its caller goes: an agent's child process that ends right after a turn leaves
-// nothing half done.
+// A write that has started is finished when its caller goes: an agent's child process that ends right after a turn
+// leaves nothing half done.
 func TestAWriteOutlivesItsCaller(t *testing.T) {
 	for op, c := range map[string]struct {
 		path, body string
@@ -207,7 +208,7 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// exhausted is a listener that twice has no descriptor left for a connection.
+// exhausted is a listener that twice has no file descriptor left.
 type exhausted struct {
 	net.Listener
 	left int

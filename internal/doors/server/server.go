@@ -30,22 +30,22 @@ type Server struct {
 	handler http.Handler
 	table   []route
 	paths   []string
-	// document is made when it is first asked for: most slots never are, and it takes longer than all the rest of New.
+	// document is made when it is first requested: most slots never need it, and it takes longer than the rest of New.
 	document func() (*document, error)
-	// stopping is set once Serve has been told to stop: the door still answers, but is no longer ready.
+	// stopping is set once Serve stops: the door still answers, but is no longer ready.
 	stopping atomic.Bool
-	// ending is closed then, to end streams, which would never end by themselves.
+	// ending is closed then, to end streams, which would not end by themselves.
 	ending chan struct{}
-	// calls counts requests under way.
+	// calls counts requests in progress.
 	calls atomic.Int64
-	// bodies has a place for each request with a body beyond a bound of bodyBounds.
+	// bodies has a place for each request with a body above a bound of bodyBounds.
 	bodies []chan struct{}
 	memory memory
 }
 
 // New makes the door of a slot.
 //
-// Errors: invalid_argument for a missing slot, an invalid address, a token that cannot be sent, and, with
+// Errors: invalid_argument for a missing slot, an invalid address, a token that cannot be sent in a header, and, with
 // ReasonTokenRequired, an address off loopback without a token.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
@@ -80,13 +80,13 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler is the door as a handler, for a server of the caller's own. It is the same with every check; what Serve adds
-// is the life of a listener.
+// Handler returns the door as a handler, for a server of the caller's own. It makes all checks; Serve only adds the
+// handling of a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// OpenAPI is the document at /openapi.json, without what the provider declares of its own. The caller does not change it.
+// OpenAPI returns the document at /openapi.json, without the provider's declarations. The caller must not change it.
 //
-// Errors: internal, when a type of the contract cannot be described; the tests would have found it.
+// Errors: internal, if a type of the contract cannot be described, which the tests would find.
 func (s *Server) OpenAPI() ([]byte, error) {
 	d, err := s.document()
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 	return d.json, nil
 }
 
-// router puts together what a request passes through: observe, admit, its route.
+// router builds the chain that a request passes through: observe, admit, its route.
 func (s *Server) router() http.Handler {
 	m := chi.NewMux()
 	m.Use(s.observe, s.admit, s.traced, headAsGet)
@@ -125,8 +125,8 @@ func (s *Server) router() http.Handler {
 	return m
 }
 
-// front is what is at the door's bare address: a browser goes on to the page, or to the list of the routes where there
-// is none; others get a few lines of text.
+// front handles the door's bare address: it redirects a browser to the page, or to the list of the routes without a
+// page, and answers others with a few lines of text.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -134,7 +134,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 		if s.options.Page != nil {
 			to = wire.PathPage
 		}
-		// Relative, so that it is right under a proxy's path, too; http.Redirect would make it absolute.
+		// Relative, so that it also works below a proxy's path; http.Redirect would make it absolute.
 		w.Header().Set("Location", strings.TrimPrefix(to, "/"))
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -150,7 +150,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	write(w, "text/plain; charset=utf-8", http.StatusOK, []byte(text))
 }
 
-// docs answers the description as a page.
+// docs serves the description as a page.
 func (s *Server) docs(w http.ResponseWriter, r *http.Request) {
 	d, err := s.document()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		s.calls.Add(1)
 		defer s.calls.Add(-1)
 		connection := http.NewResponseController(w)
-		_ = connection.SetWriteDeadline(time.Time{}) // the last request's
+		_ = connection.SetWriteDeadline(time.Time{}) // set by the previous request
 		id := r.Header.Get("X-Request-Id")
 		if !isRequestID(id) {
 			id = rand.Text()
@@ -190,7 +190,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			}
 			status := a.status
 			if status == 0 {
-				status = http.StatusOK // the handler had nothing to say
+				status = http.StatusOK // the handler wrote nothing
 			}
 			s.options.Metrics.requests.WithLabelValues(s.routeLabel(r), strconv.Itoa(status)).Inc()
 			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "bytes", a.bytes,
@@ -203,8 +203,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers for a handler that panicked. It cannot when the handler had begun to answer, or needs the
-// connection dropped: then it returns false, and the client must not take what it got for a whole answer.
+// recovered answers for a handler that panicked. If the handler had started to answer, or the connection must be
+// dropped, it cannot and returns false, so that the client does not mistake a part for the whole answer.
 func (s *Server) recovered(a *answer, r *http.Request, p any) bool {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return false
@@ -218,7 +218,7 @@ func (s *Server) recovered(a *answer, r *http.Request, p any) bool {
 	return true
 }
 
-// admit lets in whom the guard does.
+// admit passes on only the requests that the guard accepts.
 func (s *Server) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, e := s.guard.check(r)
@@ -237,7 +237,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	e := abi.NewError(abi.CodeNotFound, fmt.Sprintf("there is nothing at %.200q",
 		r.URL.Path)).WithReason("route").WithHint("GET " + wire.PathDocs + " lists what there is")
-	if r.URL.Path == "/mcp" { // it would be among the mounts
+	if r.URL.Path == "/mcp" { // otherwise it would be among the mounts
 		e.Hint = "MCP over HTTP is off: `memhost run --mcp=http` serves it"
 	} else if near := s.nearestPath(r.URL.Path); near != "" {
 		e.Hint = "did you mean " + near + "? " + e.Hint
@@ -245,8 +245,8 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	refuse(w, e, http.StatusNotFound)
 }
 
-// nearestPath is what a path that is not there was probably meant to be: one that is spelt alike, or one that ends in
-// the same word, as /v1/scopes/reset does for /v1/reset.
+// nearestPath returns the path that an unknown path was probably meant to be: one that is spelled similarly, or one
+// that ends in the same word, as /v1/scopes/reset does for /v1/reset.
 func (s *Server) nearestPath(path string) string {
 	if near := abi.Nearest(path, s.paths); near != "" && near != "/" {
 		return near
@@ -273,7 +273,7 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) == 0 {
 		if !slices.Contains(s.paths, r.URL.Path) {
-			s.notFound(w, r) // a method that HTTP does not know, on a path that is not there either
+			s.notFound(w, r) // a method that HTTP does not know, on an unknown path
 			return
 		}
 		allowed = []string{http.MethodGet}
@@ -291,7 +291,7 @@ func (s *Server) routeLabel(r *http.Request) string {
 		return pattern
 	}
 	if slices.Contains(s.paths, r.URL.Path) {
-		return r.URL.Path // refused before it was routed
+		return r.URL.Path // rejected before it was routed
 	}
 	return other
 }
@@ -304,7 +304,7 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// isRequestID reports whether a caller's own id may go into log and answer.
+// isRequestID reports whether a caller's own id may be used in log and answer.
 func isRequestID(id string) bool {
 	return id != "" && len(id) <= 64 && isOf(id, "-_.")
 }

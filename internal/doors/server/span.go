@@ -10,8 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// traced begins the span of a request that the guard has let in. A mounted handler gets the caller's trace and begins
-// spans of its own.
+// traced starts the span of an admitted request. A mounted handler gets the caller's trace and starts its own spans.
 func (s *Server) traced(next http.Handler) http.Handler {
 	tracer := s.options.Tracer
 	if tracer == nil {
@@ -49,7 +48,7 @@ func (s *Server) traced(next http.Handler) http.Handler {
 	})
 }
 
-// doorOf is the door through which a request came: http, unless it says that it was another one before.
+// doorOf returns the door through which a request came: http, unless its header names another one.
 func doorOf(r *http.Request) string {
 	switch door := r.Header.Get(wire.HeaderDoor); door {
 	case wire.DoorHook, wire.DoorMCP:

@@ -4,5 +4,5 @@ package hookcmd
 
 import "os/exec"
 
-// apart makes a command outlive the process that starts it. Here that needs nothing.
+// apart makes a command outlive the process that starts it. On this system nothing has to be done for that.
 func apart(*exec.Cmd) {}

@@ -1,4 +1,4 @@
-// Package hookcmd has memhost hook: the hooks that agents run as commands, and their installation.
+// Package hookcmd has the command memhost hook: the hooks that agents run as commands, and their installation.
 package hookcmd
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// Commands is the command of agents' hooks, memhost hook.
+// Commands returns the command of agents' hooks, memhost hook.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
 	return cli.InGroup(cli.GroupAgents, a.hookCommand())

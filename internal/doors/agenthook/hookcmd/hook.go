@@ -57,7 +57,7 @@ func (a *commands) hookCommand() *cobra.Command {
 			}
 			return cmd.Help()
 		}}
-	cmd.FParseErrWhitelist.UnknownFlags = true // a misspelt agent is reported, not the flags that it would have
+	cmd.FParseErrWhitelist.UnknownFlags = true // report a misspelt agent, not the flags that it would have
 	cmd.AddCommand(a.picoclawCommand())
 	for _, agent := range hookAgents {
 		cmd.AddCommand(a.agentHookCommand(agent.name, agent.title))
@@ -66,8 +66,8 @@ func (a *commands) hookCommand() *cobra.Command {
 	return cmd
 }
 
-// noSuchAgent refuses a misspelt command. An agent takes exit code 2 of its hook for "block this prompt", so a word
-// that may be an agent's name in its settings ends with 0 and a message; only a misspelt install is a usage error.
+// noSuchAgent rejects a misspelt command. An agent takes exit code 2 of its hook for "block this prompt", so a word
+// that may be an agent's name in its settings ends with 0 and a message. Only a misspelt install is a usage error.
 func (a *commands) noSuchAgent(cmd *cobra.Command, args []string) error {
 	var agents []string
 	for _, c := range cmd.Commands() {
@@ -111,7 +111,7 @@ func (a *commands) picoclawParent(ctx context.Context) error {
 	return p.Serve(hard, a.Stdin, a.Stdout)
 }
 
-// startWorker starts this command once more as the worker.
+// startWorker starts this command again as the worker.
 func (a *commands) startWorker() (*picoclaw.Worker, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -134,22 +134,23 @@ func (a *commands) startWorker() (*picoclaw.Worker, error) {
 	return &picoclaw.Worker{In: in, Out: out, Wait: cmd.Wait, Kill: func() { _ = cmd.Process.Kill() }}, nil
 }
 
-// picoclaw serves the hook. A configuration that cannot be used does not end it: an agent whose hook does not answer
-// does not start.
+// picoclaw serves the hook. An unusable configuration does not end it, because an agent whose hook does not answer does
+// not start.
 func (a *commands) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 	a.OwnLogLevel, a.Door = true, wire.DoorHook
 	if !f.worker {
 		return a.picoclawParent(cmd.Context())
 	}
-	// The first signal is ignored: Ctrl-C reaches agent and hook together, and the agent's last turn is waited for.
+	// The first signal is ignored: Ctrl-C reaches agent and hook together, and the hook waits for the agent's last
+	// turn.
 	_, hard, stop := a.InTwoStages(cmd.Context())
 	defer stop()
 	line := cli.NewSlotLine(cmd.Context(), a.reachForHook(), nil)
 	defer line.Close()
 	o, err := a.picoclawOptions(f, line)
 	if o.Problem = err; err == nil {
-		// At the same time as the handshake. A slot that runs now is the one to use, even if it is down when the first
-		// turn comes.
+		// In parallel with the handshake. A slot that runs now is the one to use, even if it is down when the first
+		// turn arrives.
 		go func() { _, _ = line.Get(hard) }()
 	}
 	o.Logger = a.Logger(hclog.Warn)
@@ -184,7 +185,7 @@ func (a *commands) picoclawOptions(f *picoclawFlags, line *cli.SlotLine) (o pico
 	return o, err
 }
 
-// outboxDir is where the turns for one slot wait: those for a named slot must never be delivered to another.
+// outboxDir is the folder of turns that wait for one slot. Turns for a named slot must never be delivered to another.
 func (a *commands) outboxDir(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -211,16 +212,17 @@ func (a *commands) outboxDir(given string) (string, error) {
 	return filepath.Join(dir, plain), nil
 }
 
-// hookReachWithin is how long a hook's search for the slot may take, loading a module for the first time included.
+// hookReachWithin is how long a hook may search for the slot, including loading a module for the first time.
 const hookReachWithin = time.Minute
 
-// reachForHook is connect, except after a slot was found: then the hook never opens the data folder itself. It would
-// lock out that slot while it restarts.
+// reachForHook connects like Connect, except that once a slot was found the hook never opens the data folder itself. It
+// would lock out that slot while it restarts.
 //
-// Whatever keeps it from the slot is unavailable, also a mistake in the configuration, which can be mended: turns wait
-// for that. The outbox would take another code for the slot's answer to a turn, and put the turn aside.
+// Any failure to reach the slot, even a mistake in the configuration, counts as unavailable, because it can be fixed:
+// turns stay queued until then. With any other code the outbox would believe that the slot rejected the turn, and set
+// it aside.
 func (a *commands) reachForHook() func(ctx context.Context) (*cli.Door, error) {
-	served := false // a slot that runs was found once
+	served := false // whether a running slot was ever found
 	reach := func(ctx context.Context) (*cli.Door, error) {
 		ctx, cancel := context.WithTimeout(ctx, hookReachWithin)
 		defer cancel()

@@ -34,7 +34,7 @@ With MEMHOST_HOOK=read in its environment an agent's session gets context and is
 
 It never stops the agent: it ends within --timeout and with exit code 0, whatever happens.`
 
-// hookAgents are the agents that have command hooks, by the names that memhost has for them.
+// hookAgents lists the agents with command hooks, by their names in memhost.
 var hookAgents = []struct{ name, title string }{{"claude-code", "Claude Code"}, {"codex", "Codex"}}
 
 type agentHookFlags struct {
@@ -58,7 +58,7 @@ func (a *commands) agentHookCommand(name, title string) *cobra.Command {
 			a.agentHook(cmd.Context(), name, &f)
 			return nil
 		}}
-	// An agent takes exit code 2 for "block this", and a mistake on the command line ends with 2.
+	// An agent takes exit code 2 for "block this", and usage errors end with 2.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.hookGivesUp(err) })
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -92,11 +92,11 @@ const (
 	hookOff   = "off"
 )
 
-// hookCloses is how long a hook waits while it closes what it has opened. Nothing is lost if that is cut off.
+// hookCloses is how long a hook waits while it closes what it opened. Nothing is lost if that is cut off.
 const hookCloses = time.Second
 
-// deliversWithin bounds the delivering process, of which there is one at a time. Events that it cannot deliver wait for
-// the next one.
+// deliversWithin bounds the delivering process, of which only one runs at a time. Events that it cannot deliver wait
+// for the next one.
 const deliversWithin = 10 * time.Minute
 
 // agentHook serves one event.
@@ -105,8 +105,8 @@ func (a *commands) agentHook(ctx context.Context, agent string, f *agentHookFlag
 		return
 	}
 	a.Door = wire.DoorHook
-	ctx = traceparent.Accept(ctx, a.Getenv(traceparent.Variable)) // of an agent that makes spans itself
-	a.NamedFileOnly = true                                        // the folder's memhost.yaml is perhaps somebody else's
+	ctx = traceparent.Accept(ctx, a.Getenv(traceparent.Variable)) // from an agent that makes spans itself
+	a.NamedFileOnly = true                                        // the folder's memhost.yaml may belong to someone else
 	line := cli.NewSlotLine(ctx, a.reachForHook(), nil)
 	o, err := a.agentHookOptions(agent, f, line)
 	o.Problem = err
@@ -143,7 +143,7 @@ func (a *commands) agentHookOptions(agent string, f *agentHookFlags, line *cli.S
 	if err := agenthook.CheckPlaces(o.Scope); err != nil {
 		return o, err
 	}
-	if mode != "" && mode != hookReads { // perhaps "OFF": nothing is recorded
+	if mode != "" && mode != hookReads { // perhaps "OFF", so record nothing
 		return o, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("MEMHOST_HOOK: found %q, want %s or %s", mode,
 			hookReads, hookOff))
 	}
@@ -160,7 +160,8 @@ func (a *commands) agentHookOptions(agent string, f *agentHookFlags, line *cli.S
 	return o, nil
 }
 
-// deliverBeside starts a process that delivers the events in the box, or delivers them here for at most linger.
+// deliverBeside starts a process that delivers the events in the box, or delivers them in this process for at most
+// linger.
 func (a *commands) deliverBeside(linger time.Duration, box *outbox.Box, slot agenthook.Slot, log hclog.Logger) {
 	if linger > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), linger)
@@ -183,7 +184,7 @@ func (a *commands) deliverBeside(linger time.Duration, box *outbox.Box, slot age
 	_ = cmd.Process.Release()
 }
 
-// agentSlot is a hookSlot that formats, too.
+// agentSlot is a hookSlot with FormatContext.
 type agentSlot struct{ hookSlot }
 
 var _ agenthook.Slot = agentSlot{}

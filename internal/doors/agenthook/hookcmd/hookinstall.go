@@ -80,7 +80,7 @@ func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallF
 		a.Out.Note("%s:\n%s", change.Path, change.Diff)
 	}
 	if !f.undo {
-		a.NamedFileOnly = true // as the hook itself
+		a.NamedFileOnly = true // as in the hook itself
 		if c := a.Serving(cmd.Context()); c != nil && report.KeepsNothing(c) {
 			a.Out.Note("warning: %s", cli.NothingKept(c.Provider))
 		}
@@ -108,15 +108,15 @@ func (a *commands) hookInstall(cmd *cobra.Command, agent string, f *hookInstallF
 
 // Change is a change of an agent's settings that is not written yet.
 type Change struct {
-	// Path is the settings file. Diff shows the lines that change, "" where nothing does.
+	// Path is the settings file. Diff shows the changed lines, "" if nothing changes.
 	Path, Diff string
 	after      []byte
-	removes    bool // nothing is left in the file, so it goes
+	removes    bool // the file would be empty, so it is removed
 }
 
 // Write makes the change.
 //
-// Errors: invalid_argument where the file cannot be written.
+// Errors: invalid_argument if the file cannot be written.
 func (c *Change) Write() error {
 	if c.Diff == "" {
 		return nil
@@ -133,9 +133,9 @@ func (c *Change) Write() error {
 	return cli.ReplaceFile(c.Path, c.after)
 }
 
-// Prepare is the change that puts memhost's hooks into the user's settings of an agent, or takes them out with undo.
+// Prepare makes the change that adds memhost's hooks to the user's settings of an agent, or removes them with undo.
 // flags are those of the command; --server, --data, --config, --run, --user and --agent become part of the hooks'
-// command where they were given.
+// command if they were given.
 //
 // Errors: invalid_argument for settings that cannot be read, and for a program that `go run` has built.
 func Prepare(k *cli.App, flags *pflag.FlagSet, agent string, undo bool) (*Change, error) {
@@ -172,7 +172,7 @@ func (a *commands) prepare(flags *pflag.FlagSet, agent string, f *hookInstallFla
 	return c, nil
 }
 
-// settingsFile is the file of an agent's settings, behind symbolic links.
+// settingsFile returns the file of an agent's settings, with symbolic links resolved.
 func (a *commands) settingsFile(agent string, f *hookInstallFlags) (string, error) {
 	path := f.file
 	if path == "" {
@@ -191,9 +191,10 @@ func (a *commands) settingsFile(agent string, f *hookInstallFlags) (string, erro
 	return path, nil
 }
 
-// hookLine is the hooks' command, for a shell.
+// hookLine returns the hooks' command, for a shell.
 //
-// Errors: invalid_argument for a program that `go run` has built, which is gone when the agent starts its hooks.
+// Errors: invalid_argument for a program that `go run` has built, which no longer exists when the agent starts its
+// hooks.
 func (a *commands) hookLine(flags *pflag.FlagSet, agent string, undo bool) (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -224,8 +225,8 @@ func (a *commands) hookLine(flags *pflag.FlagSet, agent string, undo bool) (stri
 	return strings.Join(words, " "), nil
 }
 
-// isTemporary reports whether a program is one of `go run`: it is in a folder go-build* of the temporary files, or of the
-// build cache. So is a program of `go test`, whose tests install hooks.
+// isTemporary reports whether `go run` built a program: it is in a folder go-build* of the temporary files, or in the
+// build cache. Programs of `go test` do not count, because tests install hooks.
 func isTemporary(program string) bool {
 	parts := strings.Split(filepath.ToSlash(program), "/")
 	return !strings.HasSuffix(program, ".test") && slices.ContainsFunc(parts[:len(parts)-1], func(folder string) bool {
@@ -234,7 +235,7 @@ func isTemporary(program string) bool {
 	})
 }
 
-// shellWord quotes a word for a shell, where it has to be.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return r == '/' || r == '.' || r == '-' || r == '_' || r == ':' || r == '=' || r == ',' || r >= '0' &&

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Random draws a *T with every exported field set to something that survives a journey as JSON: what omitempty leaves
-// out is nil or zero, what it does not is never nil.
+// Random draws a *T with every exported field set to something that survives encoding as JSON: fields with omitempty
+// may be nil or zero, others are never nil.
 func Random[T any](t *rapid.T, label string) *T {
 	v := new(T)
 	fill(t, reflect.ValueOf(v).Elem(), label, false)
@@ -60,7 +60,7 @@ func fill(t *rapid.T, v reflect.Value, label string, omit bool) {
 	}
 }
 
-// setNew sets a key of a map, unless a key is there that differs only in case: the doors refuse such a pair.
+// setNew sets a key of a map, unless it contains a key that differs only in case: the doors reject such a pair.
 func setNew(m reflect.Value, key string, elem reflect.Value) {
 	for _, known := range m.MapKeys() {
 		if strings.EqualFold(known.String(), key) {

@@ -1,4 +1,4 @@
-// Package servertest holds what the tests of the HTTP door and of its client share.
+// Package servertest has what the tests of the HTTP door and of its client share.
 package servertest
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// Slot is a slot whose every operation is answered by Answer: with a pointer to the operation's answer, or an error.
-// Request is what the operation was called with, nil where it takes nothing. Without Answer, and where it returns nil,
-// the answer is the zero value.
+// Slot is a slot whose operations are answered by Answer: with a pointer to the operation's answer, or an error.
+// Request is the operation's argument, nil if it has none. Without Answer, or if it returns nil, the answer is the zero
+// value.
 type Slot struct {
 	Answer func(ctx context.Context, op string, request any) (any, error)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// RawBatch is an abi.EventBatch whose events are not decoded yet, so that one wrong event does not refuse the others.
+// RawBatch is an abi.EventBatch whose events are not decoded yet, so that an invalid event does not affect the others.
 type RawBatch struct {
 	Events []abi.Raw `json:"events"`
 }
@@ -41,7 +41,7 @@ func (x *RawBatch) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	}}})
 }
 
-// EventIDOf finds the id of an event that does not decode. It is empty if there is none, or none that is a string.
+// EventIDOf returns the id of an event that does not decode, "" without an id that is a string.
 func EventIDOf(event abi.Raw) string {
 	id := ""
 	d := wirejson.DecodeBytes(event)

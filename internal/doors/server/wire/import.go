@@ -11,24 +11,25 @@ const MaxImport = 256 << 20
 // MediaZip is an archive, as services export conversations.
 const MediaZip = "application/zip"
 
-// ImportCheck is what a file for import holds. Nothing of it was recorded.
+// ImportCheck describes the content of a file for import. Nothing of it was recorded.
 type ImportCheck struct {
-	// Confirmation records the file: once, and within fifteen minutes. Absent where the file has no event.
+	// Confirmation records the file: once, and within fifteen minutes. Absent if the file has no event.
 	Confirmation string `json:"confirmation,omitempty"`
-	// Source is whose form the file has: chatgpt, claude, ...; empty for events, and messages as a model gets them.
+	// Source is the service whose format the file has: chatgpt, claude, ...; empty for events, and for messages as a
+	// model gets them.
 	Source string `json:"source,omitempty"`
 	// Title is the source's name for people.
 	Title string `json:"title"`
-	// Talks are conversations; 0 where the file does not tell them apart.
+	// Talks counts conversations; 0 if the file does not distinguish them.
 	Talks    int64 `json:"talks"`
 	Events   int64 `json:"events"`
 	Messages int64 `json:"messages"`
-	// First and Last are the times of the first and the last event, RFC 3339. Absent where there is none.
+	// First and Last are the times of the first and the last event, RFC 3339. Absent if there is none.
 	First string `json:"first,omitempty"`
 	Last  string `json:"last,omitempty"`
-	// LeftOut says what is not recorded, one kind an entry, as "3 tool calls".
+	// LeftOut lists what is not recorded, one kind per entry, such as "3 tool calls".
 	LeftOut []string `json:"left_out"`
-	// CannotBeRead counts the parts that are damaged, and Problems tells of the first of them why.
+	// CannotBeRead counts the damaged parts, and Problems explains the first of them.
 	CannotBeRead int64    `json:"cannot_be_read"`
 	Problems     []string `json:"problems"`
 	// Scopes are those that events of the file name themselves, the first ten. Other events go to the scope of the
@@ -37,10 +38,10 @@ type ImportCheck struct {
 	NeedsScope bool              `json:"needs_scope"`
 }
 
-// ImportConfirm records the file that was checked.
+// ImportConfirm records the checked file.
 type ImportConfirm struct {
 	Confirmation string `json:"confirmation"`
-	// Scope is whose memory it is, for events that name none. Absent where all do.
+	// Scope is the scope of events that name none. Absent if all do.
 	Scope *abi.MemoryScope `json:"scope,omitempty"`
 }
 
@@ -56,17 +57,17 @@ const (
 	ImportStopped = "stopped"
 )
 
-// ImportProgress is how far the latest import has come.
+// ImportProgress is the progress of the latest import.
 type ImportProgress struct {
 	State string `json:"state"`
-	// Events is how many there are. Recorded arrived now; Known the slot had already; NotKept went to a memory that keeps
-	// nothing, or came while it was read-only; Failed did not arrive.
+	// Events is their number. Recorded arrived now; Known were in the slot before; NotKept went to a memory that keeps
+	// nothing, or arrived while it was read-only; Failed did not arrive.
 	Events   int64 `json:"events"`
 	Recorded int64 `json:"recorded"`
 	Known    int64 `json:"known"`
 	NotKept  int64 `json:"not_kept"`
 	Failed   int64 `json:"failed"`
-	// Problems tells of the first failures why.
+	// Problems explains the first failures.
 	Problems []string `json:"problems"`
 	// Error is why it stopped.
 	Error *abi.Error `json:"error,omitempty"`

@@ -50,19 +50,19 @@ func (x *ScopeList) Decode(d *wirejson.Decoder, m abi.Mode) error {
 		}}})
 }
 
-// ListedScope is a scope with what its delivery ledger leaves open.
+// ListedScope is a scope with the number of its open events.
 type ListedScope struct {
 	Scope abi.MemoryScope `json:"scope"`
 	// Generation counts the scope's resets, from 1.
 	Generation int64 `json:"generation"`
-	// NativeScope is from setup_scope: name of the concept (workspace, group_id, ...) to the backend's id. Absent where
+	// NativeScope is from setup_scope: the backend's id for each of its concepts (workspace, group_id, ...). Absent if
 	// the backend has no names of its own, and until the generation has been set up.
 	NativeScope map[string]string `json:"native_scope,omitempty"`
 	// Since is when the scope was set up, RFC 3339.
 	Since string `json:"since,omitempty"`
 	// Queued counts the events that the backend still works on.
 	Queued int64 `json:"queued"`
-	// Pending counts the events of which it is not known whether, or how much of them, arrived.
+	// Pending counts the events of which it is unknown whether they arrived, or how much of them.
 	Pending int64 `json:"pending"`
 	// Lost counts the events that are known not to have arrived. Record them again.
 	Lost int64 `json:"lost"`
@@ -106,14 +106,14 @@ type EventListRequest struct {
 	After string `json:"after,omitempty"`
 	// Limit is how many events the page has at most; 0 means 100. At most 500.
 	Limit int64 `json:"limit,omitempty"`
-	// States are those wanted; absent means all: committed, not_retained, queued, pending, partial, uncertain, sent
-	// (the outcome is not known), lost and failed.
+	// States selects events by state; absent means all: committed, not_retained, queued, pending, partial, uncertain,
+	// sent (the outcome is unknown), lost and failed.
 	States []string `json:"states,omitempty"`
-	// SessionID is the session wanted; absent means all.
+	// SessionID selects a session; absent means all.
 	SessionID string `json:"session_id,omitempty"`
 }
 
-// Validate checks scope and limit. The states are the host's to check.
+// Validate checks scope and limit. The host checks the states.
 func (x *EventListRequest) Validate() error {
 	if x.Limit < 0 || x.Limit > 500 {
 		return abi.NewError(abi.CodeInvalidArgument, "limit: want 0 to 500")
@@ -187,7 +187,7 @@ type ListedEvent struct {
 	SessionID string `json:"session_id,omitempty"`
 	// State is the outcome so far: a status of WriteReceipt, or sent, lost or failed.
 	State string `json:"state"`
-	// SentAt is when the event was last sent to the provider, RFC 3339. Absent where that is not known.
+	// SentAt is when the event was last sent to the provider, RFC 3339. Absent if that is unknown.
 	SentAt string `json:"sent_at,omitempty"`
 	// Receipt is the provider's, without its trace. Absent in the state sent.
 	Receipt *abi.WriteReceipt `json:"receipt,omitempty"`
@@ -221,7 +221,7 @@ func (x *ListedEvent) Decode(d *wirejson.Decoder, m abi.Mode) error {
 		}}})
 }
 
-// optional writes a field that is left out where it is empty.
+// optional encodes a field unless it is empty.
 func optional(e *wirejson.Encoder, name, value string) {
 	if value != "" {
 		e.FieldStart(name)

@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// ModuleList is what modules the program has.
+// ModuleList lists the program's modules.
 type ModuleList struct {
 	Modules []Module `json:"modules"`
 }
@@ -17,15 +17,15 @@ func (x *ModuleList) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
-// Module is what can be told of a module without running it.
+// Module is what is known about a module without running it.
 type Module struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"`
 	Bytes   int64  `json:"bytes"`
-	// Engine is what runs it.
+	// Engine is the engine that runs it.
 	Engine string `json:"engine"`
-	// Powers are what it may do beyond computing.
+	// Powers is what it may do besides computing.
 	Powers []string `json:"powers"`
 	// Operations and Capabilities are those that it implements.
 	Operations   []string `json:"operations"`

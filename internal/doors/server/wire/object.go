@@ -9,15 +9,15 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// member reads one field of an object into where it belongs.
+// member decodes one field of an object.
 type member struct {
 	name string
 	read func(d *wirejson.Decoder) error
 }
 
-// readObject reads an object of the members named, as the codecs of package abi do: null is absent, of a field that
-// occurs twice the last one counts, and in strict mode an unknown field is an error that names the nearest or all.
-// abi.Unmarshal has checked before that the bytes are JSON.
+// readObject decodes an object with the given members, as the codecs of package abi do: null means absent, of a
+// repeated field the last one wins, and in strict mode an unknown field is an error that suggests the nearest or lists
+// all. abi.Unmarshal has already checked that the bytes are JSON.
 func readObject(d *wirejson.Decoder, m abi.Mode, members []member) error {
 	if d.Next() == wirejson.Null {
 		return d.Null()
@@ -39,7 +39,7 @@ func readObject(d *wirejson.Decoder, m abi.Mode, members []member) error {
 	if err == nil {
 		return nil
 	}
-	e := *abi.AsError(err) // found inside what is wrapped around it
+	e := *abi.AsError(err) // the error is inside a nested value
 	e.Code = abi.CodeInvalidArgument
 	return &e
 }
@@ -52,7 +52,7 @@ func unknown(key string, members []member) error {
 	return abi.NewError(abi.CodeInvalidArgument, keyPath(key)+": unknown field"+abi.Suggest(key, names))
 }
 
-// keyPath is a field's name as it is when it reads like one, else quoted.
+// keyPath is a field's name as part of a path, quoted if necessary.
 func keyPath(key string) string {
 	const longest = 64
 	if len(key) > longest {
@@ -67,7 +67,7 @@ func keyPath(key string) string {
 	return "[" + strconv.Quote(key) + "]"
 }
 
-// under puts a field's name before the message of an error found inside it.
+// under adds a field's name to the message of an error inside it.
 func under(name string, err error) error {
 	if err == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Problem is the body of every answer that is no success: a problem document (RFC 9457) with the fields of the
-// AdapterError beside its own.
+// Problem is the body of every answer that is not a success: a problem document (RFC 9457) with the fields of the
+// AdapterError besides its own.
 type Problem struct {
 	// Type is urn:memhost:error: and the code.
 	Type string `json:"type"`
@@ -58,8 +58,8 @@ func Title(code abi.Code) string {
 	}
 }
 
-// Status is the HTTP status that answers e. Credentials or policy that a backend refused are the slot's trouble, not
-// the caller's: 502.
+// Status is the HTTP status of e. If a backend rejected the slot's credentials it is 502, because that is the slot's
+// problem and not the caller's.
 func Status(e *abi.Error) int {
 	return e.Code.HTTPStatus(e.Route != "" || e.Native != nil && e.Native.Status != nil)
 }
@@ -76,11 +76,11 @@ func EncodeProblem(e *abi.Error, status int) []byte {
 	w.Int(status)
 	w.FieldStart("detail")
 	w.Str(e.Message)
-	// What follows the opening brace of the error itself are its fields: there is always one.
+	// After the opening brace, the encoded error has at least one field.
 	return append(append(w.Bytes(), ','), abi.Marshal(e)[1:]...)
 }
 
-// DecodeProblem reads the error out of a problem document. It returns nil for any other body.
+// DecodeProblem decodes the error in a problem document. It returns nil for any other body.
 func DecodeProblem(body []byte) *abi.Error {
 	e := new(abi.Error)
 	if err := abi.Unmarshal(body, e); err != nil || e.Code == "" {

@@ -22,22 +22,22 @@ func (x *RunList) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
-// Run is an evaluation run, as its run.json and metrics.json tell it. Their texts are not the slot's.
+// Run is an evaluation run as described by its run.json and metrics.json. Its texts do not come from the slot.
 type Run struct {
-	// Name is that of its folder.
+	// Name is the name of its folder.
 	Name string `json:"name"`
 	// Title is the lab's name. Absent in a run that has not been scored.
 	Title   string `json:"title,omitempty"`
 	BegunAt string `json:"begun_at,omitempty"`
-	// Complete is false where a part of the run failed or is still to run.
+	// Complete is false if a part of the run failed or has not run yet.
 	Complete  bool     `json:"complete"`
 	Providers []string `json:"providers"`
 	Probes    int64    `json:"probes"`
 	// Verdicts are the checks of the run and its sealed comparisons.
 	Verdicts []RunVerdict `json:"verdicts"`
-	// Report is true where there is a report to open.
+	// Report is true if there is a report to open.
 	Report bool `json:"report"`
-	// Problem is why the run cannot be told. Absent where it can.
+	// Problem is why the run cannot be described. Absent if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -80,9 +80,9 @@ func (x *RunVerdict) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
-// RunReportRequest names a run whose report is to be opened.
+// RunReportRequest names a run whose report to open.
 type RunReportRequest struct {
-	// Name is that of the list.
+	// Name is a name from the list.
 	Name string `json:"name"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Service is what a memhost slot calls itself in Liveness, so that a client knows whom it talks to.
+// Service identifies a memhost slot in Liveness.
 const Service = "memhost"
 
 // Liveness answers GET /healthz and /readyz.

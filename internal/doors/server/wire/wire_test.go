@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// same checks that a value survives a journey, and that encoding/json reads its fields from the same text.
+// same checks that a value survives encoding and decoding, and that encoding/json reads its fields from the same text.
 func same[T any, P interface {
 	*T
 	abi.Encodable
@@ -29,7 +29,7 @@ func same[T any, P interface {
 	})
 }
 
-// written checks of an answer, which the door only writes, that encoding/json reads its fields from its text.
+// written checks for an answer, which the door only encodes, that encoding/json reads its fields from its text.
 func written[T any, P interface {
 	*T
 	abi.Encodable
