@@ -69,14 +69,14 @@ const (
 // doubted completes the error of a write that may have arrived in part. The write can be settled, and so retried, if
 // the provider can look the event up.
 func (o *operation) doubted(e *abi.Error) *abi.Error {
-	told := *e
-	told.Retryable = o.provider.has(abi.OpFindEvent)
-	if told.Retryable {
-		told.Hint = joinHints(e.Hint, hintUncertain)
+	settled := *e
+	settled.Retryable = o.provider.has(abi.OpFindEvent)
+	if settled.Retryable {
+		settled.Hint = joinHints(e.Hint, hintUncertain)
 	} else {
-		told.Hint = joinHints(e.Hint, hintNoFind)
+		settled.Hint = joinHints(e.Hint, hintNoFind)
 	}
-	return &told
+	return &settled
 }
 
 // afterMS returns a waiting time in milliseconds, at least 1.

@@ -88,9 +88,9 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.C
 		return nil, err
 	}
 	if s, ok := store.(interface {
-		Past(context.Context) (fleet.Past, error)
+		ClusterState(context.Context) (fleet.ClusterState, error)
 	}); ok {
-		p, err := s.Past(ctx)
+		p, err := s.ClusterState(ctx)
 		if err != nil {
 			return nil, stateError(err)
 		}

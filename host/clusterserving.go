@@ -209,17 +209,17 @@ func (s *Slot) keepServing() {
 	if !s.host.fleet.Shared() {
 		return
 	}
-	said := "" // log an outage once, however long it lasts
+	logged := "" // log an outage once, however long it lasts
 	s.keeping = every(servingLookPause, func(ctx context.Context) {
 		failure := ""
 		if err := s.loadServing(ctx); err != nil {
 			failure = err.Error()
 		}
-		if failure != "" && failure != said {
+		if failure != "" && failure != logged {
 			s.host.logger.Warn("what the hosts serve cannot be looked up or loaded; this is not said again", "error",
 				failure)
 		}
-		said = failure
+		logged = failure
 	})
 }
 

@@ -133,17 +133,17 @@ func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest
 	}
 	var note func([]*abi.MemoryEvent) error
 	if rule != nil {
-		note = func(gone []*abi.MemoryEvent) error {
+		note = func(forgotten []*abi.MemoryEvent) error {
 			var b state.Batch
-			err := putForgotten(&b, r.Scope, idsOf(gone), &forgottenRule{At: rule.At, By: rule.key()})
+			err := putForgotten(&b, r.Scope, idsOf(forgotten), &forgottenRule{At: rule.At, By: rule.key()})
 			if err != nil {
 				return err
 			}
 			return h.commit(ctx, &b)
 		}
 	}
-	gone, err := h.forgetKept(ctx, matches, note)
-	f.events = idsOf(gone)
+	forgotten, err := h.forgetKept(ctx, matches, note)
+	f.events = idsOf(forgotten)
 	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		f.damage, err = abi.AsError(err).Message, nil
 	}

@@ -284,17 +284,17 @@ func routesOf(calls []abi.IO) string {
 }
 
 // sideEffects adds the side effects that the manifest declares for the routes used to those that the plugin reported.
-func (o *operation) sideEffects(said []string) []string {
+func (o *operation) sideEffects(reported []string) []string {
 	for _, io := range o.IO {
 		effect := o.provider.network.SideEffects(io.Route)
 		if effect == "" {
 			continue
 		}
-		if effect = io.Route + ": " + effect; !slices.Contains(said, effect) {
-			said = append(said, effect)
+		if effect = io.Route + ": " + effect; !slices.Contains(reported, effect) {
+			reported = append(reported, effect)
 		}
 	}
-	return said
+	return reported
 }
 
 // ms converts a duration to milliseconds, rounded down to a microsecond.

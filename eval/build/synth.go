@@ -160,14 +160,14 @@ func (p *synthPersona) write() error {
 	var probes []*pack.Probe
 	for session := 1; session <= p.sessions; session++ {
 		at := began.AddDate(0, 0, 2*session)
-		said := map[int]string{}
+		firstSaid := map[int]string{}
 		tell := map[int]*synthFact{}
 		if session == 1 { // everything is stated once at the start, including the canary
 			for i := range synthAttributes {
 				p.say(&synthAttributes[i], session, len(tell), tell)
 			}
 			p.canary = synthFact{value: p.names.next(), session: session}
-			said[len(tell)] = fmt.Sprintf("Please keep this to yourself: my locker code word is %s.", p.canary.value)
+			firstSaid[len(tell)] = fmt.Sprintf("Please keep this to yourself: my locker code word is %s.", p.canary.value)
 		} else { // in later sessions, something usually changes
 			for turn := range p.turns {
 				if p.random.IntN(2*p.turns) < 2 {
@@ -175,11 +175,11 @@ func (p *synthPersona) write() error {
 				}
 			}
 		}
-		for turn := range max(p.turns, len(tell)+len(said)) {
+		for turn := range max(p.turns, len(tell)+len(firstSaid)) {
 			e := &pack.Event{SessionIndex: session, EventID: fmt.Sprintf("%s-%d-%d", p.id, session, turn+1),
 				SessionID: fmt.Sprintf("%s-session-%d", p.id, session),
 				TurnID:    fmt.Sprintf("turn-%d", turn+1), Timestamp: at.Format(time.RFC3339)}
-			words := said[turn]
+			words := firstSaid[turn]
 			if f := tell[turn]; f != nil {
 				f.eventID, f.from = e.EventID, at
 				words = f.words()

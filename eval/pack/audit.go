@@ -44,14 +44,14 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 	_ = sheet.Write(auditHead) // Flush returns the error
 	seen, n := 0, 0
 	for _, persona := range p.Manifest.Personas {
-		said := map[string]string{}
+		words := map[string]string{}
 		for e, err := range p.Events(persona.PersonaID) {
 			if err != nil {
 				return 0, err
 			}
 			for i := range e.Messages {
 				if m := &e.Messages[i]; m.Content != nil {
-					said[e.EventID] = strings.TrimSpace(said[e.EventID] + "\n" + strings.TrimPrefix(m.Name+": ", ": ") +
+					words[e.EventID] = strings.TrimSpace(words[e.EventID] + "\n" + strings.TrimPrefix(m.Name+": ", ": ") +
 						*m.Content)
 				}
 			}
@@ -65,7 +65,7 @@ func AuditSheet(w io.Writer, p *Pack, sample int) (int, error) {
 			}
 			n++
 			row := []string{probe.ProbeID, probe.Label, probe.Query, groups(probe.Gold.Answers, nil),
-				groups(probe.Gold.Evidence, said), staleText(probe), ""}
+				groups(probe.Gold.Evidence, words), staleText(probe), ""}
 			if !probe.Gold.Answerable {
 				row[3] = strings.TrimSpace("not answerable " + row[3])
 			}

@@ -280,8 +280,8 @@ func wrong(format string, args ...any) *abi.Error {
 }
 
 func unreadable(err error) *abi.Error {
-	if said := (*abi.Error)(nil); errors.As(err, &said) {
-		return said
+	if known := (*abi.Error)(nil); errors.As(err, &known) {
+		return known
 	}
 	return abi.WrapError(abi.CodeUnavailable, err.Error(), err)
 }

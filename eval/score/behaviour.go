@@ -56,13 +56,13 @@ func (p *probe) neverMentioned() bool { return p.setting.Value == "" && p.unansw
 
 // sessionsSince is how many sessions ago the value in force was stated; 0 for the session just before the test session.
 func (p *probe) sessionsSince() int {
-	said := 0
+	first := 0
 	for _, id := range p.setting.Preference.Evidence {
-		if e := p.persona.events[id]; e != nil && (said == 0 || e.session < said) {
-			said = e.session
+		if e := p.persona.events[id]; e != nil && (first == 0 || e.session < first) {
+			first = e.session
 		}
 	}
-	return p.AfterSession - said
+	return p.AfterSession - first
 }
 
 // talked adds one conversation.

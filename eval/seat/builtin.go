@@ -114,9 +114,9 @@ func unlessGone(err error) error {
 	e := abi.AsError(err)
 	switch e.Code {
 	case abi.CodeUnavailable, abi.CodeRateLimited, abi.CodeUnauthenticated:
-		gone := *e
-		gone.Message = "subject: " + e.Message
-		return &gone
+		failure := *e
+		failure.Message = "subject: " + e.Message
+		return &failure
 	}
 	return subject.AsFailure(e)
 }

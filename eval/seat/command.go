@@ -161,16 +161,16 @@ func (t *talker) say(ctx context.Context, text string) (*subject.Answer, error) 
 
 // readAnswer parses a line {"type":"agent","text":...,"usage":...}.
 func readAnswer(text []byte) (*subject.Answer, error) {
-	var said struct {
+	var answer struct {
 		Type  string         `json:"type"`
 		Text  *string        `json:"text"`
 		Usage *journal.Usage `json:"usage"`
 	}
-	if err := json.Unmarshal(text, &said); err != nil || said.Type != "agent" || said.Text == nil {
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Type != "agent" || answer.Text == nil {
 		return nil, subject.Failed(abi.CodeBackend, fmt.Sprintf("the subject wrote %.200q, want a line "+
 			`{"type":"agent","text":...}`, text))
 	}
-	return &subject.Answer{Text: *said.Text, Usage: said.Usage}, nil
+	return &subject.Answer{Text: *answer.Text, Usage: answer.Usage}, nil
 }
 
 // End implements Subject. A process that failed is killed at once.

@@ -160,11 +160,11 @@ func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (an
 	answer = b.data[out.start : out.start+out.size]
 	switch {
 	case isError && !isErrorObject(answer):
-		said := string(answer[:min(len(answer), maxSaid)])
+		message := string(answer[:min(len(answer), maxSaid)])
 		if b.asked != "" {
-			return nil, false, deniedPower(c, b.asked, said)
+			return nil, false, deniedPower(c, b.asked, message)
 		}
-		e := c.Plugin().Breach(c.Op, fmt.Sprintf("returned %d and said: %s", int32(code), said)).WithReason("untyped").
+		e := c.Plugin().Breach(c.Op, fmt.Sprintf("returned %d and said: %s", int32(code), message)).WithReason("untyped").
 			WithHint("an error is an error object of the contract, as JSON: see docs/extism.md")
 		return abi.Marshal(c.Plugin().Redact(e)), true, nil
 	case out.size == 0:
@@ -182,14 +182,14 @@ func isErrorObject(text []byte) bool {
 }
 
 // deniedPower is the error of a module that failed after it asked for a file or a socket.
-func deniedPower(c *guest.Call, asked, said string) *abi.Error {
+func deniedPower(c *guest.Call, asked, message string) *abi.Error {
 	what := "files"
 	if strings.HasPrefix(asked, "sock_") {
 		what = "sockets"
 	}
-	said, _, _ = strings.Cut(said, "\n")
+	message, _, _ = strings.Cut(message, "\n")
 	return abi.NewError(abi.CodeDenied, fmt.Sprintf("plugin %s asked for %s (%s), which no plugin has; it said: %s",
-		c.Plugin().Name, what, asked, said)).
+		c.Plugin().Name, what, asked, message)).
 		WithReason(what).WithHint("what lasts goes into state, what is sent goes by a route of the manifest")
 }
 

@@ -96,8 +96,8 @@ func (s *ScopeFlags) complete(a *App, named func(server string) *abi.MemoryScope
 	slot := state.SlotInfo{}
 	if server := a.ServerNamed(); server == "" {
 		slot, _ = state.ReadSlot(c.Data.Dir) // empty if no slot serves
-	} else if told := named(server); told != nil {
-		slot.RunID, slot.PersonaID, slot.AgentID = told.RunID, told.PersonaID, told.AgentID
+	} else if slotScope := named(server); slotScope != nil {
+		slot.RunID, slot.PersonaID, slot.AgentID = slotScope.RunID, slotScope.PersonaID, slotScope.AgentID
 	}
 	scope := c.Memory.Scope
 	for _, f := range []struct {

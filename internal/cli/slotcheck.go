@@ -61,19 +61,19 @@ func (a *App) checkSlot(ctx context.Context, c *config.Config, info state.SlotIn
 	ours := a.Flags.Config == "" && c.File != "" && SameFile(c.File, info.Config)
 	name, word, block := c.Block()
 	choice := c.Source("memory." + word)
-	said := choice.String() + " chooses " + name
+	chosen := choice.String() + " chooses " + name
 	switch {
 	case choice.Kind == config.KindDefault:
 	case name != info.Provider:
 		// A flag may name a provider that a swap put there, but a file that chooses another provider belongs to another
 		// slot.
 		if serves := d.serves(ctx); choice.Kind != config.KindFlag || serves != name {
-			return a.otherProvider(info, said, serves)
+			return a.otherProvider(info, chosen, serves)
 		}
 		return nil
 	case choice.Kind == config.KindFlag || !SameFile(c.File, info.Config):
 		if serves := d.serves(ctx); serves != name {
-			return a.otherProvider(info, said, serves)
+			return a.otherProvider(info, chosen, serves)
 		}
 	}
 	if namespace := c.Source("memory.namespace"); namespace.Kind != config.KindDefault &&

@@ -15,8 +15,8 @@ import (
 type SlotLine struct {
 	// reach finds a slot, or opens one. It is called once at a time; ctx ends with the line. Required.
 	reach func(ctx context.Context) (*Door, error)
-	// gone adds what to do to the error of a slot that no longer answers. Nil leaves the error as it is.
-	gone func(err error) error
+	// explainGone adds what to do to the error of a slot that no longer answers. Nil leaves the error as it is.
+	explainGone func(err error) error
 
 	life context.Context // of the line
 	end  context.CancelFunc
@@ -36,8 +36,8 @@ type attempt struct {
 
 // NewSlotLine makes a line that has not searched yet. Only the values of ctx are used: Close ends the line.
 func NewSlotLine(ctx context.Context, reach func(ctx context.Context) (*Door, error),
-	gone func(err error) error) *SlotLine {
-	l := &SlotLine{reach: reach, gone: gone}
+	explainGone func(err error) error) *SlotLine {
+	l := &SlotLine{reach: reach, explainGone: explainGone}
 	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	return l
 }
@@ -56,8 +56,8 @@ func (l *SlotLine) Use(ctx context.Context, ask func(ctx context.Context, c host
 		if first && ctx.Err() == nil {
 			continue
 		}
-		if l.gone != nil {
-			err = l.gone(err)
+		if l.explainGone != nil {
+			err = l.explainGone(err)
 		}
 		return err
 	}

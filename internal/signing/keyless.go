@@ -148,7 +148,7 @@ func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOp
 		}
 		logs = append(logs, log)
 	}
-	var seen []verify.TimestampVerificationResult
+	var timestamps []verify.TimestampVerificationResult
 	for i := range max(len(entries), len(stamps)) {
 		var stamp *commonpb.RFC3161SignedTimestamp
 		if len(stamps) > 0 {
@@ -158,10 +158,10 @@ func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOp
 		if err != nil {
 			return Identity{}, err
 		}
-		seen = append(seen, times...)
+		timestamps = append(timestamps, times...)
 	}
 	for _, log := range logs {
-		for _, at := range seen {
+		for _, at := range timestamps {
 			if at.Timestamp.Before(log.ValidityPeriodStart) ||
 				!log.ValidityPeriodEnd.IsZero() && at.Timestamp.After(log.ValidityPeriodEnd) {
 				return Identity{}, errors.New("its transparency log was not valid at the time")
@@ -169,7 +169,7 @@ func (r *Root) verifySignature(b *signedBundle, artifact verify.ArtifactPolicyOp
 		}
 	}
 	validAlways := func(issuer root.CertificateAuthority) bool {
-		return !slices.ContainsFunc(seen, func(at verify.TimestampVerificationResult) bool {
+		return !slices.ContainsFunc(timestamps, func(at verify.TimestampVerificationResult) bool {
 			_, err := issuer.Verify(certificate, at.Timestamp)
 			return err != nil
 		})

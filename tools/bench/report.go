@@ -82,26 +82,26 @@ func (b Bar) text(u Unit) string {
 
 // Text says whether the bar holds, and if not, by how much it is missed.
 func (v Verdict) Text(u Unit) string {
-	seen := Figure(v.Seen.Center, u)
+	figure := Figure(v.Seen.Center, u)
 	switch v.Bar.Kind {
 	case Ratio:
-		seen = Factor(v.Seen.Center)
+		figure = Factor(v.Seen.Center)
 	case Added:
-		seen = "+ " + seen
+		figure = "+ " + figure
 	case Allocations:
-		seen = Figure(v.Seen.Center, Count)
+		figure = Figure(v.Seen.Center, Count)
 	}
 	switch {
 	case v.Holds:
-		return "holds (" + seen + ")"
+		return "holds (" + figure + ")"
 	case v.Missed && v.Bar.Limit > 0:
-		return fmt.Sprintf("missed (%s, %s the bar)", seen, Factor(v.Seen.Center/v.Bar.Limit))
+		return fmt.Sprintf("missed (%s, %s the bar)", figure, Factor(v.Seen.Center/v.Bar.Limit))
 	case v.Missed:
-		return "missed (" + seen + ")"
+		return "missed (" + figure + ")"
 	case math.IsInf(v.Seen.Hi, 0):
-		return "too few rounds (" + seen + ")"
+		return "too few rounds (" + figure + ")"
 	}
-	return "within the interval (" + seen + ")"
+	return "within the interval (" + figure + ")"
 }
 
 // Figure formats a number with its unit, with three digits: 57.1 ns, 400 KB.

@@ -433,12 +433,12 @@ func WrongElement(text, provider, backendName string, scope abi.MemoryScope) str
 		return ""
 	}
 	tag := openingTag(text)
-	backend, said := attribute(tag, "backend"), attribute(tag, "scope")
+	backend, shown := attribute(tag, "backend"), attribute(tag, "scope")
 	if backend != provider && (backend == "" || backend != backendName) {
 		return fmt.Sprintf("formatted_context is of backend %.80q, this is %q", backend, provider)
 	}
-	if plain := lineEnds.Replace(scope.RunID + "/" + scope.PersonaID); lineEnds.Replace(said) != plain {
-		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", said, plain)
+	if plain := lineEnds.Replace(scope.RunID + "/" + scope.PersonaID); lineEnds.Replace(shown) != plain {
+		return fmt.Sprintf("formatted_context is of scope %.200q, this is %.200q", shown, plain)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ import (
 //
 // Errors: those of the store and the folder, and unavailable for a damaged segment, whose content is unknown.
 func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool,
-	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
+	note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	if note == nil {
 		note = func([]*abi.MemoryEvent) error { return nil }
 	}
@@ -38,10 +38,10 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
 		more, failed := a.forgetInSegment(ctx, info, at, matches, note)
-		gone, err = append(gone, more...), Graver(err, failed) // a damaged segment must not keep events in the others
+		erased, err = append(erased, more...), Graver(err, failed) // a damaged segment must not keep events in the others
 	}
 	more, failed := a.forgetOpen(ctx, at, matches, note)
-	return append(gone, more...), Graver(err, failed)
+	return append(erased, more...), Graver(err, failed)
 }
 
 // Graver picks which of two errors to return. Damage to the archive does not stop the rest, so any other error wins.
@@ -65,7 +65,7 @@ func (a *Archive) forgetUnpacked() {
 
 // forgetInSegment is Forget for one segment. The caller holds changing.
 func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
-	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
+	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	text, err := segments.Read(a.Dir, info)
 	if err != nil {
 		return nil, errDamaged(err.Error())
@@ -77,23 +77,23 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at st
 			return nil, errDamaged("segment " + info.Name() + ": " + err.Error())
 		}
 		if event != nil {
-			gone, forgotten = append(gone, event), forgotten+1
+			erased, forgotten = append(erased, event), forgotten+1
 			left = append(left, '\n')
 		}
 		kept = append(kept, left...)
 	}
-	if len(gone) == 0 {
+	if len(erased) == 0 {
 		return nil, nil
 	}
-	if err := note(gone); err != nil {
+	if err := note(erased); err != nil {
 		return nil, err
 	}
-	return gone, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
+	return erased, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
 }
 
 // forgetOpen is Forget for unsealed entries. The caller holds changing.
 func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.MemoryEvent) bool,
-	note func([]*abi.MemoryEvent) error) (gone []*abi.MemoryEvent, err error) {
+	note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	var smaller int64
 	var b state.Batch
 	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
@@ -102,7 +102,7 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 			return errDamaged(err.Error())
 		}
 		if event != nil {
-			gone = append(gone, event)
+			erased = append(erased, event)
 			smaller += int64(len(r.Value) - len(left))
 			b.PutRecord(a.entries, r.Key, left)
 		}
@@ -111,16 +111,16 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	if err != nil {
 		return nil, err
 	}
-	if len(gone) == 0 {
+	if len(erased) == 0 {
 		return nil, nil
 	}
-	if err := note(gone); err != nil {
+	if err := note(erased); err != nil {
 		return nil, err
 	}
 	if err := a.commitLeaving(context.WithoutCancel(ctx), &b, smaller); err != nil {
 		return nil, state.ContractError(err)
 	}
-	return gone, nil
+	return erased, nil
 }
 
 // forgetLine returns the replacement of a line: the line itself if its event does not match, else its tombstone, along

@@ -189,10 +189,10 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 		return err
 	}
 	var b state.Batch
-	var gone []segments.Info
+	var removed []segments.Info
 	for _, info := range list {
 		if olderThan(info.Newest, before) {
-			gone = append(gone, info)
+			removed = append(removed, info)
 			b.DeleteRecord(a.catalogue, numberKey(info.First))
 		}
 	}
@@ -212,7 +212,7 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if err := a.tellLeaving(ctx, gone, open); err != nil {
+	if err := a.tellLeaving(ctx, removed, open); err != nil {
 		return err
 	}
 	a.moving.Lock()
@@ -224,7 +224,7 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 	a.openBytes -= size
 	a.known = nil
 	a.mu.Unlock()
-	for _, info := range gone {
+	for _, info := range removed {
 		if err := segments.Remove(a.Dir, info); err != nil {
 			return err
 		}

@@ -172,12 +172,12 @@ const warnEmptied = "nothing_extracted: the backend worked the event off and mad
 
 // seenReceipt returns the receipt of an event that has arrived.
 func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
-	seen := *r
-	seen.Markers, seen.Warnings = []string{}, slices.Clone(r.Warnings)
-	if seen.Status != abi.StatusNotRetained {
-		seen.Status = abi.StatusCommitted
+	observed := *r
+	observed.Markers, observed.Warnings = []string{}, slices.Clone(r.Warnings)
+	if observed.Status != abi.StatusNotRetained {
+		observed.Status = abi.StatusCommitted
 	}
-	return &seen
+	return &observed
 }
 
 // Amend adds new entries to a batch, on the condition that the entries have not changed since they were read. Call

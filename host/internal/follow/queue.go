@@ -67,7 +67,7 @@ func (s *Store) LetGo(ctx context.Context, last int64, entries func() ([]archive
 }
 
 // letGo is LetGo for one follower.
-func (s *Store) letGo(ctx context.Context, key Key, r *Record, gone []archive.Entry,
+func (s *Store) letGo(ctx context.Context, key Key, r *Record, dropped []archive.Entry,
 	erasures []archive.Erasure) error {
 	s.runningMu.Lock()
 	f := s.running[key]
@@ -75,7 +75,7 @@ func (s *Store) letGo(ctx context.Context, key Key, r *Record, gone []archive.En
 	var never int64
 	change := func(r *Record) error {
 		var err error
-		never, err = r.lose(gone, erasures, f)
+		never, err = r.lose(dropped, erasures, f)
 		return err
 	}
 	if f == nil {
@@ -98,15 +98,15 @@ func (s *Store) letGo(ctx context.Context, key Key, r *Record, gone []archive.En
 
 // lose updates the record with the removed entries that the follower never gets. A page that is being delivered no
 // longer needs them.
-func (r *Record) lose(gone []archive.Entry, erasures []archive.Erasure, f *Follower) (never int64, err error) {
+func (r *Record) lose(dropped []archive.Entry, erasures []archive.Erasure, f *Follower) (never int64, err error) {
 	delivered := r.archived()
 	if f != nil {
 		f.mu.Lock()
 		delivered = max(delivered, f.pageEnd)
 		f.mu.Unlock()
 	}
-	for i := range gone {
-		e := &gone[i]
+	for i := range dropped {
+		e := &dropped[i]
 		event, err := e.Decode()
 		if err != nil {
 			return never, err

@@ -143,10 +143,10 @@ func (c *Call) explain(in *instance, err error) error {
 	}
 	what, _, _ := strings.Cut(err.Error(), "\n")
 	e := c.plugin.Breach(c.Op, "trapped: "+what).WithReason("trap")
-	if said := in.output.String(); said != "" {
-		e.Message += "; it said: " + said
-		e.Native = &abi.NativeError{Body: said}
-		if strings.Contains(said, "out of memory") {
+	if output := in.output.String(); output != "" {
+		e.Message += "; it said: " + output
+		e.Native = &abi.NativeError{Body: output}
+		if strings.Contains(output, "out of memory") {
 			e.Hint = in.outOfMemory()
 		}
 	}

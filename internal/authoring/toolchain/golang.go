@@ -87,9 +87,9 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		said := cmp.Or(stderr.String(), stdout.String())
+		output := cmp.Or(stderr.String(), stdout.String())
 		return stdout.Bytes(), fmt.Errorf("toolchain: %s: %w\n%s", strings.Join(append([]string{name}, args...), " "),
-			err, lastLines(said, 30))
+			err, lastLines(output, 30))
 	}
 	return stdout.Bytes(), nil
 }

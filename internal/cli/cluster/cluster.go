@@ -186,7 +186,7 @@ func (a *commands) clusterAcceptLoss() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			past, err := store.Past(ctx)
+			past, err := store.ClusterState(ctx)
 			if err != nil {
 				return err
 			}

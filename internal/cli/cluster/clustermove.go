@@ -43,8 +43,8 @@ func (a *commands) clusterExport() *cobra.Command {
 	return cmd
 }
 
-// tellMoved is the number of records, values and entries between two progress lines of a move.
-const tellMoved = 50_000
+// progressEvery is the number of records, values and entries between two progress lines of a move.
+const progressEvery = 50_000
 
 // clusterMove moves from a folder into the database, or the other way.
 func (a *commands) clusterMove(ctx context.Context, dir string, toFolder bool) (err error) {
@@ -77,11 +77,11 @@ func (a *commands) clusterMove(ctx context.Context, dir string, toFolder bool) (
 	if toFolder {
 		from, to = to, from
 	}
-	said := int64(0)
+	printed := int64(0)
 	r, err := move.Move(ctx, from, to, move.Options{Leave: host.StaysBehind, Progress: func(n int64) {
-		if !a.Out.JSON && n >= said+tellMoved {
+		if !a.Out.JSON && n >= printed+progressEvery {
 			a.Out.Print("%d records, values and entries\n", n)
-			said = n
+			printed = n
 		}
 	}})
 	if err != nil {

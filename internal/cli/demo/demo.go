@@ -66,10 +66,10 @@ func (a *commands) demo(ctx context.Context, listen string) error {
 		return cli.UsageError("demo: takes no --config, --server or --set",
 			"it shows the embedded default; `memhost run` serves what is configured")
 	}
-	bar := a.Out   // its progress bar is for standard error
-	told := *a.Out // the demo's text is the result, so all of it goes to standard output
-	told.Stderr = told.Stdout
-	a.Out = &told
+	bar := a.Out     // its progress bar is for standard error
+	output := *a.Out // the demo's text is the result, so all of it goes to standard output
+	output.Stderr = output.Stdout
+	a.Out = &output
 	c, o, err := a.demoConfig(listen)
 	if err != nil {
 		return err

@@ -54,8 +54,8 @@ func (a *commands) askCommand() *cobra.Command {
 	return cmd
 }
 
-// askedProvider is the answer of one provider.
-type askedProvider struct {
+// providerAnswer is the answer of one provider.
+type providerAnswer struct {
 	Provider  string  `json:"provider"`
 	Context   string  `json:"context"`
 	Tokens    int64   `json:"tokens"`
@@ -66,7 +66,7 @@ type askedProvider struct {
 	Error      *abi.Error `json:"error,omitempty"`
 }
 
-func (x *askedProvider) cost() string {
+func (x *providerAnswer) cost() string {
 	if x.Error != nil {
 		return "code " + string(x.Error.Code)
 	}
@@ -74,7 +74,7 @@ func (x *askedProvider) cost() string {
 }
 
 // lines returns the context, or what went wrong.
-func (x *askedProvider) lines(most int) []string {
+func (x *providerAnswer) lines(most int) []string {
 	text := x.Context
 	switch {
 	case x.Error != nil:
@@ -98,7 +98,7 @@ func (a *commands) askEach(ctx context.Context, f *askFlags, question string) er
 	if len(f.providers) == 0 || f.conversation == "" {
 		return cli.UsageError("ask: --providers and --conversation are required", "`memhost providers` lists providers")
 	}
-	if err := questionGiven(question); err != nil {
+	if err := requireWords(question); err != nil {
 		return err
 	}
 	if f.maxTokens < 1 {
@@ -120,10 +120,10 @@ func (a *commands) askEach(ctx context.Context, f *askFlags, question string) er
 	if err != nil {
 		return err
 	}
-	var all []*askedProvider
+	var all []*providerAnswer
 	var failed error
 	for _, name := range f.providers {
-		x := &askedProvider{Provider: name}
+		x := &providerAnswer{Provider: name}
 		if err := a.askOne(ctx, f, o, scopes, question, x); err != nil {
 			x.Error, failed = abi.AsError(err), cli.Done(cli.ExitFailed)
 		}
@@ -267,7 +267,7 @@ func withoutSkipping(err error) error {
 // askOne fills in the answer of one provider, in a folder that is removed afterwards. scopes are those of the
 // conversation.
 func (a *commands) askOne(ctx context.Context, f *askFlags, o convert.Options, scopes []abi.MemoryScope, question string,
-	x *askedProvider) error {
+	x *providerAnswer) error {
 	dir, err := os.MkdirTemp("", "memhost-ask-")
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ pre { white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace; border: 1px
 `
 
 // askPage renders the answers as one page without scripts, with every text escaped.
-func askPage(question string, all []*askedProvider) ([]byte, error) {
+func askPage(question string, all []*providerAnswer) ([]byte, error) {
 	page := h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
 			h.Meta(h.Charset("utf-8")),
@@ -27,7 +27,7 @@ func askPage(question string, all []*askedProvider) ([]byte, error) {
 		),
 		h.Body(
 			h.H1(h.Dir("auto"), g.Text(question)),
-			h.Main(g.Map(all, (*askedProvider).section)),
+			h.Main(g.Map(all, (*providerAnswer).section)),
 		),
 	))
 	var b bytes.Buffer
@@ -35,7 +35,7 @@ func askPage(question string, all []*askedProvider) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (x *askedProvider) section() g.Node {
+func (x *providerAnswer) section() g.Node {
 	text := x.Context
 	switch {
 	case x.Error != nil:

@@ -124,14 +124,14 @@ func (f *recordFlags) options(a *commands) (convert.Options, error) {
 	if err := f.Complete(a.App); err != nil {
 		return o, err
 	}
-	o.RunID, o.UserID, o.AgentID, o.CheckScope = f.Run, f.User, f.Agent, noPlaces
+	o.RunID, o.UserID, o.AgentID, o.CheckScope = f.Run, f.User, f.Agent, rejectPlaceholders
 	return o, nil
 }
 
-// noPlaces rejects a line whose ids contain a placeholder of a hook: it is a template that was never filled in.
+// rejectPlaceholders rejects a line whose ids contain a placeholder of a hook: it is a template that was never filled in.
 //
 // Errors: invalid_argument.
-func noPlaces(scope abi.MemoryScope) error {
+func rejectPlaceholders(scope abi.MemoryScope) error {
 	err := places.Check(scope)
 	if err == nil {
 		return nil

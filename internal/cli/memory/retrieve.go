@@ -57,7 +57,7 @@ func (f *retrieveFlags) request(a *commands, cmd *cobra.Command, query string) (
 	if err := f.Complete(a.App); err != nil {
 		return nil, err
 	}
-	if err := questionGiven(query); err != nil {
+	if err := requireWords(query); err != nil {
 		return nil, err
 	}
 	r := &abi.RetrieveRequest{Query: query, Scope: f.Scope(), SessionID: f.session, Scenario: f.scenario,
@@ -98,9 +98,9 @@ func oneQuery(_ *cobra.Command, args []string) error {
 	return fmt.Errorf(`retrieve: want one QUERY, in quotes where it has several words; got %d`, len(args))
 }
 
-// questionGiven rejects a question without words, usually an empty shell variable. Programs may ask without words over
+// requireWords rejects a question without words, usually an empty shell variable. Programs may ask without words over
 // HTTP; some providers then return what they hold.
-func questionGiven(question string) error {
+func requireWords(question string) error {
 	if strings.TrimSpace(question) == "" {
 		return cli.UsageError("the question is empty", "is a variable of the shell unset?")
 	}

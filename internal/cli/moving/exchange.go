@@ -204,19 +204,19 @@ func leftBehind(before, after []abi.ScopeMapping, began time.Time) []abi.MemoryS
 	there := map[abi.MemoryScope]bool{}
 	for _, s := range after {
 		since, err := time.Parse(time.RFC3339Nano, s.Since)
-		there[bare(s.Scope)] = err != nil || since.Before(began)
+		there[withoutNamespace(s.Scope)] = err != nil || since.Before(began)
 	}
 	var left []abi.MemoryScope
 	for _, s := range before {
-		if !there[bare(s.Scope)] {
+		if !there[withoutNamespace(s.Scope)] {
 			left = append(left, s.Scope)
 		}
 	}
 	return left
 }
 
-// bare removes the namespace, which a swap keeps, from a scope.
-func bare(s abi.MemoryScope) abi.MemoryScope {
+// withoutNamespace removes the namespace, which a swap keeps, from a scope.
+func withoutNamespace(s abi.MemoryScope) abi.MemoryScope {
 	s.BackendNamespace = ""
 	return s
 }

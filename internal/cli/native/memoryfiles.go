@@ -226,11 +226,11 @@ const importBatch = 2 << 20
 
 // importer passes files to import_files, in as many calls as needed.
 type importer struct {
-	send    func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
-	batch   map[string]string
-	bytes   int
-	goesOn  bool // the batch's first file continues the last one of the previous call
-	skipped []string
+	send      func(params map[string]abi.Raw) (*abi.MutationReceipt, error)
+	batch     map[string]string
+	bytes     int
+	continues bool // the batch's first file continues the last one of the previous call
+	skipped   []string
 }
 
 func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.MemoryScope, files map[string]string) error {
@@ -266,12 +266,12 @@ func (i *importer) add(path, text string) error {
 			return err
 		}
 	}
-	for goesOn := false; ; goesOn = true {
+	for continues := false; ; continues = true {
 		end := min(len(text), importBatch)
 		for end < len(text) && !utf8.RuneStart(text[end]) {
 			end--
 		}
-		i.batch[path], i.bytes, i.goesOn = text[:end], i.bytes+end, i.goesOn || goesOn
+		i.batch[path], i.bytes, i.continues = text[:end], i.bytes+end, i.continues || continues
 		if text = text[end:]; text == "" {
 			return nil
 		}
@@ -287,7 +287,7 @@ func (i *importer) flush(done bool) error {
 		return err
 	}
 	params := map[string]abi.Raw{"files": text, "done": abi.Raw(strconv.FormatBool(done))}
-	if i.goesOn {
+	if i.continues {
 		params["continues"] = abi.Raw("true")
 	}
 	r, err := i.send(params)
@@ -308,6 +308,6 @@ func (i *importer) flush(done bool) error {
 			}
 		}
 	}
-	i.batch, i.bytes, i.goesOn = map[string]string{}, 0, false
+	i.batch, i.bytes, i.continues = map[string]string{}, 0, false
 	return nil
 }

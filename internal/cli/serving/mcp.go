@@ -95,7 +95,7 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 	}
 	defer a.Spans.Close()
 	child := &mcpChild{app: a, config: c, options: o}
-	line := cli.NewSlotLine(ctx, child.reach, child.gone)
+	line := cli.NewSlotLine(ctx, child.reach, child.explainGone)
 	defer line.Close()
 	door, err := a.mcpDoor(c, line.Use, traced.Tracer, log)
 	if err != nil {
@@ -119,8 +119,8 @@ type mcpChild struct {
 	follow bool
 }
 
-// gone adds what to do to the error of a slot that does not answer.
-func (m *mcpChild) gone(err error) error {
+// explainGone adds what to do to the error of a slot that does not answer.
+func (m *mcpChild) explainGone(err error) error {
 	e := *abi.AsError(err)
 	e.Retryable = true
 	e.Hint = "start the slot again (memhost run --data " + m.config.Data.Dir +
@@ -151,7 +151,7 @@ func (m *mcpChild) reach(ctx context.Context) (_ *cli.Door, err error) {
 		case d != nil:
 			m.follow = !d.Child
 		case m.follow:
-			err = m.gone(abi.NewError(abi.CodeUnavailable,
+			err = m.explainGone(abi.NewError(abi.CodeUnavailable,
 				"the slot of "+m.config.Data.Dir+" does not run any more").WithReason(client.ReasonNoSlot))
 		default:
 			d, err = m.open(ctx)

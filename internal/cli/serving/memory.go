@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ownMemory is the memory that a slot needs besides its calls, in bytes.
-const ownMemory = 96 << 20
+// baseMemory is the memory that a slot needs besides its calls, in bytes.
+const baseMemory = 96 << 20
 
 // callMemory is the memory that all calls may take together, in bytes: the configured limit, or else what the process
 // has and does not need itself. 0: no limit.
@@ -18,7 +18,7 @@ func callMemory(configured, process int64) int64 {
 	if configured > 0 || process == 0 {
 		return configured
 	}
-	return max(process-ownMemory, process/4)
+	return max(process-baseMemory, process/4)
 }
 
 // guestMemory is the memory limit of a module instance, in bytes: the configured one, or by default at most a quarter

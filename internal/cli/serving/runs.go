@@ -79,38 +79,38 @@ func (f runsFolder) names(root *os.Root) ([]string, error) {
 
 // describeRun reads a run's description. A read error becomes its Problem.
 func describeRun(root *os.Root, name string) *wire.Run {
-	told := &wire.Run{Name: name}
+	described := &wire.Run{Name: name}
 	var run rundir.Run
 	if err := readRunFile(root, filepath.Join(name, rundir.File), &run); err != nil {
-		told.Problem = err.Error()
-		return told
+		described.Problem = err.Error()
+		return described
 	}
-	told.BegunAt = run.BegunAt
+	described.BegunAt = run.BegunAt
 	for _, c := range run.Cells {
-		if c != nil && !slices.Contains(told.Providers, c.Label) {
-			told.Providers = append(told.Providers, c.Label)
+		if c != nil && !slices.Contains(described.Providers, c.Label) {
+			described.Providers = append(described.Providers, c.Label)
 		}
 	}
 	if info, err := root.Stat(filepath.Join(name, report.HTMLFile)); err == nil {
-		told.Report = info.Mode().IsRegular()
+		described.Report = info.Mode().IsRegular()
 	}
 	var m score.Metrics
 	switch err := readRunFile(root, filepath.Join(name, score.MetricsFile), &m); {
 	case errors.Is(err, fs.ErrNotExist):
-		told.Problem = "it was not scored yet: `memhost eval report` does"
-		return told
+		described.Problem = "it was not scored yet: `memhost eval report` does"
+		return described
 	case err != nil:
-		told.Problem = err.Error()
-		return told
+		described.Problem = err.Error()
+		return described
 	case m.Metrics != score.Version:
-		told.Problem = "metrics.json is of another version: `memhost eval report` makes it anew"
-		return told
+		described.Problem = "metrics.json is of another version: `memhost eval report` makes it anew"
+		return described
 	}
-	told.Title, told.Complete, told.Probes = m.Run.Name, m.Run.Complete, int64(m.Run.Probes)
+	described.Title, described.Complete, described.Probes = m.Run.Name, m.Run.Complete, int64(m.Run.Probes)
 	for _, v := range report.Verdicts(&m) {
-		told.Verdicts = append(told.Verdicts, wire.RunVerdict(v))
+		described.Verdicts = append(described.Verdicts, wire.RunVerdict(v))
 	}
-	return told
+	return described
 }
 
 func readRunFile(root *os.Root, name string, into any) error {

@@ -28,17 +28,17 @@ func (a *commands) upgradeCommand() *cobra.Command {
 			if err := cli.NeedSlot(c.Data.Dir); err != nil {
 				return err
 			}
-			said := false
+			upgraded := false
 			store, err := state.Open(c.Data.Dir, state.Options{Durability: state.Durability(c.Data.Durability),
 				Upgrade: state.UpgradeAndKeep, OnUpgrade: func(from int, kept string) {
-					said = true
+					upgraded = true
 					a.Out.Print("%s: upgraded from schema %d to %d; the old state is kept as %s until a slot first stops cleanly\n",
 						c.Data.Dir, from, state.Schema, kept)
 				}})
 			if err != nil {
 				return err
 			}
-			if !said {
+			if !upgraded {
 				a.Out.Print("%s is up to date (schema %d)\n", c.Data.Dir, state.Schema)
 			}
 			return store.Close()

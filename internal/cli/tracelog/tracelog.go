@@ -279,11 +279,11 @@ func (l *Log) lose(n int64, err error) {
 func (l *Log) write(w *file) {
 	defer close(l.done)
 	defer w.close()
-	var told int64 // lost lines already noted in the file
+	var noted int64 // lost lines already noted in the file
 	for text := range l.lines {
-		if _, lost := l.Counts(); lost > told && w.write([]byte(`{"lost":`+strconv.FormatInt(lost-told,
+		if _, lost := l.Counts(); lost > noted && w.write([]byte(`{"lost":`+strconv.FormatInt(lost-noted,
 			10)+"}\n")) == nil {
-			told = lost
+			noted = lost
 		}
 		err := w.write(text)
 		l.mu.Lock()
@@ -351,11 +351,11 @@ func (f *file) open() error {
 		return err
 	}
 	f.to, f.size = to, info.Size()
-	return f.mendEnd()
+	return f.endLastLine()
 }
 
-// mendEnd ends the last line if a killed process left it incomplete, so that the next line stands alone.
-func (f *file) mendEnd() error {
+// endLastLine ends the last line if a killed process left it incomplete, so that the next line stands alone.
+func (f *file) endLastLine() error {
 	if f.size == 0 {
 		return nil
 	}

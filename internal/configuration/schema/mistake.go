@@ -507,7 +507,7 @@ func onlyRequired(list []*jsonschema.Schema) []string {
 
 // unknownAtTop reports keys that the schema's top level neither knows nor allows. It gets the mistakes found so far, so
 // that none is reported twice.
-func (s *Schema) unknownAtTop(v map[string]any, told []Mistake) []Mistake {
+func (s *Schema) unknownAtTop(v map[string]any, earlier []Mistake) []Mistake {
 	here := closure([]*jsonschema.Schema{s.root})
 	for _, n := range here {
 		more, isSchema := n.AdditionalProperties.(*jsonschema.Schema)
@@ -526,7 +526,7 @@ func (s *Schema) unknownAtTop(v map[string]any, told []Mistake) []Mistake {
 			}
 			return ok
 		})
-		if !known && !slices.ContainsFunc(told, func(m Mistake) bool { return len(m.Path) == 1 && m.Path[0] == key }) {
+		if !known && !slices.ContainsFunc(earlier, func(m Mistake) bool { return len(m.Path) == 1 && m.Path[0] == key }) {
 			r.unknown([]string{key}, s.root)
 		}
 	}

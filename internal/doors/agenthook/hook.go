@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
-	"github.com/memhost/memhost/internal/text/said"
 	"github.com/memhost/memhost/internal/text/talks"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // Slot is what a hook asks of a slot. A host.Contract is one.
@@ -128,8 +128,8 @@ func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) {
 		write(o, answer{Message: message}, p.Event, out)
 		return
 	}
-	if p.odd != nil {
-		o.Logger.Warn("a field of the hook's input is not what memhost knows, and was passed over", "error", p.odd)
+	if p.wrongField != nil {
+		o.Logger.Warn("a field of the hook's input is not what memhost knows, and was passed over", "error", p.wrongField)
 	}
 	write(o, (&hook{Options: o, payload: p}).run(ctx), p.Event, out)
 }
@@ -235,7 +235,7 @@ func StartQuestion(project string) string {
 
 // prompted stores the prompt and answers with its context.
 func (h *hook) prompted(ctx context.Context) answer {
-	text := said.ReadPrompt(*h.payload.Prompt).Words
+	text := transcript.ReadPrompt(*h.payload.Prompt).Words
 	if text == "" || slices.Contains(h.notes.Crons, strings.TrimSpace(*h.payload.Prompt)) {
 		return answer{}
 	}
@@ -330,8 +330,8 @@ func (h *hook) stopped() answer {
 	}
 	a := h.record(h.session, stop)
 	h.deliver()
-	if a.Message == "" && !h.NoRecord && h.payload.oddAnswer {
-		a.Message = "memhost: this turn is recorded without its answer: " + h.payload.odd.Error()
+	if a.Message == "" && !h.NoRecord && h.payload.wrongAnswer {
+		a.Message = "memhost: this turn is recorded without its answer: " + h.payload.wrongField.Error()
 	}
 	return a
 }
@@ -407,7 +407,7 @@ func (h *hook) event(s *session, prompts []prompt, stop *payload) *abi.MemoryEve
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: &prompts[i].Text})
 	}
 	if stop != nil && stop.Answer != nil {
-		if words, _ := said.Answer(*stop.Answer); words != "" {
+		if words, _ := transcript.Answer(*stop.Answer); words != "" {
 			parts = append(parts, *stop.Answer)
 			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant, Content: &words})
 		}

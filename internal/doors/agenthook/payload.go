@@ -42,9 +42,9 @@ type payload struct {
 		Prompt string `json:"prompt"`
 	} `json:"session_crons"`
 
-	odd error // about the first field with a value of another type, which counts as missing
-	// oddAnswer is set if that field is Answer.
-	oddAnswer bool
+	wrongField error // names the first field with a value of another type, which counts as missing
+	// wrongAnswer is set if that field is Answer.
+	wrongAnswer bool
 }
 
 // readPayload parses one object and names the first field that is required by its event and missing.
@@ -55,10 +55,10 @@ func readPayload(text []byte) (*payload, error) {
 	p := new(payload)
 	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF")) // shells on Windows write a byte order mark
 	err := json.Unmarshal(text, p)
-	var odd *json.UnmarshalTypeError
-	if errors.As(err, &odd) && odd.Field != "" { // the other fields have been decoded
-		p.odd, err = fmt.Errorf("%s is a JSON %s", odd.Field, odd.Value), nil
-		p.oddAnswer = odd.Field == "last_assistant_message"
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) && wrongType.Field != "" { // the other fields have been decoded
+		p.wrongField, err = fmt.Errorf("%s is a JSON %s", wrongType.Field, wrongType.Value), nil
+		p.wrongAnswer = wrongType.Field == "last_assistant_message"
 	}
 	if err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument,
@@ -70,13 +70,13 @@ func readPayload(text []byte) (*payload, error) {
 		missing = "hook_event_name"
 	case p.SessionID == "":
 		missing = "session_id"
-	case p.Event == eventPrompt && (p.Prompt == nil || *p.Prompt == "" && p.odd != nil): // a value of another type was decoded as ""
+	case p.Event == eventPrompt && (p.Prompt == nil || *p.Prompt == "" && p.wrongField != nil): // a value of another type was decoded as ""
 		missing = "prompt"
 	}
 	if missing != "" {
 		message := "the hook's input lacks " + missing
-		if p.odd != nil {
-			message += " (" + p.odd.Error() + ")"
+		if p.wrongField != nil {
+			message += " (" + p.wrongField.Error() + ")"
 		}
 		return p, abi.NewError(abi.CodeInvalidArgument, message).
 			WithHint("this version of the agent may have other hooks; docs/agents.md names the versions that were " +

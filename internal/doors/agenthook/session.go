@@ -99,7 +99,7 @@ func (s *session) pending() (prompts []prompt, files []string, err error) {
 			return nil, nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, e.Name()), err)
 		}
 		files = append(files, p.file)
-		if !toldBefore(prompts, &p) {
+		if !isRepeat(prompts, &p) {
 			prompts = append(prompts, p)
 		}
 	}
@@ -125,8 +125,8 @@ func upTo(prompts []prompt, files []string, turnID string) ([]prompt, []string) 
 	return prompts[:n], slices.DeleteFunc(files, func(name string) bool { return name >= after })
 }
 
-// toldBefore reports whether an equal prompt for the same memory came just before.
-func toldBefore(prompts []prompt, p *prompt) bool {
+// isRepeat reports whether an equal prompt for the same memory came just before.
+func isRepeat(prompts []prompt, p *prompt) bool {
 	for i := range prompts {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)
 		second, err2 := time.Parse(time.RFC3339Nano, p.Time)

@@ -194,8 +194,8 @@ func (c *checked) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func
 	return r, func() { _ = f.Close() }, nil
 }
 
-// nobody is the placeholder scope of events that name none while a file is checked.
-var nobody = abi.MemoryScope{RunID: "\u2013", PersonaID: "\u2013"}
+// placeholderScope is the placeholder scope of events that name none while a file is checked.
+var placeholderScope = abi.MemoryScope{RunID: "\u2013", PersonaID: "\u2013"}
 
 // read counts the content of a file.
 func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, error) {
@@ -207,7 +207,7 @@ func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, err
 		return nil, abi.NewError(abi.CodeInvalidArgument, "the archive has no conversations that this version knows").
 			WithHint("it reads the exports and logs of " + talks.Names() + "; unpack others, and send a file of them")
 	}
-	in, closeFile, err := c.open(nobody, nil)
+	in, closeFile, err := c.open(placeholderScope, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, err
 		}
 		scope := abi.MemoryScope{RunID: item.Event.RunID, PersonaID: item.Event.UserID}
 		switch {
-		case scope.RunID == nobody.RunID || scope.PersonaID == nobody.PersonaID:
+		case scope.RunID == placeholderScope.RunID || scope.PersonaID == placeholderScope.PersonaID:
 			check.NeedsScope = true
 		case len(check.Scopes) < mostScopes && !slices.Contains(check.Scopes, scope):
 			check.Scopes = append(check.Scopes, scope)
@@ -359,7 +359,7 @@ func (i *Importer) set(change func(*wire.ImportProgress)) {
 // Errors: read errors; the last failure, after 25 in a row; one that would occur again for every event; unavailable if
 // ctx ended.
 func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScope, record Record) error {
-	whom := nobody
+	whom := placeholderScope
 	if scope != nil {
 		whom = *scope
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // An event_id of the door contains the event's time, so that a repeated call with the id is the same event even after a
@@ -45,7 +45,7 @@ func (d *Door) add(ctx context.Context, a arguments) (*mcp.CallToolResult, error
 		AgentID: d.options.AgentID, SessionID: d.options.Session,
 		TurnID: id, Timestamp: at.UTC().Format(time.RFC3339Nano),
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
-	if reply, _ = said.Answer(reply); reply != "" {
+	if reply, _ = transcript.Answer(reply); reply != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &reply})
 	}
 	if err := event.Validate(); err != nil {
@@ -109,7 +109,7 @@ func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 
 // receiptText describes the outcome of the event for a model.
 func receiptText(r *abi.WriteReceipt) string {
-	said := map[abi.WriteStatus]string{
+	outcome := map[abi.WriteStatus]string{
 		abi.StatusCommitted: "Recorded. It can be found from now on.",
 		abi.StatusQueued: "Accepted, not yet committed: the memory works on it, and it cannot be found " +
 			"until then.",
@@ -120,16 +120,16 @@ func receiptText(r *abi.WriteReceipt) string {
 		abi.StatusNotRetained:     "Accepted by a memory that keeps nothing.",
 		abi.StatusSkippedReadOnly: "NOT recorded: this memory is read-only at present.",
 	}[r.Status]
-	if said == "" {
-		said = "Status: " + string(r.Status) + "."
+	if outcome == "" {
+		outcome = "Status: " + string(r.Status) + "."
 	}
 	if r.Duplicate {
-		said = "This was recorded before, and once. " + said
+		outcome = "This was recorded before, and once. " + outcome
 	}
 	if len(r.Warnings) > 0 {
-		said += "\nWarnings: " + strings.Join(r.Warnings, "; ")
+		outcome += "\nWarnings: " + strings.Join(r.Warnings, "; ")
 	}
-	return said
+	return outcome
 }
 
 func receiptFields(r *abi.WriteReceipt) map[string]any {

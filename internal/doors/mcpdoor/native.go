@@ -35,8 +35,8 @@ func (d *Door) lookNative(ctx context.Context) error {
 		for _, t := range tools {
 			names = append(names, t.name)
 		}
-		gone := slices.DeleteFunc(slices.Clone(d.native), func(n string) bool { return slices.Contains(names, n) })
-		d.server.RemoveTools(gone...)
+		removed := slices.DeleteFunc(slices.Clone(d.native), func(n string) bool { return slices.Contains(names, n) })
+		d.server.RemoveTools(removed...)
 		for _, t := range tools {
 			d.server.AddTool(t.definition(state{}), d.handler(t))
 		}

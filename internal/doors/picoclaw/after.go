@@ -8,7 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/doors/outbox"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // turnEnd is the kind of the event that ends a turn; completed is the status of a turn with an answer.
@@ -67,12 +67,12 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		h.unknown("the turn is recorded with the time of now", err)
 		e.Time = time.Now().UTC().Format(time.RFC3339Nano)
 	}
-	said := turn.steered(p.UserMessage)
+	steered := turn.steered(p.UserMessage)
 	if strings.HasPrefix(p.UserMessage, systemPrefix) {
-		if len(said) == 0 {
+		if len(steered) == 0 {
 			return // a sub-agent's result, so no person spoke
 		}
-		p.UserMessage, said = said[0], said[1:]
+		p.UserMessage, steered = steered[0], steered[1:]
 	}
 	if p.Status != completed || p.UserMessage == "" {
 		h.log.Info("the turn was not recorded: it has no message, or no answer", "status", p.Status)
@@ -86,7 +86,7 @@ func (h *Hook) afterTurn(params json.RawMessage) {
 		h.log.Info("the turn was not recorded: the memory belongs to somebody else", "sender_id", who.sender)
 		return
 	}
-	if err := h.o.Box.Add(h.event(&e, &p, said)); err != nil {
+	if err := h.o.Box.Add(h.event(&e, &p, steered)); err != nil {
 		h.log.Error("the turn was not recorded: it could not be put on disk", "error", err, "hint",
 			abi.AsError(err).Hint)
 	}
@@ -103,7 +103,7 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	for i := range steered {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleUser, Content: &steered[i]})
 	}
-	if words, _ := said.Answer(p.FinalContent); words != "" {
+	if words, _ := transcript.Answer(p.FinalContent); words != "" {
 		event.Messages = append(event.Messages, abi.Message{Role: abi.RoleAssistant, Content: &words})
 	}
 	for key, value := range map[string]string{"picoclaw_agent": e.Scope.AgentID, "channel": e.Scope.Channel,

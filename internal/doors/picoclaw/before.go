@@ -82,7 +82,7 @@ func (t *turns) saw(key turnKey, users []string) {
 // turn, often twice, and the end of the turn contains only the first one, message. Results of sub-agents are left out.
 //
 // With the requests [A], [A B B R], where R is such a result, and message A it returns [B].
-func (t *turn) steered(message string) (said []string) {
+func (t *turn) steered(message string) (texts []string) {
 	if t == nil {
 		return nil
 	}
@@ -94,11 +94,11 @@ func (t *turn) steered(message string) (said []string) {
 		}
 	}
 	for _, text := range t.users[from:] {
-		if strings.TrimSpace(text) != "" && !strings.HasPrefix(text, systemPrefix) && !slices.Contains(said, text) {
-			said = append(said, text)
+		if strings.TrimSpace(text) != "" && !strings.HasPrefix(text, systemPrefix) && !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
 	}
-	return said
+	return texts
 }
 
 // beforeParams holds what the hook reads of a request. The rest is not inspected, and returned byte for byte.

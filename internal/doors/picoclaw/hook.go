@@ -164,7 +164,7 @@ func (h *Hook) deliver(ctx context.Context, end <-chan struct{}) {
 		}
 	}()
 	h.o.Box.Run(ctx, end, h.o.Slot)
-	h.sayWhatWaits()
+	h.reportWaiting()
 }
 
 // readAll answers line after line until the input or ctx ends, and finishes every call that it started.
@@ -298,8 +298,8 @@ func (h *Hook) unknown(loss string, err error) {
 		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/picoclaw.md")
 }
 
-// sayWhatWaits logs, at the end, how many turns are left in the box.
-func (h *Hook) sayWhatWaits() {
+// reportWaiting logs, at the end, how many turns are left in the box.
+func (h *Hook) reportWaiting() {
 	if h.o.Problem != nil {
 		return
 	}

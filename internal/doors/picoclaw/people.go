@@ -33,12 +33,12 @@ type people struct {
 	mu     sync.Mutex
 	owners map[abi.MemoryScope]person
 	others map[abi.MemoryScope]bool
-	told   map[person]bool
+	logged map[person]bool
 }
 
 func newPeople(dir string, log hclog.Logger) *people {
 	return &people{dir: dir, log: log, owners: map[abi.MemoryScope]person{}, others: map[abi.MemoryScope]bool{},
-		told: map[person]bool{}}
+		logged: map[person]bool{}}
 }
 
 // admits reports whether a person may use a memory. Each refusal of a person is logged once.
@@ -64,8 +64,8 @@ func (p *people) admits(scope abi.MemoryScope, who person) bool {
 			p.log.Warn("that a second person spoke could not be put on disk", "error", err)
 		}
 	}
-	if !p.told[who] {
-		p.told[who] = true
+	if !p.logged[who] {
+		p.logged[who] = true
 		p.log.Warn("no memory for this person: it belongs to somebody else", "channel", who.Channel, "sender_id",
 			who.SenderID, "persona_id", scope.PersonaID, "owner_channel", owner.Channel, "owner_sender_id",
 			owner.SenderID, "hint", "give each person a memory: --user '{channel}-{sender_id}'; or let all share this "+
@@ -81,8 +81,8 @@ func (p *people) refuseUnnamed(channel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	who := person{Channel: channel}
-	if !p.told[who] {
-		p.told[who] = true
+	if !p.logged[who] {
+		p.logged[who] = true
 		p.log.Warn("no memory for those whom PicoClaw gives no sender id: it cannot be told whether they are one person",
 			"channel", channel, "hint", "say --shared if all who use this hook may share one memory")
 	}

@@ -205,13 +205,13 @@ func decodeMode(body []byte) (*abi.AdapterMode, error) {
 	if err := decode(body, q); err != nil {
 		return nil, err
 	}
-	said := false
+	given := false
 	// null, which is not an object, sets nothing
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, name string) error {
-		said = said || name == "read_only" && d.Next() == wirejson.Bool
+		given = given || name == "read_only" && d.Next() == wirejson.Bool
 		return d.Skip()
 	})
-	if !said {
+	if !given {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			"read_only: missing, want true or false").WithHint("the mode is as it was; GET tells it")
 	}

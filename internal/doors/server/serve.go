@@ -40,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:       s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
 	s.log.Info("listening", "address", l.Addr().String(), "token", s.guard.digest != nil)
 	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(&toldListener{Listener: l, log: s.log}) }()
+	go func() { ended <- web.Serve(&loggedListener{Listener: l, log: s.log}) }()
 	select {
 	case err := <-ended:
 		return abi.WrapError(abi.CodeUnavailable, "the listener failed: "+err.Error(), err)
@@ -51,19 +51,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// toldListener logs, once a minute, why it accepts no connections, for example because the process has no file
+// loggedListener logs, once a minute, why it accepts no connections, for example because the process has no file
 // descriptor left. The server tries again by itself.
-type toldListener struct {
+type loggedListener struct {
 	net.Listener
-	log  hclog.Logger
-	said time.Time
+	log      hclog.Logger
+	loggedAt time.Time
 }
 
 // Accept implements net.Listener.
-func (l *toldListener) Accept() (net.Conn, error) {
+func (l *loggedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if err != nil && !errors.Is(err, net.ErrClosed) && time.Since(l.said) > time.Minute {
-		l.said = time.Now()
+	if err != nil && !errors.Is(err, net.ErrClosed) && time.Since(l.loggedAt) > time.Minute {
+		l.loggedAt = time.Now()
 		l.log.Warn("no further connection is let in", "error", err)
 	}
 	return c, err

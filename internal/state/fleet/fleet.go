@@ -30,8 +30,8 @@ type Host struct {
 	Left  time.Duration
 }
 
-// Past identifies the cluster of a database, and its progress.
-type Past struct {
+// ClusterState identifies the cluster of a database, and its progress.
+type ClusterState struct {
 	// Identity identifies the tables for as long as they exist. Incarnation counts, from 1, how often an operator
 	// accepted that the database had lost commits. Commits is the number of the latest commit.
 	Identity    string

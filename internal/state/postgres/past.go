@@ -196,9 +196,9 @@ func (p *pastCheck) keep() {
 	}
 }
 
-// Past identifies the cluster of this database, and its progress.
-func (s *Store) Past(ctx context.Context) (p fleet.Past, err error) {
-	_, err = s.row(ctx, "past", `SELECT (SELECT value FROM @.meta WHERE name = 'identity'),
+// ClusterState identifies the cluster of this database, and its progress.
+func (s *Store) ClusterState(ctx context.Context) (p fleet.ClusterState, err error) {
+	_, err = s.row(ctx, "cluster state", `SELECT (SELECT value FROM @.meta WHERE name = 'identity'),
 		(SELECT value::bigint FROM @.meta WHERE name = 'incarnation'), coalesce((SELECT max(number) FROM @.commits), 0)`, nil,
 		&p.Identity, &p.Incarnation, &p.Commits)
 	return p, err

@@ -89,7 +89,7 @@ func TestARestoredDatabaseIsRefusedUntilTheLossIsAccepted(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond, "so may one that met the loss without knowing")
 	again := open(t, opts)
 	require.NoError(t, put(again, "the new incarnation"))
-	p, err := again.Past(t.Context())
+	p, err := again.ClusterState(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, p.Incarnation)
 }
@@ -128,7 +128,7 @@ func TestASchemaIsOneCluster(t *testing.T) {
 			if !assert.NoError(t, err) {
 				return
 			}
-			past, err := s.Past(t.Context())
+			past, err := s.ClusterState(t.Context())
 			assert.NoError(t, err)
 			identities[i] = past.Identity
 			assert.NoError(t, s.Close())

@@ -68,9 +68,9 @@ func (s *Store) Outside() []string {
 
 // scrub runs VACUUM until no transaction that started before now sees a deleted row.
 func (s *Store) scrub(ctx context.Context) error {
-	said := new(vacuumReport)
+	report := new(vacuumReport)
 	config := s.direct.Copy()
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said.add(n) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { report.add(n) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -81,15 +81,15 @@ func (s *Store) scrub(ctx context.Context) error {
 		return err
 	}
 	for try := 1; ; try++ {
-		said.clear()
+		report.clear()
 		if _, err := conn.Exec(ctx, s.schema.in(vacuum)); err != nil {
 			return err
 		}
-		left := said.problem(uint32(now))
+		left := report.problem(uint32(now))
 		if left == "" {
 			return nil
 		}
-		if try == scrubTries || !said.older {
+		if try == scrubTries || !report.older {
 			return &state.Error{Kind: state.ErrUnavailable, Message: s.where + ": VACUUM has not removed all deleted rows: " +
 				left, Hint: "see docs/erase.md, \"Over PostgreSQL\", and ask again"}
 		}

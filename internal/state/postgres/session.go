@@ -230,9 +230,9 @@ func (j *session) renew(ctx context.Context) bool {
 	var server string
 	err = j.conn.QueryRow(ctx, j.store.schema.in(`UPDATE @.sessions SET ends = clock_timestamp() + $2::bigint * interval '1 ms'
 		WHERE id = $1 RETURNING `+j.store.serverText()), j.id.Load()[:], j.length.Milliseconds()).Scan(&server)
-	gone := errors.Is(err, pgx.ErrNoRows)
+	ended := errors.Is(err, pgx.ErrNoRows)
 	switch {
-	case gone:
+	case ended:
 	case err != nil:
 		_ = j.conn.Close(ctx)
 		return j.failed(err)
@@ -243,7 +243,7 @@ func (j *session) renew(ctx context.Context) bool {
 	j.store.server.Store(&now.server)
 	j.renewPool()
 	switch {
-	case gone:
+	case ended:
 		j.over.Store(true)
 	default:
 		j.store.past.learn(now)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // claudeExport is an element of claude.ai's conversations.json.
@@ -124,10 +124,10 @@ var pasted = regexp.MustCompile(`(?i)^\s*$|^pasted?([ _-](text|content))?([ _-]?
 // have text, and so do messages with empty blocks. Pasted text counts as the person's: it is an attachment whose text
 // the service has. earlier is what older builds read.
 func (t *talk) claudeWords(m claudeMessage) (words, earlier string) {
-	pieces := said.Blocks(m.Content)
+	pieces := transcript.Blocks(m.Content)
 	words, earlier = t.wordsOf(pieces), earlierWords(m.Content)
-	if strings.TrimSpace(words) == "" && !slices.ContainsFunc(pieces, func(p said.Piece) bool {
-		return p.Kind != said.Words
+	if strings.TrimSpace(words) == "" && !slices.ContainsFunc(pieces, func(p transcript.Piece) bool {
+		return p.Kind != transcript.Words
 	}) {
 		words = m.Text
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // claudeCodeLog reads the log of a session, which is one conversation.
@@ -48,9 +48,9 @@ type claudeCodeEntry struct {
 
 	at      time.Time
 	line    int
-	pieces  []said.Piece
-	prompt  said.Prompt // of a user's entry, or a queued prompt
-	earlier string      // what a build before the release read as words
+	pieces  []transcript.Piece
+	prompt  transcript.Prompt // of a user's entry, or a queued prompt
+	earlier string            // what a build before the release read as words
 }
 
 type claudeCodeAttachment struct {
@@ -163,22 +163,22 @@ func (e *claudeCodeEntry) read(t *talk) (ok bool) {
 	if e.isQueued() {
 		content = e.Attachment.Prompt
 	}
-	e.at, e.pieces, e.earlier = at, said.Blocks(content), earlierReminder.ReplaceAllString(earlierWords(content), "")
+	e.at, e.pieces, e.earlier = at, transcript.Blocks(content), earlierReminder.ReplaceAllString(earlierWords(content), "")
 	if e.Type == "user" || e.isQueued() {
 		var scratch talk
 		scratch.counts = newCounts()
-		e.prompt = said.ReadPrompt(scratch.wordsOf(e.pieces))
+		e.prompt = transcript.ReadPrompt(scratch.wordsOf(e.pieces))
 		if !earlierPrompt(e.earlier) {
 			e.earlier = ""
 		}
 	}
 	if e.isQueued() && (e.Attachment.Mode != "" && e.Attachment.Mode != "prompt" ||
 		e.Attachment.Origin.Kind != "" && e.Attachment.Origin.Kind != "human") {
-		e.prompt = said.Prompt{Instructions: 1}
+		e.prompt = transcript.Prompt{Instructions: 1}
 	}
 	if e.Type != "assistant" {
 		for i := range e.pieces {
-			if e.pieces[i].Kind == said.Words {
+			if e.pieces[i].Kind == transcript.Words {
 				e.pieces[i].Text = ""
 			}
 		}
@@ -266,7 +266,7 @@ type promptQueue struct{ open []string }
 func (q *promptQueue) note(e *claudeCodeEntry) {
 	var text string
 	if e.Operation == "enqueue" && json.Unmarshal(e.Content, &text) == nil {
-		if p := said.ReadPrompt(text); p.Words != "" {
+		if p := transcript.ReadPrompt(text); p.Words != "" {
 			q.open = append(q.open, p.Words)
 		}
 	}

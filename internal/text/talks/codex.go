@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // codexLog reads the log of a session, which is one conversation. A line is {"timestamp", "type", "payload"}; logs from
@@ -46,14 +46,14 @@ type codexPayload struct {
 }
 
 // codexItems are response items without words of a conversation.
-var codexItems = map[string]said.Kind{"function_call": said.ToolCall, "custom_tool_call": said.ToolCall,
-	"local_shell_call": said.ToolCall, "web_search_call": said.ToolCall, "tool_search_call": said.ToolCall,
-	"image_generation_call": said.ToolCall, "mcp_tool_call": said.ToolCall,
-	"function_call_output": said.ToolOutput, "custom_tool_call_output": said.ToolOutput,
-	"tool_search_output": said.ToolOutput, "mcp_tool_call_output": said.ToolOutput, "local_shell_call_output": said.ToolOutput,
-	"reasoning":    said.Thought,
-	"ghost_commit": said.Instruction, "ghost_snapshot": said.Instruction, "compaction": said.Instruction,
-	"compaction_summary": said.Instruction, "context_compaction": said.Instruction, "compaction_trigger": said.Instruction}
+var codexItems = map[string]transcript.Kind{"function_call": transcript.ToolCall, "custom_tool_call": transcript.ToolCall,
+	"local_shell_call": transcript.ToolCall, "web_search_call": transcript.ToolCall, "tool_search_call": transcript.ToolCall,
+	"image_generation_call": transcript.ToolCall, "mcp_tool_call": transcript.ToolCall,
+	"function_call_output": transcript.ToolOutput, "custom_tool_call_output": transcript.ToolOutput,
+	"tool_search_output": transcript.ToolOutput, "mcp_tool_call_output": transcript.ToolOutput, "local_shell_call_output": transcript.ToolOutput,
+	"reasoning":    transcript.Thought,
+	"ghost_commit": transcript.Instruction, "ghost_snapshot": transcript.Instruction, "compaction": transcript.Instruction,
+	"compaction_summary": transcript.Instruction, "context_compaction": transcript.Instruction, "compaction_trigger": transcript.Instruction}
 
 // codexLines are the types of lines other than items. An event_msg repeats what an item says.
 var codexLines = []string{"session_meta", "turn_context", "event_msg", "compacted", "world_state", "state",
@@ -163,20 +163,20 @@ func codexID(session, turn string, line int, used map[string]bool) func() string
 func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
 	kind, known := codexItems[p.Type]
 	if !known && p.Type != "message" {
-		kind = said.Block(json.RawMessage(`{"type":` + strconv.Quote(p.Type) + `}`)).Kind
+		kind = transcript.Block(json.RawMessage(`{"type":` + strconv.Quote(p.Type) + `}`)).Kind
 	}
 	switch {
 	case p.Type == "message":
 		t.addCodexMessage(p, at, id)
-	case kind == said.ToolCall:
+	case kind == transcript.ToolCall:
 		t.counts.ToolCalls++
 		t.working = true
-	case kind == said.ToolOutput:
+	case kind == transcript.ToolOutput:
 		t.counts.ToolOutputs++
 		t.working = true
-	case kind == said.Thought:
+	case kind == transcript.Thought:
 		t.counts.Thoughts++
-	case kind == said.Instruction:
+	case kind == transcript.Instruction:
 		t.counts.Instructions++
 	default:
 		t.counts.Unknown[orWithout(p.Type)]++
@@ -184,13 +184,13 @@ func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
 }
 
 func (t *talk) addCodexMessage(p *codexPayload, at time.Time, id func() string) {
-	words, role := t.wordsOf(said.Blocks(p.Content)), abi.Role(p.Role)
+	words, role := t.wordsOf(transcript.Blocks(p.Content)), abi.Role(p.Role)
 	earlier := earlierWords(p.Content)
 	switch role {
 	case abi.RoleAssistant:
 		t.noteEarlier(role, earlier, t.say(role, words, at, ""))
 	case abi.RoleUser:
-		prompt := said.ReadPrompt(words)
+		prompt := transcript.ReadPrompt(words)
 		t.counts.Instructions += prompt.Instructions
 		t.counts.Others += prompt.Others
 		var m *message

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // openaiLines reads a conversation from each line: a request {"messages": [...]}, at the top level, in "request" or in
@@ -187,7 +187,7 @@ func (l *openaiLine) past(place openaiPlace, zone *time.Location) *openaiPast {
 			text = plain
 		}
 		if m.Role == "assistant" { // histories contain answers without thoughts
-			text, _ = said.Answer(text)
+			text, _ = transcript.Answer(text)
 		}
 		if text = strings.TrimSpace(text); text == "" || text == "null" {
 			continue
@@ -325,7 +325,7 @@ func (t *talk) addOpenAI(m openaiMessage, at time.Time) {
 	}
 	switch m.Role {
 	case "user", "assistant":
-		words := t.wordsOf(said.Blocks(m.Content))
+		words := t.wordsOf(transcript.Blocks(m.Content))
 		earlier := earlierWords(m.Content)
 		if words == "" && m.Refusal != "" {
 			words = m.Refusal

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/internal/text/said"
+	"github.com/memhost/memhost/internal/text/transcript"
 )
 
 // message is something that a person or an assistant said.
@@ -63,7 +63,7 @@ func newTalk(zone *time.Location) *talk { return &talk{zone: zone, counts: newCo
 func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message {
 	if role == abi.RoleAssistant {
 		var thoughts int
-		text, thoughts = said.Answer(text)
+		text, thoughts = transcript.Answer(text)
 		t.counts.Thoughts += thoughts
 	}
 	text = strings.TrimSpace(text)
@@ -126,25 +126,25 @@ func (t *talk) dropCommand() {
 }
 
 // wordsOf joins the texts of a message, names its attachments and counts the rest.
-func (t *talk) wordsOf(pieces []said.Piece) string {
+func (t *talk) wordsOf(pieces []transcript.Piece) string {
 	var words []string
 	for _, p := range pieces {
 		switch p.Kind {
-		case said.Words:
+		case transcript.Words:
 			words = append(words, p.Text)
-		case said.Attachment:
+		case transcript.Attachment:
 			words = append(words, t.attached(p.Text, p.Type))
-		case said.ToolCall:
+		case transcript.ToolCall:
 			t.counts.ToolCalls++
-		case said.ToolOutput:
+		case transcript.ToolOutput:
 			t.counts.ToolOutputs++
-		case said.Thought:
+		case transcript.Thought:
 			t.counts.Thoughts++
-		case said.Instruction:
+		case transcript.Instruction:
 			t.counts.Instructions++
-		case said.Other:
+		case transcript.Other:
 			t.counts.Others++
-		case said.Unknown:
+		case transcript.Unknown:
 			t.counts.Unknown[p.Type]++
 		}
 	}

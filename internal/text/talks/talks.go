@@ -358,9 +358,9 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 	if t.session == "" {
 		return nil, invalid("the talk has no id: an export of another version?")
 	}
-	list := make([]convert.Said, len(t.said))
+	list := make([]convert.ParsedMessage, len(t.said))
 	for i, m := range t.said {
-		list[i] = convert.Said{Role: m.role, Text: m.text, At: m.at, Joins: m.joins}
+		list[i] = convert.ParsedMessage{Role: m.role, Text: m.text, At: m.at, Joins: m.joins}
 	}
 	metadata := map[string]abi.Raw{"imported_from": abi.Raw(`"` + string(r.source) + `"`)}
 	items, err := convert.Events(r.options.Options, sessionID(r.source, t.session), list, metadata, r.talk)

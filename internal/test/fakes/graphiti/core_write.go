@@ -268,13 +268,13 @@ func (c *call) bulk() {
 		}
 		var touched, created []*fact
 		before := len(c.s.graph.facts)
-		said := []any{}
+		objects := []any{}
 		for i, e := range all {
 			some, fresh := c.storeInBatch(e, episodes[i], before)
 			touched, created = append(touched, some...), append(created, fresh...)
-			said = append(said, c.s.episodeObject(episodes[i]))
+			objects = append(objects, c.s.episodeObject(episodes[i]))
 		}
-		return c.stored(object{"episodes": said, "episodic_edges": []any{}}, episodes, touched, created), nil
+		return c.stored(object{"episodes": objects, "episodic_edges": []any{}}, episodes, touched, created), nil
 	})
 }
 
@@ -326,11 +326,11 @@ func (c *call) triplet() {
 }
 
 func (c *call) removed(before map[string]int) object {
-	after, gone := c.counts(), object{}
+	after, deleted := c.counts(), object{}
 	for kind := range before {
-		gone[kind] = before[kind] - after[kind]
+		deleted[kind] = before[kind] - after[kind]
 	}
-	return gone
+	return deleted
 }
 
 // dropEpisode is remove_episode: with the facts that it asserted first, and the nodes that nothing else mentions.

@@ -308,11 +308,11 @@ func (q *request) search() answer {
 			all = append(all, hit{id, m})
 		}
 	}
-	said := []any{}
+	shown := []any{}
 	for i, h := range nearest(query, all, func(h hit) []float32 { return h.m.vector }) {
 		if i < q.whole("limit", 10) {
-			said = append(said, h.m.json(h.w))
+			shown = append(shown, h.m.json(h.w))
 		}
 	}
-	return ok(said)
+	return ok(shown)
 }

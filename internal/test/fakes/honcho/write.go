@@ -65,7 +65,7 @@ func (q *request) createMessages() answer {
 	if !x.active {
 		return refuse(404, "Session %s not found in workspace %s", id, w.id)
 	}
-	said := []any{}
+	created := []any{}
 	for _, m := range made {
 		p, _ := q.makePeer(w, m.peer)
 		x.join(p.id)
@@ -77,9 +77,9 @@ func (q *request) createMessages() answer {
 		if m.echo != "" {
 			j["created_at"] = m.echo
 		}
-		said = append(said, j)
+		created = append(created, j)
 	}
-	return answer{201, said}
+	return answer{201, created}
 }
 
 func (q *request) checkMessage(i int, v any) (*message, *answer) {
@@ -205,7 +205,7 @@ func (q *request) createConclusions() answer {
 	if q.options.Mood.EmbedDown {
 		return unexpected
 	}
-	said := []any{}
+	created := []any{}
 	for _, v := range list {
 		in, _ := v.(map[string]any)
 		c := &conclusion{level: "explicit", createdAt: q.now, factAt: q.now, timesDerived: 1}
@@ -220,9 +220,9 @@ func (q *request) createConclusions() answer {
 		}
 		c.id, c.vector = q.id(), embed.Text(c.content)
 		w.conclusions = append(w.conclusions, c)
-		said = append(said, c.json())
+		created = append(created, c.json())
 	}
-	return answer{201, said}
+	return answer{201, created}
 }
 
 func (q *request) filterConclusions(filters any) ([]*conclusion, *answer) {
@@ -269,13 +269,13 @@ func (q *request) queryConclusions() answer {
 		v := embed.Text(query)
 		found = slices.DeleteFunc(found, func(c *conclusion) bool { return 1-embed.Cosine(v, c.vector) > limit })
 	}
-	said := []any{}
+	listed := []any{}
 	for i, c := range found {
 		if i < q.whole("top_k", 10) {
-			said = append(said, c.json())
+			listed = append(listed, c.json())
 		}
 	}
-	return ok(said)
+	return ok(listed)
 }
 
 func (q *request) whole(name string, otherwise int) int {

@@ -49,14 +49,14 @@ func (s *OSS) capabilities() any {
 	if g.Reranker != "" {
 		reranker = g.Reranker
 	}
-	told := map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact,
+	reported := map[string]any{"gateway": "0.2.0", "library": "2.2.1", "store": store, "exact": s.options.Exact,
 		"keyword_search": !g.NoKeywords, "reranker": reranker, "explain": true,
 		"procedural": true, "vision": false, "entities": cmp.Or(g.Entities, "off"), "embedded": false, "max_rows": nil,
 		"patches": patches}
 	if g.Uptime > 0 {
-		told["uptime_ms"] = g.Uptime.Milliseconds()
+		reported["uptime_ms"] = g.Uptime.Milliseconds()
 	}
-	return told
+	return reported
 }
 
 // refuseAs is a refusal that only the gateway makes.
@@ -185,7 +185,7 @@ func (s *OSS) searchReranked(q *searchRequest, ask rerankRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := map[string]any{"applied": true, "provider": g.Reranker, "candidates": len(hits), "calls": len(hits),
+	rerank := map[string]any{"applied": true, "provider": g.Reranker, "candidates": len(hits), "calls": len(hits),
 		"failed": 0}
 	items := s.hitItems(q, hits)
 	switch {
@@ -194,7 +194,7 @@ func (s *OSS) searchReranked(q *searchRequest, ask rerankRequest) (any, error) {
 			"order.", "code": "rerank_failed", "request_id": "1a2b3c4d"},
 			header: map[string]string{"X-Request-ID": "1a2b3c4d"}}
 	case g.RerankFails && len(hits) > 0:
-		told["applied"], told["calls"], told["failed"] = false, 1, 1
+		rerank["applied"], rerank["calls"], rerank["failed"] = false, 1, 1
 	default:
 		words := embed.Words(q.query)
 		for i, h := range hits {
@@ -210,5 +210,5 @@ func (s *OSS) searchReranked(q *searchRequest, ask rerankRequest) (any, error) {
 			return cmp.Compare(b["rerank_score"].(float64), a["rerank_score"].(float64))
 		})
 	}
-	return map[string]any{"results": items[:min(top, len(items))], "rerank": told}, nil
+	return map[string]any{"results": items[:min(top, len(items))], "rerank": rerank}, nil
 }

@@ -1,4 +1,4 @@
-package said
+package transcript
 
 import (
 	"encoding/json"

@@ -1,9 +1,9 @@
-// Package said classifies the pieces of a conversation: what a person or an assistant said, and what a program
+// Package transcript classifies the pieces of a conversation: what a person or an assistant said, and what a program
 // inserted. The readers of exports and logs use it, and so do the hooks of agents, so that all of them skip the same
 // pieces.
 //
-// Reading order: said.go (the kinds, the blocks of a message, and an assistant's answer), prompt.go (a person's text).
-package said
+// Reading order: transcript.go (the kinds, the blocks of a message, and an assistant's answer), prompt.go (a person's text).
+package transcript
 
 import (
 	"encoding/json"

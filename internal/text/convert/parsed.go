@@ -6,8 +6,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Said is one message of a conversation that has already been parsed. A zero At means that it has no time.
-type Said struct {
+// ParsedMessage is one message of a conversation that has already been parsed. A zero At means that it has no time.
+type ParsedMessage struct {
 	Role abi.Role
 	Text string
 	At   time.Time
@@ -20,14 +20,14 @@ type Said struct {
 // after turns were appended to it.
 //
 // Errors: *LineError with the given line, for a conversation that no slot would accept.
-func Events(o Options, sessionID string, said []Said, metadata map[string]abi.Raw, line int) ([]Item, error) {
+func Events(o Options, sessionID string, messages []ParsedMessage, metadata map[string]abi.Raw, line int) ([]Item, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	c := &conversation{runID: o.RunID, userID: o.UserID, agentID: o.AgentID, sessionID: sessionID, start: o.Start,
 		metadata: metadata}
-	for _, s := range said {
+	for _, s := range messages {
 		m := message{Message: abi.Message{Role: s.Role, Content: &s.Text}, joins: s.Joins}
 		if !s.At.IsZero() {
 			m.at = s.At.UTC().Format(time.RFC3339Nano)
