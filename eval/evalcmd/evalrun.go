@@ -93,11 +93,6 @@ func (f *evalRunFlags) lab(args []string) (*lab.Lab, error) {
 		l.Concurrency = f.concurrency
 	}
 	l.Cassettes = l.Cassettes || f.cassettes
-	if l.Primary != nil {
-		if err := score.Known(l.Primary.Metric); err != nil {
-			return nil, err
-		}
-	}
 	return l, l.Validate()
 }
 
@@ -129,7 +124,11 @@ func (a *commands) evalRun(ctx context.Context, f *evalRunFlags, args []string) 
 	}
 	o := a.evalOptions(l, p, folder)
 	o.Faults = faults
-	costs, err := a.evalPlan(l, p, o)
+	warnings, err := score.CheckPrimary(l, p)
+	if err != nil {
+		return err
+	}
+	costs, err := a.evalPlan(l, p, o, warnings)
 	if err != nil {
 		return err
 	}
@@ -152,8 +151,8 @@ func (a *commands) evalRun(ctx context.Context, f *evalRunFlags, args []string) 
 	return a.evalGo(ctx, out, r, p, o)
 }
 
-// evalPlan checks every provider, and prints what the run will do.
-func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost, error) {
+// evalPlan checks every provider, and prints what the run will do, with warnings about its sealed comparison.
+func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options, warnings []string) ([]run.Cost, error) {
 	remote, asks := map[string]bool{}, map[string]func(c *run.Cost) ([]string, error){}
 	for i := range l.Providers {
 		c, err := o.Provider(&l.Providers[i])
@@ -177,7 +176,7 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost
 		}
 	}
 	if a.Out.JSON {
-		return costs, a.Out.Object(map[string]any{"lab": l, "pack": p.Manifest.Name, "costs": costs})
+		return costs, a.Out.Object(map[string]any{"lab": l, "pack": p.Manifest.Name, "costs": costs, "warnings": warnings})
 	}
 	a.Out.Note("%s: %s", l.Name, packLine(&p.Manifest))
 	w := tabwriter.NewWriter(a.Out.Stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -188,6 +187,9 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options) ([]run.Cost
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
+	}
+	for _, w := range warnings {
+		a.Out.Note("warning: %s", w)
 	}
 	for _, c := range costs {
 		for _, line := range c.BackendModelCalls {

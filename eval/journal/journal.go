@@ -111,6 +111,18 @@ type Readiness struct {
 	Events   abi.ReadinessEventIDs `json:"event_ids"`
 	WaitedMS float64               `json:"waited_ms"`
 	Error    *abi.Error            `json:"error,omitempty"`
+	// Native are the native calls with which the cell's memory became ready since its last line of this kind, in the
+	// background, too. With several people side by side they may be another person's.
+	Native []RouteCalls `json:"native,omitempty"`
+}
+
+// RouteCalls sums up native calls of one route.
+type RouteCalls struct {
+	Route    string `json:"route"`
+	Calls    int64  `json:"calls"`
+	Retries  int64  `json:"retries,omitempty"`
+	BytesOut int64  `json:"bytes_out"`
+	BytesIn  int64  `json:"bytes_in"`
 }
 
 // Inventory is what the provider counted.

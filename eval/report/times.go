@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/lab"
@@ -9,18 +11,27 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// cost has what each column sent to its backend.
+// cost has what each column sent to its backend: to record, to retrieve, and to become ready, where anything was sent.
 func cost(t *score.Timings) table {
-	list := table{Title: "Native calls", Head: []string{"memory", "retrievals", "calls", "bytes out", "bytes in",
-		"retries", "records", "calls", "bytes out", "bytes in", "retries"}}
+	list := table{Title: "Native calls", Head: []string{"memory", "for", "operations", "calls", "bytes out", "bytes in",
+		"retries", "calls by route"},
+		Note: "Getting ready: the memory's readiness checks, and its work in the background, in which some memories call a model."}
 	for _, c := range t.Columns {
-		r := row{Name: c.Label}
-		for _, n := range []score.Native{c.Retrieve, c.Record} {
-			for _, x := range []int64{int64(n.Operations), n.Calls, n.BytesOut, n.BytesIn, n.Retries} {
+		for _, part := range []struct {
+			name string
+			of   score.Native
+		}{{"records", c.Record}, {"retrievals", c.Retrieve}, {"getting ready", c.Ready}} {
+			var routes []string
+			for _, r := range part.of.Routes {
+				routes = append(routes, fmt.Sprintf("%s %d", r.Name, r.Count))
+			}
+			r := row{Name: c.Label, Cells: []cell{{Text: part.name}}}
+			for _, x := range []int64{int64(part.of.Operations), part.of.Calls, part.of.BytesOut, part.of.BytesIn, part.of.Retries} {
 				r.Cells = append(r.Cells, cell{Text: strconv.FormatInt(x, 10)})
 			}
+			r.Cells = append(r.Cells, cell{Text: strings.Join(routes, ", ")})
+			list.Rows = append(list.Rows, r)
 		}
-		list.Rows = append(list.Rows, r)
 	}
 	return list
 }

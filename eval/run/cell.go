@@ -39,6 +39,7 @@ type cell struct {
 	slot     slot
 	smokes   []abi.SmokeVerdict // of a rehearsal, if the slot itself ran none
 	has      map[string]bool    // the provider's capabilities
+	calls    readyCalls
 
 	done  atomic.Int64
 	total int
@@ -123,6 +124,7 @@ func (c *cell) open(ctx context.Context) (closers, error) {
 		}
 		o.Cassette = &host.CassetteOptions{Path: filepath.Join(c.dir, cassetteFile), Seed: []byte(c.RunID)}
 	}
+	o.Observe = c.calls.observe
 	c.note("loading")
 	h, err := host.New(ctx, o)
 	if err != nil {

@@ -115,7 +115,7 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 		}
 		r.Status, r.Error = abi.ReadinessUnknown, e
 	}
-	r.WaitedMS = since(began)
+	r.WaitedMS, r.Native = since(began), t.calls.take()
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}

@@ -221,6 +221,10 @@ func (w *walk) noteRecorded(personaID, eventID string) {
 }
 
 func (w *walk) ready(l *journal.Line) {
+	w.timing.ready.Operations++
+	for i := range l.Readiness.Native {
+		w.timing.ready.addRoute(&l.Readiness.Native[i])
+	}
 	if l.Readiness.Purpose != "test_session" {
 		return
 	}

@@ -425,6 +425,9 @@ type ColumnTiming struct {
 	Freshness *Freshness `json:"freshness,omitempty"`
 	Retrieve  Native     `json:"retrieve"`
 	Record    Native     `json:"record"`
+	// Ready has the calls with which the memory became ready: readiness checks, and its work in the background, in which
+	// some memories call a model. Its operations are the waits for readiness.
+	Ready Native `json:"ready"`
 }
 
 // Freshness counts events that were recorded in a separate scope and retrieved repeatedly until they were shown.

@@ -11,6 +11,7 @@ import (
 // timing has a cell's times and native calls.
 type timing struct {
 	retrieve, record native
+	ready            native // its operations are the waits for readiness
 	retrievals       []latency
 	records, waits   []float64 // milliseconds
 	fresh            freshness
@@ -48,21 +49,26 @@ type native struct {
 // add counts the native calls of one operation.
 func (n *native) add(calls []abi.IO) {
 	n.Operations++
+	for i := range calls {
+		c := &calls[i]
+		n.addRoute(&journal.RouteCalls{Route: c.Route, Calls: 1, Retries: c.Retries, BytesOut: c.BytesOut, BytesIn: c.BytesIn})
+	}
+}
+
+func (n *native) addRoute(c *journal.RouteCalls) {
 	if n.routes == nil {
 		n.routes = map[string]int{}
 	}
-	for i := range calls {
-		n.Calls++
-		n.Retries += calls[i].Retries
-		n.BytesOut += calls[i].BytesOut
-		n.BytesIn += calls[i].BytesIn
-		n.routes[calls[i].Route]++
-	}
+	n.Calls += c.Calls
+	n.Retries += c.Retries
+	n.BytesOut += c.BytesOut
+	n.BytesIn += c.BytesIn
+	n.routes[c.Route] += int(c.Calls)
 }
 
 // merge adds another replicate.
 func (t *timing) merge(o *timing) {
-	for _, pair := range [][2]*native{{&t.retrieve, &o.retrieve}, {&t.record, &o.record}} {
+	for _, pair := range [][2]*native{{&t.retrieve, &o.retrieve}, {&t.record, &o.record}, {&t.ready, &o.ready}} {
 		into, from := pair[0], pair[1]
 		into.Operations += from.Operations
 		into.Calls += from.Calls
@@ -92,8 +98,13 @@ func (c *column) timing(budgets []int64) ColumnTiming {
 		alone = alone && cell.Alone
 	}
 	t := ColumnTiming{Label: c.Label}
-	t.Retrieve, t.Record = all.retrieve.Native, all.record.Native
-	t.Retrieve.Routes, t.Record.Routes = counted(all.retrieve.routes), counted(all.record.routes)
+	for _, part := range []struct {
+		into *Native
+		from *native
+	}{{&t.Retrieve, &all.retrieve}, {&t.Record, &all.record}, {&t.Ready, &all.ready}} {
+		*part.into = part.from.Native
+		part.into.Routes = counted(part.from.routes)
+	}
 	if len(all.waits) > 0 {
 		q := quantiles(all.waits)
 		t.ReadinessMS = &q

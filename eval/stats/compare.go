@@ -9,8 +9,8 @@ import (
 // Level is the significance level of every verdict.
 const Level = 0.05
 
-// minClusters is the minimum number of clusters for a verdict.
-const minClusters = 6
+// MinClusters is the minimum number of clusters for a verdict.
+const MinClusters = 6
 
 // Up to exactClusters, every pattern of signs is enumerated, at most 2^16; above that, as many are drawn.
 const (
@@ -104,7 +104,7 @@ func Compare(family [][]Pair, random *rand.Rand) []Comparison {
 	for i := range list {
 		c := &list[i]
 		c.Adjusted = adjusted[i]
-		c.SmallestP = smallest(c.Difference.Clusters, len(list))
+		c.SmallestP = SmallestP(c.Difference.Clusters, len(list))
 		if d := Detectable(differences(family[i], both), Level/float64(len(list))); !math.IsInf(d, 1) {
 			c.Detectable = &d
 		}
@@ -115,7 +115,7 @@ func Compare(family [][]Pair, random *rand.Rand) []Comparison {
 
 // decide returns the verdict, from the adjusted p of the three ways to treat missing probes.
 func (c *Comparison) decide(worst, best float64) Verdict {
-	if c.Difference.Clusters < minClusters || c.SmallestP > Level {
+	if c.Difference.Clusters < MinClusters || c.SmallestP > Level {
 		return CannotDecide
 	}
 	verdict := judged(c.Difference.Mean, c.Adjusted)
@@ -265,9 +265,9 @@ func SignFlip(differences []Sample, random *rand.Rand) (p float64, exact bool) {
 	return float64(extreme) / (draws + 1), false
 }
 
-// smallest is the smallest adjusted p of one comparison among several: two of 2^clusters patterns (all signs as
+// SmallestP is the smallest adjusted p of one comparison among several: two of 2^clusters patterns (all signs as
 // observed, and all reversed), times Holm's factor for the smallest p.
-func smallest(clusters, comparisons int) float64 {
+func SmallestP(clusters, comparisons int) float64 {
 	p := math.Pow(2, 1-float64(clusters))
 	if clusters > exactClusters {
 		p = 1.0 / (draws + 1)

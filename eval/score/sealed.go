@@ -1,0 +1,64 @@
+package score
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/eval/stats"
+)
+
+// CheckPrimary checks, before anything is recorded, what a lab's sealed comparison can conclude on a pack. It returns
+// the reasons why a verdict will be missing although the comparison can be computed.
+//
+// Errors: invalid_argument if the comparison cannot be computed at all, because the metric is unknown, measures
+// conversations that the lab does not have, or applies to no probe of the pack; those of reading the pack.
+func CheckPrimary(l *lab.Lab, p *pack.Pack) ([]string, error) {
+	warnings := []string{}
+	if l.Primary == nil {
+		return warnings, nil
+	}
+	if err := Known(l.Primary.Metric); err != nil {
+		return nil, err
+	}
+	m := &metrics[place[l.Primary.Metric]]
+	if m.behave != nil && l.Subject == nil {
+		return nil, wrong("primary.metric: %s is of conversations, and the lab has no subject", m.Name).
+			WithHint("name a subject, or a metric of what memory shows, such as recall@tokens")
+	}
+	t, err := readTimeline(p, l.Seed, nil)
+	if err != nil {
+		return nil, err
+	}
+	clusters := map[string]bool{}
+	for _, probe := range t.probes {
+		if m.applies(probe) {
+			clusters[probe.persona.cluster] = true
+		}
+	}
+	if len(clusters) == 0 {
+		return nil, wrong("primary.metric: %s applies to no probe of this pack: %s", m.Name, m.none).
+			WithHint("docs/metrics.md says what each metric needs")
+	}
+	compared := 0
+	for i := range l.Providers {
+		if !l.Providers[i].Reference && !strings.EqualFold(l.Providers[i].Label, l.Primary.Reference) {
+			compared++
+		}
+	}
+	switch least := stats.SmallestP(len(clusters), compared); {
+	case len(clusters) < stats.MinClusters:
+		warnings = append(warnings, fmt.Sprintf("the sealed comparison cannot decide: the pack has %d clusters of people to "+
+			"whom %s applies, and a verdict needs %d", len(clusters), m.Name, stats.MinClusters))
+	case least > stats.Level:
+		warnings = append(warnings, fmt.Sprintf("the sealed comparison cannot decide: with %d comparisons over %d clusters of "+
+			"people p is %.3f at best, and a verdict needs %.2f; use a pack with more people, or compare fewer memories",
+			compared, len(clusters), least, stats.Level))
+	}
+	if m.behave != nil && l.Replicates < minReplicates {
+		warnings = append(warnings, fmt.Sprintf("the sealed comparison cannot decide: a verdict on behaviour needs %d "+
+			"replicates, and the lab has %d", minReplicates, l.Replicates))
+	}
+	return warnings, nil
+}
