@@ -63,18 +63,25 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// firstPlot shows the sealed metric, or else the first headline metric, over budgets with intervals. With a single
-// budget it has a single position.
-func firstPlot(m *score.Metrics) (plot, bool) {
+// mainMetric is the sealed metric, or else the first headline metric.
+func mainMetric(m *score.Metrics) (score.Entry, bool) {
 	entries := headline(m)
+	if len(entries) == 0 {
+		return score.Entry{}, false
+	}
 	at := 0
 	if m.Primary != nil {
 		at = max(0, slices.IndexFunc(entries, func(e score.Entry) bool { return e.Name == m.Primary.Metric }))
 	}
-	if len(entries) == 0 {
+	return entries[at], true
+}
+
+// firstPlot shows the main metric over budgets with intervals. With a single budget it has a single position.
+func firstPlot(m *score.Metrics) (plot, bool) {
+	e, ok := mainMetric(m)
+	if !ok {
 		return plot{}, false
 	}
-	e := entries[at]
 	var lines []line
 	budgets := limited(m)
 	for _, c := range m.Columns {

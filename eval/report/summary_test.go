@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/eval/simulate/simulatetest"
+	"github.com/memhost/memhost/eval/stats"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -74,4 +76,42 @@ func TestEveryTableIsLaTeX(t *testing.T) {
 	}
 	assert.Equal(t, `\textbackslash{}input\{x\} \& 5\% \_\#\$`, tex(`\input{x} & 5% _#$`))
 	assert.NotContains(t, strings.Split(text, "\n")[1], "input", "a name cannot end the comment")
+}
+
+// A reader goes from the verdict to the types of questions, to what it costs, and to every figure.
+func TestThePartsOfTheReportAreInOrder(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	l := simulatetest.Lab(1, "old", "new")
+	l.Primary.Metric = "answer_shown"
+	in := behaving(t, l, p)
+	var page strings.Builder
+	require.NoError(t, HTML(&page, in))
+	text, at := page.String(), 0
+	for _, id := range []string{"verdicts", "behaviour", "types", "cost", "tables", "plots", "probes"} {
+		next := strings.Index(text, `<h2 id="`+id+`">`)
+		assert.Greater(t, next, at, id)
+		at = next
+	}
+	v := viewOf(in)
+	require.Len(t, v.Types, 1)
+	assert.Equal(t, "answer_shown, at most 1000 tokens", v.Types[0].Title)
+	require.Len(t, v.Worth, 1)
+	assert.Equal(t, "answer_shown over the tokens of a context", v.Worth[0].Title)
+}
+
+// A column without a single value only makes a table wider than the screen.
+func TestAMetricThatNoMemoryHasIsASentence(t *testing.T) {
+	entry := func(name string) score.Entry { return score.Entry{Name: name, Headline: true, Unit: "share"} }
+	value := func(v float64) score.Figure { return score.Figure{Value: &stats.Interval{Mean: v}} }
+	m := &score.Metrics{Catalogue: []score.Entry{entry("shown"), entry("stale")}}
+	for _, label := range []string{"a", "b"} {
+		m.Columns = append(m.Columns, score.Column{Label: label, Kind: "architecture", Budgets: []score.Budgeted{{Budget: 100,
+			Overall: map[string]score.Figure{"shown": value(.5), "stale": {Reason: "the pack has no stale values"}}}}})
+	}
+	out := overall(m, 100)
+	assert.Equal(t, []string{"memory", "shown"}, out.Head)
+	assert.Contains(t, out.Note, "Without stale: the pack has no stale values.")
+	assert.Len(t, out.Rows[0].Cells, 1)
+	m.Columns[1].Budgets[0].Overall["stale"] = value(0)
+	assert.Equal(t, []string{"memory", "shown", "stale"}, overall(m, 100).Head)
 }

@@ -15,6 +15,7 @@ import (
 // line is one line of a chart. NaN makes a gap.
 type line struct {
 	name string
+	x    []float64 // in a chart over numbers
 	y    []float64
 	low  []float64 // intervals; nil: none
 	high []float64
@@ -29,35 +30,90 @@ const (
 
 // chart draws lines over named positions, with a legend. It omits values below 0; the scale ends at 1 or higher.
 func chart(places []string, lines []line, unit string) g.Node {
-	most := 1.0
+	step := max(1, (len(places)+11)/12)
+	var ticks []tick
+	for i, place := range places {
+		if i%step == 0 {
+			ticks = append(ticks, tick{place, float64(i)})
+		}
+	}
+	for n := range lines {
+		lines[n].x = make([]float64, len(lines[n].y))
+		for i := range lines[n].x {
+			lines[n].x[i] = float64(i)
+		}
+	}
+	last := float64(len(places) - 1)
+	if last == 0 { // a single position is in the middle
+		return draw(-1, 1, ticks, lines, unit, described(places, lines))
+	}
+	return draw(0, last, ticks, lines, unit, described(places, lines))
+}
+
+// chartOver draws lines over numbers that begin at 0, with a legend, like chart.
+func chartOver(lines []line, unit string) g.Node {
+	most := 0.0
+	var words []string
+	for _, l := range lines {
+		var points []string
+		for i, x := range l.x {
+			most = max(most, x)
+			points = append(points, number(l.y[i])+" at "+number(x))
+		}
+		words = append(words, l.name+": "+strings.Join(points, ", "))
+	}
+	var ticks []tick
+	for at := 0.0; at <= most; at += roundStep(most) {
+		ticks = append(ticks, tick{number(at), at})
+	}
+	return draw(0, most, ticks, lines, unit, strings.Join(words, "; "))
+}
+
+// roundStep is the smallest of 1, 2 and 5 times a power of ten of which most has at most six.
+func roundStep(most float64) float64 {
+	if most <= 0 {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(most/6)))
+	for _, times := range []float64{1, 2, 5} {
+		if most/(times*power) <= 6 {
+			return times * power
+		}
+	}
+	return 10 * power
+}
+
+// tick is a label of the horizontal axis.
+type tick struct {
+	name string
+	at   float64
+}
+
+// draw draws lines whose x is between least and most. words describe the chart for people who cannot see it.
+func draw(least, most float64, ticks []tick, lines []line, unit, words string) g.Node {
+	highest := 1.0
 	for _, l := range lines {
 		for _, y := range l.y {
 			if !math.IsNaN(y) {
-				most = max(most, y)
+				highest = max(highest, y)
 			}
 		}
 	}
-	x := func(i int) float64 {
-		if len(places) == 1 {
-			return left + (chartWidth-left-right)/2
-		}
-		return left + float64(i)/float64(len(places)-1)*(chartWidth-left-right)
+	x := func(v float64) float64 {
+		return left + (v-least)/max(most-least, 1e-9)*(chartWidth-left-right)
 	}
-	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-foot) }
+	y := func(v float64) float64 { return top + (1-v/highest)*(chartHeight-top-foot) }
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight,
-		html.EscapeString(described(places, lines)))
+		html.EscapeString(words))
 	for i := range 5 {
-		v := most * float64(i) / 4
+		v := highest * float64(i) / 4
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="axis" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, chartWidth-right, y(v), y(v), left-6, y(v)+4, number(v))
 	}
-	step := max(1, (len(places)+11)/12)
-	for i, place := range places {
-		if i%step == 0 {
-			fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x(i),
-				chartHeight-foot+18, html.EscapeString(place))
-		}
+	for _, t := range ticks {
+		fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x(t.at),
+			chartHeight-foot+18, html.EscapeString(t.name))
 	}
 	fmt.Fprintf(&b, `<text class="axis" x="%g" y="%g">%s</text>`, left, chartHeight-4, html.EscapeString(unit))
 	for n, l := range lines {
@@ -69,13 +125,14 @@ func chart(places []string, lines []line, unit string) g.Node {
 				pen = "M"
 				continue
 			}
-			fmt.Fprintf(&path, "%s%.1f %.1f", pen, x(i), y(v))
+			at := x(l.x[i])
+			fmt.Fprintf(&path, "%s%.1f %.1f", pen, at, y(v))
 			pen = "L"
 			if l.low != nil {
-				fmt.Fprintf(&b, `<line class="s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, x(i), x(i),
+				fmt.Fprintf(&b, `<line class="s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, at, at,
 					y(max(0, l.low[i])), y(l.high[i]))
 			}
-			fmt.Fprintf(&b, `<circle class="s%d" cx="%.1f" cy="%.1f" r="2.5"/>`, style, x(i), y(v))
+			fmt.Fprintf(&b, `<circle class="s%d" cx="%.1f" cy="%.1f" r="2.5"/>`, style, at, y(v))
 		}
 		at := top + 8 + 18*float64(n)
 		fmt.Fprintf(&b, `<path class="s%d" d="%s"/>`, style, path.String())
@@ -150,6 +207,34 @@ func overBudgets(m *score.Metrics, e score.Entry) (plot, bool) {
 	}
 	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, len(lines) > 0
 }
+
+// overTokens shows what a metric reached for the tokens that the contexts really took: a point for each budget.
+func overTokens(m *score.Metrics, e score.Entry) (plot, bool) {
+	var lines []line
+	for _, c := range m.Columns {
+		l := line{name: c.Label}
+		for _, budget := range m.Keys.Budgets {
+			b := atBudget(&c, budget)
+			if b == nil {
+				continue
+			}
+			tokens, reached := b.Overall[contextTokens].Value, b.Overall[e.Name].Value
+			if tokens != nil && reached != nil {
+				l.x = append(l.x, tokens.Mean)
+				l.add(b.Overall[e.Name])
+			}
+		}
+		if l.any() {
+			lines = append(lines, l)
+		}
+	}
+	return plot{Title: e.Name + " over the tokens of a context", SVG: chartOver(lines, "mean tokens of a context"),
+			Note: "What a memory adds to every prompt, and what it reaches with that. One point for each budget, with no limit, too."},
+		len(lines) > 0
+}
+
+// contextTokens is the metric of a context's size.
+const contextTokens = "context_tokens"
 
 func (l *line) add(f score.Figure) {
 	if f.Value == nil {

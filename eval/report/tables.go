@@ -27,9 +27,9 @@ type cell struct{ Text, Note string }
 
 // overall is the table for one budget: one row per column, references last.
 func overall(m *score.Metrics, budget int64) table {
-	entries := evidence(m)
+	entries, without := measured(m, budget)
 	t := table{Title: budgetName(budget), Head: []string{"memory"},
-		Note: "Mean over probes, with the 95 % interval over clusters. " + evidenceLevel(m)}
+		Note: strings.Join(append([]string{"Mean over probes, with the 95 % interval over clusters.", evidenceLevel(m)}, without...), " ")}
 	for _, e := range entries {
 		t.Head = append(t.Head, e.Name)
 	}
@@ -52,6 +52,30 @@ func overall(m *score.Metrics, budget int64) table {
 		t.Rows = append(t.Rows, r)
 	}
 	return t
+}
+
+// measured returns the headline metrics of what memory shows that any column has at a budget, and a sentence for each
+// that none has.
+func measured(m *score.Metrics, budget int64) (entries []score.Entry, without []string) {
+	for _, e := range evidence(m) {
+		var reason string
+		has := false
+		for i := range m.Columns {
+			if b := atBudget(&m.Columns[i], budget); b != nil {
+				f := b.Overall[e.Name]
+				has = has || f.Value != nil
+				if m.Columns[i].Kind != "reference" {
+					reason = cmp.Or(reason, f.Reason)
+				}
+			}
+		}
+		if has {
+			entries = append(entries, e)
+		} else {
+			without = append(without, fmt.Sprintf("Without %s: %s.", e.Name, cmp.Or(reason, "no column has it")))
+		}
+	}
+	return entries, without
 }
 
 // evidenceLevel says at which level evidence was counted, and what is known about the source's annotations.
@@ -150,7 +174,7 @@ func byLabel(m *score.Metrics, budget int64) []table {
 		if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
 			continue
 		}
-		t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What + ". " + evidenceLevel(m), Head: []string{"label"}}
+		t := table{Title: byLabelTitle(e, budget), Note: e.What + ". " + evidenceLevel(m), Head: []string{"label"}}
 		rows := map[string]*row{}
 		var order []string
 		for _, c := range m.Columns {
@@ -180,6 +204,19 @@ func byLabel(m *score.Metrics, budget int64) []table {
 	}
 	return list
 }
+
+// typesOf is the table of a metric by label, at the sealed budget or else the first one with a limit.
+func typesOf(m *score.Metrics, e score.Entry) []table {
+	budgets := append(limited(m), m.Keys.Budgets...)
+	budget := budgets[0]
+	if m.Primary != nil {
+		budget = m.Primary.Budget
+	}
+	title := byLabelTitle(e, budget)
+	return slices.DeleteFunc(byLabel(m, budget), func(t table) bool { return t.Title != title })
+}
+
+func byLabelTitle(e score.Entry, budget int64) string { return e.Name + ", " + budgetName(budget) }
 
 // judgedTable has the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
 func judgedTable(v *model.Verdicts) table {

@@ -34,6 +34,10 @@ type view struct {
 	Judged  table
 	ByJudge []table // against the reference; then one per budget: labels down, memories across
 	Models  table   // tokens and cost of models
+	// Types has the main metric by the type of a question, at the sealed budget or the first one with a limit.
+	Types []table
+	// Worth shows what the main metric reached for its tokens.
+	Worth   []plot
 	Cost    table
 	Latency table
 	Fresh   table
@@ -57,6 +61,12 @@ func viewOf(in Input) *view {
 	v.Summary = summary(m)
 	if p, ok := firstPlot(m); ok {
 		v.Lead = []plot{p}
+	}
+	if e, ok := mainMetric(m); ok {
+		v.Types = typesOf(m, e)
+		if p, ok := overTokens(m, e); ok {
+			v.Worth = []plot{p}
+		}
 	}
 	counts := m.Run.Pack.Counts
 	v.Facts = []fact{{"pack", fmt.Sprintf("%s: %d personas in %d clusters, %d events, %d probes (%d answerable)",

@@ -25,8 +25,10 @@ type references struct {
 	seed    uint64
 	budgets []int64
 	counter tokens.Counter
-	random  *column
-	golden  *column
+	// evidenced is false for a pack that names no evidence: then golden is empty.
+	evidenced bool
+	random    *column
+	golden    *column
 }
 
 func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Counter,
@@ -42,8 +44,14 @@ func newReferences(t *timeline, seed uint64, budgets []int64, counter tokens.Cou
 		}
 		return c
 	}
-	return &references{t, seed, budgets, counter,
-		newColumn(randomLabel, "not computed: without a limit it would be everything"), newColumn(evidenceLabel, "")}
+	r := &references{timeline: t, seed: seed, budgets: budgets, counter: counter,
+		evidenced: slices.ContainsFunc(t.probes, (*probe).hasEvidence),
+		random:    newColumn(randomLabel, "not computed: without a limit it would be everything"),
+		golden:    newColumn(evidenceLabel, "")}
+	if !r.evidenced {
+		r.golden.reason = "not computed: " + noEvidence
+	}
+	return r
 }
 
 // renderedEvent is an event in the form in which the references show it.
@@ -84,7 +92,9 @@ func (r *references) persona(p *persona, history []renderedEvent) {
 			if budget > 0 {
 				r.random.reference[at][probe.number] = r.read(probe, r.draw(probe, history[:known], budget))
 			}
-			r.golden.reference[at][probe.number] = r.read(probe, r.fit(r.gold(probe, history[:known]), budget))
+			if r.evidenced {
+				r.golden.reference[at][probe.number] = r.read(probe, r.fit(r.gold(probe, history[:known]), budget))
+			}
 		}
 	}
 }
