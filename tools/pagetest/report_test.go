@@ -204,6 +204,13 @@ const openEveryProbe = `(async () => {
 
 func await(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }
 
+// tablesCutOff lists the captions of tables that are wider than the page, folded ones included.
+const tablesCutOff = `(() => {
+  for (const d of document.querySelectorAll("details")) d.open = true;
+  return [...document.querySelectorAll(".scroll")].filter((s) => s.scrollWidth > s.clientWidth)
+    .map((s) => s.getAttribute("aria-label") + ": " + s.scrollWidth + " px");
+})()`
+
 func TestTheReportRendersAndAsksNobody(t *testing.T) {
 	path, err := demo()
 	require.NoError(t, err)
@@ -211,24 +218,29 @@ func TestTheReportRendersAndAsksNobody(t *testing.T) {
 		name          string
 		width, height int
 		dark          bool
-	}{{"wide, light", 1300, 900, false}, {"wide, dark", 1300, 900, true}, {"phone", 400, 800, false}} {
+	}{{"wide, light", 1400, 900, false}, {"wide, dark", 1400, 900, true}, {"phone", 400, 800, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := open(t, c.width, c.height, c.dark)
 			var title string
 			var tables, plots, probes, overflow int
 			var shot []byte
+			var cut []string
 			b.run(t, chromedp.Navigate("file://"+path), chromedp.Title(&title),
 				chromedp.Evaluate(`document.querySelectorAll("table").length`, &tables),
 				chromedp.Evaluate(`document.querySelectorAll("svg").length`, &plots),
 				chromedp.Evaluate(openEveryProbe, &probes, await),
 				chromedp.Evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`,
 					&overflow),
+				chromedp.Evaluate(tablesCutOff, &cut),
 				chromedp.FullScreenshot(&shot, 90))
 			assert.Equal(t, "demo: memories compared", title)
 			assert.Greater(t, tables, 4)
 			assert.Greater(t, plots, 2)
 			assert.Equal(t, 40, probes)
 			assert.LessOrEqual(t, overflow, 0, "nothing stands beyond the window's width")
+			if c.width == 1400 {
+				assert.Empty(t, cut, "tables that one has to scroll sideways")
+			}
 			b.clean(t)
 			if dir := os.Getenv("SHOTS"); dir != "" {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.name, ", ", "-")+".jpg"), shot,
