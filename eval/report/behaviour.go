@@ -39,7 +39,7 @@ func behaviourTables(m *score.Metrics) []table {
 	return slices.DeleteFunc(list, func(t table) bool { return len(t.Rows) == 0 })
 }
 
-// behaviourFigures has the figures at one budget.
+// behaviourFigures has the figures at one budget. It has no rows if nobody talked with that budget.
 func behaviourFigures(m *score.Metrics, budget int64) table {
 	t := table{Title: "Behaviour, " + budgetName(budget), Head: []string{"memory"},
 		Note: reading + "Mean over sessions, by the agent's first answer, with the 95 % interval over clusters; replicates are " +
@@ -55,6 +55,7 @@ func behaviourFigures(m *score.Metrics, budget int64) table {
 			t.Head = append(t.Head, e.Name)
 		}
 	}
+	talked := false
 	for i := range m.Columns {
 		c := &m.Columns[i]
 		b := atBudget(c, budget)
@@ -63,9 +64,13 @@ func behaviourFigures(m *score.Metrics, budget int64) table {
 		}
 		r := row{Name: c.Label}
 		for _, e := range entries {
+			talked = talked || b.Overall[e.Name].Value != nil
 			r.Cells = append(r.Cells, figureCell(b.Overall[e.Name], e))
 		}
 		t.Rows = append(t.Rows, r)
+	}
+	if !talked {
+		t.Rows = nil
 	}
 	return t
 }
