@@ -101,7 +101,7 @@ func (b *Base) AfterWork(int64) {}
 // Waits adds nothing.
 func (b *Base) Waits(*abi.BackendReadiness) {}
 
-// AgentEdits: an agent has no way to change the memory.
+// AgentEdits is empty: an agent has no way to change the memory.
 func (b *Base) AgentEdits() string { return "" }
 
 // TailFrom is the first message that a retrieval shows of its session: the first that is not worked off.
