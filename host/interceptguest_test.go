@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,4 +26,14 @@ func TestAMisspelledSecretIsRefusedBeforeItIsSent(t *testing.T) {
 	s := netSlot(t, server.URL, Options{})
 	_, err := s.Retrieve(context.Background(), ask("http get h:authorization={{secret:apikey}}"))
 	requireCode(t, err, abi.CodeInvalidArgument, `there is no secret "apikey"`, "the manifest declares api_key")
+}
+
+// A backend that got the placeholder would answer "unauthorized", which says nothing of what is missing.
+func TestASecretThatIsNotSetIsNotSentAsText(t *testing.T) {
+	server, _ := backend(t)
+	s := openSlot(t, open(t, Options{}), probeConfig(fmt.Sprintf(`{"url":%q}`, server.URL)))
+	for name, want := range map[string]string{"api_key": `the secret "api_key" is not set`, "apikey": `there is no secret "apikey"`} {
+		_, err := s.Retrieve(t.Context(), ask("http get h:authorization={{secret:"+name+"}}"))
+		requireCode(t, err, abi.CodeInvalidArgument, want)
+	}
 }

@@ -23,6 +23,8 @@ type origin struct {
 	// secrets are what the host may put into headers of requests to this origin: by lower-case header name, then by the
 	// manifest's name of the secret.
 	secrets map[string]map[string]string
+	// missing are the names of secrets that are declared and have no value, by lower-case header name.
+	missing map[string][]string
 }
 
 // address is scheme, host and port, for messages.
@@ -94,7 +96,7 @@ func openOrigin(decl abi.OriginDecl, block any, now func() time.Time) (*origin, 
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	u.RawPath = ""
-	o := &origin{base: u, secrets: map[string]map[string]string{}}
+	o := &origin{base: u, secrets: map[string]map[string]string{}, missing: map[string][]string{}}
 	if decl.Protocol == abi.ProtocolHTTP {
 		o.transport = newTransport()
 		return o, nil

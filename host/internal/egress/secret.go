@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -29,6 +30,9 @@ func openSecrets(c Config, block any, origins map[string]*origin) ([]string, Red
 	for _, decl := range c.Manifest.Secrets {
 		value, ok := jsonpointer.Find(block, decl.From)
 		if !ok || value == nil {
+			if o := origins[decl.Origin]; o != nil {
+				o.unset(decl)
+			}
 			continue
 		}
 		text, err := readSecret(decl, value, c.Secrets, origins[decl.Origin])
@@ -98,10 +102,18 @@ func (o *origin) bind(decl abi.SecretDecl, value string, block any) error {
 	return nil
 }
 
-// withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. In other headers it
-// remains text.
+// unset notes the headers of a secret that is declared and has no value.
+func (o *origin) unset(decl abi.SecretDecl) {
+	for _, header := range decl.Headers {
+		header = strings.ToLower(header)
+		o.missing[header] = append(o.missing[header], decl.Name)
+	}
+}
+
+// withSecrets replaces {{secret:NAME}} in a header that the manifest declares for that secret. In a header that is
+// declared for no secret it remains text.
 //
-// Errors: invalid_argument for a secret that is not declared for the header.
+// Errors: invalid_argument for a secret that is not declared for the header, or has no value.
 func (o *origin) withSecrets(header, value string) (string, error) {
 	for name, secret := range o.secrets[header] {
 		value = strings.ReplaceAll(value, "{{secret:"+name+"}}", secret)
@@ -110,15 +122,21 @@ func (o *origin) withSecrets(header, value string) (string, error) {
 				fmt.Sprintf("secret %s holds characters that no header may have", name))
 		}
 	}
-	if _, rest, left := strings.Cut(value, "{{secret:"); left && len(o.secrets[header]) > 0 {
-		name, _, _ := strings.Cut(rest, "}}")
-		known := abi.SortedKeys(o.secrets[header])
-		e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("header %s: there is no secret %.64q; the manifest declares %s "+
-			"for it", header, name, strings.Join(known, ", ")))
-		if near := abi.Nearest(name, known); near != "" {
-			e.Hint = fmt.Sprintf("did you mean {{secret:%s}}?", near)
-		}
-		return "", e
+	missing := o.missing[header]
+	_, rest, left := strings.Cut(value, "{{secret:")
+	if !left || len(o.secrets[header])+len(missing) == 0 {
+		return value, nil
 	}
-	return value, nil
+	name, _, _ := strings.Cut(rest, "}}")
+	if slices.Contains(missing, name) {
+		return "", abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("header %s: the secret %q is not set", header, name)).
+			WithHint("configure it in the provider's block, or have the plugin send the header only where it is set")
+	}
+	known := append(abi.SortedKeys(o.secrets[header]), missing...)
+	e := abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("header %s: there is no secret %.64q; the manifest declares %s "+
+		"for it", header, name, strings.Join(known, ", ")))
+	if near := abi.Nearest(name, known); near != "" {
+		e.Hint = fmt.Sprintf("did you mean {{secret:%s}}?", near)
+	}
+	return "", e
 }
