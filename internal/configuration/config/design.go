@@ -2,6 +2,7 @@ package config
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +60,39 @@ var otherNames = []otherName{
 		"sync": "sync/fast"}},
 	{providers: memos, old: "mode", now: "search_mode", values: map[string]string{"fast": "fast", "fine": "fine",
 		"mixture": "mixture"}},
+}
+
+// addOtherNames adds the keys that rename understands to the schema of a provider's block.
+func addOtherNames(provider string, block map[string]any) {
+	for _, n := range otherNames {
+		if !slices.Contains(n.providers, provider) {
+			continue
+		}
+		in, _ := block["properties"].(map[string]any)
+		if n.inside != "" {
+			object, _ := in[n.inside].(map[string]any)
+			in, _ = object["properties"].(map[string]any)
+		}
+		if in == nil {
+			continue
+		}
+		other := map[string]any{"deprecated": true, "description": "It is accepted, and has no effect."}
+		if now, known := in[n.now].(map[string]any); known {
+			other = maps.Clone(now)
+			other["deprecated"], other["description"] = true, "Another name of "+n.now+"."
+		}
+		if n.values != nil {
+			values := []any{}
+			for _, v := range slices.Sorted(maps.Keys(n.values)) {
+				values = append(values, v)
+			}
+			other = map[string]any{"enum": values, "description": "Another name of " + n.now + "."}
+		}
+		if own, both := in[n.old]; both { // the key has a meaning of its own here, too
+			other = map[string]any{"anyOf": []any{own, other}}
+		}
+		in[n.old] = other
+	}
 }
 
 // rename gives keys of the design and of Nanobot their names here.

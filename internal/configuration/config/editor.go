@@ -81,6 +81,7 @@ func BlockSchema(b Block, at string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	addOtherNames(b.Name, own)
 	out := openToFiles(own).(map[string]any)
 	if required, ok := own["required"].([]any); ok {
 		var missing []any
