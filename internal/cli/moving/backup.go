@@ -44,6 +44,9 @@ func (a *commands) backupCommand() *cobra.Command {
 			if err := a.needSlot(); err != nil {
 				return err
 			}
+			if err := replaceable(file); err != nil {
+				return err
+			}
 			var contents *backup.Contents
 			err := wholefile.StreamDurable(file, 0o600, func(w io.Writer) (err error) {
 				contents, err = a.writeBackup(ctx, w)
@@ -56,6 +59,24 @@ func (a *commands) backupCommand() *cobra.Command {
 		}}
 	cmd.Flags().BoolVar(&check, "check", false, "read FILE, which is a backup, and tell whether it is whole")
 	return cmd
+}
+
+// replaceable rejects a file that is not compressed by gzip, as every backup is: a backup would replace it.
+func replaceable(file string) error {
+	if about, err := os.Stat(file); err != nil || !about.Mode().IsRegular() {
+		return nil // writing reports what is wrong with it
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return abi.WrapError(abi.CodeInvalidArgument, file+": "+err.Error(), err)
+	}
+	defer func() { _ = f.Close() }()
+	var magic [2]byte
+	if n, _ := io.ReadFull(f, magic[:]); n == 0 || magic == [2]byte{0x1f, 0x8b} {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, file+": exists, and is no backup; nothing was written").
+		WithHint("name another file: a backup replaces only a backup")
 }
 
 // needSlot rejects a data folder that holds no slot, so that a mistyped name does not create one.
