@@ -308,10 +308,10 @@ func contextsFitAndSayWhatTheyShow(t *testing.T, p *program) {
 			require.Contains(t, f.BudgetApplied, "max_tokens")
 			require.Contains(t, f.BudgetApplied, "min_tokens")
 			if f.Text != "" {
-				require.True(t, strings.HasPrefix(f.Text, `<memory-context backend="p" scope="r/&#60;p&gt;" condition_kind="control">`+"\n"), f.Text)
+				require.True(t, strings.HasPrefix(f.Text, `<memory-context backend="p" scope="r/&#60;p&gt;" condition_kind="control" times="UTC">`+"\n"), f.Text)
 				require.True(t, strings.HasSuffix(f.Text, "\n</memory-context>"))
 			}
-			if limit > 280 {
+			if limit > 300 {
 				require.Equal(t, 3+limit%2, f.Count)
 			}
 		}

@@ -954,6 +954,7 @@ typedef struct {
 typedef struct {
     mh_str backend, frame, scope; /* attributes; frame is full, compact or minimal */
     bool control;                 /* condition_kind="control" is written for controls only */
+    bool utc;                     /* the items' before or brief have times without a zone, which are in UTC */
     const mh_item *items;
     size_t count;
 } mh_context;
@@ -980,7 +981,10 @@ MH_FN mh_fitted mh_compose(const mh_context *x, size_t n, mh_str cut) {
     mh_writer w = {0}, frame = {0};
     mh_add(&w, mh_s("<memory-context backend=\"")), mh_add_attribute(&w, x->backend);
     mh_add(&w, mh_s("\" scope=\"")), mh_add_attribute(&w, x->scope);
-    mh_add(&w, mh_s(x->control ? "\" condition_kind=\"control\">\n" : "\">\n"));
+    mh_add_byte(&w, '"');
+    if (x->control) mh_add(&w, mh_s(" condition_kind=\"control\""));
+    if (x->utc) mh_add(&w, mh_s(" times=\"UTC\""));
+    mh_add(&w, mh_s(">\n"));
     size_t done = 0;
     for (size_t i = 0; i < n; i++) {
         if (compact) mh_add_byte(&w, 'm'), mh_add(&w, mh_decimal((int64_t)i + 1)), mh_add_byte(&w, ' ');

@@ -111,11 +111,7 @@ MH_OPERATION(record_event) {
 static mh_fitted fit(mh_call *call, const mh_json *found, const mh_json *budget) {
     mh_item *all = mh_alloc(sizeof(mh_item) * (found->count + 1));
     size_t n = 0;
-    for (const mh_json *i = found->first; i; i = i->next) {
-        mh_str at = mh_string(i, "created_at");
-        mh_str day = at.len > 10 ? mh_join(2, (mh_str){at.at, 10}, mh_s(" ")) : MH_NONE;
-        all[n++] = (mh_item){mh_string(i, "text"), mh_join(2, mh_s("- "), day), day};
-    }
+    for (const mh_json *i = found->first; i; i = i->next) all[n++] = (mh_item){mh_string(i, "text"), mh_s("- "), MH_NONE};
     mh_context context = mh_context_of(call, all, n);
     return n ? mh_fit(&context, budget) : (mh_fitted){0};
 }

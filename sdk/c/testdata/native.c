@@ -92,7 +92,7 @@ static mh_str answer(char what, mh_str text) {
         mh_item *items = mh_alloc(sizeof *items * (texts->count + 1));
         size_t i = 0;
         for (const mh_json *s = texts->first; s; s = s->next) items[i++] = (mh_item){s->text, mh_s("- "), mh_s("2026-03-01 ")};
-        mh_context x = {mh_s("p"), mh_string(v, "frame"), mh_s("r/<p>"), true, items, i};
+        mh_context x = {mh_s("p"), mh_string(v, "frame"), mh_s("r/<p>"), true, true, items, i};
         mh_fitted f = mh_fit(&x, mh_get(v, "budget"));
         mh_open(&w, '{');
         mh_put_text(&w, "text", f.text), mh_put_int(&w, "count", (int64_t)f.count);
