@@ -7,22 +7,27 @@ import (
 	"strings"
 )
 
-// Graphiti (graphiti-core 0.29.3, graphiti_core/prompts): the JSON schema's name says which call it is, and the prompts
+// Graphiti (graphiti-core 0.31.2, graphiti_core/prompts): the JSON schema's name says which call it is, and the prompts
 // carry their parts in tags.
 var graphitiRules = []promptRule{
 	graphitiRule("graphiti.entities", "ExtractedEntities", graphitiEntities),
 	graphitiRule("graphiti.edges", "ExtractedEdges", graphitiEdges),
+	graphitiRule("graphiti.combined", "CombinedExtraction", graphitiCombined),
 	graphitiRule("graphiti.dedupe_nodes", "NodeResolutions", graphitiResolveNodes),
 	graphitiRule("graphiti.resolve_edge", "EdgeDuplicate", graphitiResolveEdge),
 	graphitiRule("graphiti.timestamps", "EdgeTimestamps", func(*Prompt, string) Answer {
 		return Answer{Text: `{"valid_at":null,"invalid_at":null}`}
 	}),
 	graphitiRule("graphiti.timestamps_batch", "BatchEdgeTimestamps", func(_ *Prompt, text string) Answer {
-		none := []any{}
-		for range jsonList(tagged(text, "FACTS")) {
-			none = append(none, map[string]any{"valid_at": nil, "invalid_at": nil})
+		list := []any{}
+		for _, f := range jsonList(tagged(text, "FACTS")) {
+			valid := f["reference_time"]
+			if fact, _ := f["fact"].(string); someday.MatchString(fact) || valid == "unknown" {
+				valid = nil
+			}
+			list = append(list, map[string]any{"valid_at": valid, "invalid_at": nil})
 		}
-		return Answer{Text: toJSON(map[string]any{"timestamps": none})}
+		return Answer{Text: toJSON(map[string]any{"timestamps": list})}
 	}),
 	graphitiRule("graphiti.summaries", "SummarizedEntities", graphitiSummaries),
 	graphitiRule("graphiti.saga", "SagaSummary", func(_ *Prompt, text string) Answer {
@@ -53,18 +58,23 @@ func graphitiRule(purpose, schema string, answer func(*Prompt, string) Answer) p
 // The types are printed as Python prints them. Speakers are of the type Person where it is offered.
 var personType = regexp.MustCompile(`'entity_type_id': (\d+), 'entity_type_name': 'Person'`)
 
-// graphitiEntities names the speakers first, then what each statement of a user is about.
+type graphitiEntity struct {
+	Name     string `json:"name"`
+	Type     int    `json:"entity_type_id"`
+	Episodes []int  `json:"episode_indices"`
+}
+
 func graphitiEntities(p *Prompt, text string) Answer {
-	type entity struct {
-		Name     string `json:"name"`
-		Type     int    `json:"entity_type_id"`
-		Episodes []int  `json:"episode_indices"`
-	}
-	list, seen := []entity{}, map[string]bool{}
+	return Answer{Text: toJSON(map[string]any{"extracted_entities": entitiesOf(text)})}
+}
+
+// entitiesOf names the speakers first, then what each statement of a user is about.
+func entitiesOf(text string) []graphitiEntity {
+	list, seen := []graphitiEntity{}, map[string]bool{}
 	add := func(name string, kind int) {
 		if name != "" && !seen[strings.ToLower(name)] {
 			seen[strings.ToLower(name)] = true
-			list = append(list, entity{Name: name, Type: kind, Episodes: []int{0}})
+			list = append(list, graphitiEntity{Name: name, Type: kind, Episodes: []int{0}})
 		}
 	}
 	person := 0 // the type of everything, where no custom one is offered
@@ -78,23 +88,37 @@ func graphitiEntities(p *Prompt, text string) Answer {
 	for _, s := range episodeStatements(message) {
 		add(entityOf(s), 0)
 	}
-	return Answer{Text: toJSON(map[string]any{"extracted_entities": list})}
+	return list
 }
 
-// graphitiEdges makes one fact of each statement of a user, from the speaker to what it is about, valid from the
-// reference time.
-func graphitiEdges(p *Prompt, text string) Answer {
-	type edge struct {
-		Source   string  `json:"source_entity_name"`
-		Target   string  `json:"target_entity_name"`
-		Relation string  `json:"relation_type"`
-		Fact     string  `json:"fact"`
-		Valid    *string `json:"valid_at"`
-		Invalid  *string `json:"invalid_at"`
-		Episodes []int   `json:"episode_indices"`
+// graphitiCombined is the one call of a bulk since 0.31: entities and facts, whose times are asked for in another.
+func graphitiCombined(p *Prompt, text string) Answer {
+	entities, names := entitiesOf(text), []string{}
+	for _, e := range entities {
+		names = append(names, e.Name)
 	}
+	return Answer{Text: toJSON(map[string]any{"extracted_entities": entities, "edges": edgesOf(text, names)})}
+}
+
+type graphitiEdge struct {
+	Source   string  `json:"source_entity_name"`
+	Target   string  `json:"target_entity_name"`
+	Relation string  `json:"relation_type"`
+	Fact     string  `json:"fact"`
+	Valid    *string `json:"valid_at"`
+	Invalid  *string `json:"invalid_at"`
+	Episodes []int   `json:"episode_indices"`
+}
+
+func graphitiEdges(p *Prompt, text string) Answer {
+	return Answer{Text: toJSON(map[string]any{"edges": edgesOf(text, entityNames(tagged(text, "ENTITIES")))})}
+}
+
+// edgesOf makes one fact of each statement of a user, from the speaker to what it is about, both among the entities,
+// valid from the reference time if the prompt has one.
+func edgesOf(text string, entities []string) []graphitiEdge {
 	known := map[string]string{} // lower-cased: as Graphiti spells it
-	for _, name := range entityNames(tagged(text, "ENTITIES")) {
+	for _, name := range entities {
 		known[strings.ToLower(name)] = name
 	}
 	var valid *string
@@ -103,7 +127,7 @@ func graphitiEdges(p *Prompt, text string) Answer {
 	if at = strings.Replace(strings.TrimSpace(at), " ", "T", 1); at != "" {
 		valid = &at
 	}
-	list, seen := []edge{}, map[string]bool{}
+	list, seen := []graphitiEdge{}, map[string]bool{}
 	for _, s := range episodeStatements(currentMessage(text)) {
 		source, target := known[strings.ToLower(s.Speaker)], known[strings.ToLower(entityOf(s))]
 		if source == "" || target == "" || source == target || seen[s.Fact] {
@@ -114,10 +138,10 @@ func graphitiEdges(p *Prompt, text string) Answer {
 		if someday.MatchString(s.Text) {
 			from = nil // a wish has no time: Graphiti then asks for one, and stores the fact without dates
 		}
-		list = append(list, edge{Source: source, Target: target, Relation: s.Relation, Fact: s.Fact, Valid: from,
+		list = append(list, graphitiEdge{Source: source, Target: target, Relation: s.Relation, Fact: s.Fact, Valid: from,
 			Episodes: []int{0}})
 	}
-	return Answer{Text: toJSON(map[string]any{"edges": list})}
+	return list
 }
 
 var someday = regexp.MustCompile(`(?i)\b(?:someday|some day|one day)\b`)
@@ -186,10 +210,10 @@ func graphitiSummaries(p *Prompt, text string) Answer {
 	return Answer{Text: toJSON(map[string]any{"summaries": list})}
 }
 
-// currentMessage is the episode that a prompt is about. Its tag has two spellings; texts and JSON episodes have their
+// currentMessage is the episode that a prompt is about. Its tag has three spellings; texts and JSON episodes have their
 // own.
 func currentMessage(text string) string {
-	for _, name := range []string{"CURRENT MESSAGE", "CURRENT_MESSAGE", "TEXT", "JSON"} {
+	for _, name := range []string{"CURRENT MESSAGE", "CURRENT_MESSAGE", "CURRENT MESSAGES", "TEXT", "JSON"} {
 		if inside := tagged(text, name); inside != "" {
 			return inside
 		}

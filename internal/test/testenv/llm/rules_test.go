@@ -75,6 +75,17 @@ func TestGraphitiExtractsAndInvalidates(t *testing.T) {
 	require.Equal(t, []any{"mara now prefer aisle seats on business trips"}, texts(edges["edges"], "fact"))
 	require.Equal(t, []any{"2025-04-10T08:00:00+00:00"}, texts(edges["edges"], "valid_at"))
 
+	// A bulk asks for both in one call since 0.31, and then for the times.
+	combined := ask(t, "graphiti.combined", schema("CombinedExtraction",
+		"<CURRENT MESSAGES>\nmara(user): I now prefer aisle seats on business trips.\n</CURRENT MESSAGES>"))
+	require.Equal(t, []any{"mara", "seats business trips"}, texts(combined["extracted_entities"], "name"))
+	require.Equal(t, texts(edges["edges"], "fact"), texts(combined["edges"], "fact"))
+	require.Equal(t, []any{nil}, texts(combined["edges"], "valid_at"))
+	times := ask(t, "graphiti.timestamps_batch", schema("BatchEdgeTimestamps", `<FACTS>
+[{"fact":"mara likes tea","reference_time":"2026-04-21T08:00:00+00:00"},{"fact":"mara: someday I want a boat","reference_time":"2026-04-21T08:00:00+00:00"}]
+</FACTS>`))
+	require.Equal(t, []any{"2026-04-21T08:00:00+00:00", nil}, texts(times["timestamps"], "valid_at"))
+
 	resolved := ask(t, "graphiti.resolve_edge", schema("EdgeDuplicate", `<EXISTING FACTS>
 [{'idx': 0, 'fact': 'mara like tea'}]
 </EXISTING FACTS>
