@@ -231,15 +231,16 @@ func httpPage(t *testing.T) string {
 	p := &typePages{doc.Components.Schemas, map[string]bool{}}
 	var order []string
 	shown := func(c content) string {
-		for _, media := range slices.Sorted(maps.Keys(c)) {
-			s := c[media].Schema
-			if s.Ref == "" {
-				return "`" + media + "`"
-			}
-			order = p.uses(&s, order)
-			return p.link(&s)
+		if len(c) == 0 {
+			return ""
 		}
-		return ""
+		media := slices.Min(slices.Collect(maps.Keys(c)))
+		s := c[media].Schema
+		if s.Ref == "" {
+			return "`" + media + "`"
+		}
+		order = p.uses(&s, order)
+		return p.link(&s)
 	}
 	var b strings.Builder
 	b.WriteString(generatedFrom("HTTP routes and types", "the OpenAPI document") + "\nA running slot serves the document at `/openapi.json`, " +
