@@ -39,7 +39,7 @@ func behaviourTables(m *score.Metrics) []table {
 	return slices.DeleteFunc(list, func(t table) bool { return len(t.Rows) == 0 })
 }
 
-// behaviourFigures has the figures at one budget. It has no rows if nobody talked with that budget.
+// behaviourFigures has the figures at one budget. It has no rows if no conversation had that budget.
 func behaviourFigures(m *score.Metrics, budget int64) table {
 	t := table{Title: "Behaviour, " + budgetName(budget), Head: []string{"memory"},
 		Note: reading + "Mean over sessions, by the agent's first answer, with the 95 % interval over clusters; replicates are " +

@@ -46,7 +46,7 @@ func sections(v *view) g.Node {
 		section("verdicts", "Verdicts", verdictLists(v)),
 		g.If(len(v.Behaved) > 0, section("behaviour", "Behaviour", g.Map(v.Behaved, tableNode),
 			g.If(len(v.Judged.Rows) > 0, judged))),
-		g.If(len(v.Types) > 0, section("types", "By type of question", g.Map(v.Types, tableNode))),
+		g.If(len(v.Type.Rows) > 0, section("types", "By type of question", tableNode(v.Type))),
 		section("cost", "Cost against quality",
 			g.Map(v.Worth, plotNode),
 			tableNode(v.Cost),

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/eval/score"
@@ -74,35 +73,4 @@ func mainMetric(m *score.Metrics) (score.Entry, bool) {
 		at = max(0, slices.IndexFunc(entries, func(e score.Entry) bool { return e.Name == m.Primary.Metric }))
 	}
 	return entries[at], true
-}
-
-// firstPlot shows the main metric over budgets with intervals. With a single budget it has a single position.
-func firstPlot(m *score.Metrics) (plot, bool) {
-	e, ok := mainMetric(m)
-	if !ok {
-		return plot{}, false
-	}
-	var lines []line
-	budgets := limited(m)
-	for _, c := range m.Columns {
-		l := line{name: c.Label, low: []float64{}}
-		for _, budget := range budgets {
-			var f score.Figure
-			if b := atBudget(&c, budget); b != nil {
-				f = b.Overall[e.Name]
-			}
-			l.add(f)
-		}
-		if l.any() {
-			lines = append(lines, l)
-		}
-	}
-	var places []string
-	for _, b := range budgets {
-		places = append(places, strconv.FormatInt(b, 10))
-	}
-	if len(lines) == 0 {
-		return plot{}, false
-	}
-	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, true
 }

@@ -63,13 +63,16 @@ func chartOver(lines []line, unit string) g.Node {
 		words = append(words, l.name+": "+strings.Join(points, ", "))
 	}
 	var ticks []tick
-	for at := 0.0; at <= most; at += roundStep(most) {
+	step := roundStep(most)
+	for i := range int(most/step) + 1 {
+		at := float64(i) * step
 		ticks = append(ticks, tick{number(at), at})
 	}
 	return draw(0, most, ticks, lines, unit, strings.Join(words, "; "))
 }
 
-// roundStep is the smallest of 1, 2 and 5 times a power of ten of which most has at most six.
+// roundStep returns the distance of an axis's ticks: 1, 2 or 5 times a power of ten, the smallest with which an axis from 0
+// to most has at most six steps.
 func roundStep(most float64) float64 {
 	if most <= 0 {
 		return 1
@@ -166,7 +169,7 @@ func plots(m *score.Metrics, _ *score.Timings) []plot {
 		if e.Group != "budgeted" && e.Group != "answer" {
 			continue
 		}
-		if p, ok := overBudgets(m, e); ok {
+		if p, ok := overBudgets(m, e); ok && len(limited(m)) > 1 {
 			list = append(list, p)
 		}
 		if p, ok := overSessions(m, e); ok {
@@ -181,19 +184,16 @@ func limited(m *score.Metrics) []int64 {
 	return slices.DeleteFunc(slices.Clone(m.Keys.Budgets), func(b int64) bool { return b == 0 })
 }
 
+// overBudgets shows a metric over the budgets with a limit, with intervals. A single budget has a single position.
 func overBudgets(m *score.Metrics, e score.Entry) (plot, bool) {
 	budgets := limited(m)
-	if len(budgets) < 2 {
-		return plot{}, false
-	}
 	var lines []line
-	for _, c := range m.Columns {
-		l := line{name: c.Label, low: []float64{}}
+	for i := range m.Columns {
+		l := line{name: m.Columns[i].Label, low: []float64{}}
 		for _, budget := range budgets {
-			i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
 			var f score.Figure
-			if i >= 0 {
-				f = c.Budgets[i].Overall[e.Name]
+			if b := atBudget(&m.Columns[i], budget); b != nil {
+				f = b.Overall[e.Name]
 			}
 			l.add(f)
 		}
@@ -201,11 +201,14 @@ func overBudgets(m *score.Metrics, e score.Entry) (plot, bool) {
 			lines = append(lines, l)
 		}
 	}
+	if len(lines) == 0 {
+		return plot{}, false
+	}
 	places := make([]string, len(budgets))
 	for i, b := range budgets {
 		places[i] = strconv.FormatInt(b, 10)
 	}
-	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, len(lines) > 0
+	return plot{Title: e.Name + " over budgets", Note: e.What, SVG: chart(places, lines, "max_tokens")}, true
 }
 
 // overTokens shows what a metric reached for the tokens that the contexts really took: a point for each budget.

@@ -167,56 +167,58 @@ func figureCell(f score.Figure, e score.Entry) cell {
 	return c
 }
 
-// byLabel returns the tables for one budget, one per headline metric: labels down, columns across.
+// byLabel returns the tables for one budget, one per headline metric of what a context shows.
 func byLabel(m *score.Metrics, budget int64) []table {
 	var list []table
 	for _, e := range headline(m) {
-		if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
-			continue
-		}
-		t := table{Title: byLabelTitle(e, budget), Note: e.What + ". " + evidenceLevel(m), Head: []string{"label"}}
-		rows := map[string]*row{}
-		var order []string
-		for _, c := range m.Columns {
-			i := slices.IndexFunc(c.Budgets, func(b score.Budgeted) bool { return b.Budget == budget })
-			if i < 0 {
-				continue
-			}
-			t.Head = append(t.Head, c.Label)
-			for _, s := range c.Budgets[i].ByLabel {
-				r := rows[s.Name]
-				if r == nil {
-					r = &row{Name: fmt.Sprintf("%s (%d)", s.Name, s.Probes)}
-					rows[s.Name], order = r, append(order, s.Name)
-				}
-				for len(r.Cells) < len(t.Head)-2 {
-					r.Cells = append(r.Cells, cell{Text: "–"})
-				}
-				r.Cells = append(r.Cells, figureCell(s.Figures[e.Name], e))
-			}
-		}
-		for _, name := range order {
-			t.Rows = append(t.Rows, *rows[name])
-		}
-		if len(t.Rows) > 0 {
+		if t := labelTable(m, e, budget); len(t.Rows) > 0 {
 			list = append(list, t)
 		}
 	}
 	return list
 }
 
-// typesOf is the table of a metric by label, at the sealed budget or else the first one with a limit.
-func typesOf(m *score.Metrics, e score.Entry) []table {
-	budgets := append(limited(m), m.Keys.Budgets...)
-	budget := budgets[0]
+// labelTable has one metric at one budget: labels down, columns across. It has no rows for a metric that is not of what
+// a context shows.
+func labelTable(m *score.Metrics, e score.Entry, budget int64) table {
+	t := table{Title: e.Name + ", " + budgetName(budget), Note: e.What + ". " + evidenceLevel(m), Head: []string{"label"}}
+	if !strings.HasPrefix(e.Group, "budgeted") && e.Group != "answer" {
+		return t
+	}
+	rows := map[string]*row{}
+	var order []string
+	for i := range m.Columns {
+		b := atBudget(&m.Columns[i], budget)
+		if b == nil {
+			continue
+		}
+		t.Head = append(t.Head, m.Columns[i].Label)
+		for _, s := range b.ByLabel {
+			r := rows[s.Name]
+			if r == nil {
+				r = &row{Name: fmt.Sprintf("%s (%d)", s.Name, s.Probes)}
+				rows[s.Name], order = r, append(order, s.Name)
+			}
+			for len(r.Cells) < len(t.Head)-2 {
+				r.Cells = append(r.Cells, cell{Text: "–"})
+			}
+			r.Cells = append(r.Cells, figureCell(s.Figures[e.Name], e))
+		}
+	}
+	for _, name := range order {
+		t.Rows = append(t.Rows, *rows[name])
+	}
+	return t
+}
+
+// byType is the table of a metric by label, at the sealed budget or else the first one with a limit.
+func byType(m *score.Metrics, e score.Entry) table {
+	budget := append(limited(m), m.Keys.Budgets...)[0]
 	if m.Primary != nil {
 		budget = m.Primary.Budget
 	}
-	title := byLabelTitle(e, budget)
-	return slices.DeleteFunc(byLabel(m, budget), func(t table) bool { return t.Title != title })
+	return labelTable(m, e, budget)
 }
-
-func byLabelTitle(e score.Entry, budget int64) string { return e.Name + ", " + budgetName(budget) }
 
 // judgedTable has the judge's verdicts, corrected by its own errors. Without a judge it has no rows.
 func judgedTable(v *model.Verdicts) table {

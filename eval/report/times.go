@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// cost has what each column sent to its backend: to record, to retrieve, and to become ready, where anything was sent.
+// cost has what each column sent to its backend: to record, to retrieve, and to become ready.
 func cost(t *score.Timings) table {
 	list := table{Title: "Native calls", Head: []string{"memory", "for", "operations", "calls", "bytes out", "bytes in",
 		"retries", "calls by route"},

@@ -34,8 +34,8 @@ type view struct {
 	Judged  table
 	ByJudge []table // against the reference; then one per budget: labels down, memories across
 	Models  table   // tokens and cost of models
-	// Types has the main metric by the type of a question, at the sealed budget or the first one with a limit.
-	Types []table
+	// Type has the main metric by the type of a question.
+	Type table
 	// Worth shows what the main metric reached for its tokens.
 	Worth   []plot
 	Cost    table
@@ -59,11 +59,11 @@ func viewOf(in Input) *view {
 	m := in.Metrics
 	v := &view{Name: m.Run.Name, Text: !in.WithoutText, Alarms: m.Notes}
 	v.Summary = summary(m)
-	if p, ok := firstPlot(m); ok {
-		v.Lead = []plot{p}
-	}
 	if e, ok := mainMetric(m); ok {
-		v.Types = typesOf(m, e)
+		if p, ok := overBudgets(m, e); ok {
+			v.Lead = []plot{p}
+		}
+		v.Type = byType(m, e)
 		if p, ok := overTokens(m, e); ok {
 			v.Worth = []plot{p}
 		}
