@@ -18,9 +18,6 @@ import (
 // NativeArchived is the native type of the archive's entries in a ForgetReceipt's Removed.
 const NativeArchived = "archived_event"
 
-// forgetPause is how long the host waits before it asks a provider that is still removing again.
-const forgetPause = 200 * time.Millisecond
-
 // eraseWithin bounds how long forgetting and erasing wait in total for memories other than the serving one.
 const eraseWithin = 30 * time.Second
 
@@ -191,10 +188,10 @@ func (o *operation) forgetInProvider(ctx context.Context, r *abi.ForgetRequest, 
 			if err := o.commit(ctx); err != nil {
 				return err
 			}
-			if receipt.Status != abi.ForgetInProgress || wait.left() < forgetPause || ctx.Err() != nil {
+			if receipt.Status != abi.ForgetInProgress || wait.left() < wait.next || ctx.Err() != nil {
 				break
 			}
-			wait.pause(ctx, forgetPause)
+			wait.pause(ctx)
 		}
 	}
 	if receipt.Removed == nil {

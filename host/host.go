@@ -100,7 +100,10 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now}, send: sendPlain,
+	if o.Pause == nil {
+		o.Pause = func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }
+	}
+	h = &Host{options: o, limits: o.Limits.withDefaults(), logger: o.Logger, clock: realClock{o.Now, o.Pause}, send: sendPlain,
 		counters: map[string]tokens.Counter{}, calling: make(writelock.Local, 1), scopes: map[scopeName]*scopeState{},
 		eraseWithin: eraseWithin}
 	if o.Intercept != nil {
@@ -254,12 +257,15 @@ type clock interface {
 	Measured(d time.Duration) time.Duration
 }
 
-// realClock is the clock that reads Options.Now.
-type realClock struct{ now func() time.Time }
+// realClock is the clock of the options.
+type realClock struct {
+	now   func() time.Time
+	pause func(context.Context, time.Duration)
+}
 
 func (c realClock) Now() time.Time { return c.now() }
 
-func (realClock) Pause(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }
+func (c realClock) Pause(ctx context.Context, d time.Duration) { c.pause(ctx, d) }
 
 func (realClock) Measured(d time.Duration) time.Duration { return d }
 
@@ -268,21 +274,31 @@ func (h *Host) now() time.Time { return h.clock.Now() }
 
 func (h *Host) stamp() string { return h.now().UTC().Format(time.RFC3339Nano) }
 
+// The first pause between two looks at a backend, and the longest one, up to which pauses double.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
 // waiting measures how long the host polls, by its own clock. The pauses count even if that clock stops or goes back.
 type waiting struct {
 	clock  clock
 	began  time.Time
 	most   time.Duration
 	waited time.Duration
+	next   time.Duration // the next pause
 }
 
 func (h *Host) waiting(most time.Duration) *waiting {
-	return &waiting{clock: h.clock, began: h.now(), most: most}
+	return &waiting{clock: h.clock, began: h.now(), most: most, next: firstPause}
 }
 
 func (w *waiting) left() time.Duration { return w.most - max(w.clock.Now().Sub(w.began), w.waited) }
 
-func (w *waiting) pause(ctx context.Context, d time.Duration) {
+// pause waits until the next look, at most until the time is over.
+func (w *waiting) pause(ctx context.Context) {
+	d := max(0, min(w.next, w.left()))
 	w.clock.Pause(ctx, d)
 	w.waited += d
+	w.next = min(2*w.next, longestPause)
 }

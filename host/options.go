@@ -39,6 +39,9 @@ type Options struct {
 	ArchiveRetention time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Pause waits between two looks at a backend that is not ready, or not done with a reset or a removal, until ctx
+	// ends. Default: d passes in real time.
+	Pause func(ctx context.Context, d time.Duration)
 	// Observe is called at the end of every operation, for metrics. It must be quick and safe for concurrent use.
 	Observe func(Observation)
 	// Tracer receives a span of every operation and of its parts, for distributed tracing. Default: no tracing.

@@ -13,12 +13,6 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// The first pause between two looks, and the longest one, up to which pauses grow.
-const (
-	readinessPause    = 50 * time.Millisecond
-	readinessPauseMax = 2 * time.Second
-)
-
 // Readiness implements Contract. It polls until the answer is no longer pending or the request's time is over, which is
 // reported as pending. Retryable errors are retried, too; when the time is over they are reported as pending, with the
 // reason. A request without a time limit gets the error. A provider that declares outstanding work (wait_until_ready)
@@ -34,7 +28,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 			}
 		}
 		wait := s.host.waiting(time.Duration(r.TimeoutMS) * time.Millisecond)
-		for pause := readinessPause; ; pause = min(2*pause, readinessPauseMax) {
+		for first := true; ; first = false {
 			ready, err := s.lookReady(ctx, r)
 			left := wait.left()
 			if err != nil && r.TimeoutMS > 0 && answercheck.FailsForNow(err) {
@@ -47,10 +41,10 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 			if err != nil {
 				return nil, err
 			}
-			if worked && pause == readinessPause {
+			if worked && first {
 				continue // look at once to see what it did; a guest that always reports work is polled with a pause
 			}
-			wait.pause(ctx, min(pause, left))
+			wait.pause(ctx)
 			if ctx.Err() != nil {
 				return ready, nil
 			}

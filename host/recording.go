@@ -41,7 +41,7 @@ func (h *Host) useTape(playing *tape.Tape) (err error) {
 	h.tape = playing
 	if o := h.options.Cassette; o != nil && playing == nil {
 		version, commit := h.version()
-		h.tape, err = tape.Record(tape.Options{Path: o.Path, Seed: o.Seed, Timeless: o.Timeless, Now: h.options.Now,
+		h.tape, err = tape.Record(tape.Options{Path: o.Path, Seed: o.Seed, Timeless: o.Timeless, Now: h.options.Now, Pause: h.options.Pause,
 			Version: version, Commit: commit, Logger: h.logger})
 	}
 	if h.tape == nil || err != nil {

@@ -3,14 +3,10 @@ package host
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/state"
 )
-
-// resetPause is how long the host waits before it repeats a reset that is in progress.
-const resetPause = 200 * time.Millisecond
 
 // ResetScope implements Contract. The scope's next generation starts before anything is erased. So whatever happens, no
 // later event enters the old generation, and no receipt of the old generation suppresses an event in the new one. The
@@ -164,7 +160,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 		case abi.ResetDone, abi.ResetIncomplete, abi.ResetFailed:
 			return receipt, nil
 		case abi.ResetInProgress:
-			if wait.left() < resetPause {
+			if wait.left() < wait.next {
 				return receipt, nil
 			}
 		}
@@ -172,7 +168,7 @@ func (o *operation) resetGuest(ctx context.Context, wait *waiting) (*abi.ResetRe
 		if err := o.commit(ctx); err != nil {
 			return nil, err
 		}
-		wait.pause(ctx, resetPause)
+		wait.pause(ctx)
 		if ctx.Err() != nil {
 			return receipt, nil
 		}

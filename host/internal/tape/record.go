@@ -2,6 +2,7 @@ package tape
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -21,6 +22,7 @@ type recording struct {
 	writer     *cassette.Writer // nil until the first provider serves
 	header     cassette.Header
 	now        func() time.Time
+	pause      func(context.Context, time.Duration)
 	timeless   bool
 	operations int64
 	redact     []func([]byte) []byte
@@ -40,8 +42,9 @@ type Options struct {
 	Seed []byte
 	// Timeless records every measured duration as 0.
 	Timeless bool
-	// Now is the real clock.
-	Now func() time.Time
+	// Now and Pause are the real clock.
+	Now   func() time.Time
+	Pause func(context.Context, time.Duration)
 	// Version and Commit identify the program.
 	Version, Commit string
 	Logger          hclog.Logger
@@ -62,7 +65,7 @@ func Record(o Options) (*Tape, error) {
 		return nil, err
 	}
 	t := newTape(o.Logger, o.Seed)
-	t.record = &recording{file: file, now: o.Now, timeless: o.Timeless, seen: map[string]bool{},
+	t.record = &recording{file: file, now: o.Now, pause: o.Pause, timeless: o.Timeless, seen: map[string]bool{},
 		header: cassette.Header{Revision: cassette.Revision, HostVersion: o.Version, HostCommit: o.Commit,
 			Clock: "virtual", Seed: hex.EncodeToString(o.Seed)}}
 	return t, nil

@@ -20,7 +20,6 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/internal/guest"
-	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // Tape records or replays. It runs one operation at a time, with a virtual clock and seeded randomness.
@@ -151,8 +150,10 @@ func (t *Tape) Read(b []byte) (int, error) {
 
 // Pause waits for d, or until ctx ends, and advances the clock by as much. A replay does not wait.
 func (t *Tape) Pause(ctx context.Context, d time.Duration) {
-	if t.play == nil && pause.For(ctx, d) != nil {
-		return
+	if t.record != nil {
+		if t.record.pause(ctx, d); ctx.Err() != nil {
+			return
+		}
 	}
 	t.mu.Lock()
 	t.last = t.last.Add(d.Truncate(tick))
