@@ -210,7 +210,7 @@ func copyFolder(from, to string) error {
 // by settle_ms (30 s where it says nothing).
 func (b *bench) afterSettling() func() time.Time {
 	ahead := max(30*time.Second, time.Duration(b.kit.module.Manifest.SettleMS)*time.Millisecond) + time.Minute
-	return func() time.Time { return time.Now().Add(ahead) }
+	return func() time.Time { return b.kit.options.Now().Add(ahead) }
 }
 
 // killed records a turn on a host that is killed meanwhile, and again on one that opens what it left.

@@ -93,6 +93,9 @@ func Run(ctx context.Context, target Target, o Options) (*Report, error) {
 	if k.options.CacheDir == "" {
 		k.options.CacheDir = filepath.Join(k.dir, "cache")
 	}
+	if k.options.Now == nil {
+		k.options.Now = time.Now
+	}
 	if k.options.RunID == "" {
 		k.options.RunID = "kit" + strings.ToLower(rand.Text()[:8])
 	}

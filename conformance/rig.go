@@ -51,18 +51,21 @@ type rig struct {
 	scopes []abi.MemoryScope // that were written to
 }
 
-// open makes a slot on a folder. now is its clock, nil for the real one.
+// open makes a slot on a folder. now is its clock, nil for that of the options.
 func (b *bench) open(dir string, pool int, now func() time.Time) (*rig, error) {
 	return b.openAs(dir, pool, now, nil)
 }
 
 // openAs is open with a changed configuration.
 func (b *bench) openAs(dir string, pool int, now func() time.Time, change func(*host.ProviderConfig)) (*rig, error) {
+	if now == nil {
+		now = b.kit.options.Now
+	}
 	limits := b.kit.options.Limits
 	limits.Pool = pool
 	h, err := host.New(b.ctx, host.Options{DataDir: dir, CacheDir: b.kit.options.CacheDir, Durability: "process",
 		OpenStore: b.kit.options.OpenStore, Logger: b.kit.options.Logger, Limits: limits,
-		Now: now, Intercept: b.wire.intercept, InterceptGuest: b.kit.options.guest, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
+		Now: now, Pause: b.kit.options.Pause, Intercept: b.wire.intercept, InterceptGuest: b.kit.options.guest, NoReadinessPolls: true, Engines: []host.Engine{extism.Engine()}})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +134,7 @@ func (b *bench) event(s abi.MemoryScope, text string) *abi.MemoryEvent {
 	b.mu.Unlock()
 	id, answer := fmt.Sprintf("kit-%d-%d", b.report.Number, n), "Thank you for telling me."
 	return &abi.MemoryEvent{EventID: id, RunID: s.RunID, UserID: s.PersonaID, AgentID: s.AgentID, SessionID: b.session(), TurnID: id,
-		Timestamp: time.Now().UTC().Add(time.Duration(n)*time.Second - time.Hour).Format(time.RFC3339),
+		Timestamp: b.kit.options.Now().UTC().Add(time.Duration(n)*time.Second - time.Hour).Format(time.RFC3339),
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 

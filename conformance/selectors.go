@@ -240,7 +240,7 @@ func (b *bench) traced() outcome {
 // pages reads all that came of a long time, item by item.
 func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome), mine *planted,
 	has func(*abi.ProvenanceItem, string) bool) outcome {
-	r := abi.ProvenanceRequest{From: "2020-01-01T00:00:00Z", To: time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}
+	r := abi.ProvenanceRequest{From: "2020-01-01T00:00:00Z", To: b.kit.options.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}
 	r.Limit = 100
 	whole, o := ask(r)
 	if o != nil {

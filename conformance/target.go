@@ -63,6 +63,9 @@ type Options struct {
 	Logger hclog.Logger
 	// Limits are the hosts' limits; Pool is the kit's own.
 	Limits host.Limits
+	// Now and Pause are the hosts' clock (host.Options), for a backend that lives by the same one. Default: real time.
+	Now   func() time.Time
+	Pause func(ctx context.Context, d time.Duration)
 	// Progress is called with every clause as it ends.
 	Progress func(ClauseReport)
 	// Again makes Test check a clause that is not green once more, and the second verdict counts. It is for real servers,

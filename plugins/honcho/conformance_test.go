@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/timelapse"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -29,8 +30,7 @@ func builtin(t testing.TB) []byte {
 
 // TestConformance runs the kit against the fake in every mood of its deriver in which a server is of use.
 func TestConformance(t *testing.T) {
-	quick := fake.Mood{Flush: true, RowDelay: 20 * time.Millisecond, WorkDelay: 30 * time.Millisecond,
-		PurgeDelay: 50 * time.Millisecond}
+	quick := fake.Mood{Flush: true, RowDelay: 300 * time.Millisecond, WorkDelay: 2 * time.Second, PurgeDelay: time.Second}
 	for _, mood := range []struct {
 		name  string
 		mood  fake.Mood
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	}{
 		{"flush", quick, "", false},
 		{"at once", fake.Mood{Flush: true}, "", true},
-		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 20 * time.Millisecond}, "", true},
+		{"a batch gate that opens early", fake.Mood{BatchTokens: 1, RowDelay: 300 * time.Millisecond}, "", true},
 		{"stale caches", fake.Mood{Flush: true, CacheTTL: time.Hour}, "", true},
 		{"one workspace for all", quick, `,"fixed_workspace":"lab"`, true},
 		{"message search", quick, `,"read":"search"`, true},
@@ -55,13 +55,14 @@ func TestConformance(t *testing.T) {
 			if mood.name != "flush" {
 				brief.Leave(t)
 			}
-			backend := fake.New(fake.Options{Mood: mood.mood})
+			clock := new(timelapse.Clock)
+			backend := fake.New(fake.Options{Mood: mood.mood, Now: clock.Now})
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{
 				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t),
 					Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
-				conformance.Options{CacheDir: testcache.Dir()})
+				conformance.Options{CacheDir: testcache.Dir(), Now: clock.Now, Pause: clock.Pause})
 			left := backend.Workspaces()
 			if strings.Contains(mood.block, "fixed_workspace") {
 				left = nil // it is the operator's
