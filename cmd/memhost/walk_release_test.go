@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -23,6 +24,7 @@ const (
 // The module proxy is a folder that holds memhost's module and nothing else: needing one of the host's dependencies
 // would fail.
 func TestWalkWithARelease(t *testing.T) {
+	brief.Leave(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "new-plugin.md"))
 	require.NoError(t, err)
 	_, source := goEnvironment(t)
