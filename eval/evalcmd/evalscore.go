@@ -55,25 +55,20 @@ func openRun(folder, packPath string) (*evaluated, error) {
 	return &evaluated{folder, r, p}, nil
 }
 
-// garbagePercent is the garbage collector's target while a run is scored: scoring allocates a lot.
-const garbagePercent = 50
-
-// score computes the run's metrics.
-func (e *evaluated) score() (*score.Metrics, *score.Timings, error) {
-	usual := debug.SetGCPercent(garbagePercent)
-	defer debug.SetGCPercent(usual)
-	return score.Score(e.folder, e.pack)
-}
+// reportGarbage is the garbage collector's target, in percent, while reports are written: they keep the answers to all
+// probes in memory.
+const reportGarbage = 50
 
 // report scores a run and writes its reports.
 func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
-	m, t, err := e.score()
+	m, t, err := score.Score(e.folder, e.pack)
 	if err != nil {
 		return nil, err
 	}
 	if err := score.Write(e.folder, m, t); err != nil {
 		return nil, err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(reportGarbage))
 	in := report.Input{Folder: e.folder, Run: e.run, Metrics: m, Timings: t, Pack: e.pack, WithoutText: withoutText}
 	if in.Judge, err = e.judged(); err != nil {
 		return nil, err
@@ -171,7 +166,7 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 					return err
 				}
 			}
-			m, t, err := e.score()
+			m, t, err := score.Score(e.folder, e.pack)
 			if err != nil {
 				return err
 			}

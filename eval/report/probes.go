@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/memhost/memhost/abi"
@@ -176,7 +177,8 @@ func answer(cell *rundir.Cell, p *journal.Probe) Answered {
 		a.Tokens, a.Result, a.Calls = p.Trace.TokenCount, string(p.Trace.ResultState), p.Trace.IO
 	}
 	a.Of = len(p.Evidence)
-	for i := range min(a.Of, maxItems) {
+	a.Items = make([]Item, 0, min(a.Of, maxItems))
+	for i := range cap(a.Items) {
 		e := &p.Evidence[i]
 		text := cut(e.Text, maxItemText)
 		if e.Shown != nil && e.Shown.End > e.Shown.Start {
@@ -257,6 +259,13 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 			}
 		}
 	}
+	for _, t := range probes {
+		for i := range t.Answers {
+			for at := range t.Answers[i].Items {
+				roundScore(&t.Answers[i].Items[at])
+			}
+		}
+	}
 	text, err := json.Marshal(map[string]any{"probes": probes, "contexts": contexts, "lines": lines})
 	if err != nil {
 		return "", err
@@ -270,6 +279,15 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 		err = z.Close()
 	}
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
+}
+
+// roundScore leaves the four digits of an item's score that the page shows. All digits of all scores would be a third of
+// the page.
+func roundScore(i *Item) {
+	if i.Score != nil {
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(*i.Score, 'g', 4, 64), 64)
+		i.Score = &rounded
+	}
 }
 
 // cut shortens a text to at most n bytes, between characters.

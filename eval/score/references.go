@@ -146,18 +146,18 @@ func (r *references) gold(p *probe, history []renderedEvent) []renderedEvent {
 	return list
 }
 
-// read returns the reading of messages as a context.
+// read returns the reading of messages as a context. Its tokens are those of its messages, as draw and fit count them.
 func (r *references) read(p *probe, list []renderedEvent) *reading {
 	var b strings.Builder
 	evidence := make([]abi.Evidence, len(list))
+	var count, none int64
 	for i, s := range list {
+		count += s.tokens
 		start := int64(b.Len())
 		b.WriteString(s.text)
 		evidence[i] = abi.Evidence{Rank: int64(i + 1), Text: s.text, SourceEventIDs: []string{s.id},
 			Shown: &abi.Shown{Start: start, End: int64(b.Len()), Whole: true}}
 	}
-	text := b.String()
-	count, none := r.counter.Count([]byte(text)), int64(0)
-	return r.measure(p, &retrieval{evidence: evidence, context: text,
+	return r.measure(p, &retrieval{evidence: evidence, context: b.String(),
 		trace: &abi.Trace{TokenCount: &count, FrameTokens: &none}})
 }
