@@ -4,6 +4,7 @@
 // their error codes and validation, the constants of the wasm binary interface "mh1", and JSON codecs without
 // reflection, generated over package wirejson. Host and guest both import this package, so it imports nothing that
 // TinyGo cannot build or that would make a guest large: no encoding/json, no reflect, no fmt of its own.
+// What only a host says, about itself and what it keeps, is in package host/report.
 //
 // ABI.md beside this file is the specification from which a guest can be written in another language.
 package abi

@@ -204,19 +204,3 @@ type InventoryKind struct {
 	// Digest is the SHA-256 (hex) over the sorted native ids with their versions.
 	Digest string `json:"digest,omitempty"`
 }
-
-// Capabilities lists what the provider behind the slot can do.
-type Capabilities struct {
-	Provider      string        `json:"provider"`
-	ConditionKind ConditionKind `json:"condition_kind"`
-	// Operations are exports that every provider has; Capabilities those it may have.
-	Operations        []string `json:"operations"`
-	Capabilities      []string `json:"capabilities"`
-	NativeMemoryTypes []string `json:"native_memory_types"`
-	NativeIngestModes []string `json:"native_ingest_modes"`
-	// NativeQueryModes name the ways in which the backend can search for a retrieval: semantic, bm25, fast.
-	NativeQueryModes []string `json:"native_query_modes"`
-	// NativeQueries and NativeMutations are what native_query and native_mutation take with this configuration.
-	NativeQueries   []NativeDecl `json:"native_queries,omitempty"`
-	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`
-}

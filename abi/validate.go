@@ -221,47 +221,6 @@ func (x *ReadinessRequest) Validate() error {
 	return nil
 }
 
-// Validate checks that after and limit are 0 or more.
-func (x *ArchiveRequest) Validate() error {
-	switch {
-	case x.After < 0:
-		return invalid("after", "negative")
-	case x.Limit < 0:
-		return invalid("limit", "negative")
-	case (x.Scope == nil) != (x.EventID == ""):
-		return invalid("event_id", "want scope and event_id, or neither")
-	case x.Scope == nil:
-		return nil
-	}
-	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
-	}
-	return nil
-}
-
-// Validate finds nothing wrong: the events are checked where they are kept.
-func (*BackfillEvents) Validate() error { return nil }
-
-// Validate finds nothing wrong: every value is valid.
-func (*BackfillTurn) Validate() error { return nil }
-
-// Validate finds nothing wrong: every value is valid.
-func (*BackfillStop) Validate() error { return nil }
-
-// Validate checks that limit is from 0 to 500, and the scope where there is one.
-func (x *ShadowAnswersRequest) Validate() error {
-	if x.Limit < 0 || x.Limit > 500 {
-		return invalid("limit", "want 0 to 500")
-	}
-	if x.Scope == nil {
-		return nil
-	}
-	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
-	}
-	return nil
-}
-
 // Validate checks the scope.
 func (x *InventoryRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {

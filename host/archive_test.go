@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state/segments"
 	"github.com/memhost/memhost/internal/test/logs"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -26,7 +27,7 @@ import (
 func allArchived(t testing.TB, h *Host, limit int64) []abi.MemoryEvent {
 	t.Helper()
 	var all []abi.MemoryEvent
-	for request := new(abi.ArchiveRequest); ; {
+	for request := new(report.ArchiveRequest); ; {
 		request.Limit = limit
 		page, err := h.Archive().ArchivePage(context.Background(), request)
 		require.NoError(t, err)
@@ -66,15 +67,15 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 	require.Len(t, all, 1, "no duplicate, test session, refused event, nor what met the wall")
 	require.Equal(t, string(abi.Marshal(first)), string(abi.Marshal(&all[0])))
 	for id, n := range map[string]int{"e1": 1, "e2": 0, "e": 0} {
-		page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
+		page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
 		require.NoError(t, err)
 		require.Len(t, page.Events, n, id)
 	}
 	other := abi.MemoryScope{RunID: "other", PersonaID: testScope.PersonaID}
-	page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{Scope: &other, EventID: "e1"})
+	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &other, EventID: "e1"})
 	require.NoError(t, err)
 	require.Empty(t, page.Events)
-	_, err = h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{EventID: "e1"})
+	_, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{EventID: "e1"})
 	requireCode(t, err, abi.CodeInvalidArgument, "event_id")
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
@@ -87,7 +88,7 @@ func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
 	told(t, s, "e1", "echo x")
 	stats, err := h.Archive().ArchiveStats(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveStats{}, stats)
+	require.Equal(t, &report.ArchiveStats{}, stats)
 	_, err = h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("e", "x")}})
 	requireCode(t, err, abi.CodeUnsupported, "keeps no archive", "memory.archive")
 	m, err := s.Manifest(context.Background())
@@ -165,11 +166,11 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	}
 	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
+	require.Equal(t, &report.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
 	again, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{
 		allArchived(t, h, 0)[5], *event("new", "x"), *event("new", "x")}})
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveReceipt{Added: 1, Present: 2}, again)
+	require.Equal(t, &report.ArchiveReceipt{Added: 1, Present: 2}, again)
 }
 
 // A data folder that was moved without its archive serves, and reports what is missing.
@@ -202,14 +203,14 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 		return *e
 	}
 	same := func(*abi.MemoryEvent) {}
-	add := func(events ...abi.MemoryEvent) (*abi.ArchiveReceipt, error) {
+	add := func(events ...abi.MemoryEvent) (*report.ArchiveReceipt, error) {
 		return h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: events})
 	}
 	_, err := s.RecordEvent(ctx, event("recorded", "echo recorded"))
 	require.NoError(t, err)
 	receipt, err := add(changed("added", same))
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveReceipt{Added: 1}, receipt)
+	require.Equal(t, &report.ArchiveReceipt{Added: 1}, receipt)
 	_, err = s.RecordEvent(ctx, event("later", "echo later")) // after an import has read the archive
 	require.NoError(t, err)
 	for _, id := range []string{"recorded", "added", "later"} {
@@ -229,13 +230,13 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 		}
 		receipt, err = add(changed(id, same))
 		require.NoError(t, err)
-		require.Equal(t, &abi.ArchiveReceipt{Present: 1}, receipt)
+		require.Equal(t, &report.ArchiveReceipt{Present: 1}, receipt)
 	}
 	_, err = add(changed("new", same), changed("new", func(e *abi.MemoryEvent) { e.Messages[0].Content = new("other") }))
 	requireCode(t, err, abi.CodeConflict, "events[1].event_id")
 	receipt, err = add(changed("new", same), changed("recorded", func(e *abi.MemoryEvent) { e.UserID = "somebody else" }))
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveReceipt{Added: 2}, receipt, "another scope, another event")
+	require.Equal(t, &report.ArchiveReceipt{Added: 2}, receipt, "another scope, another event")
 }
 
 func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
@@ -257,9 +258,9 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	require.Len(t, check.Problems, 1)
 	require.Contains(t, check.Problems[0], "were sealed")
 	require.Contains(t, check.Problems[0], "events are lost")
-	_, err = h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{})
+	_, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{})
 	requireCode(t, err, abi.CodeUnavailable, "were sealed", "memory itself is not touched")
-	page, err := h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{After: list[0].Last})
+	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{After: list[0].Last})
 	require.NoError(t, err, "the rest can be read")
 	require.NotEmpty(t, page.Events)
 	requireUsable(t, openSlot(t, h, probeConfig(`{}`)), "e1")
@@ -304,7 +305,7 @@ func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T
 	read := make(chan []abi.MemoryEvent)
 	go func() { // reads concurrently
 		var all []abi.MemoryEvent
-		request := new(abi.ArchiveRequest)
+		request := new(report.ArchiveRequest)
 		for ended := false; ; {
 			page, err := h.Archive().ArchivePage(context.Background(), request)
 			if err != nil {

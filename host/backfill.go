@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/schema"
 )
 
@@ -54,7 +55,7 @@ func refuseBackfill(code abi.Code, reason, message, hint string) error {
 //
 // Errors: unsupported with reason archive_off or recorded; conflict with reason backfill if another backfill is
 // running; invalid_argument for the memory that serves, or with reason nothing_given; those of Swap.
-func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.Backfill, error) {
+func (s *Slot) Backfill(ctx context.Context, config ProviderConfig, options BackfillOptions) (*report.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if err := s.canFollow(); err != nil {
@@ -100,11 +101,11 @@ func (s *Slot) backfillOf(ctx context.Context, config ProviderConfig, options Ba
 		return nil, err
 	}
 	f = s.followers.with(p.followerKey())
-	if f != nil && record.Given && f.work.Record().Role == abi.RoleShadow {
+	if f != nil && record.Given && f.work.Record().Role == report.RoleShadow {
 		return nil, refuseBackfill(abi.CodeConflict, "shadow", p.name+" follows as a shadow: it has what the slot records",
 			"record the file (memhost record FILE), or take "+p.name+" out of memory.shadows")
 	}
-	if f != nil && f.work.Record().Role == abi.RoleBackfill { // it was stopped, or is already filled
+	if f != nil && f.work.Record().Role == report.RoleBackfill { // it was stopped, or is already filled
 		if err := f.close(ctx); err != nil {
 			return nil, inOperation(opBackfill, err)
 		}
@@ -136,7 +137,7 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 			"a memory.namespace of its own makes another memory of the same provider")
 	}
 	for _, f := range s.followers.list() {
-		if other := f.work.Record(); other.Role == abi.RoleBackfill && f.work.Key() != key {
+		if other := f.work.Record(); other.Role == report.RoleBackfill && f.work.Key() != key {
 			return nil, refuseBackfill(abi.CodeConflict, "backfill",
 				"a backfill of "+other.Provider+" is under way", "one at a time: stop or discard it first (memhost backfill stop)")
 		}
@@ -145,13 +146,13 @@ func (s *Slot) backfillRecord(ctx context.Context, p *Provider, config ProviderC
 	if err != nil {
 		return nil, inOperation(opBackfill, err)
 	}
-	begun := record != nil && record.Role == abi.RoleBackfill
+	begun := record != nil && record.Role == report.RoleBackfill
 	switch {
 	case begun && options.Given && !options.Resume:
 		return nil, refuseBackfill(abi.CodeConflict, "backfill", "a backfill of "+p.name+" was begun before",
 			"`memhost swap "+p.name+" --backfill` goes on with it, `memhost backfill discard` throws it away")
 	case !begun:
-		begin := follow.Record{Role: abi.RoleBackfill, Given: options.Given}
+		begin := follow.Record{Role: report.RoleBackfill, Given: options.Given}
 		if record, err = s.newRecord(ctx, p, begin, false); err != nil {
 			return nil, inOperation(opBackfill, err)
 		}
@@ -189,7 +190,7 @@ func (s *Slot) newRecord(ctx context.Context, p *Provider, r follow.Record, atEn
 // loadFollower loads a provider that will follow. With later, its backend is not contacted yet; otherwise the provider
 // goes through the steps of a swap.
 func (s *Slot) loadFollower(ctx context.Context, config ProviderConfig, later bool) (*Provider, *abi.BackendHealth,
-	[]abi.RunStep, error) {
+	[]report.RunStep, error) {
 	if !later {
 		steps := &stepLog{tell: s.host.options.OnStep}
 		p, health, err := s.prepare(ctx, config, steps)
@@ -244,7 +245,7 @@ func (s *Slot) UnfinishedBackfill(ctx context.Context) (*UnfinishedBackfill, err
 func (s *Slot) unfinished(ctx context.Context) (of follow.Key, last *follow.Record, err error) {
 	records, err := s.host.follow.Records(ctx)
 	for key, r := range records {
-		if r.Role != abi.RoleBackfill || s.followers.with(key) != nil {
+		if r.Role != report.RoleBackfill || s.followers.with(key) != nil {
 			continue
 		}
 		if last == nil || last.Stopped != "" && (r.Stopped == "" || r.Stopped > last.Stopped) {
@@ -266,7 +267,7 @@ func (s *Slot) theBackfill() *follower {
 
 // BackfillStatus reports the progress of the backfill. Once the new provider serves, or without a backfill, its state
 // is none or stopped.
-func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
+func (s *Slot) BackfillStatus(ctx context.Context) (*report.Backfill, error) {
 	if f := s.theBackfill(); f != nil {
 		return f.backfill(ctx)
 	}
@@ -275,29 +276,29 @@ func (s *Slot) BackfillStatus(ctx context.Context) (*abi.Backfill, error) {
 		return nil, inOperation(opBackfill, err)
 	}
 	if r == nil {
-		return &abi.Backfill{State: abi.FollowerNone}, nil
+		return &report.Backfill{State: report.FollowerNone}, nil
 	}
 	return s.stoppedBackfill(ctx, key, r)
 }
 
 // stoppedBackfill describes a backfill whose provider is not loaded.
-func (s *Slot) stoppedBackfill(ctx context.Context, key follow.Key, r *follow.Record) (*abi.Backfill, error) {
+func (s *Slot) stoppedBackfill(ctx context.Context, key follow.Key, r *follow.Record) (*report.Backfill, error) {
 	progress, err := s.host.follow.Stopped(ctx, key, r)
 	if err != nil {
 		return nil, inOperation(opBackfill, err)
 	}
-	return &abi.Backfill{State: abi.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate,
+	return &report.Backfill{State: report.FollowerStopped, Provider: r.Provider, Since: r.Since, EventsPerSecond: r.Rate,
 		Progress: progress}, nil
 }
 
 // backfill describes the follower as a backfill.
-func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
+func (f *follower) backfill(ctx context.Context) (*report.Backfill, error) {
 	now, progress, err := f.work.Progress(ctx)
 	if err != nil {
 		return nil, inOperation(opBackfill, err)
 	}
 	record := f.work.Record()
-	b := &abi.Backfill{State: now, Provider: record.Provider, Since: record.Since, EventsPerSecond: record.Rate,
+	b := &report.Backfill{State: now, Provider: record.Provider, Since: record.Since, EventsPerSecond: record.Rate,
 		Progress: progress}
 	if p := f.provider(); p != nil {
 		b.ConditionKind = p.kind
@@ -308,7 +309,7 @@ func (f *follower) backfill(ctx context.Context) (*abi.Backfill, error) {
 // BackfillTurn asks again for the switch to the new provider. Refused events are tried once more. With AcceptOpen the
 // provider serves even if events are unresolved, or held back by read-only scopes. The run manifest's step backfill
 // names these scopes.
-func (s *Slot) BackfillTurn(ctx context.Context, r *abi.BackfillTurn) (*abi.Backfill, error) {
+func (s *Slot) BackfillTurn(ctx context.Context, r *report.BackfillTurn) (*report.Backfill, error) {
 	f := s.theBackfill()
 	if f == nil {
 		return nil, errNoBackfill()
@@ -325,7 +326,7 @@ func errNoBackfill() error {
 // its backend.
 //
 // Errors: those of loading a module; unsupported with reason archive_off; invalid_argument with reason nothing_given.
-func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options BackfillOptions) (*abi.BackfillPlan,
+func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options BackfillOptions) (*report.BackfillPlan,
 	error) {
 	h := s.host
 	if err := s.canFollow(); err != nil {
@@ -339,7 +340,7 @@ func (s *Slot) BackfillPlan(ctx context.Context, config ProviderConfig, options 
 		return nil, inOperation(opBackfill, err)
 	}
 	defer func() { _ = p.close(context.WithoutCancel(ctx)) }()
-	plan := &abi.BackfillPlan{Provider: p.name, ConditionKind: p.kind, Tokenizer: p.tokens.Name(), Notes: p.costNotes()}
+	plan := &report.BackfillPlan{Provider: p.name, ConditionKind: p.kind, Tokenizer: p.tokens.Name(), Notes: p.costNotes()}
 	key := p.followerKey()
 	record, err := h.follow.Record(ctx, key)
 	if err != nil {
@@ -432,7 +433,7 @@ func (p *Provider) costNotes() []string {
 
 // noteTime updates the earliest and the latest time of the events. They are not sorted by time: they come in the order
 // of recording, and imports of old events are recorded last.
-func noteTime(plan *abi.BackfillPlan, at string) {
+func noteTime(plan *report.BackfillPlan, at string) {
 	earlier := func(a, b string) bool {
 		t, err := abi.ParseTime(a)
 		u, wrong := abi.ParseTime(b)

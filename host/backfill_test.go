@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -89,9 +90,9 @@ func until(t testing.TB, what string, holds func() bool) {
 }
 
 // untilState waits until the backfill is in a state.
-func untilState(t testing.TB, s *Slot, want abi.FollowerState) *abi.Backfill {
+func untilState(t testing.TB, s *Slot, want report.FollowerState) *report.Backfill {
 	t.Helper()
-	var last *abi.Backfill
+	var last *report.Backfill
 	until(t, string(want), func() bool {
 		b, err := s.BackfillStatus(context.Background())
 		require.NoError(t, err)
@@ -102,9 +103,9 @@ func untilState(t testing.TB, s *Slot, want abi.FollowerState) *abi.Backfill {
 }
 
 // serves waits until a memory serves, and returns its manifest.
-func serves(t testing.TB, s *Slot, namespace string) *abi.RunManifest {
+func serves(t testing.TB, s *Slot, namespace string) *report.RunManifest {
 	t.Helper()
-	var last *abi.RunManifest
+	var last *report.RunManifest
 	until(t, namespace+" serves", func() bool {
 		m, err := s.Manifest(context.Background())
 		require.NoError(t, err)
@@ -165,7 +166,7 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	require.Equal(t, want, remembered(t, s, "bob"))
 	b, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
-	require.Equal(t, abi.FollowerNone, b.State)
+	require.Equal(t, report.FollowerNone, b.State)
 }
 
 func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
@@ -175,7 +176,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 	require.Equal(t, "archive_off", requireCode(t, err, abi.CodeUnsupported, "memory.archive").Reason)
 	_, err = s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
 	requireCode(t, err, abi.CodeUnsupported, "memory.archive")
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	requireCode(t, err, abi.CodeNotFound)
 
 	s = openSlot(t, open(t, Options{Archive: true}), history(t, ""))
@@ -224,7 +225,7 @@ func TestABackfillGoesOnAfterARestart(t *testing.T) {
 	life(t, dir, func(h *Host, s *Slot) {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
-		require.Equal(t, abi.FollowerStopped, b.State, "until it is gone on with")
+		require.Equal(t, report.FollowerStopped, b.State, "until it is gone on with")
 		unfinished, err := s.UnfinishedBackfill(ctx)
 		require.NoError(t, err)
 		require.Equal(t, &UnfinishedBackfill{Provider: "full_history", Word: "condition", Source: "builtin", Rate: 40,
@@ -253,7 +254,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	require.Len(t, m.Followers, 1)
-	require.Equal(t, abi.RoleBackfill, m.Followers[0].Role)
+	require.Equal(t, report.RoleBackfill, m.Followers[0].Role)
 	_, err = s.Backfill(ctx, history(t, "other"), BackfillOptions{})
 	requireCode(t, err, abi.CodeConflict, "under way", "stop")
 	until(t, "a part is filled", func() bool {
@@ -261,9 +262,9 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 		require.NoError(t, err)
 		return b.Progress.Done > 15
 	})
-	b, err := s.BackfillStop(ctx, &abi.BackfillStop{})
+	b, err := s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
-	require.Equal(t, abi.FollowerStopped, b.State)
+	require.Equal(t, report.FollowerStopped, b.State)
 	require.Empty(t, s.followers.list())
 	filled := b.Progress.Done
 	b, err = s.BackfillStatus(ctx)
@@ -275,13 +276,13 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 1})
 	require.NoError(t, err)
-	b, err = s.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+	b, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 	require.NoError(t, err)
 	require.Empty(t, b.Remains)
 	empty := func() {
 		b, err = s.BackfillStatus(ctx)
 		require.NoError(t, err)
-		require.Equal(t, abi.FollowerNone, b.State)
+		require.Equal(t, report.FollowerNone, b.State)
 		next, err := h.Open(ctx, history(t, "next"))
 		require.NoError(t, err)
 		require.Empty(t, remembered(t, next, "ann"))
@@ -297,9 +298,9 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 		require.NoError(t, err)
 		return b.Progress.Done > 5
 	})
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 	require.Equal(t, "stopped", requireCode(t, err, abi.CodeConflict, "not loaded").Reason)
 	_, err = s.BackfillDiscard(ctx, history(t, "other"))
 	requireCode(t, err, abi.CodeNotFound, "no backfill")
@@ -354,7 +355,7 @@ func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	receipt, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	require.Zero(t, receipt.InFlight, "raising the wall waited for its delivery")
-	behind := untilState(t, s, abi.FollowerReadOnly).Progress.Done
+	behind := untilState(t, s, report.FollowerReadOnly).Progress.Done
 	again, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
 	require.Equal(t, behind, again.Progress.Done)
@@ -363,7 +364,7 @@ func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	scope := personScope("ann")
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r", Scope: &scope})
 	require.NoError(t, err)
-	untilState(t, s, abi.FollowerReadOnly)
+	untilState(t, s, report.FollowerReadOnly)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r", Scope: &scope})
 	require.NoError(t, err)
 	serves(t, s, "next")
@@ -443,14 +444,14 @@ func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
 	next.Namespace = "next"
 	_, err := s.Backfill(ctx, next, BackfillOptions{})
 	require.NoError(t, err)
-	untilState(t, s, abi.FollowerNotReady)
+	untilState(t, s, report.FollowerNotReady)
 	tell("new")
 	until(t, "it has the new one", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Unseen == 3
 	})
-	require.Equal(t, abi.FollowerNotReady, untilState(t, s, abi.FollowerNotReady).State)
+	require.Equal(t, report.FollowerNotReady, untilState(t, s, report.FollowerNotReady).State)
 	says(`{"status":"degraded","event_ids":{"unknown":["new"]},"method":"script"}`) // it has the others
 	serves(t, s, "next")
 }
@@ -472,17 +473,17 @@ func TestOpenEventsAreListedAndTheTurnAsks(t *testing.T) {
 	c.Namespace = "next"
 	_, err := s.Backfill(ctx, c, BackfillOptions{})
 	require.NoError(t, err)
-	b := untilState(t, s, abi.FollowerAsks)
+	b := untilState(t, s, report.FollowerAsks)
 	require.EqualValues(t, 1, b.Progress.Open)
 	require.Equal(t, "bad", b.Progress.OpenEvents[0].EventID)
 	require.Equal(t, "refused", b.Progress.OpenEvents[0].Outcome)
 	require.Contains(t, b.Progress.OpenEvents[0].Why, "never")
 	require.EqualValues(t, 5, b.Progress.Events)
 	require.EqualValues(t, 4, b.Progress.Done)
-	_, err = s.BackfillTurn(ctx, &abi.BackfillTurn{})
+	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{})
 	require.NoError(t, err)
-	untilState(t, s, abi.FollowerAsks)
-	_, err = s.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: true})
+	untilState(t, s, report.FollowerAsks)
+	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
 	require.NoError(t, err)
 	m := serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, "1 open")
@@ -502,7 +503,7 @@ func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], whole[:len(whole)/2], 0o600))
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
-	b := untilState(t, s, abi.FollowerWaiting)
+	b := untilState(t, s, report.FollowerWaiting)
 	require.Equal(t, "archive", b.Progress.Error.Reason)
 	require.Contains(t, b.Progress.Error.Hint, "archive verify")
 	record(t, s, "ann", 0, 3)

@@ -6,19 +6,20 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 )
 
 // BackfillStop stops a backfill and keeps what it filled; Backfill resumes it. With Discard it also resets the scopes
 // that were filled and drops the backfill; the answer lists what could not be reset. Discard needs the provider to be
 // loaded, and otherwise fails with conflict, reason stopped: see BackfillDiscard.
-func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
+func (s *Slot) BackfillStop(ctx context.Context, r *report.BackfillStop) (*report.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	f := s.theBackfill()
 	if f == nil {
 		return s.stopUnloaded(ctx, r)
 	}
-	if f.work.Record().Role == abi.RoleShadow { // it remains a shadow
+	if f.work.Record().Role == report.RoleShadow { // it remains a shadow
 		f.work.GiveUpTurn()
 		return f.backfill(ctx)
 	}
@@ -47,12 +48,12 @@ func (s *Slot) BackfillStop(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 }
 
 // stopUnloaded is BackfillStop for a backfill whose provider is not loaded.
-func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Backfill, error) {
+func (s *Slot) stopUnloaded(ctx context.Context, r *report.BackfillStop) (*report.Backfill, error) {
 	status, err := s.BackfillStatus(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case status.State == abi.FollowerNone:
+	case status.State == report.FollowerNone:
 		return nil, errNoBackfill()
 	case r.Discard:
 		return nil, refuseBackfill(abi.CodeConflict, "stopped", "the backfill of "+status.Provider+" is stopped, and its "+
@@ -63,7 +64,7 @@ func (s *Slot) stopUnloaded(ctx context.Context, r *abi.BackfillStop) (*abi.Back
 
 // BackfillDiscard is BackfillStop with Discard for an UnfinishedBackfill. If the backend does not answer, it keeps its
 // data, and Remains says so.
-func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi.Backfill, error) {
+func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*report.Backfill, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	p, err := s.host.loadProvider(ctx, config)
@@ -72,7 +73,7 @@ func (s *Slot) BackfillDiscard(ctx context.Context, config ProviderConfig) (*abi
 	}
 	key := p.followerKey()
 	record, err := s.host.follow.Record(ctx, key)
-	if err == nil && (record == nil || record.Role != abi.RoleBackfill || s.followers.with(key) != nil) {
+	if err == nil && (record == nil || record.Role != report.RoleBackfill || s.followers.with(key) != nil) {
 		err = errNoBackfill()
 	}
 	var f *follower

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // This file is the slot's outer border: the steps around every operation of the contract that need only its request and
@@ -129,7 +130,7 @@ func (h *Host) decided(ctx context.Context, a contractCall, err error) {
 	case *abi.NativeMutation:
 		line = append(line, "mutation", r.Name)
 		scope(r.Scope)
-	case *abi.PersonaRequest:
+	case *report.PersonaRequest:
 		line = append(line, "persona_id", r.PersonaID)
 	}
 	h.logger.Info("decision", line...)

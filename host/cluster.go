@@ -23,7 +23,7 @@ import (
 )
 
 // Cluster reports what the hosts of the slot agree on. It does not contact the backend.
-func (s *Slot) Cluster(ctx context.Context) (*abi.Cluster, error) {
+func (s *Slot) Cluster(ctx context.Context) (*report.Cluster, error) {
 	h := s.host
 	if h.fleet.Shared() {
 		return readCluster(ctx, h.store, h.fleet)
@@ -38,34 +38,34 @@ func (s *Slot) Cluster(ctx context.Context) (*abi.Cluster, error) {
 		return nil, err
 	}
 	version, _ := h.version()
-	return &abi.Cluster{Store: storeFile, LateWrites: []abi.LateWrite{}, ReadOnly: mode.ReadOnly, Turns: mode.InFlight,
-		Hosts:    []abi.ClusterHost{{Name: ThisHost(), Version: version, Began: stampOf(h.began), Self: true}},
+	return &report.Cluster{Store: storeFile, LateWrites: []report.LateWrite{}, ReadOnly: mode.ReadOnly, Turns: mode.InFlight,
+		Hosts:    []report.ClusterHost{{Name: ThisHost(), Version: version, Began: stampOf(h.began), Self: true}},
 		Provider: v.provider.name, Module: v.provider.module.SHA256, Generation: v.manifest.LoadGeneration,
 		ServingSince: v.manifest.ServingSince}, nil
 }
 
-// The values of abi.Cluster.Store.
+// The values of report.Cluster.Store.
 const (
 	storeFile     = "file"
 	storePostgres = "postgres"
 )
 
 // ReadCluster reads what the hosts that share a store agree on. It needs no session.
-func ReadCluster(ctx context.Context, store state.Store, sessions fleet.Sessions) (*abi.Cluster, error) {
+func ReadCluster(ctx context.Context, store state.Store, sessions fleet.Sessions) (*report.Cluster, error) {
 	f := fleet.New(store, sessions)
 	defer f.Close()
 	return readCluster(ctx, store, f)
 }
 
-func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*abi.Cluster, error) {
-	c := &abi.Cluster{Store: storePostgres, Hosts: []abi.ClusterHost{}}
+func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*report.Cluster, error) {
+	c := &report.Cluster{Store: storePostgres, Hosts: []report.ClusterHost{}}
 	hosts, self, err := f.Hosts(ctx)
 	if err != nil {
 		return nil, stateError(err)
 	}
 	for _, h := range hosts {
 		left := h.Left.Milliseconds()
-		c.Hosts = append(c.Hosts, abi.ClusterHost{Name: hostName(h.Name, h.PID), Version: h.Version,
+		c.Hosts = append(c.Hosts, report.ClusterHost{Name: hostName(h.Name, h.PID), Version: h.Version,
 			Began: stampOf(h.Began), LeftMS: &left, Self: h.Session == self})
 	}
 	values, err := f.Look(ctx, factsOf(nil)...)
@@ -133,7 +133,7 @@ func (h *Host) Counts() report.Counts {
 // and reports a late write: it appears in the event's receipt, the slot's mode, and the cluster's state.
 
 // tableLate holds the late writes of all hosts: time in ns since 1970 (8 bytes), a random number (8 bytes, because
-// clocks may give two writes the same time), and the scope's key -> abi.LateWrite, as JSON.
+// clocks may give two writes the same time), and the scope's key -> report.LateWrite, as JSON.
 const tableLate state.Table = "late"
 
 // maxLateWrites limits how many an answer lists, keptLateWrites how many the table keeps.
@@ -167,7 +167,7 @@ func (o *operation) noteLate(route string) {
 	h.lateWrites.Add(1)
 	o.lock.Late = true
 	scope := o.memoryScope()
-	w := &abi.LateWrite{At: h.stamp(), Host: h.name, Route: route, RunID: scope.RunID, Persona: scope.PersonaID,
+	w := &report.LateWrite{At: h.stamp(), Host: h.name, Route: route, RunID: scope.RunID, Persona: scope.PersonaID,
 		EventIDs: append([]string{}, o.lock.Sending...)}
 	o.provider.logger.Error("a write left this host after its session had ended: another host may have acted for the "+
 		"scope, and the slot may have become read-only", "route", route, "run", scope.RunID, "persona", scope.PersonaID,
@@ -200,10 +200,10 @@ func trimLateWrites(ctx context.Context, store state.Store, b *state.Batch) erro
 }
 
 // readLateWrites returns the newest late writes first.
-func readLateWrites(ctx context.Context, store state.Store) ([]abi.LateWrite, error) {
-	list := []abi.LateWrite{}
+func readLateWrites(ctx context.Context, store state.Store) ([]report.LateWrite, error) {
+	list := []report.LateWrite{}
 	err := state.EachRecord(ctx, store, tableLate, nil, func(r state.KeyValue) error {
-		var w abi.LateWrite
+		var w report.LateWrite
 		if err := abi.Unmarshal(r.Value, &w); err != nil {
 			return abi.WrapError(abi.CodeUnavailable, "state: the record of a late write is damaged", err).WithReason("state")
 		}
@@ -231,7 +231,7 @@ func (h *Host) lateWarning(ctx context.Context, sc *scopeState, since string) (s
 	}
 	var calls []string
 	for _, r := range records {
-		var w abi.LateWrite
+		var w report.LateWrite
 		if sc != nil && !bytes.HasSuffix(r.Key, sc.key[:]) || abi.Unmarshal(r.Value, &w) != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Contract is what an agent can ask of a memory slot. Slot implements it, and so does a client of a slot's HTTP door.
@@ -29,8 +30,8 @@ type Contract interface {
 	SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeReceipt, error)
 	Mode(ctx context.Context) (*abi.ModeReceipt, error)
 	// Capabilities reports what the provider can do; Manifest reports what serves and since when.
-	Capabilities(ctx context.Context) (*abi.Capabilities, error)
-	Manifest(ctx context.Context) (*abi.RunManifest, error)
+	Capabilities(ctx context.Context) (*report.Capabilities, error)
+	Manifest(ctx context.Context) (*report.RunManifest, error)
 
 	// The operations below are capabilities: they return unsupported if the provider lacks them.
 

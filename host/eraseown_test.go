@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -46,7 +47,7 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 	brief.Leave(t)
 	for name, erase := range map[string]func(s *Slot) (status abi.ForgetStatus, mayRemain []string, err error){
 		"person": func(s *Slot) (abi.ForgetStatus, []string, error) {
-			r, err := s.ErasePersona(context.Background(), &abi.PersonaRequest{PersonaID: "ann"}, nil)
+			r, err := s.ErasePersona(context.Background(), &report.PersonaRequest{PersonaID: "ann"}, nil)
 			if err != nil {
 				return "", nil, err
 			}
@@ -80,7 +81,7 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 			}
 			until(t, "the shadows have everything", func() bool {
 				for _, f := range s.followers.list() {
-					if at, _, err := f.work.Progress(ctx); err != nil || at != abi.FollowerReady {
+					if at, _, err := f.work.Progress(ctx); err != nil || at != report.FollowerReady {
 						return false
 					}
 				}
@@ -126,11 +127,11 @@ func TestAResetErasesWhatTheHostItselfHolds(t *testing.T) {
 	other.UserID = "bob"
 	_, err = s.RecordEvent(ctx, other)
 	require.NoError(t, err)
-	until(t, "the shadow has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	until(t, "the shadow has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
 	_, err = s.Retrieve(ctx, ask("the cat"))
 	require.NoError(t, err)
 	until(t, "the shadow was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
-	_, err = s.BackfillEvents(ctx, &abi.BackfillEvents{First: true,
+	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{First: true,
 		Events: []abi.MemoryEvent{*event("e3", "Zorvex likes milk."), *other}})
 	require.NoError(t, err)
 	require.NotEmpty(t, dataHas(t, dir, "Zorvex"))

@@ -232,7 +232,7 @@ func ExampleHost_Archive() {
 	defer done()
 	ctx := context.Background()
 	must(slot.RecordEvent(ctx, turn("ann", "e1", "I moved to Lyon.")))
-	page := must(h.Archive().ArchivePage(ctx, &abi.ArchiveRequest{}))
+	page := must(h.Archive().ArchivePage(ctx, &report.ArchiveRequest{}))
 	for _, e := range page.Events {
 		fmt.Println(e.EventID, *e.Messages[0].Content)
 	}

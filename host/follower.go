@@ -10,6 +10,7 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -27,7 +28,7 @@ type follower struct {
 	mu sync.Mutex
 	// health is the provider's first successful health answer, nil before; steps are those of its loading.
 	health *abi.BackendHealth
-	steps  []abi.RunStep
+	steps  []report.RunStep
 }
 
 var _ follow.Memory = (*follower)(nil)
@@ -94,7 +95,7 @@ func (f *follower) Open(ctx context.Context) error {
 }
 
 // begin records that the provider is ready.
-func (f *follower) begin(p *Provider, health *abi.BackendHealth, steps []abi.RunStep) {
+func (f *follower) begin(p *Provider, health *abi.BackendHealth, steps []report.RunStep) {
 	p.consistency, p.backendName = health.ConsistencyModel, health.BackendName
 	f.inner.startBackground(p)
 	f.mu.Lock()
@@ -174,7 +175,7 @@ func (f *follower) Reset(ctx context.Context, scope abi.MemoryScope) error {
 }
 
 // Outstanding implements follow.Memory, from the ledger.
-func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (open []abi.OpenEvent, unseen int64,
+func (f *follower) Outstanding(ctx context.Context, listed []report.OpenEvent) (open []report.OpenEvent, unseen int64,
 	err error) {
 	p := f.provider()
 	if p == nil {
@@ -195,7 +196,7 @@ func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (ope
 		switch {
 		case known[string(key)]:
 		case is == delivery.OutstandingLost:
-			open = append(open, abi.OpenEvent{EventID: string(key[len(state.Space{}):]), Scope: owner.memoryScope(),
+			open = append(open, report.OpenEvent{EventID: string(key[len(state.Space{}):]), Scope: owner.memoryScope(),
 				Outcome: follow.Lost, Why: "the backend took it and does not have it: record it again"})
 		default:
 			unseen++
@@ -205,7 +206,7 @@ func (f *follower) Outstanding(ctx context.Context, listed []abi.OpenEvent) (ope
 }
 
 // Awaited implements follow.Memory.
-func (f *follower) Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, error) {
+func (f *follower) Awaited(ctx context.Context, listed []report.OpenEvent) (int64, error) {
 	p := f.provider()
 	if p == nil {
 		return 0, nil
@@ -254,7 +255,7 @@ func (f *follower) eachUnseen(ctx context.Context, visit func(key []byte, owner 
 }
 
 // ledgerOf returns the ledger's entry of an open event and its key; nil if there is none.
-func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *abi.OpenEvent) (*delivery.Entry, string, error) {
+func (f *follower) ledgerOf(ctx context.Context, p *Provider, open *report.OpenEvent) (*delivery.Entry, string, error) {
 	sc, err := p.scopeOf(open.Scope)
 	if err != nil {
 		return nil, "", err
@@ -277,13 +278,13 @@ func (f *follower) Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.R
 }
 
 // runFollower describes the follower for the run manifest.
-func (f *follower) runFollower() (abi.RunFollower, bool) {
+func (f *follower) runFollower() (report.RunFollower, bool) {
 	p := f.provider()
 	if p == nil {
-		return abi.RunFollower{}, false
+		return report.RunFollower{}, false
 	}
 	record := f.work.Record()
-	return abi.RunFollower{Role: record.Role, Provider: p.name, ConditionKind: p.kind, Module: p.runModule(),
+	return report.RunFollower{Role: record.Role, Provider: p.name, ConditionKind: p.kind, Module: p.runModule(),
 		ConfigHash: p.configHash(), SamplePercent: f.work.SamplePercent(), Since: record.Since}, true
 }
 
@@ -375,7 +376,7 @@ func (f *follower) serve(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	health := f.health
-	steps := append(f.steps, abi.RunStep{Name: StepBackfill, Verdict: verdictPass, Detail: detail})
+	steps := append(f.steps, report.RunStep{Name: StepBackfill, Verdict: verdictPass, Detail: detail})
 	f.mu.Unlock()
 	if err := s.host.endFollowing(ctx); err != nil {
 		p.logger.Warn("what waited for a memory that serves now could not be removed", "error", err)

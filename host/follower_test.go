@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Ann's scope is read-only; Bob's events come more than a page later in the archive.
@@ -23,11 +24,11 @@ func TestAReadOnlyScopeHoldsBackItsOwnEventsOnly(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
-	b := untilState(t, s, abi.FollowerReadOnly)
+	b := untilState(t, s, report.FollowerReadOnly)
 	require.EqualValues(t, each, b.Progress.Done, "all of bob's")
 	require.EqualValues(t, each+20, b.Progress.Held, "all of ann's")
 	require.EqualValues(t, 2*each+20, b.Progress.Events)
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
 	b, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
@@ -50,8 +51,8 @@ func TestAMemoryThatServesWithoutHeldEventsNamesTheirScopes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 5, untilState(t, s, abi.FollowerReadOnly).Progress.Held)
-	_, err = s.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: true})
+	require.EqualValues(t, 5, untilState(t, s, report.FollowerReadOnly).Progress.Held)
+	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
 	require.NoError(t, err)
 	m := serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, `5 of run "r", user "ann"`)

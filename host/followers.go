@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -256,7 +257,7 @@ func (fs *followers) close(ctx context.Context) (err error) {
 func (fs *followers) endAway(ctx context.Context) error {
 	records, err := fs.slot.host.follow.Records(ctx)
 	for key, r := range records {
-		if err != nil || r.Role != abi.RoleShadow || fs.with(key) != nil {
+		if err != nil || r.Role != report.RoleShadow || fs.with(key) != nil {
 			continue
 		}
 		fs.slot.host.logger.Warn("a memory that no longer follows does not get what is recorded, and begins anew when it "+

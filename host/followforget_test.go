@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
@@ -54,7 +55,7 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 	_, err := s.RecordEvent(ctx, e)
 	require.NoError(t, err)
 	told(t, s, "e2", "I live in Oslo.")
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
 	_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "the cat Zorvex", Scope: testScope, SessionID: "new"})
 	require.NoError(t, err)
 	until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
@@ -90,7 +91,7 @@ func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
 	ann, bob := testScope, testScope
 	ann.PersonaID, bob.PersonaID = "ann", "bob"
 	for i, scope := range []abi.MemoryScope{ann, bob} {
@@ -100,7 +101,7 @@ func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	}
 	require.Contains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
 
-	r, err := s.ErasePersona(ctx, &abi.PersonaRequest{PersonaID: "ann", Reason: "asked"},
+	r, err := s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: "ann", Reason: "asked"},
 		func(context.Context, *KeptProvider) (ProviderConfig, error) {
 			require.Fail(t, "a follower is open already")
 			return ProviderConfig{}, nil
@@ -113,7 +114,7 @@ func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	}
 	require.NotContains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
 	require.Contains(t, atFollower(t, s, bob, "Oslo"), "Oslo", "others' memory goes on")
-	page, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Limit: 10})
+	page, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Answers, 1)
 	require.Equal(t, "bob", page.Answers[0].Scope.PersonaID)

@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/host/internal/delivery"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
@@ -64,7 +65,7 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "echo one"),
 		*event("e2", "echo two"), *event("e3", "echo three")}})
 	require.NoError(t, err)
-	require.Equal(t, &abi.ArchiveReceipt{Added: 2}, added, "the reset erased e2, and forgot nothing")
+	require.Equal(t, &report.ArchiveReceipt{Added: 2}, added, "the reset erased e2, and forgot nothing")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 

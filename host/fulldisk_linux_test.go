@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/brief"
 )
@@ -69,7 +70,7 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 			for n := range 150 {
 				var err error
 				if given {
-					_, err = s.BackfillEvents(ctx, &abi.BackfillEvents{Events: []abi.MemoryEvent{*long("ann", n)}})
+					_, err = s.BackfillEvents(ctx, &report.BackfillEvents{Events: []abi.MemoryEvent{*long("ann", n)}})
 				} else {
 					_, err = s.RecordEvent(ctx, long("ann", n))
 				}
@@ -78,7 +79,7 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 			record(t, s, "cy", 0, 3)
 			full()
 			if given {
-				much := new(abi.BackfillEvents)
+				much := new(report.BackfillEvents)
 				for n := range 400 {
 					much.Events = append(much.Events, *long("dan", n))
 				}
@@ -90,7 +91,7 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 			_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 100, Given: given})
 			require.NoError(t, err)
 			full()
-			b := untilState(t, s, abi.FollowerWaiting)
+			b := untilState(t, s, report.FollowerWaiting)
 			require.Contains(t, b.Progress.Error.Message, "no space left")
 			require.Contains(t, b.Progress.Error.Hint, "make room")
 			require.Equal(t, turnIDs("cy", 0, 3), remembered(t, s, "cy"))

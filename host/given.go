@@ -6,6 +6,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 )
 
 // BackfillEvents brings the events from which another provider is to be filled, instead of from the archive: for
@@ -14,7 +15,7 @@ import (
 // Forgotten events are skipped and counted neither as added nor as present.
 //
 // Errors: conflict with reason backfill while given events are being delivered; those of ArchiveAdd.
-func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.ArchiveReceipt, error) {
+func (s *Slot) BackfillEvents(ctx context.Context, r *report.BackfillEvents) (*report.ArchiveReceipt, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	if err := s.canFollow(); err != nil {
@@ -36,7 +37,7 @@ func (s *Slot) BackfillEvents(ctx context.Context, r *abi.BackfillEvents) (*abi.
 		}
 	}
 	if len(r.Events) == 0 {
-		return new(abi.ArchiveReceipt), nil
+		return new(report.ArchiveReceipt), nil
 	}
 	receipt, err := s.host.given.ArchiveAdd(ctx, &abi.EventBatch{Events: r.Events})
 	if err != nil {
@@ -96,7 +97,7 @@ func (h *Host) resumeFollowing(ctx context.Context) error {
 	}
 	h.follow.Resume(records)
 	for _, r := range records {
-		if r.Role == abi.RoleShadow && !h.archive.On {
+		if r.Role == report.RoleShadow && !h.archive.On {
 			h.away.Store(true)
 		}
 	}

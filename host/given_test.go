@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
@@ -29,9 +30,9 @@ func lifeOf(t *testing.T, o Options, within func(h *Host, s *Slot)) {
 }
 
 // give brings turns of a person, to fill another memory from.
-func give(t testing.TB, s *Slot, first bool, person string, from, to int) *abi.ArchiveReceipt {
+func give(t testing.TB, s *Slot, first bool, person string, from, to int) *report.ArchiveReceipt {
 	t.Helper()
-	request := &abi.BackfillEvents{First: first}
+	request := &report.BackfillEvents{First: first}
 	for ; from < to; from++ {
 		request.Events = append(request.Events, *turn(person, from))
 	}
@@ -52,9 +53,9 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 3, give(t, s, true, "cy", 0, 3).Added)
 			receipt := give(t, s, true, "ann", 100, 500) // what was given before is dropped
-			require.Equal(t, abi.ArchiveReceipt{Added: 399}, *receipt, "one was forgotten")
-			require.Equal(t, abi.ArchiveReceipt{Added: 300, Present: 0}, *give(t, s, false, "bob", 0, 300))
-			require.Equal(t, abi.ArchiveReceipt{Present: 10}, *give(t, s, false, "bob", 0, 10))
+			require.Equal(t, report.ArchiveReceipt{Added: 399}, *receipt, "one was forgotten")
+			require.Equal(t, report.ArchiveReceipt{Added: 300, Present: 0}, *give(t, s, false, "bob", 0, 300))
+			require.Equal(t, report.ArchiveReceipt{Present: 10}, *give(t, s, false, "bob", 0, 10))
 
 			plan, err := s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{Given: true})
 			require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 			record(t, s, "ann", 615, 617) // before it is resumed
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
-			require.Equal(t, abi.FollowerStopped, b.State)
+			require.Equal(t, report.FollowerStopped, b.State)
 			unfinished, err := s.UnfinishedBackfill(ctx)
 			require.NoError(t, err)
 			require.True(t, unfinished.Given)
@@ -106,13 +107,13 @@ func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 	s := openSlot(t, h, history(t, ""))
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true})
 	require.Equal(t, "nothing_given", requireCode(t, err, abi.CodeInvalidArgument).Reason)
-	_, err = s.BackfillEvents(ctx, &abi.BackfillEvents{Events: []abi.MemoryEvent{{EventID: "x"}}})
+	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{Events: []abi.MemoryEvent{{EventID: "x"}}})
 	requireCode(t, err, abi.CodeInvalidArgument, "events[0]")
 
 	give(t, s, true, "ann", 0, 300)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true, Rate: 20})
 	require.NoError(t, err)
-	_, err = s.BackfillEvents(ctx, &abi.BackfillEvents{First: true, Events: []abi.MemoryEvent{*turn("ann", 1)}})
+	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{First: true, Events: []abi.MemoryEvent{*turn("ann", 1)}})
 	require.Equal(t, "backfill", requireCode(t, err, abi.CodeConflict, "discard").Reason)
 
 	receipt, err := s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: turnIDs("ann", 299, 300),
@@ -124,13 +125,13 @@ func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 		return nil
 	}))
 
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true})
 	require.Equal(t, "backfill", requireCode(t, err, abi.CodeConflict, "goes on", "discard").Reason)
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 20})
 	require.NoError(t, err, "it goes on with what it was given")
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 	require.NoError(t, err)
 	stats, err := h.given.ArchiveStats(ctx)
 	require.NoError(t, err)
@@ -159,7 +160,7 @@ func TestAPersonErasedWhileAMemoryIsFilledIsNotFilled(t *testing.T) {
 			require.NoError(t, err)
 			return b.Progress.Done > 20
 		})
-		_, err = s.ErasePersona(ctx, &abi.PersonaRequest{PersonaID: "ann", Reason: "asked"}, nil)
+		_, err = s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: "ann", Reason: "asked"}, nil)
 		require.NoError(t, err)
 		serves(t, s, "next")
 		require.Empty(t, remembered(t, s, "ann"), "given: %v", given)

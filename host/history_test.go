@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/test/brief"
@@ -271,7 +272,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	trouble.Wait()
 	ops := rec.Ops()
 	late := map[string]bool{}
-	var cluster *abi.Cluster
+	var cluster *report.Cluster
 	require.Eventually(t, func() bool { // a late write is reported once its host has a session again
 		var counted int64
 		for _, m := range d.hosts {

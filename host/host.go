@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/host/internal/writelock"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
@@ -218,15 +219,15 @@ func (h *Host) Close(ctx context.Context) error {
 // implements it too.
 type Archive interface {
 	// ArchiveStats reports what the archive holds.
-	ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error)
+	ArchiveStats(ctx context.Context) (*report.ArchiveStats, error)
 	// ArchivePage returns archived events in the order in which they were accepted.
-	ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error)
+	ArchivePage(ctx context.Context, request *report.ArchiveRequest) (*report.ArchivePage, error)
 	// ArchiveAdd adds events that the archive does not have. Memory is not changed. Forgotten events are skipped and
 	// counted neither as added nor as present. If the archive, or the batch itself, has an event with other content
 	// under the same scope and id, nothing of the batch is added, and the error is conflict with reason event_content.
-	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error)
+	ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (*report.ArchiveReceipt, error)
 	// ArchiveCheck reads the whole archive and reports damage.
-	ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error)
+	ArchiveCheck(ctx context.Context) (*report.ArchiveCheck, error)
 }
 
 // Archive returns the archive of the data folder. If none is kept, its methods say so.

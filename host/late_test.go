@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -14,7 +15,7 @@ func TestTheOldestLateWritesAreRemoved(t *testing.T) {
 	ctx := t.Context()
 	h := open(t, Options{Durability: "process"})
 	put := func(b *state.Batch, n int) {
-		b.PutRecord(tableLate, binary.BigEndian.AppendUint64(nil, uint64(n)), abi.Marshal(&abi.LateWrite{At: "t",
+		b.PutRecord(tableLate, binary.BigEndian.AppendUint64(nil, uint64(n)), abi.Marshal(&report.LateWrite{At: "t",
 			Host: "h", Route: "r", EventIDs: []string{}}))
 	}
 	var b state.Batch

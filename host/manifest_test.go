@@ -19,14 +19,14 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	h := open(t, Options{Run: RunLabels{Seed: "7", Replicate: "2", Labels: map[string]string{"arm": "a"}},
 		OnManifest: func() { told2++ }})
 	s := openSlot(t, h, probeConfig(`{}`))
-	m := ok[*abi.RunManifest](t)(s.Manifest(ctx))
+	m := ok[*report.RunManifest](t)(s.Manifest(ctx))
 	require.Empty(t, m.Scopes)
 	require.Equal(t, []any{"7", "2", map[string]string{"arm": "a"}, "real", false},
 		[]any{m.Seed, m.Replicate, m.Labels, m.Clock, m.FeedbackEnabled})
 	told(t, s, "e1", "echo x")
 	_, err := s.SetupScope(ctx, abi.MemoryScope{RunID: "other", PersonaID: "p"})
 	require.NoError(t, err)
-	m = ok[*abi.RunManifest](t)(s.Manifest(ctx))
+	m = ok[*report.RunManifest](t)(s.Manifest(ctx))
 	require.Len(t, m.Scopes, 2)
 	require.Equal(t, testScope, m.Scopes[1].Scope)
 	require.Equal(t, map[string]string{"scope": "run-persona"}, m.Scopes[1].NativeScope)
@@ -34,12 +34,12 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	require.Equal(t, 3, told2, "a load and two scopes")
 
 	ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
-	m = ok[*abi.RunManifest](t)(s.Manifest(ctx))
+	m = ok[*report.RunManifest](t)(s.Manifest(ctx))
 	require.EqualValues(t, 2, m.Scopes[1].Generation)
 	require.Empty(t, m.Scopes[1].NativeScope, "the new generation has not been set up")
 	_, err = s.Swap(ctx, ProviderConfig{Name: "probe_backend", Module: probeModule})
 	require.NoError(t, err)
-	require.Empty(t, ok[*abi.RunManifest](t)(s.Manifest(ctx)).Scopes, "another provider's scopes are not this one's")
+	require.Empty(t, ok[*report.RunManifest](t)(s.Manifest(ctx)).Scopes, "another provider's scopes are not this one's")
 }
 
 func TestTheManifestCountsWhatItDoesNotList(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTheManifestCountsWhatItDoesNotList(t *testing.T) {
 	const people = manifestScopes + 50
 	_, err := s.RecordEvents(t.Context(), mixedBatch(people, 1, func(int, int) string { return "echo x" }))
 	require.NoError(t, err)
-	m := ok[*abi.RunManifest](t)(s.Manifest(t.Context()))
+	m := ok[*report.RunManifest](t)(s.Manifest(t.Context()))
 	require.Len(t, m.Scopes, manifestScopes)
 	require.EqualValues(t, people-manifestScopes, m.ScopesLeftOut)
 	page, err := s.ListScopes(t.Context(), report.ScopeQuery{Limit: report.MaxPage})
@@ -60,9 +60,9 @@ func TestTheManifestCountsWhatItDoesNotList(t *testing.T) {
 
 // A manifest of an earlier release lists up to 10,000 scopes.
 func TestAManifestThatListsEveryScopeIsRead(t *testing.T) {
-	m := ok[*abi.RunManifest](t)(probeSlot(t, `{}`).Manifest(t.Context()))
+	m := ok[*report.RunManifest](t)(probeSlot(t, `{}`).Manifest(t.Context()))
 	for i := range 10_000 {
-		m.Scopes = append(m.Scopes, abi.ScopeMapping{Scope: abi.MemoryScope{RunID: "run", PersonaID: fmt.Sprint(i)},
+		m.Scopes = append(m.Scopes, report.ScopeMapping{Scope: abi.MemoryScope{RunID: "run", PersonaID: fmt.Sprint(i)},
 			Generation: 1, NativeScope: map[string]string{"scope": fmt.Sprint("run-", i)}})
 	}
 	m.ScopesLeftOut = 7
@@ -77,7 +77,7 @@ func TestTheProfileIsInManifestAndConfigHash(t *testing.T) {
 	for _, profile := range []abi.Profile{"", abi.ProfileBest, abi.ProfileSourceDesign} {
 		c := probeConfig(`{}`)
 		c.Profile = profile
-		m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), c).Manifest(ctx))
+		m := ok[*report.RunManifest](t)(openSlot(t, open(t, Options{}), c).Manifest(ctx))
 		require.Equal(t, cmp.Or(profile, abi.ProfileBest), m.Profile)
 		hashes[profile] = m.ConfigHash
 		read, err := report.ParseRunManifest(abi.Marshal(m))
@@ -108,10 +108,10 @@ func TestVerifyManifest(t *testing.T) {
 	module, err := Inspect(probeModule, Limits{})
 	require.NoError(t, err)
 	config := probeConfig(`{"note": "n"}`)
-	m := ok[*abi.RunManifest](t)(openSlot(t, open(t, Options{}), config).Manifest(ctx))
+	m := ok[*report.RunManifest](t)(openSlot(t, open(t, Options{}), config).Manifest(ctx))
 	m, err = report.ParseRunManifest(abi.Marshal(m))
 	require.NoError(t, err)
-	verify := func(m *abi.RunManifest, module *Module, c ProviderConfig) map[string]report.ManifestDifference {
+	verify := func(m *report.RunManifest, module *Module, c ProviderConfig) map[string]report.ManifestDifference {
 		list, err := VerifyManifest(m, module, &c)
 		require.NoError(t, err)
 		fields := map[string]report.ManifestDifference{}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -49,7 +50,7 @@ type Options struct {
 	// PropagateTrace sends the W3C header traceparent with every native call over HTTP. Default: off.
 	PropagateTrace bool
 	// OnStep is called after every step of Open and Swap, passed or failed. It must be quick.
-	OnStep func(abi.RunStep)
+	OnStep func(report.RunStep)
 	// OnExchange is called at the end of every operation of a slot's contract, with its request and answer. It must be
 	// quick and safe for concurrent use, and must not retain any part of the Exchange.
 	OnExchange func(*Exchange)

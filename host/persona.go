@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -58,8 +59,8 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 // The receipt names what could not be erased, with the reason. Repeating the request continues.
 //
 // Errors: read_only if the slot is read-only, before anything is done; those of the data folder.
-func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find func(context.Context,
-	*KeptProvider) (ProviderConfig, error)) (_ *abi.PersonaReceipt, err error) {
+func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find func(context.Context,
+	*KeptProvider) (ProviderConfig, error)) (_ *report.PersonaReceipt, err error) {
 	defer func() { s.host.decided(ctx, contractCall{"erase_persona", r}, err) }()
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *abi.PersonaRequest, find fun
 		return nil, err
 	}
 	x := &personErasure{slot: s, request: r, find: find,
-		receipt: &abi.PersonaReceipt{Status: abi.ForgetDone, Scopes: []abi.ErasedScope{}, MayRemain: []string{}}}
+		receipt: &report.PersonaReceipt{Status: abi.ForgetDone, Scopes: []report.ErasedScope{}, MayRemain: []string{}}}
 	defer x.close(ctx)
 	scopes, err := h.scopesOfPerson(ctx, r)
 	if err != nil {
@@ -115,7 +116,7 @@ func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
 }
 
 // notePerson records that all of a person's events until now are forgotten.
-func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
+func (h *Host) notePerson(ctx context.Context, r *report.PersonaRequest) error {
 	value, err := json.Marshal(&forgottenRule{At: h.stamp(), All: true})
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (h *Host) notePerson(ctx context.Context, r *abi.PersonaRequest) error {
 }
 
 // scopesOfPerson returns the scopes of a person that the data folder knows.
-func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list []scopeRecord, err error) {
+func (h *Host) scopesOfPerson(ctx context.Context, r *report.PersonaRequest) (list []scopeRecord, err error) {
 	err = h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var record scopeRecord
 		if json.Unmarshal(kv.Value, &record) != nil {
@@ -144,9 +145,9 @@ func (h *Host) scopesOfPerson(ctx context.Context, r *abi.PersonaRequest) (list 
 // personErasure is one run of ErasePersona.
 type personErasure struct {
 	slot    *Slot
-	request *abi.PersonaRequest
+	request *report.PersonaRequest
 	find    func(context.Context, *KeptProvider) (ProviderConfig, error)
-	receipt *abi.PersonaReceipt
+	receipt *report.PersonaReceipt
 
 	mu     sync.Mutex
 	opened []*Slot // slots of providers that do not serve, opened for this run
@@ -171,7 +172,7 @@ func (x *personErasure) eraseScopes(ctx context.Context, scopes []scopeRecord) {
 		key := fmt.Sprint(string(providerKey(r.Provider, r.Origin, r.Namespace)), r.AgentID != "")
 		owned[key] = append(owned[key], i)
 	}
-	outcomes := make([]abi.ErasedScope, len(scopes))
+	outcomes := make([]report.ErasedScope, len(scopes))
 	var all sync.WaitGroup
 	for _, list := range owned {
 		all.Go(func() {
@@ -196,8 +197,8 @@ func (x *personErasure) eraseScopes(ctx context.Context, scopes []scopeRecord) {
 }
 
 // eraseScope resets a scope. failed, if not nil, is why its provider could not be loaded.
-func eraseScope(ctx context.Context, slot *Slot, record *scopeRecord, failed error) abi.ErasedScope {
-	out := abi.ErasedScope{Provider: record.Provider, BackendNamespace: record.Namespace, RunID: record.RunID,
+func eraseScope(ctx context.Context, slot *Slot, record *scopeRecord, failed error) report.ErasedScope {
+	out := report.ErasedScope{Provider: record.Provider, BackendNamespace: record.Namespace, RunID: record.RunID,
 		AgentID: record.AgentID, Status: abi.ResetFailed, Removed: map[string]*int64{}, Remains: []string{}}
 	var receipt *abi.ResetReceipt
 	if failed == nil {
@@ -212,7 +213,7 @@ func eraseScope(ctx context.Context, slot *Slot, record *scopeRecord, failed err
 }
 
 // add adds the outcome of a scope to the receipt.
-func (x *personErasure) add(out *abi.ErasedScope) {
+func (x *personErasure) add(out *report.ErasedScope) {
 	where := fmt.Sprintf("provider %s, run %q", out.Provider, out.RunID)
 	if out.BackendNamespace != "" {
 		where += fmt.Sprintf(", namespace %q", out.BackendNamespace)

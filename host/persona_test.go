@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
@@ -42,7 +43,7 @@ func TestAPersonIsErasedFromEveryProviderThatTheFolderKnows(t *testing.T) {
 	require.NoError(t, tell("e2", "run 1", "bob", "I like rain"))
 	require.NotEmpty(t, dataHas(t, dir, "zorvex"))
 
-	request := &abi.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"}
+	request := &report.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"}
 	cannot := func(context.Context, *KeptProvider) (ProviderConfig, error) {
 		return ProviderConfig{}, errors.New("its module is gone")
 	}
@@ -131,9 +132,9 @@ func TestAPersonIsErasedFromMemoriesThatFollowedAndNeverServed(t *testing.T) {
 			require.NoError(t, err)
 			return b.Progress.Done > 0
 		})
-		_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+		_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 		require.NoError(t, err)
-		r, err := s.ErasePersona(ctx, &abi.PersonaRequest{PersonaID: event("e1", "").UserID},
+		r, err := s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: event("e1", "").UserID},
 			func(_ context.Context, k *KeptProvider) (ProviderConfig, error) { return memoryConfig(k.Name, ""), nil })
 		require.NoError(t, err)
 		require.Equal(t, abi.ForgetDone, r.Status, "%v", r.Scopes)

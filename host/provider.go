@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/host/internal/budget"
 	"github.com/memhost/memhost/host/internal/egress"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/schema"
 	"github.com/memhost/memhost/internal/text/tokens"
 )
@@ -240,8 +241,8 @@ func (p *Provider) unsupported(op string) *abi.Error {
 
 // capabilities lists what the module exports beyond the required operations, and the native modes that its health
 // reported.
-func (p *Provider) capabilities(health *abi.BackendHealth) abi.Capabilities {
-	c := abi.Capabilities{Provider: p.name, ConditionKind: p.kind,
+func (p *Provider) capabilities(health *abi.BackendHealth) report.Capabilities {
+	c := report.Capabilities{Provider: p.name, ConditionKind: p.kind,
 		Operations: append(abi.RequiredOperations(), abi.OpSetMode), Capabilities: []string{}}
 	for _, op := range abi.OptionalOperations() {
 		if p.has(op) {
@@ -267,7 +268,7 @@ func (p *Provider) configHash() string {
 	return configHash(p.shownConfig(), p.config.Profile, p.config.Frame)
 }
 
-// configHash is abi.RunManifest.ConfigHash. With the profile best and the frame full it covers the config alone, so
+// configHash is report.RunManifest.ConfigHash. With the profile best and the frame full it covers the config alone, so
 // that hashes of releases without profiles and frames stay valid.
 func configHash(config abi.Raw, profile abi.Profile, frame abi.Frame) string {
 	more := ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Retrieve implements Contract. The host counts the tokens of the formatted context itself. It rejects a context that
@@ -238,7 +239,7 @@ func (s *Slot) health(ctx context.Context, p *Provider) (health *abi.BackendHeal
 }
 
 // Capabilities implements Contract.
-func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
+func (s *Slot) Capabilities(ctx context.Context) (*report.Capabilities, error) {
 	if err := s.loadServing(ctx); err != nil {
 		return nil, inOperation("capabilities", err)
 	}
@@ -252,7 +253,7 @@ func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
 }
 
 // Manifest implements Contract.
-func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
+func (s *Slot) Manifest(ctx context.Context) (*report.RunManifest, error) {
 	if err := s.loadServing(ctx); err != nil {
 		return nil, inOperation("manifest", err)
 	}

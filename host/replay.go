@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/internal/tape"
+	"github.com/memhost/memhost/host/report"
 )
 
 // ReplayOptions say what to replay, and with which module.
@@ -45,8 +46,8 @@ type ReplayReport struct {
 	// Older is true for a cassette that predates the contract's last additions; these then count as no difference.
 	Older bool `json:"older,omitempty"`
 	// Recorded and Replayed describe the two modules.
-	Recorded abi.RunModule `json:"recorded"`
-	Replayed abi.RunModule `json:"replayed"`
+	Recorded report.RunModule `json:"recorded"`
+	Replayed report.RunModule `json:"replayed"`
 	// Cut is where the cassette was truncated, if Partial allowed that.
 	Cut string `json:"cut,omitempty"`
 	// Difference is the first difference; nil if everything was the same.

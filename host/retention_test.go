@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
@@ -26,7 +27,7 @@ func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 500})
 	require.NoError(t, err)
 	until(t, "a page is filled", func() bool { return s.followers.list()[0].work.Record().Position > 0 })
-	_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
 	stopped, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
@@ -44,11 +45,11 @@ func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 
 	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
 	require.NoError(t, err)
-	b = untilState(t, s, abi.FollowerAsks)
+	b = untilState(t, s, report.FollowerAsks)
 	require.Equal(t, left, b.Progress.Dropped)
 	_, err = s.Swap(ctx, history(t, "next"))
 	requireCode(t, err, abi.CodeConflict, fmt.Sprint(left, " were dropped"), "--accept-open")
-	_, err = s.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: true})
+	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
 	require.NoError(t, err)
 	m := serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, fmt.Sprint(left, " dropped"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/follow"
+	"github.com/memhost/memhost/host/report"
 )
 
 // ShadowOptions configure a shadow. The zero value of a field means its default.
@@ -79,25 +80,25 @@ func (s *Slot) shadow(ctx context.Context, p *Provider, options ShadowOptions) (
 		s.host.queued.Store(true)
 	}
 	if record == nil {
-		begin := follow.Record{Role: abi.RoleShadow}
+		begin := follow.Record{Role: report.RoleShadow}
 		if record, err = s.newRecord(ctx, p, begin, options.FromNow || !s.host.archive.On); err != nil {
 			return nil, err
 		}
 	}
-	record.Role, record.Module, record.Stopped, record.InPage = abi.RoleShadow, p.module.SHA256, "", 0
+	record.Role, record.Module, record.Stopped, record.InPage = report.RoleShadow, p.module.SHA256, "", 0
 	return s.newFollower(ctx, p, follow.Config{Record: *record, SamplePercent: options.SamplePercent,
 		Retention: options.Retention})
 }
 
 // Shadows implements Followers.
-func (s *Slot) Shadows(ctx context.Context) (*abi.ShadowList, error) {
-	list := &abi.ShadowList{Shadows: []abi.Shadow{}}
+func (s *Slot) Shadows(ctx context.Context) (*report.ShadowList, error) {
+	list := &report.ShadowList{Shadows: []report.Shadow{}}
 	if v := s.current.Load(); v != nil {
 		list.Serving = v.provider.name
 	}
 	for _, f := range s.followers.list() {
 		p := f.provider()
-		if p == nil || f.work.Record().Role != abi.RoleShadow {
+		if p == nil || f.work.Record().Role != report.RoleShadow {
 			continue
 		}
 		one, err := f.work.Shadow(ctx)
@@ -111,7 +112,7 @@ func (s *Slot) Shadows(ctx context.Context) (*abi.ShadowList, error) {
 }
 
 // ShadowAnswers implements Followers.
-func (s *Slot) ShadowAnswers(ctx context.Context, r *abi.ShadowAnswersRequest) (*abi.ShadowAnswers, error) {
+func (s *Slot) ShadowAnswers(ctx context.Context, r *report.ShadowAnswersRequest) (*report.ShadowAnswers, error) {
 	retention := follow.DefaultRetention
 	for _, f := range s.followers.list() {
 		if kept := f.work.Retention(); kept > 0 {
@@ -129,14 +130,14 @@ func (s *Slot) ShadowAnswers(ctx context.Context, r *abi.ShadowAnswersRequest) (
 // HTTP door.
 type Followers interface {
 	// BackfillEvents brings events to fill a provider from, instead of the archive.
-	BackfillEvents(ctx context.Context, request *abi.BackfillEvents) (*abi.ArchiveReceipt, error)
-	BackfillStatus(ctx context.Context) (*abi.Backfill, error)
-	BackfillTurn(ctx context.Context, request *abi.BackfillTurn) (*abi.Backfill, error)
-	BackfillStop(ctx context.Context, request *abi.BackfillStop) (*abi.Backfill, error)
+	BackfillEvents(ctx context.Context, request *report.BackfillEvents) (*report.ArchiveReceipt, error)
+	BackfillStatus(ctx context.Context) (*report.Backfill, error)
+	BackfillTurn(ctx context.Context, request *report.BackfillTurn) (*report.Backfill, error)
+	BackfillStop(ctx context.Context, request *report.BackfillStop) (*report.Backfill, error)
 	// Shadows lists the shadows, each with its progress and a comparison of its stored answers.
-	Shadows(ctx context.Context) (*abi.ShadowList, error)
+	Shadows(ctx context.Context) (*report.ShadowList, error)
 	// ShadowAnswers returns stored answers, newest first.
-	ShadowAnswers(ctx context.Context, request *abi.ShadowAnswersRequest) (*abi.ShadowAnswers, error)
+	ShadowAnswers(ctx context.Context, request *report.ShadowAnswersRequest) (*report.ShadowAnswers, error)
 }
 
 var _ Followers = (*Slot)(nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/writelock"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state/fleet"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/plugins"
@@ -34,7 +35,7 @@ func asks(t testing.TB, s *Slot, person string, n int) {
 }
 
 // shadowOf returns the slot's only shadow.
-func shadowOf(t testing.TB, s *Slot) *abi.Shadow {
+func shadowOf(t testing.TB, s *Slot) *report.Shadow {
 	t.Helper()
 	list, err := s.Shadows(context.Background())
 	require.NoError(t, err)
@@ -53,11 +54,11 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			record(t, s, "ann", 20, 40)
 			until(t, "it has everything", func() bool {
 				x := shadowOf(t, s) // it may be ready before it has the last one
-				return x.State == abi.FollowerReady && x.Progress.Done == x.Progress.Events
+				return x.State == report.FollowerReady && x.Progress.Done == x.Progress.Events
 			})
 			m, err := s.Manifest(ctx)
 			require.NoError(t, err)
-			require.Equal(t, abi.RoleShadow, m.Followers[0].Role)
+			require.Equal(t, report.RoleShadow, m.Followers[0].Role)
 			require.Empty(t, m.Namespace, "exactly one provider answers")
 			asks(t, s, "ann", 20)
 			until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 10 })
@@ -71,12 +72,12 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 				require.Empty(t, records, "the queue is empty once it has everything")
 			}
 			require.InDelta(t, want, *shadow.Report.OverlapMean, 1e-9)
-			page, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Limit: 4})
+			page, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Limit: 4})
 			require.NoError(t, err)
 			require.Len(t, page.Answers, 4)
 			require.Equal(t, "question 19", page.Answers[0].Query, "newest first")
 			require.NotEmpty(t, page.Answers[0].FormattedContext)
-			rest, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Before: page.Next, Limit: 500})
+			rest, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Before: page.Next, Limit: 500})
 			require.NoError(t, err)
 			require.Len(t, rest.Answers, 6)
 			require.Empty(t, rest.Next)
@@ -107,7 +108,7 @@ func TestWhatWaitsForAShadowIsBounded(t *testing.T) {
 	require.NoError(t, s.Shadow(ctx, probeConfig(`{"health":"unavailable"}`), ShadowOptions{}))
 	record(t, s, "ann", 0, calls)
 	until(t, "the queue is cut", func() bool { return h.archive.OpenBytes() <= bytes })
-	var p abi.FollowerProgress
+	var p report.FollowerProgress
 	until(t, "what is dropped is counted", func() bool {
 		p = shadowOf(t, s).Progress
 		waiting, err := h.archive.CountAfter(ctx, 0)
@@ -125,7 +126,7 @@ func TestAShadowIsAnotherMemory(t *testing.T) {
 	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
 	requireCode(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}), abi.CodeInvalidArgument, "followed already")
 	requireCode(t, s.Shadow(ctx, history(t, "third"), ShadowOptions{SamplePercent: 101}), abi.CodeInvalidArgument)
-	_, err := s.ShadowAnswers(ctx, &abi.ShadowAnswersRequest{Before: "zz"})
+	_, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Before: "zz"})
 	requireCode(t, err, abi.CodeInvalidArgument, "before")
 }
 
@@ -348,7 +349,7 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 		_, err := s.Backfill(ctx, history(b, "next"), BackfillOptions{})
 		require.NoError(b, err)
 		round(&with)
-		_, err = s.BackfillStop(ctx, &abi.BackfillStop{})
+		_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 		require.NoError(b, err)
 	}
 	at := func(list []time.Duration, p int) float64 {
@@ -381,7 +382,7 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 	has := func(s *Slot, events int64) {
 		until(t, fmt.Sprint("it has ", events), func() bool {
 			x := shadowOf(t, s)
-			return x.State == abi.FollowerReady && x.Progress.Events == events && x.Progress.Done == events
+			return x.State == report.FollowerReady && x.Progress.Events == events && x.Progress.Done == events
 		})
 	}
 	next := history(t, "next")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/gate"
 )
 
@@ -47,8 +48,8 @@ var _ Contract = (*Slot)(nil)
 // serving is a provider that serves, with what was found out while loading it.
 type serving struct {
 	provider     *Provider
-	capabilities abi.Capabilities
-	manifest     abi.RunManifest
+	capabilities report.Capabilities
+	manifest     report.RunManifest
 }
 
 // followerUse marks the slot of a follower, whose operations must not be reported as an agent's.

@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/wall"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -43,10 +44,10 @@ var smokeSteps = []string{stepIsolation, stepWriteRead, stepGate}
 
 // stepLog collects the steps of a swap and reports each as it ends.
 type stepLog struct {
-	steps   []abi.RunStep
+	steps   []report.RunStep
 	current string
 	began   time.Time
-	tell    func(abi.RunStep)
+	tell    func(report.RunStep)
 }
 
 func (l *stepLog) begin(name string) {
@@ -56,7 +57,7 @@ func (l *stepLog) begin(name string) {
 func (l *stepLog) fail(err error) { l.end(verdictFail, abi.AsError(err).Message) }
 
 func (l *stepLog) end(verdict, detail string) {
-	step := abi.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}
+	step := report.RunStep{Name: l.current, Verdict: verdict, MS: ms(time.Since(l.began)), Detail: detail}
 	l.steps = append(l.steps, step)
 	if l.tell != nil {
 		l.tell(step)

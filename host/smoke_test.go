@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/tiny"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/memhost/memhost/plugins"
@@ -19,7 +20,7 @@ import (
 )
 
 // steps maps the steps of a manifest to their verdicts and details.
-func steps(m *abi.RunManifest) (verdicts, details map[string]string) {
+func steps(m *report.RunManifest) (verdicts, details map[string]string) {
 	verdicts, details = map[string]string{}, map[string]string{}
 	for _, s := range m.Steps {
 		verdicts[s.Name], details[s.Name] = s.Verdict, s.Detail

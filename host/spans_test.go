@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
@@ -142,7 +143,7 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 	s := openSlot(t, open(t, Options{Tracer: tree}), history(t, ""))
 	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 100}))
 	record(t, s, "ann", 0, 3)
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
 	within, door := tree.Begin(ctx, SpanStart{Name: "POST /v1/retrieve", Kind: SpanRequest})
 	_, err := s.Retrieve(within, &abi.RetrieveRequest{Query: "q", Scope: personScope("ann"), SessionID: "new"})
 	require.NoError(t, err)
@@ -152,7 +153,7 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 	for _, span := range tree.spans() {
 		switch {
 		case span.name != abi.OpRetrieve:
-		case span.texts["memhost.follower"] == abi.RoleShadow:
+		case span.texts["memhost.follower"] == report.RoleShadow:
 			shadows = span
 		default:
 			agents = span
@@ -169,16 +170,16 @@ func TestAShadowsSpansAreLinked(t *testing.T) {
 // TestADeliverysSpansAreLinked: a delivery to a follower has its own trace, which links to the spans that recorded the
 // events.
 func TestADeliverysSpansAreLinked(t *testing.T) {
-	for _, role := range []string{abi.RoleShadow, abi.RoleBackfill} {
+	for _, role := range []string{report.RoleShadow, report.RoleBackfill} {
 		t.Run(role, func(t *testing.T) {
 			tree := new(treeOfSpans)
 			ctx := context.Background()
 			s := openSlot(t, open(t, Options{Tracer: tree, Archive: true}), history(t, ""))
 			record(t, s, "ann", 0, 3)
 			require.Len(t, tree.headers(abi.OpRecordEvent, ""), 3)
-			if role == abi.RoleShadow {
+			if role == report.RoleShadow {
 				require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
-				until(t, "it has everything", func() bool { return shadowOf(t, s).State == abi.FollowerReady })
+				until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
 				record(t, s, "ann", 3, 5)
 				until(t, "it has these too", func() bool { return shadowOf(t, s).Progress.Done == 5 })
 			} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/cassette"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/address"
 )
 
@@ -74,7 +75,7 @@ func (s *Slot) warnOther(own ProviderConfig) {
 // capabilities, the smoke tests and the pending gate), and then switches atomically. Running calls end on the old
 // provider, which is closed after the last of them; new calls go to the new one. If a step fails, the old provider
 // keeps serving, and the error's hint says so.
-func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManifest, err error) {
+func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *report.RunManifest, err error) {
 	ctx, end, err := s.host.beginLoad(ctx, cassette.OpSwap)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (s *Slot) Swap(ctx context.Context, config ProviderConfig) (_ *abi.RunManif
 
 // load is Swap for a caller that holds swapMu. served is the fact that other hosts have agreed on, or nil to create a
 // new one.
-func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (_ *abi.RunManifest, err error) {
+func (s *Slot) load(ctx context.Context, config ProviderConfig, served []byte) (_ *report.RunManifest, err error) {
 	began := time.Now()
 	steps := &stepLog{tell: s.host.options.OnStep}
 	before, err := s.served(ctx)
@@ -140,7 +141,7 @@ func (s *Slot) serveAs(ctx context.Context, p *Provider, before, served []byte) 
 }
 
 // Try runs the steps of a swap without a slot: see Slot.Try.
-func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+func (h *Host) Try(ctx context.Context, config ProviderConfig) (*report.RunManifest, error) {
 	s := h.newSlot()
 	if err := s.loadMode(ctx); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (h *Host) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest
 
 // Try runs the steps of a swap with a provider but does not let it serve: a dry run. It returns the manifest that a
 // swap would produce.
-func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*abi.RunManifest, error) {
+func (s *Slot) Try(ctx context.Context, config ProviderConfig) (*report.RunManifest, error) {
 	s.swapMu.Lock()
 	defer s.swapMu.Unlock()
 	steps := &stepLog{tell: s.host.options.OnStep}
@@ -346,9 +347,9 @@ func (s *Slot) Close(ctx context.Context) error {
 }
 
 // runManifest describes what serves from now on.
-func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendHealth, load int64,
-	steps []abi.RunStep) abi.RunManifest {
-	m := abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
+func (h *Host) runManifest(p *Provider, c report.Capabilities, health *abi.BackendHealth, load int64,
+	steps []report.RunStep) report.RunManifest {
+	m := report.RunManifest{Manifest: report.RunManifestVersion, Provider: p.name, ConditionKind: p.kind, Note: p.note,
 		Module: p.runModule(),
 		ABI:    p.module.Manifest.ABI, Engine: p.module.Engine, ConfigHash: p.configHash(), Config: p.shownConfig(),
 		Profile:     p.config.Profile,
@@ -368,8 +369,8 @@ func (h *Host) runManifest(p *Provider, c abi.Capabilities, health *abi.BackendH
 }
 
 // runModule identifies the provider's module.
-func (p *Provider) runModule() abi.RunModule {
-	return abi.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256,
+func (p *Provider) runModule() report.RunModule {
+	return report.RunModule{Name: p.module.Manifest.Name, Version: p.module.Manifest.Version, SHA256: p.module.SHA256,
 		Bytes: p.module.Bytes, Source: p.config.Source, Signer: p.config.Signer}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/assert"
@@ -95,8 +96,8 @@ func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
 }
 
 func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
-	var steps []abi.RunStep
-	s := openSlot(t, impatient(open(t, Options{OnStep: func(step abi.RunStep) {
+	var steps []report.RunStep
+	s := openSlot(t, impatient(open(t, Options{OnStep: func(step report.RunStep) {
 		steps = append(steps, step)
 	}})), probeConfig(`{}`))
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ import (
 // validated against the module's schema, so it needs a module.
 //
 // Errors: invalid_argument for a configuration that the module rejects.
-func VerifyManifest(m *abi.RunManifest, module *Module, config *ProviderConfig) ([]report.ManifestDifference, error) {
+func VerifyManifest(m *report.RunManifest, module *Module, config *ProviderConfig) ([]report.ManifestDifference, error) {
 	v := &verifier{against: "manifest"}
 	v.itself(m)
 	if module != nil {
@@ -52,7 +52,7 @@ func (v *verifier) want(field string, says, found any) {
 	}
 }
 
-func (v *verifier) itself(m *abi.RunManifest) {
+func (v *verifier) itself(m *report.RunManifest) {
 	v.want("config_hash", m.ConfigHash, configHash(m.Config, m.Profile, m.Frame))
 	word, name := "condition", m.Condition
 	if m.Backend != "" {
@@ -66,7 +66,7 @@ func (v *verifier) itself(m *abi.RunManifest) {
 	v.want("capabilities.condition_kind", m.Capabilities.ConditionKind, m.ConditionKind)
 }
 
-func (v *verifier) module(m *abi.RunManifest, module *Module) {
+func (v *verifier) module(m *report.RunManifest, module *Module) {
 	v.want("module.sha256", m.Module.SHA256, module.SHA256)
 	v.want("module.bytes", m.Module.Bytes, module.Bytes)
 	v.want("module.name", m.Module.Name, module.Manifest.Name)
@@ -98,7 +98,7 @@ func (v *verifier) module(m *abi.RunManifest, module *Module) {
 	v.want("capabilities.capabilities", sorted(m.Capabilities.Capabilities), sorted(has))
 }
 
-func (v *verifier) config(m *abi.RunManifest, module *Module, c *ProviderConfig) error {
+func (v *verifier) config(m *report.RunManifest, module *Module, c *ProviderConfig) error {
 	v.want("provider", m.Provider, c.Name)
 	frame, err := frameOf(c.Frame, c.Profile)
 	if err != nil {

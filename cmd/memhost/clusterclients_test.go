@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/test/history"
@@ -324,7 +325,7 @@ func (c *clusterHosts) swap() {
 
 // noteLateWrites reads which late writes the hosts report. A host shows the latest hundred.
 func (c *clusterHosts) noteLateWrites() {
-	var state *abi.Cluster
+	var state *report.Cluster
 	err := c.at(func(ctx context.Context, slot *client.Client) (err error) {
 		state, err = slot.Cluster(ctx)
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/state"
@@ -253,10 +254,10 @@ func (r *fillRun) serves() bool {
 
 // status returns the progress of the fill. If no fill is known, it starts one: a kill right after the switch leaves
 // none, and the configuration still has the old memory.
-func (r *fillRun) status() *abi.Backfill {
+func (r *fillRun) status() *report.Backfill {
 	b, err := r.client.BackfillStatus(r.t.Context())
 	require.NoError(r.t, err)
-	if (b.State == abi.FollowerNone || b.State == abi.FollowerStopped) && !r.serves() {
+	if (b.State == report.FollowerNone || b.State == report.FollowerStopped) && !r.serves() {
 		if r.fromFile {
 			return r.beginFromFile()
 		}
@@ -342,7 +343,7 @@ func (r *fillRun) killAtTheTurn() {
 func (r *fillRun) awaitDone(events int) {
 	for {
 		b := r.status()
-		if b.State == abi.FollowerNone || b.Progress.Done >= int64(events) {
+		if b.State == report.FollowerNone || b.Progress.Done >= int64(events) {
 			return
 		}
 		time.Sleep(r.pause())

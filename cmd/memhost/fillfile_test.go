@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
@@ -25,7 +25,7 @@ func TestAFillFromAFileThatIsKilledArrivesOnce(t *testing.T) {
 // killGiving kills the slot after it has received a part of the events. These differ from those in the file: none of
 // them may arrive.
 func (r *fillRun) killGiving() {
-	part := &abi.BackfillEvents{First: true}
+	part := &report.BackfillEvents{First: true}
 	for n := range 50 {
 		part.Events = append(part.Events, *fillEvent(fmt.Sprintf("Zorvex8%06d", n), "p0000", n))
 	}
@@ -36,7 +36,7 @@ func (r *fillRun) killGiving() {
 }
 
 // beginFromFile runs the command until the fill has started, and kills it: the fill continues without it.
-func (r *fillRun) beginFromFile() *abi.Backfill {
+func (r *fillRun) beginFromFile() *report.Backfill {
 	cmd := r.m.command("swap", r.filling.memory, "--backfill", r.file(), "--rate", fmt.Sprint(r.size.rate))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -50,7 +50,7 @@ func (r *fillRun) beginFromFile() *abi.Backfill {
 	for {
 		b, err := r.client.BackfillStatus(r.t.Context())
 		require.NoError(r.t, err)
-		if b.State != abi.FollowerNone || r.serves() {
+		if b.State != report.FollowerNone || r.serves() {
 			return b
 		}
 		select {

@@ -37,8 +37,8 @@ type cell struct {
 	journal  *journal.Writer
 	before   *cellProgress // what the journal recorded before the cell was opened
 	slot     slot
-	smokes   []abi.SmokeVerdict // of a rehearsal, if the slot itself ran none
-	has      map[string]bool    // the provider's capabilities
+	smokes   []report.SmokeVerdict // of a rehearsal, if the slot itself ran none
+	has      map[string]bool       // the provider's capabilities
 	calls    readyCalls
 
 	done  atomic.Int64
@@ -191,14 +191,14 @@ func (c *cell) seal(ctx context.Context) error {
 
 // refuseFed rejects a slot that keeps an archive, has followers, or was filled by a backfill: an evaluated memory may
 // only contain what the cell records, and the pack's events must not be stored anywhere else.
-func refuseFed(m *abi.RunManifest) error {
+func refuseFed(m *report.RunManifest) error {
 	var why string
 	switch {
 	case m.Archive != nil:
 		why = "keeps an archive"
 	case len(m.Followers) > 0:
 		why = fmt.Sprintf("has %s as a %s", m.Followers[0].Provider, m.Followers[0].Role)
-	case slices.ContainsFunc(m.Steps, func(step abi.RunStep) bool { return step.Name == host.StepBackfill }):
+	case slices.ContainsFunc(m.Steps, func(step report.RunStep) bool { return step.Name == host.StepBackfill }):
 		why = "was filled by a backfill"
 	default:
 		return nil

@@ -28,8 +28,8 @@ type slot interface {
 	Inventory(context.Context, *abi.InventoryRequest) (*abi.Inventory, error)
 	SetMode(context.Context, *abi.AdapterMode) (*abi.ModeReceipt, error)
 	Health(context.Context) (*abi.BackendHealth, error)
-	Capabilities(context.Context) (*abi.Capabilities, error)
-	Manifest(context.Context) (*abi.RunManifest, error)
+	Capabilities(context.Context) (*report.Capabilities, error)
+	Manifest(context.Context) (*report.RunManifest, error)
 	Close(context.Context) error
 }
 
@@ -94,7 +94,7 @@ func verifyCassette(ctx context.Context, r *rundir.Run, c *rundir.Cell, folder s
 
 // rehearse runs a provider's smoke tests in a separate host, because a cassette contains none, and returns their
 // verdicts. It rejects a provider with background work, which a recording host does not run.
-func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.SmokeVerdict, error) {
+func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]report.SmokeVerdict, error) {
 	o := c.options.Host
 	dir, err := os.MkdirTemp("", "memhost-eval-smokes-")
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *cell) rehearse(ctx context.Context, config host.ProviderConfig) ([]abi.
 
 // player answers a cell's requests from a cassette. Every request must be the recorded one, byte for byte.
 type player struct {
-	manifest abi.RunManifest
+	manifest report.RunManifest
 	file     *os.File
 	reader   *cassette.Reader
 }
@@ -224,11 +224,11 @@ func (p *player) Health(context.Context) (*abi.BackendHealth, error) {
 	return answer, p.play(abi.OpHealth, nil, answer)
 }
 
-func (p *player) Capabilities(context.Context) (*abi.Capabilities, error) {
+func (p *player) Capabilities(context.Context) (*report.Capabilities, error) {
 	return &p.manifest.Capabilities, nil
 }
 
-func (p *player) Manifest(context.Context) (*abi.RunManifest, error) {
+func (p *player) Manifest(context.Context) (*report.RunManifest, error) {
 	m := p.manifest
 	return &m, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -100,11 +101,11 @@ func TestASlotThatIsFedFromElsewhereIsNotEvaluated(t *testing.T) {
 	require.ErrorContains(t, err, "keeps an archive")
 	require.Equal(t, "fed", abi.AsError(err).Reason)
 
-	followed := &abi.RunManifest{Followers: []abi.RunFollower{{Role: abi.RoleShadow, Provider: "mem0"}}}
+	followed := &report.RunManifest{Followers: []report.RunFollower{{Role: report.RoleShadow, Provider: "mem0"}}}
 	require.ErrorContains(t, refuseFed(followed), "mem0 as a shadow")
-	filled := &abi.RunManifest{Steps: []abi.RunStep{{Name: host.StepBackfill}}}
+	filled := &report.RunManifest{Steps: []report.RunStep{{Name: host.StepBackfill}}}
 	require.ErrorContains(t, refuseFed(filled), "filled by a backfill")
-	require.NoError(t, refuseFed(new(abi.RunManifest)))
+	require.NoError(t, refuseFed(new(report.RunManifest)))
 }
 
 func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
@@ -53,8 +54,8 @@ type Header struct {
 
 // Load describes a provider that was loaded behind the slot: which module, in which configuration.
 type Load struct {
-	Module abi.RunModule `json:"module"`
-	ABI    string        `json:"abi"`
+	Module report.RunModule `json:"module"`
+	ABI    string           `json:"abi"`
 	// Provider is the name; Word is how the configuration chose it: backend or condition.
 	Provider string `json:"provider"`
 	Word     string `json:"word"`

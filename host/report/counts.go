@@ -13,7 +13,7 @@ type Counts struct {
 	TurnWaited time.Duration
 	// TakeOvers is how often a scope was taken over from a host that had ended.
 	TakeOvers int64
-	// LateWrites are native calls that left this host after its session had ended (abi.LateWrite).
+	// LateWrites are native calls that left this host after its session had ended (LateWrite).
 	LateWrites int64
 	// UncertainEvents is how often the outcome of sending an event was unknown.
 	UncertainEvents int64
@@ -21,7 +21,7 @@ type Counts struct {
 
 // FollowerCounts are the numbers of a slot's followers with one provider and one role, for metrics.
 type FollowerCounts struct {
-	// Role is abi.RoleShadow or abi.RoleBackfill.
+	// Role is RoleShadow or RoleBackfill.
 	Role, Provider string
 	// Queue is how many events they have not handled yet, including those that wait because their scope is read-only. Lag is
 	// how long ago the oldest of these was recorded.

@@ -79,7 +79,7 @@ type ScopePage struct {
 
 // ListedScope is a scope with its open events.
 type ListedScope struct {
-	abi.ScopeMapping
+	ScopeMapping
 	// Queued and Pending count the events that may still arrive in memory, Lost those that did not.
 	Queued, Pending, Lost int64
 }

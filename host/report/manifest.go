@@ -11,7 +11,7 @@ import (
 //
 // Errors: invalid_argument, with reason manifest_version for an unsupported version and manifest_form for anything
 // else.
-func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
+func ParseRunManifest(text []byte) (*RunManifest, error) {
 	var form struct {
 		Manifest       *int64  `json:"manifest"`
 		Provider       *string `json:"provider"`
@@ -21,10 +21,10 @@ func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "is no run manifest").WithReason("manifest_form").
 			WithHint("`memhost run` writes one into its data folder: manifest.json")
 	}
-	if *form.Manifest != abi.RunManifestVersion {
+	if *form.Manifest != RunManifestVersion {
 		return nil, abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("is a run manifest of version %d, this program reads version %d", *form.Manifest,
-				abi.RunManifestVersion)).
+				RunManifestVersion)).
 			WithReason("manifest_version").WithHint("verify it with the memhost that wrote it")
 	}
 	if form.Provider == nil || form.LoadGeneration == nil {
@@ -32,7 +32,7 @@ func ParseRunManifest(text []byte) (*abi.RunManifest, error) {
 			"is no run manifest: it names no provider that was loaded; a module's own manifest.json is another thing").
 			WithReason("manifest_form")
 	}
-	m := new(abi.RunManifest)
+	m := new(RunManifest)
 	if err := abi.Unmarshal(text, m); err != nil {
 		return nil, abi.WrapError(abi.CodeInvalidArgument, "is no run manifest: "+abi.AsError(err).Message,
 			err).WithReason("manifest_form")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
@@ -28,7 +29,7 @@ type Door struct {
 	Child bool
 	Close func()
 	// Erase erases a person in a data folder that the command opened; nil for a running slot.
-	Erase func(context.Context, *abi.PersonaRequest) (*abi.PersonaReceipt, error)
+	Erase func(context.Context, *report.PersonaRequest) (*report.PersonaReceipt, error)
 }
 
 const (

@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/server"
 )
@@ -12,7 +12,7 @@ import (
 // Eraser erases a person with a slot. running is the configuration that the slot was started with, options how it was
 // read. Providers that served before are opened with the block that they had then, and with today's secrets.
 func (a *App) Eraser(slot *host.Slot, running *config.Config, options config.Options) func(context.Context,
-	*abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+	*report.PersonaRequest) (*report.PersonaReceipt, error) {
 	find := func(_ context.Context, kept *host.KeptProvider) (host.ProviderConfig, error) {
 		r := server.SwapRequest{Condition: kept.Name, Config: kept.Block}
 		if kept.Word == config.WordBackend {
@@ -25,7 +25,7 @@ func (a *App) Eraser(slot *host.Slot, running *config.Config, options config.Opt
 		next.Profile = kept.Profile
 		return next, err
 	}
-	return func(ctx context.Context, r *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
+	return func(ctx context.Context, r *report.PersonaRequest) (*report.PersonaReceipt, error) {
 		return slot.ErasePersona(ctx, r, find)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
 )
 
@@ -22,7 +21,7 @@ func (d *Door) WarnIfNothingKept(ctx context.Context, o *Output) {
 
 // Serving returns the capabilities of the slot of the configuration, or those that it will have when it is started
 // again: nil if they are unknown. Nothing is opened or changed.
-func (a *App) Serving(ctx context.Context) *abi.Capabilities {
+func (a *App) Serving(ctx context.Context) *report.Capabilities {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
 	if server := a.ServerNamed(); server != "" {

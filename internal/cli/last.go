@@ -17,7 +17,7 @@ import (
 )
 
 // lastServed returns the run manifest of the slot that last served the data folder, nil if there was none.
-func lastServed(c *config.Config) *abi.RunManifest {
+func lastServed(c *config.Config) *report.RunManifest {
 	text, err := ReadFile(c.Run.Manifest, MaxRunManifest)
 	if err != nil {
 		return nil
@@ -61,7 +61,7 @@ func ArchiveNote(c *config.Config) string {
 }
 
 // wordOf returns the word (backend or condition) with which a configuration chooses the provider of a run.
-func wordOf(m *abi.RunManifest) string {
+func wordOf(m *report.RunManifest) string {
 	if m.ConditionKind == abi.KindControl {
 		return config.WordCondition
 	}
@@ -121,7 +121,7 @@ func (a *App) LastProvider(c *config.Config, o config.Options) (*config.Config, 
 }
 
 // optionsOf returns o with the provider, module, namespace and block of an earlier run as flags.
-func optionsOf(o config.Options, last *abi.RunManifest) (config.Options, error) {
+func optionsOf(o config.Options, last *report.RunManifest) (config.Options, error) {
 	flags := maps.Clone(o.Flags)
 	if flags == nil {
 		flags = map[string]any{}

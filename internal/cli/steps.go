@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 )
 
@@ -64,7 +64,7 @@ func (s *Steps) Notef(format string, args ...any) {
 
 // Walked shows a step of the host that passed. The last one, the switch to the provider, is shown once the door is
 // open.
-func (s *Steps) Walked(step abi.RunStep, m *Module) {
+func (s *Steps) Walked(step report.RunStep, m *Module) {
 	if step.Verdict == "fail" || step.Name == "serve" {
 		return
 	}

@@ -1,7 +1,7 @@
 // Command docgen extracts the doc comments and constants of the types that are used at the HTTP door, for the OpenAPI
 // document, because reflection sees neither.
 //
-//	go run ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../internal/doors/server/wire
+//	go run ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../host/report ../internal/doors/server/wire
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ func main() {
 	}
 }
 
-// Generate returns the file for the packages in dirs. Type names must differ between them.
+// Generate returns the file for the packages in dirs. Names of types with json tags must differ between them.
 func Generate(dirs ...string) ([]byte, error) {
 	docs := &comments{types: map[string]string{}, fields: map[string]map[string]string{}, enums: map[string][]string{}}
 	for _, dir := range dirs {
@@ -101,7 +102,7 @@ func (c *comments) add(d *ast.GenDecl) {
 func (c *comments) addType(spec *ast.TypeSpec, about string) {
 	name := spec.Name.Name
 	st, ok := spec.Type.(*ast.StructType)
-	if !ok || !spec.Name.IsExported() {
+	if !ok || !spec.Name.IsExported() || len(st.Fields.List) > 0 && !slices.ContainsFunc(st.Fields.List, isJSON) {
 		return
 	}
 	c.types[name] = about
@@ -119,6 +120,8 @@ func (c *comments) addType(spec *ast.TypeSpec, about string) {
 		c.fields[name][key] = text
 	}
 }
+
+func isJSON(f *ast.Field) bool { return jsonName(f) != "" }
 
 func jsonName(f *ast.Field) string {
 	if f.Tag == nil || len(f.Names) == 0 {

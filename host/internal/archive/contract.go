@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/delivery"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
 )
@@ -20,10 +21,10 @@ func errAdd(e *abi.Error) error {
 }
 
 // ArchiveStats implements host.Archive.
-func (a *Archive) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
+func (a *Archive) ArchiveStats(ctx context.Context) (*report.ArchiveStats, error) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
-	stats := &abi.ArchiveStats{On: a.On, RetentionMS: a.Retention.Milliseconds()}
+	stats := &report.ArchiveStats{On: a.On, RetentionMS: a.Retention.Milliseconds()}
 	note := func(oldest, newest string) {
 		if stats.Oldest == "" {
 			stats.Oldest = oldest
@@ -61,7 +62,7 @@ func (a *Archive) ArchiveStats(ctx context.Context) (*abi.ArchiveStats, error) {
 }
 
 // ArchivePage implements host.Archive.
-func (a *Archive) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) (*abi.ArchivePage, error) {
+func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveRequest) (*report.ArchivePage, error) {
 	if err := request.Validate(); err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (a *Archive) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) 
 	if request.Limit > 0 {
 		limit = int(min(request.Limit, pageEntries))
 	}
-	page := &abi.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After, More: true}
+	page := &report.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After, More: true}
 	for page.More && len(page.Events) < limit {
 		entries, more, err := a.Read(ctx, page.Last, limit-len(page.Events))
 		if err != nil {
@@ -94,7 +95,7 @@ func (a *Archive) ArchivePage(ctx context.Context, request *abi.ArchiveRequest) 
 }
 
 // askedFor reports whether an event matches a request.
-func askedFor(request *abi.ArchiveRequest, e *abi.MemoryEvent) bool {
+func askedFor(request *report.ArchiveRequest, e *abi.MemoryEvent) bool {
 	s := request.Scope
 	return s == nil || e.EventID == request.EventID && e.RunID == s.RunID && e.UserID == s.PersonaID &&
 		(s.AgentID == "" || e.AgentID == s.AgentID)
@@ -139,7 +140,7 @@ func hashesOf(e *abi.MemoryEvent) (id, text [16]byte, err error) {
 const AddMost = 1000
 
 // ArchiveAdd implements host.Archive.
-func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi.ArchiveReceipt, err error) {
+func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *report.ArchiveReceipt, err error) {
 	switch {
 	case !a.On:
 		return nil, abi.NewError(abi.CodeUnsupported, "the slot keeps no archive").WithReason("archive_off").
@@ -161,7 +162,7 @@ func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *abi
 	if err != nil {
 		return nil, err
 	}
-	receipt, added := new(abi.ArchiveReceipt), newContents()
+	receipt, added := new(report.ArchiveReceipt), newContents()
 	var entries []Entry
 	for i := range batch.Events {
 		e := &batch.Events[i]
@@ -237,12 +238,12 @@ func (a *Archive) contents(ctx context.Context) (*contents, error) {
 const problemsMost = 100
 
 // ArchiveCheck implements host.Archive.
-func (a *Archive) ArchiveCheck(ctx context.Context) (*abi.ArchiveCheck, error) {
+func (a *Archive) ArchiveCheck(ctx context.Context) (*report.ArchiveCheck, error) {
 	a.changing.Lock() // a segment that is being created has a file before it has a record
 	defer a.changing.Unlock()
 	a.moving.RLock()
 	defer a.moving.RUnlock()
-	check := &abi.ArchiveCheck{Problems: []string{}}
+	check := &report.ArchiveCheck{Problems: []string{}}
 	problem := func(format string, about ...any) {
 		if len(check.Problems) < problemsMost {
 			check.Problems = append(check.Problems, fmt.Sprintf(format, about...))

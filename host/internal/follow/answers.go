@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/state"
 )
 
 // A shadow gets a share of the retrievals, and its answers are stored, newest first:
 //
-//	tableAnswers   ns from the answer to the end of time(8), Key -> abi.ShadowAnswer
+//	tableAnswers   ns from the answer to the end of time(8), Key -> report.ShadowAnswer
 
 // DefaultRetention is how long the answers of shadows are kept.
 const DefaultRetention = 14 * 24 * time.Hour
@@ -126,12 +127,12 @@ func (f *Follower) askOne(ctx context.Context, q *Question) error {
 	began := time.Now()
 	result, err := f.memory.Retrieve(traceparent.WithCauses(ctx, q.Cause), &q.request)
 	f.mu.Lock()
-	served := f.state == abi.FollowerServes
+	served := f.state == report.FollowerServes
 	f.mu.Unlock()
 	if ctx.Err() != nil || served {
 		return nil
 	}
-	answer := &abi.ShadowAnswer{Provider: f.Record().Provider, Serving: q.serving, Query: q.request.Query,
+	answer := &report.ShadowAnswer{Provider: f.Record().Provider, Serving: q.serving, Query: q.request.Query,
 		Scope: q.request.Scope, SessionID: q.request.SessionID, ServingContext: q.context, ServingTokens: q.tokens,
 		ServingLatencyMS: ms(q.took), LatencyMS: ms(time.Since(began)), Behind: behind}
 	if err != nil {
@@ -148,7 +149,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // overlap compares the events that two answers are based on. If one of them names none, it sets nothing.
 //
 //	serving a b c, shadow b c d    both 2, only serving 1, only shadow 1, overlap 0.5
-func overlap(answer *abi.ShadowAnswer, serving, shadow []string) {
+func overlap(answer *report.ShadowAnswer, serving, shadow []string) {
 	for _, id := range serving {
 		if slices.Contains(shadow, id) {
 			answer.Both++
@@ -164,7 +165,7 @@ func overlap(answer *abi.ShadowAnswer, serving, shadow []string) {
 
 // keepAnswer stores an answer and removes those that are older than the retention. It discards an answer about a person
 // of whom something was forgotten in the meantime.
-func (f *Follower) keepAnswer(ctx context.Context, asked time.Time, answer *abi.ShadowAnswer) error {
+func (f *Follower) keepAnswer(ctx context.Context, asked time.Time, answer *report.ShadowAnswer) error {
 	a, s, at := f.asking, f.store, asked
 	a.lastMu.Lock()
 	if !at.After(a.last) {
@@ -207,7 +208,7 @@ func (s *Store) ForgetAnswers(ctx context.Context, scope abi.MemoryScope) error 
 	s.forgotAt[personOf(scope)] = s.Now()
 	var b state.Batch
 	err := s.each(ctx, tableAnswers, nil, func(kv state.KeyValue) error {
-		answer := new(abi.ShadowAnswer)
+		answer := new(report.ShadowAnswer)
 		if abi.Unmarshal(kv.Value, answer) != nil || personOf(answer.Scope) == personOf(scope) {
 			b.DeleteRecord(tableAnswers, kv.Key)
 		}
@@ -220,19 +221,19 @@ func (s *Store) ForgetAnswers(ctx context.Context, scope abi.MemoryScope) error 
 }
 
 // Shadow describes a shadow and compares its stored answers. The caller must add the kind of its provider.
-func (f *Follower) Shadow(ctx context.Context) (*abi.Shadow, error) {
+func (f *Follower) Shadow(ctx context.Context) (*report.Shadow, error) {
 	now, progress, err := f.Progress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	report, err := f.store.report(ctx, f.key, f.store.Now().Add(-f.asking.retention))
+	compared, err := f.store.compare(ctx, f.key, f.store.Now().Add(-f.asking.retention))
 	if err != nil {
 		return nil, err
 	}
 	record := f.Record()
-	return &abi.Shadow{Provider: record.Provider, State: now, Since: record.Since, SamplePercent: f.asking.percent,
+	return &report.Shadow{Provider: record.Provider, State: now, Since: record.Since, SamplePercent: f.asking.percent,
 		RetentionMS: f.asking.retention.Milliseconds(), Progress: progress, Missed: f.asking.missed.Load(),
-		Report: *report}, nil
+		Report: *compared}, nil
 }
 
 // Retention is how long a shadow's answers are kept; 0 if this is not a shadow.
@@ -251,11 +252,11 @@ func (f *Follower) SamplePercent() int64 {
 	return f.asking.percent
 }
 
-// report compares a shadow's stored answers since a time.
-func (s *Store) report(ctx context.Context, key Key, since time.Time) (*abi.ShadowReport, error) {
-	r := &abi.ShadowReport{Errors: map[string]int64{}}
+// compare compares a shadow's stored answers since a time.
+func (s *Store) compare(ctx context.Context, key Key, since time.Time) (*report.ShadowReport, error) {
+	r := &report.ShadowReport{Errors: map[string]int64{}}
 	var tokens, servingTokens, latency, servingLatency, overlaps []float64
-	_, err := s.eachAnswer(ctx, nil, since, func(whose Key, answer *abi.ShadowAnswer) bool {
+	_, err := s.eachAnswer(ctx, nil, since, func(whose Key, answer *report.ShadowAnswer) bool {
 		if whose != key {
 			return true
 		}
@@ -305,7 +306,7 @@ func percentile(values []float64, p int) *float64 {
 }
 
 // Answers returns a page of stored answers, newest first. retention is how long answers are kept.
-func (s *Store) Answers(ctx context.Context, r *abi.ShadowAnswersRequest, retention time.Duration) (*abi.ShadowAnswers,
+func (s *Store) Answers(ctx context.Context, r *report.ShadowAnswersRequest, retention time.Duration) (*report.ShadowAnswers,
 	error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -315,8 +316,8 @@ func (s *Store) Answers(ctx context.Context, r *abi.ShadowAnswersRequest, retent
 		return nil, abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("before: %.40q is not the next of a page", r.Before))
 	}
 	limit := cmp.Or(r.Limit, answersOfPage)
-	page := &abi.ShadowAnswers{Answers: []abi.ShadowAnswer{}}
-	last, err := s.eachAnswer(ctx, after, s.Now().Add(-retention), func(_ Key, answer *abi.ShadowAnswer) bool {
+	page := &report.ShadowAnswers{Answers: []report.ShadowAnswer{}}
+	last, err := s.eachAnswer(ctx, after, s.Now().Add(-retention), func(_ Key, answer *report.ShadowAnswer) bool {
 		wanted := (r.Provider == "" || r.Provider == answer.Provider) &&
 			(r.Scope == nil || withoutNamespace(*r.Scope) == withoutNamespace(answer.Scope))
 		if wanted {
@@ -336,7 +337,7 @@ func withoutNamespace(s abi.MemoryScope) abi.MemoryScope {
 // eachAnswer visits stored answers, newest first, from after a key back to a time, until visit returns false. It then
 // returns the key of the last visited one.
 func (s *Store) eachAnswer(ctx context.Context, after []byte, since time.Time,
-	visit func(whose Key, answer *abi.ShadowAnswer) bool) (last []byte, err error) {
+	visit func(whose Key, answer *report.ShadowAnswer) bool) (last []byte, err error) {
 	end := answerTime(since)
 	for {
 		records, err := s.State.Records(ctx, tableAnswers, nil, after, 0)
@@ -344,7 +345,7 @@ func (s *Store) eachAnswer(ctx context.Context, after []byte, since time.Time,
 			return nil, state.ContractError(err)
 		}
 		for _, kv := range records {
-			answer := new(abi.ShadowAnswer)
+			answer := new(report.ShadowAnswer)
 			if len(kv.Key) != len(end)+len(Key{}) || abi.Unmarshal(kv.Value, answer) != nil {
 				return nil, abi.NewError(abi.CodeUnavailable, "state: the answer of a shadow is damaged").
 					WithReason("state")

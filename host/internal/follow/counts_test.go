@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 func countsOf(t *testing.T, f *Follower) Counts {
@@ -23,7 +24,7 @@ func TestWhatAFollowerCounts(t *testing.T) {
 	r.memory.readOnly["ann"] = true
 	r.accept(t, "bob", 0, PageEvents)
 	r.accept(t, "ann", 0, 5)
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	later = time.Hour
 	c := countsOf(t, f)
 	require.EqualValues(t, PageEvents+5, c.Queue)
@@ -56,7 +57,7 @@ func TestEachDeliveryThatFailsIsCounted(t *testing.T) {
 		return nil
 	}
 	r.accept(t, "ann", 0, 4)
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	fill(t, f)
 	require.Equal(t, Counts{Delivered: 2, Failed: 1 + mostTries}, countsOf(t, f), "what is open waits for no delivery")
 

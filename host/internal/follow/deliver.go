@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
@@ -312,7 +313,7 @@ func (f *Follower) send(ctx context.Context, batch []archivedEvent) ([]abi.Recei
 	if err := f.keepRate(ctx, len(batch)); err != nil {
 		return nil, err
 	}
-	f.sets(abi.FollowerFilling)
+	f.sets(report.FollowerFilling)
 	list := new(abi.EventBatch)
 	for _, e := range batch {
 		list.Events = append(list.Events, *e.event)
@@ -413,7 +414,7 @@ func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *a
 }
 
 // sets and waits update the reported state of the follower.
-func (f *Follower) sets(now abi.FollowerState) {
+func (f *Follower) sets(now report.FollowerState) {
 	f.mu.Lock()
 	f.state = now
 	f.mu.Unlock()
@@ -422,7 +423,7 @@ func (f *Follower) sets(now abi.FollowerState) {
 func (f *Follower) waits(why error, wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.state, f.failure, f.retryAt = abi.FollowerWaiting, abi.AsError(why), time.Now().Add(wait)
+	f.state, f.failure, f.retryAt = report.FollowerWaiting, abi.AsError(why), time.Now().Add(wait)
 }
 
 // caughtUp handles a follower that has nothing left to deliver: it checks whether everything is ready, asks about open
@@ -432,7 +433,7 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	early := time.Until(f.nextLook)
 	f.mu.Unlock()
 	if early > 0 {
-		f.sets(abi.FollowerNotReady)
+		f.sets(report.FollowerNotReady)
 		return false, early
 	}
 	began := time.Now()
@@ -470,16 +471,16 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 	}
 	switch {
 	case notReady > 0:
-		f.sets(abi.FollowerNotReady)
+		f.sets(report.FollowerNotReady)
 		return false, f.looksLater(time.Since(began))
 	case held > 0 && !accept:
-		f.sets(abi.FollowerReadOnly)
+		f.sets(report.FollowerReadOnly)
 		return false, 500 * time.Millisecond
 	case (len(look.open) > 0 || dropped > 0) && !accept:
-		f.sets(abi.FollowerAsks)
+		f.sets(report.FollowerAsks)
 		return false, idlePause
 	}
-	f.sets(abi.FollowerReady)
+	f.sets(report.FollowerReady)
 	if !turn {
 		return false, idlePause
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/state"
 )
@@ -93,7 +94,7 @@ func (m *notebook) Reset(_ context.Context, scope abi.MemoryScope) error {
 	return nil
 }
 
-func (m *notebook) Outstanding(_ context.Context, listed []abi.OpenEvent) ([]abi.OpenEvent, int64, error) {
+func (m *notebook) Outstanding(_ context.Context, listed []report.OpenEvent) ([]report.OpenEvent, int64, error) {
 	m.mu.Lock()
 	m.looks++
 	m.mu.Unlock()
@@ -103,7 +104,7 @@ func (m *notebook) Outstanding(_ context.Context, listed []abi.OpenEvent) ([]abi
 	return listed, m.unseen, nil
 }
 
-func (m *notebook) Awaited(context.Context, []abi.OpenEvent) (int64, error) { return m.awaited, nil }
+func (m *notebook) Awaited(context.Context, []report.OpenEvent) (int64, error) { return m.awaited, nil }
 
 func (m *notebook) Retrieve(_ context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if r.Query == "fail" {
@@ -225,7 +226,7 @@ func fill(t *testing.T, f *Follower) {
 }
 
 // says runs the checks of a follower that has caught up, and returns its state and progress.
-func says(t *testing.T, f *Follower) (abi.FollowerState, abi.FollowerProgress) {
+func says(t *testing.T, f *Follower) (report.FollowerState, report.FollowerProgress) {
 	f.caughtUp(t.Context())
 	now, progress, err := f.Progress(t.Context())
 	require.NoError(t, err)
@@ -242,12 +243,12 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 	test := told("ann", 999)
 	test.SessionID = "test"
 	r.acceptAll(t, test)
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	more, err := f.work(t.Context()) // one page; the next one is delivered by another follower
 	require.NoError(t, err)
 	require.True(t, more)
 	require.Len(t, slices.Concat(r.memory.pages["ann"], r.memory.pages["bob"]), PageEvents)
-	f = r.follower(t, abi.RoleShadow)
+	f = r.follower(t, report.RoleShadow)
 	fill(t, f)
 	r.accept(t, "ann", 150, 160)
 	fill(t, f)
@@ -255,7 +256,7 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 	require.Equal(t, ids("bob", 0, 150), r.memory.pages["bob"])
 	require.Equal(t, batchEvents, slices.Max(r.memory.batches))
 	now, p := says(t, f)
-	require.Equal(t, abi.FollowerReady, now)
+	require.Equal(t, report.FollowerReady, now)
 	require.EqualValues(t, 311, p.Events)
 	require.EqualValues(t, 310, p.Done)
 	require.EqualValues(t, 1, p.LeftOut, "of a test session")
@@ -264,7 +265,7 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 func TestAPageWhosePositionWasNotKeptIsDeliveredAgain(t *testing.T) {
 	r := newRoom(t, true)
 	r.accept(t, "ann", 0, 40)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	r.failing = errors.New("killed")
 	_, err := f.work(t.Context())
 	require.EqualError(t, err, "killed")
@@ -281,16 +282,16 @@ func TestAScopeThatIsReadOnlyHoldsBackItsOwnEvents(t *testing.T) {
 	r.accept(t, "ann", 0, PageEvents)
 	r.accept(t, "bob", 0, 10)
 	r.accept(t, "ann", PageEvents, PageEvents+10)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	require.Empty(t, r.memory.pages["ann"])
 	require.Equal(t, ids("bob", 0, 10), r.memory.pages["bob"])
 	now, p := says(t, f)
-	require.Equal(t, abi.FollowerReadOnly, now)
+	require.Equal(t, report.FollowerReadOnly, now)
 	require.EqualValues(t, PageEvents+10, p.Held)
 	require.EqualValues(t, PageEvents+20, p.Events)
 
-	f = r.follower(t, abi.RoleBackfill)
+	f = r.follower(t, report.RoleBackfill)
 	r.memory.readOnly["ann"] = false
 	fill(t, f)
 	require.Equal(t, ids("ann", 0, PageEvents+10), r.memory.pages["ann"])
@@ -303,7 +304,7 @@ func TestAMemoryThatServesWithoutHeldEventsSaysWhose(t *testing.T) {
 	r.memory.readOnly["ann"] = true
 	r.accept(t, "bob", 0, 3)
 	r.accept(t, "ann", 0, 5)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	_, err := f.Finish(t.Context())
 	require.Equal(t, "open", abi.AsError(err).Reason)
@@ -317,7 +318,7 @@ func TestAMemoryThatServesWithoutHeldEventsSaysWhose(t *testing.T) {
 	}
 	f.WantTurn(true)
 	now, _ := says(t, f)
-	require.Equal(t, abi.FollowerServes, now)
+	require.Equal(t, report.FollowerServes, now)
 	require.Contains(t, detail, `3 events since`)
 	require.Contains(t, detail, `5 not delivered because their scopes are read-only: 5 of run "r", user "ann" from `+
 		`number 4 on`)
@@ -341,11 +342,11 @@ func TestWhatIsRefusedOrUncertainIsOpenUntilItArrives(t *testing.T) {
 		return nil
 	}
 	r.accept(t, "ann", 0, 4)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	require.Equal(t, 1+1+mostTries+1, r.memory.sent, "what is uncertain was tried again")
 	now, p := says(t, f)
-	require.Equal(t, abi.FollowerAsks, now)
+	require.Equal(t, report.FollowerAsks, now)
 	require.EqualValues(t, 4, p.Events)
 	require.EqualValues(t, 2, p.Open)
 	require.Equal(t, "refused", p.OpenEvents[0].Outcome)
@@ -358,12 +359,12 @@ func TestWhatIsRefusedOrUncertainIsOpenUntilItArrives(t *testing.T) {
 
 	r.memory.answer = nil
 	now, p = says(t, f)
-	require.Equal(t, abi.FollowerAsks, now, "what was refused is not tried again by itself")
+	require.Equal(t, report.FollowerAsks, now, "what was refused is not tried again by itself")
 	require.EqualValues(t, 1, p.Open)
 	r.memory.turn = func(context.Context) (bool, error) { return false, nil }
 	f.WantTurn(false)
 	now, p = says(t, f)
-	require.Equal(t, abi.FollowerReady, now)
+	require.Equal(t, report.FollowerReady, now)
 	require.Zero(t, p.Open)
 	require.EqualValues(t, 4, p.Done)
 	require.ElementsMatch(t, ids("ann", 0, 4), r.memory.pages["ann"])
@@ -384,7 +385,7 @@ func TestAMemoryThatRefusesForNowIsAskedAgain(t *testing.T) {
 				return &abi.ReceiptOrError{EventID: e.EventID, Error: &refusal}
 			}
 			r.accept(t, "ann", 0, 3)
-			fill(t, r.follower(t, abi.RoleBackfill))
+			fill(t, r.follower(t, report.RoleBackfill))
 			require.Equal(t, ids("ann", 0, 3), r.memory.pages["ann"])
 		})
 	}
@@ -396,10 +397,10 @@ func TestATurnDoesNotWaitForEventsThatAreStillComing(t *testing.T) {
 	served := 0
 	r.memory.turn = func(context.Context) (bool, error) { served++; return true, nil }
 	r.accept(t, "ann", 0, 3)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	now, p := says(t, f)
-	require.Equal(t, abi.FollowerNotReady, now)
+	require.Equal(t, report.FollowerNotReady, now)
 	require.EqualValues(t, 3, p.Unseen)
 	require.Zero(t, served)
 	r.memory.awaited = 0
@@ -413,7 +414,7 @@ func TestAMemoryThatIsNotReadyIsNotLookedAtByEachRecord(t *testing.T) {
 	r := newRoom(t, true)
 	r.memory.unseen, r.memory.awaited, r.memory.slow = 3, 3, 500*time.Millisecond
 	r.memory.turn = func(context.Context) (bool, error) { return true, nil }
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	var idle time.Duration
 	for n := range 20 {
 		r.accept(t, "ann", n, n+1)
@@ -444,7 +445,7 @@ func TestWhatIsUncertainWaitsForABackendThatCannotBeReached(t *testing.T) {
 			RetryAfterMS: &now, Trace: &abi.Trace{Details: map[string]abi.Raw{"error": down}}}}
 	}
 	r.accept(t, "ann", 0, 3)
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	require.Equal(t, ids("ann", 0, 3), r.memory.pages["ann"], "in order")
 	_, p, err := f.Progress(t.Context())
@@ -459,7 +460,7 @@ func TestAResetHoldsForAFollowerToo(t *testing.T) {
 	r := newRoom(t, true)
 	r.accept(t, "ann", 0, 5)
 	require.NoError(t, r.Archive.NoteErased(t.Context(), abi.MemoryScope{RunID: "r", PersonaID: "ann"}))
-	f := r.follower(t, abi.RoleBackfill)
+	f := r.follower(t, report.RoleBackfill)
 	r.accept(t, "ann", 5, 8)
 	r.accept(t, "bob", 0, 3)
 	fill(t, f)
@@ -475,7 +476,7 @@ func TestAResetHoldsForAFollowerToo(t *testing.T) {
 
 func TestWithoutAnArchiveTheQueueIsEmptiedAndBounded(t *testing.T) {
 	r := newRoom(t, false)
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	r.accept(t, "ann", 0, 10)
 	fill(t, f)
 	require.Zero(t, r.Archive.OpenBytes(), "it has everything")
@@ -505,18 +506,18 @@ func TestWithoutAnArchiveTheQueueIsEmptiedAndBounded(t *testing.T) {
 func TestAFollowerStopsAndGoesOn(t *testing.T) {
 	r := newRoom(t, true)
 	r.accept(t, "ann", 0, 3)
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	f.Start()
 	ready := func() bool {
 		now, _, err := f.Progress(t.Context())
 		require.NoError(t, err)
-		return now == abi.FollowerReady && f.Record().Position == r.Archive.Settled()
+		return now == report.FollowerReady && f.Record().Position == r.Archive.Settled()
 	}
 	require.Eventually(t, ready, 30*time.Second, time.Millisecond)
 	f.End(t.Context())
 	now, _, err := f.Progress(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, abi.FollowerStopped, now)
+	require.Equal(t, report.FollowerStopped, now)
 	r.accept(t, "ann", 3, 6)
 	f.Wake()
 	f.Start()
@@ -529,7 +530,7 @@ func TestAShadowIsAskedItsShareAndItsAnswersAreCompared(t *testing.T) {
 	r := newRoom(t, true)
 	now := time.Now()
 	r.Now = func() time.Time { return now }
-	f := r.follower(t, abi.RoleShadow)
+	f := r.follower(t, report.RoleShadow)
 	asked := 0
 	for n := range 10 {
 		if !f.Sampled() {
@@ -552,10 +553,10 @@ func TestAShadowIsAskedItsShareAndItsAnswersAreCompared(t *testing.T) {
 	require.InDelta(t, 0.5, *shadow.Report.OverlapMean, 1e-9, "b and c of a, b, c and d")
 	require.InDelta(t, 1000, *shadow.Report.ServingP50MS, 1e-9)
 
-	page, err := r.Answers(t.Context(), &abi.ShadowAnswersRequest{Limit: 2}, f.Retention())
+	page, err := r.Answers(t.Context(), &report.ShadowAnswersRequest{Limit: 2}, f.Retention())
 	require.NoError(t, err)
 	require.Equal(t, []string{"fail", "question 7"}, []string{page.Answers[0].Query, page.Answers[1].Query})
-	page, err = r.Answers(t.Context(), &abi.ShadowAnswersRequest{Before: page.Next}, f.Retention())
+	page, err = r.Answers(t.Context(), &report.ShadowAnswersRequest{Before: page.Next}, f.Retention())
 	require.NoError(t, err)
 	require.Len(t, page.Answers, 3)
 	require.Empty(t, page.Next)
@@ -564,7 +565,7 @@ func TestAShadowIsAskedItsShareAndItsAnswersAreCompared(t *testing.T) {
 	late := NewQuestion(&abi.RetrieveRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "ann"}}, result(), "serving", 0,
 		now.Add(-time.Minute))
 	require.NoError(t, f.askOne(t.Context(), late))
-	page, err = r.Answers(t.Context(), new(abi.ShadowAnswersRequest), f.Retention())
+	page, err = r.Answers(t.Context(), new(report.ShadowAnswersRequest), f.Retention())
 	require.NoError(t, err)
 	for _, answer := range page.Answers {
 		require.Equal(t, "bob", answer.Scope.PersonaID)

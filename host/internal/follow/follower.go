@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Config says which memory a Follower fills, and how.
@@ -42,7 +43,7 @@ type Follower struct {
 	turn, accept bool
 	// retryRefused means that refused events are tried once more.
 	retryRefused bool
-	state        abi.FollowerState
+	state        report.FollowerState
 	failure      *abi.Error
 	retryAt      time.Time
 	// inPage counts the events of the present page that have been handled.
@@ -71,9 +72,9 @@ type Follower struct {
 // New creates a follower and stores its record. The follower does nothing before Start.
 func New(ctx context.Context, store *Store, c Config) (*Follower, error) {
 	f := &Follower{store: store, memory: c.Memory, key: c.Key, record: c.Record, lanes: max(1, c.Lanes),
-		turn: c.Record.Role == abi.RoleBackfill, retryRefused: true, state: abi.FollowerFilling,
+		turn: c.Record.Role == report.RoleBackfill, retryRefused: true, state: report.FollowerFilling,
 		wake: make(chan struct{}, 1), calls: context.Background(), backoffs: map[abi.MemoryScope]backoff{}}
-	if c.Record.Role == abi.RoleShadow {
+	if c.Record.Role == report.RoleShadow {
 		f.asking = &shadowQueries{percent: c.SamplePercent, retention: cmp.Or(max(0, c.Retention), DefaultRetention),
 			queue: make(chan *Question, questionsWaiting)}
 	}
@@ -85,7 +86,7 @@ func (f *Follower) Start() {
 	f.calls, f.abort = context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(f.calls)
 	f.stop, f.done = stop, make(chan struct{})
-	f.sets(abi.FollowerFilling)
+	f.sets(report.FollowerFilling)
 	f.store.runningMu.Lock()
 	f.store.running[f.key] = f
 	f.store.runningMu.Unlock()
@@ -123,7 +124,7 @@ func (f *Follower) End(ctx context.Context) {
 	f.store.runningMu.Unlock()
 	f.stop, f.calls = nil, context.Background()
 	f.mu.Lock()
-	f.state, f.failure = abi.FollowerStopped, nil
+	f.state, f.failure = report.FollowerStopped, nil
 	f.mu.Unlock()
 }
 
@@ -252,7 +253,7 @@ func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	if err := f.Drop(ctx); err != nil {
 		return "", err
 	}
-	f.sets(abi.FollowerServes)
+	f.sets(report.FollowerServes)
 	if len(record.Held) > 0 {
 		f.store.Logger.Warn("a memory serves from now on without events that it has not got",
 			"provider", record.Provider, "about", record.heldText())
@@ -269,13 +270,13 @@ func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 }
 
 // Progress reports the follower's state and progress.
-func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.FollowerProgress, error) {
+func (f *Follower) Progress(ctx context.Context) (report.FollowerState, report.FollowerProgress, error) {
 	f.mu.Lock()
 	record, inPage, now := f.record, f.inPage, time.Now()
 	at, perSecond, failure, retryAt := f.state, f.speed.perSecond(now), f.failure, f.retryAt
 	f.mu.Unlock()
-	progress := abi.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, Held: record.heldEvents(),
-		Dropped: record.Dropped, PerSecond: perSecond, OpenEvents: []abi.OpenEvent{}}
+	progress := report.FollowerProgress{Done: record.Done + inPage, LeftOut: record.LeftOut, Held: record.heldEvents(),
+		Dropped: record.Dropped, PerSecond: perSecond, OpenEvents: []report.OpenEvent{}}
 	behind, err := f.store.countAfter(ctx, &record)
 	if err != nil {
 		return at, progress, err
@@ -294,7 +295,7 @@ func (f *Follower) Progress(ctx context.Context) (abi.FollowerState, abi.Followe
 		left := int64(float64(behind) / perSecond * 1000)
 		progress.RemainingMS = &left
 	}
-	if at == abi.FollowerWaiting {
+	if at == report.FollowerWaiting {
 		left := max(0, time.Until(retryAt).Milliseconds())
 		progress.Error, progress.RetryAfterMS = failure, &left
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Memory is what a Follower fills: a provider with its own scopes and ledger. Once it serves or is closed, it has
@@ -44,11 +45,11 @@ type Memory interface {
 	Reset(ctx context.Context, scope abi.MemoryScope) error
 	// Outstanding returns which of the listed events are still open and which other events were lost, and counts the
 	// events that the memory is still processing.
-	Outstanding(ctx context.Context, listed []abi.OpenEvent) (open []abi.OpenEvent, unseen int64, err error)
+	Outstanding(ctx context.Context, listed []report.OpenEvent) (open []report.OpenEvent, unseen int64, err error)
 	// Awaited counts, without the listed ones, the events still being processed that were already being processed at
 	// the first call. It is called once everything was delivered: while callers record continuously, a memory that
 	// processes events later always has new ones.
-	Awaited(ctx context.Context, listed []abi.OpenEvent) (int64, error)
+	Awaited(ctx context.Context, listed []report.OpenEvent) (int64, error)
 	// Retrieve repeats at this memory what an agent asked the serving one.
 	Retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.RetrieveResult, error)
 	// TakeTurn lets the memory serve: while nothing is recorded, the Follower delivers the rest (CatchUp) and ends its
@@ -56,5 +57,5 @@ type Memory interface {
 	TakeTurn(ctx context.Context) (served bool, err error)
 }
 
-// Lost is the outcome of an open event that the memory had accepted but does not have (abi.OpenEvent).
+// Lost is the outcome of an open event that the memory had accepted but does not have (report.OpenEvent).
 const Lost = "lost"

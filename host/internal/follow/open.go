@@ -7,6 +7,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -25,7 +26,7 @@ func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.Re
 	if err != nil {
 		return err
 	}
-	open := abi.OpenEvent{EventID: e.event.EventID, Scope: scope, Outcome: openUncertain}
+	open := report.OpenEvent{EventID: e.event.EventID, Scope: scope, Outcome: openUncertain}
 	if answer.Error != nil {
 		open.Outcome, open.Why = openRefused, fmt.Sprintf("%s: %s", answer.Error.Code, answer.Error.Message)
 	} else if len(answer.Receipt.Warnings) > 0 {
@@ -41,7 +42,7 @@ type look struct {
 	// unseen counts events that were delivered and are still being processed. open has those that are uncertain, lost
 	// or refused; listed those in tableOpen.
 	unseen       int64
-	open, listed []abi.OpenEvent
+	open, listed []report.OpenEvent
 	// again has the numbers of listed events to deliver once more.
 	again []int64
 }

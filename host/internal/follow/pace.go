@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
@@ -24,7 +25,7 @@ func (f *Follower) waitForWall(ctx context.Context, event *abi.MemoryEvent) erro
 		if !all {
 			return errHeld
 		}
-		f.sets(abi.FollowerReadOnly)
+		f.sets(report.FollowerReadOnly)
 		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 )
 
 // If no archive is kept, the archive's table only holds events until all followers have them.
@@ -33,7 +33,7 @@ func (s *Store) trim(ctx context.Context) error {
 // gaps counts the events that a backfill never gets, which it asks about before it serves. For a shadow, the operator
 // sees the number in the report.
 func (r *Record) gaps() int64 {
-	if r.Role != abi.RoleBackfill {
+	if r.Role != report.RoleBackfill {
 		return 0
 	}
 	return r.Dropped
@@ -82,7 +82,7 @@ func (s *Store) letGo(ctx context.Context, key Key, r *Record, dropped []archive
 		if err := change(r); err != nil || never == 0 {
 			return err
 		}
-		if err := s.put(ctx, key, r); err != nil || r.Role == abi.RoleShadow { // no one asks about a shadow's gaps
+		if err := s.put(ctx, key, r); err != nil || r.Role == report.RoleShadow { // no one asks about a shadow's gaps
 			return err
 		}
 	} else {
@@ -111,7 +111,7 @@ func (r *Record) lose(dropped []archive.Entry, erasures []archive.Erasure, f *Fo
 		if err != nil {
 			return never, err
 		}
-		imported := r.Role == abi.RoleShadow && e.Provider == "" && e.Seq > r.FillTo
+		imported := r.Role == report.RoleShadow && e.Provider == "" && e.Seq > r.FillTo
 		if imported || r.wasErased(erasures, e.Seq, event) {
 			continue
 		}

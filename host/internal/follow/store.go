@@ -11,14 +11,15 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/archive"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 )
 
 // Tables of followers.
 const (
 	tableFollow  state.Table = "follow"         // Key -> Record, JSON
-	tableOpen    state.Table = "follow_open"    // Key, number of the archived event(8) -> abi.OpenEvent, JSON
-	tableAnswers state.Table = "shadow_answers" // time(8), Key -> abi.ShadowAnswer (answers.go)
+	tableOpen    state.Table = "follow_open"    // Key, number of the archived event(8) -> report.OpenEvent, JSON
+	tableAnswers state.Table = "shadow_answers" // time(8), Key -> report.ShadowAnswer (answers.go)
 )
 
 // Tables returns the tables of followers.
@@ -161,13 +162,13 @@ func (s *Store) Begin(ctx context.Context, r Record, atEnd bool) (*Record, error
 }
 
 // Stopped describes a follower whose memory is not loaded.
-func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p abi.FollowerProgress, err error) {
+func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p report.FollowerProgress, err error) {
 	behind, err := s.countAfter(ctx, r)
 	if err != nil {
 		return p, err
 	}
 	_, listed, err := s.openEvents(ctx, key)
-	p = abi.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
+	p = report.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
 		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
 	waiting, _ := r.waitingEvents()
 	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + waiting + max(0, behind-r.InPage)
@@ -203,9 +204,9 @@ func (s *Store) Drop(ctx context.Context, key Key) error {
 const openEventsMost = 100
 
 // openEvents returns the open events of a follower and their numbers in the archive.
-func (s *Store) openEvents(ctx context.Context, key Key) (numbers []int64, listed []abi.OpenEvent, err error) {
+func (s *Store) openEvents(ctx context.Context, key Key) (numbers []int64, listed []report.OpenEvent, err error) {
 	err = s.each(ctx, tableOpen, key[:], func(kv state.KeyValue) error {
-		var open abi.OpenEvent
+		var open report.OpenEvent
 		if abi.Unmarshal(kv.Value, &open) != nil || len(kv.Key) != len(key)+8 {
 			return abi.NewError(abi.CodeUnavailable, "state: the record of an open event is damaged").WithReason("state")
 		}

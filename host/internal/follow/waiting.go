@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 )
 
@@ -57,7 +58,7 @@ func (f *Follower) postpone(scope abi.MemoryScope, failed *failure) {
 	if meetsEverybody(failed.why) && !now.Before(f.pausedUntil) {
 		f.pauseWait = min(max(2*f.pauseWait, deliverPause), deliverPauseMax)
 		f.pausedUntil = now.Add(afterOr(failed.why, f.pauseWait))
-		f.state, f.failure, f.retryAt = abi.FollowerWaiting, failed.why, f.pausedUntil
+		f.state, f.failure, f.retryAt = report.FollowerWaiting, failed.why, f.pausedUntil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // failing answers with a backend failure; status 0 means that the backend could not be reached.
@@ -27,7 +28,7 @@ func failing(status int64) *abi.ReceiptOrError {
 // Nothing is lost, and each person's events stay in order.
 func TestAPersonWhoWaitsHoldsBackNobodyElse(t *testing.T) {
 	const people, each = 40, 15
-	for _, role := range []string{abi.RoleShadow, abi.RoleBackfill} {
+	for _, role := range []string{report.RoleShadow, report.RoleBackfill} {
 		t.Run(role, func(t *testing.T) {
 			r := newRoom(t, true)
 			works := false // guarded by r.memory.mu
@@ -66,7 +67,7 @@ func TestAPersonWhoWaitsHoldsBackNobodyElse(t *testing.T) {
 			require.Zero(t, has(0))
 			require.Eventually(t, func() bool {
 				at, progress, err := f.Progress(t.Context())
-				return err == nil && at == abi.FollowerWaiting && progress.Error != nil && progress.Held == 0 &&
+				return err == nil && at == report.FollowerWaiting && progress.Error != nil && progress.Held == 0 &&
 					progress.Events == people*each && progress.Done == people*each-each
 			}, 10*time.Second, time.Millisecond)
 			r.memory.mu.Lock()

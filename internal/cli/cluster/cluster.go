@@ -96,7 +96,7 @@ func (a *commands) clusterStatus() *cobra.Command {
 		}}
 }
 
-func (a *commands) readCluster(ctx context.Context) (_ *abi.Cluster, err error) {
+func (a *commands) readCluster(ctx context.Context) (_ *report.Cluster, err error) {
 	if server := a.ServerNamed(); server != "" {
 		slot, err := client.New(server, a.Getenv("MEMHOST_TOKEN"))
 		if err != nil {
@@ -120,7 +120,7 @@ func (a *commands) readCluster(ctx context.Context) (_ *abi.Cluster, err error) 
 	return host.ReadCluster(ctx, store, store)
 }
 
-func (a *commands) printCluster(c *abi.Cluster) {
+func (a *commands) printCluster(c *report.Cluster) {
 	if c.Provider != "" {
 		a.Out.Print("serves %s, module %.12s, load %d, since %s\n", c.Provider, c.Module, c.Generation,
 			c.ServingSince)

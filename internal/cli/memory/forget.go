@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 )
 
@@ -184,7 +185,7 @@ func (a *commands) forgetPersonaCommand(cmd *cobra.Command, s *cli.ScopeFlags, f
 		return cli.UsageError("forget erases all that is held of user "+cli.Quote(f.persona)+" and cannot ask here",
 			"say --yes if that is meant")
 	}
-	r := &abi.PersonaRequest{PersonaID: f.persona, RunID: s.Run, Reason: f.because}
+	r := &report.PersonaRequest{PersonaID: f.persona, RunID: s.Run, Reason: f.because}
 	return a.WithDoor(cmd.Context(), func(ctx context.Context, d *cli.Door) error {
 		return a.forgetPersona(ctx, d, r, yes)
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 )
 
@@ -22,8 +23,8 @@ type forgettingSlot struct {
 	asked   *abi.ForgetRequest
 }
 
-func (s *forgettingSlot) Manifest(context.Context) (*abi.RunManifest, error) {
-	return &abi.RunManifest{Provider: "probe"}, nil
+func (s *forgettingSlot) Manifest(context.Context) (*report.RunManifest, error) {
+	return &report.RunManifest{Provider: "probe"}, nil
 }
 
 func (s *forgettingSlot) Forget(_ context.Context, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
@@ -87,12 +88,12 @@ func TestTheExitCodeOfForgetSaysHowFarItCame(t *testing.T) {
 		a := &commands{cli.New(system)}
 		slot := &forgettingSlot{receipt: &abi.ForgetReceipt{Status: c.status, DerivedMayRemain: c.mayRemain,
 			Outside: c.outside}}
-		d := &cli.Door{Contract: slot, Erase: func(context.Context, *abi.PersonaRequest) (*abi.PersonaReceipt, error) {
-			return &abi.PersonaReceipt{Status: c.status, MayRemain: c.mayRemain, Outside: c.outside}, nil
+		d := &cli.Door{Contract: slot, Erase: func(context.Context, *report.PersonaRequest) (*report.PersonaReceipt, error) {
+			return &report.PersonaReceipt{Status: c.status, MayRemain: c.mayRemain, Outside: c.outside}, nil
 		}}
 		for _, err := range []error{
 			a.forget(t.Context(), d, &abi.ForgetRequest{EventIDs: []string{"e"}}, true),
-			a.forgetPersona(t.Context(), d, &abi.PersonaRequest{PersonaID: "ann"}, true),
+			a.forgetPersona(t.Context(), d, &report.PersonaRequest{PersonaID: "ann"}, true),
 		} {
 			if c.exit == 0 {
 				require.NoError(t, err, "%v", c)

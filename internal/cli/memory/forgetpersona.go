@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 )
 
 // personaEraser is a door that can erase a person: a slot's client.
 type personaEraser interface {
-	ErasePersona(ctx context.Context, r *abi.PersonaRequest) (*abi.PersonaReceipt, error)
+	ErasePersona(ctx context.Context, r *report.PersonaRequest) (*report.PersonaReceipt, error)
 }
 
 // forgetPersona erases a person at a slot, or in a data folder that was opened here.
-func (a *commands) forgetPersona(ctx context.Context, d *cli.Door, r *abi.PersonaRequest, yes bool) error {
+func (a *commands) forgetPersona(ctx context.Context, d *cli.Door, r *report.PersonaRequest, yes bool) error {
 	if !yes {
 		runs := "all runs"
 		if r.RunID != "" {
@@ -50,7 +51,7 @@ func (a *commands) forgetPersona(ctx context.Context, d *cli.Door, r *abi.Person
 	return forgetExit(receipt.Status, receipt.MayRemain)
 }
 
-func (a *commands) showErased(asked *abi.PersonaRequest, r *abi.PersonaReceipt) {
+func (a *commands) showErased(asked *report.PersonaRequest, r *report.PersonaReceipt) {
 	a.Out.Print("%s\n", r.Status)
 	if len(r.Scopes) == 0 && r.ArchivedEvents == 0 {
 		where := ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/text/convert"
 )
@@ -31,8 +32,8 @@ type fakeSlot struct {
 	known map[string]bool
 }
 
-func (s *fakeSlot) Capabilities(context.Context) (*abi.Capabilities, error) {
-	c := &abi.Capabilities{}
+func (s *fakeSlot) Capabilities(context.Context) (*report.Capabilities, error) {
+	c := &report.Capabilities{}
 	if s.batches {
 		c.Capabilities = []string{abi.OpRecordEvents}
 	}

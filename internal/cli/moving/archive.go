@@ -134,7 +134,7 @@ func (a *commands) archiveStats() *cobra.Command {
 		}}
 }
 
-func archiveText(s *abi.ArchiveStats) string {
+func archiveText(s *report.ArchiveStats) string {
 	word := "on"
 	if !s.On {
 		word = "off: nothing is added (memory.archive: true turns it on)"

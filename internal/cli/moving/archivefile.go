@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/wholefile"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/doors/outbox"
@@ -140,7 +141,7 @@ func exportArchive(ctx context.Context, archive host.Archive, w io.Writer, keys 
 	}
 	out := bufio.NewWriterSize(sealed, 1<<16)
 	written := map[string]bool{}
-	for request := new(abi.ArchiveRequest); ; {
+	for request := new(report.ArchiveRequest); ; {
 		page, err := archive.ArchivePage(ctx, request)
 		if err != nil {
 			return n, err
@@ -202,7 +203,7 @@ func (a *commands) archiveImport() *cobra.Command {
 					WithHint("want what `memhost archive export` writes; nothing was added")
 			}
 			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, _ eventFinder) error {
-				sum := new(abi.ArchiveReceipt)
+				sum := new(report.ArchiveReceipt)
 				if err := addEvents(ctx, archive.ArchiveAdd, path, identities, sum); err != nil {
 					return err
 				}
@@ -255,8 +256,8 @@ func ageIdentities(path string) ([]age.Identity, error) {
 const importBytes, importEvents = 4 << 20, 500
 
 // addEvents passes the events of an export to add, in calls of a moderate size.
-func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (*abi.ArchiveReceipt, error),
-	path string, identities []age.Identity, sum *abi.ArchiveReceipt) error {
+func addEvents(ctx context.Context, add func(context.Context, *abi.EventBatch) (*report.ArchiveReceipt, error),
+	path string, identities []age.Identity, sum *report.ArchiveReceipt) error {
 	batch, size := new(abi.EventBatch), 0
 	flush := func() error {
 		if len(batch.Events) == 0 {

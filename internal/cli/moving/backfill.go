@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/config"
@@ -44,7 +45,7 @@ func (b *backfiller) config(r wire.BackfillRequest) (host.ProviderConfig, error)
 }
 
 // Backfill implements server.Backfiller.
-func (b *backfiller) Backfill(ctx context.Context, r wire.BackfillRequest) (*abi.Backfill, error) {
+func (b *backfiller) Backfill(ctx context.Context, r wire.BackfillRequest) (*report.Backfill, error) {
 	c, err := b.config(r)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (b *backfiller) Backfill(ctx context.Context, r wire.BackfillRequest) (*abi
 }
 
 // BackfillPlan implements server.Backfiller.
-func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (*abi.BackfillPlan, error) {
+func (b *backfiller) BackfillPlan(ctx context.Context, r wire.BackfillRequest) (*report.BackfillPlan, error) {
 	c, err := b.config(r)
 	if err != nil {
 		return nil, err
@@ -97,13 +98,13 @@ func requestOf(u *host.UnfinishedBackfill) wire.BackfillRequest {
 }
 
 // BackfillDiscard implements server.Backfiller.
-func (b *backfiller) BackfillDiscard(ctx context.Context) (*abi.Backfill, error) {
+func (b *backfiller) BackfillDiscard(ctx context.Context) (*report.Backfill, error) {
 	u, err := b.slot.UnfinishedBackfill(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if u == nil {
-		return &abi.Backfill{State: abi.FollowerNone}, nil
+		return &report.Backfill{State: report.FollowerNone}, nil
 	}
 	c, err := b.config(requestOf(u))
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *commands) backfillCommand() *cobra.Command {
 				return a.tellBackfill(b, err)
 			})
 		}}
-	verb := func(use, short string, do func(ctx context.Context, c *client.Client) (*abi.Backfill, error)) *cobra.Command {
+	verb := func(use, short string, do func(ctx context.Context, c *client.Client) (*report.Backfill, error)) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRunning(cmd.Context(), "backfill", func(ctx context.Context, c *client.Client) error {
 				b, err := do(ctx, c)
@@ -135,31 +136,31 @@ func (a *commands) backfillCommand() *cobra.Command {
 	}
 	accept := false
 	turn := verb("turn", "Try refused events again, and let the memory serve", func(ctx context.Context,
-		c *client.Client) (*abi.Backfill, error) {
-		return c.BackfillTurn(ctx, &abi.BackfillTurn{AcceptOpen: accept})
+		c *client.Client) (*report.Backfill, error) {
+		return c.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: accept})
 	})
 	turn.Flags().BoolVar(&accept, "accept-open", false,
 		"let it serve although events are open, dropped, or held back by read-only scopes")
 	cmd.AddCommand(turn,
-		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*abi.Backfill, error) {
+		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*report.Backfill, error) {
 			b, err := c.BackfillStatus(ctx)
-			if err != nil || b.State == abi.FollowerNone {
+			if err != nil || b.State == report.FollowerNone {
 				return b, err
 			}
-			if b, err = a.watchBackfill(ctx, c, b); err == nil && b.State != abi.FollowerServes {
+			if b, err = a.watchBackfill(ctx, c, b); err == nil && b.State != report.FollowerServes {
 				err = a.tellUnserved(b)
 			}
 			return b, err
 		}),
 		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill goes on", func(ctx context.Context,
-			c *client.Client) (*abi.Backfill, error) {
-			return c.BackfillStop(ctx, &abi.BackfillStop{})
+			c *client.Client) (*report.Backfill, error) {
+			return c.BackfillStop(ctx, &report.BackfillStop{})
 		}),
-		verb("discard", "Stop it and erase what it filled", func(ctx context.Context, c *client.Client) (*abi.Backfill,
+		verb("discard", "Stop it and erase what it filled", func(ctx context.Context, c *client.Client) (*report.Backfill,
 			error) {
-			b, err := c.BackfillStop(ctx, &abi.BackfillStop{Discard: true})
+			b, err := c.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 			if err == nil {
-				b.State = abi.FollowerNone
+				b.State = report.FollowerNone
 			}
 			return b, err
 		}))
@@ -178,7 +179,7 @@ func (a *commands) withRunning(ctx context.Context, name string, verb func(conte
 }
 
 // tellUnserved prints the progress of a backfill that has ended for now before its provider serves.
-func (a *commands) tellUnserved(b *abi.Backfill) error {
+func (a *commands) tellUnserved(b *report.Backfill) error {
 	if err := a.tellBackfill(b, nil); err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (a *commands) tellUnserved(b *abi.Backfill) error {
 }
 
 // tellBackfill prints the progress of a backfill.
-func (a *commands) tellBackfill(b *abi.Backfill, err error) error {
+func (a *commands) tellBackfill(b *report.Backfill, err error) error {
 	if err != nil {
 		return err
 	}
@@ -197,8 +198,8 @@ func (a *commands) tellBackfill(b *abi.Backfill, err error) error {
 	return nil
 }
 
-func backfillText(b *abi.Backfill) string {
-	if b.State == abi.FollowerNone {
+func backfillText(b *report.Backfill) string {
+	if b.State == report.FollowerNone {
 		text := "no backfill is under way"
 		for _, what := range b.Remains {
 			text += "\nwhat remains: " + what
@@ -206,10 +207,10 @@ func backfillText(b *abi.Backfill) string {
 		return text
 	}
 	text := b.Provider + ": " + progressText(b.State, &b.Progress)
-	if b.State == abi.FollowerAsks {
+	if b.State == report.FollowerAsks {
 		text += "\n`memhost backfill turn` tries refused ones again; with --accept-open it serves without them"
 	}
-	if b.State == abi.FollowerReadOnly && b.Progress.Held > 0 {
+	if b.State == report.FollowerReadOnly && b.Progress.Held > 0 {
 		text += "\nit serves once these scopes may be written, or without their events after `memhost backfill turn " +
 			"--accept-open`"
 	}
@@ -217,10 +218,10 @@ func backfillText(b *abi.Backfill) string {
 }
 
 // progressText describes the progress of a follower on one line, and its open events on further lines.
-func progressText(state abi.FollowerState, p *abi.FollowerProgress) string {
-	words := map[abi.FollowerState]string{abi.FollowerReadOnly: "waits behind the read-only wall",
-		abi.FollowerNotReady: "works on what it has got", abi.FollowerAsks: "asks about open events",
-		abi.FollowerReady: "has everything", abi.FollowerStopped: "stopped", abi.FollowerServes: "serves"}
+func progressText(state report.FollowerState, p *report.FollowerProgress) string {
+	words := map[report.FollowerState]string{report.FollowerReadOnly: "waits behind the read-only wall",
+		report.FollowerNotReady: "works on what it has got", report.FollowerAsks: "asks about open events",
+		report.FollowerReady: "has everything", report.FollowerStopped: "stopped", report.FollowerServes: "serves"}
 	word, ok := words[state]
 	if !ok {
 		word = string(state)
@@ -303,7 +304,7 @@ func (a *commands) backfill(ctx context.Context, d *cli.Door, swap *wire.SwapReq
 	if f.dryRun {
 		plan, err := running.BackfillPlan(ctx, r)
 		if r.Given {
-			_, dropped := running.BackfillEvents(ctx, &abi.BackfillEvents{First: true, Events: []abi.MemoryEvent{}})
+			_, dropped := running.BackfillEvents(ctx, &report.BackfillEvents{First: true, Events: []abi.MemoryEvent{}})
 			err = errors.Join(err, dropped)
 		}
 		if err != nil {
@@ -332,7 +333,7 @@ func (a *commands) backfill(ctx context.Context, d *cli.Door, swap *wire.SwapReq
 	if err != nil {
 		return err
 	}
-	if b.State != abi.FollowerServes {
+	if b.State != report.FollowerServes {
 		return a.tellUnserved(b)
 	}
 	m, err := running.Manifest(ctx)
@@ -354,7 +355,7 @@ func (a *commands) backfill(ctx context.Context, d *cli.Door, swap *wire.SwapReq
 
 // tellRestart warns that a restart of the slot undoes a swap if the configuration may choose another provider. A
 // configuration that chooses none continues with the last provider.
-func (a *commands) tellRestart(m *abi.RunManifest) {
+func (a *commands) tellRestart(m *report.RunManifest) {
 	decides := "after a restart the configuration decides"
 	if a.ServerNamed() != "" { // its configuration is unknown here
 		decides = "if the slot's configuration chooses a provider, a restart goes back to that"
@@ -391,9 +392,9 @@ func (a *commands) give(ctx context.Context, running *client.Client, f *backfill
 		}
 		paths = append(paths, path)
 	}
-	first, sum := true, new(abi.ArchiveReceipt)
-	add := func(ctx context.Context, batch *abi.EventBatch) (*abi.ArchiveReceipt, error) {
-		request := &abi.BackfillEvents{First: first, Events: batch.Events}
+	first, sum := true, new(report.ArchiveReceipt)
+	add := func(ctx context.Context, batch *abi.EventBatch) (*report.ArchiveReceipt, error) {
+		request := &report.BackfillEvents{First: first, Events: batch.Events}
 		first = false
 		return running.BackfillEvents(ctx, request)
 	}
@@ -416,24 +417,24 @@ func (a *commands) give(ctx context.Context, running *client.Client, f *backfill
 }
 
 // watchBackfill waits until the backfill is over, needs a decision or was stopped.
-func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *abi.Backfill) (*abi.Backfill, error) {
+func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *report.Backfill) (*report.Backfill, error) {
 	bar := a.Out.Progress(int(max(b.Progress.Events, 1)), b.Provider)
 	defer bar.Finish()
 	provider, last, shown := b.Provider, "", int64(0)
 	for {
-		if bar == nil && !a.Out.JSON && b.State != abi.FollowerNone && string(b.State) != last {
+		if bar == nil && !a.Out.JSON && b.State != report.FollowerNone && string(b.State) != last {
 			a.Out.Note("  %s", watchedText(b))
 			last = string(b.State)
 		}
 		bar.Add(int(b.Progress.Done - shown))
 		shown = b.Progress.Done
 		switch b.State {
-		case abi.FollowerAsks, abi.FollowerStopped:
+		case report.FollowerAsks, report.FollowerStopped:
 			return b, nil
-		case abi.FollowerNone: // it serves now, or the backfill was discarded
+		case report.FollowerNone: // it serves now, or the backfill was discarded
 			m, err := c.Manifest(ctx)
 			if err == nil && m.Provider == provider {
-				b.State, b.Provider = abi.FollowerServes, provider
+				b.State, b.Provider = report.FollowerServes, provider
 			}
 			return b, err
 		}
@@ -449,7 +450,7 @@ func (a *commands) watchBackfill(ctx context.Context, c *client.Client, b *abi.B
 }
 
 // watchedText describes the progress of a backfill, and why it waits.
-func watchedText(b *abi.Backfill) string {
+func watchedText(b *report.Backfill) string {
 	text := progressText(b.State, &b.Progress)
 	if b.Progress.Error == nil {
 		return cli.FirstLine(text)
@@ -458,7 +459,7 @@ func watchedText(b *abi.Backfill) string {
 }
 
 // planText describes what a backfill would send.
-func planText(p *abi.BackfillPlan) string {
+func planText(p *report.BackfillPlan) string {
 	text := fmt.Sprintf("a backfill of %s would deliver %s events of %s, about %s tokens (%s)", p.Provider,
 		cli.Grouped(p.Events), cli.Count(int(p.Scopes), "scope"), cli.Grouped(p.Tokens), p.Tokenizer)
 	if p.Oldest != "" {

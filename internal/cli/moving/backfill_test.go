@@ -6,10 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 func TestABackfillThatIsWatchedSaysWhyItWaits(t *testing.T) {
-	b := &abi.Backfill{State: abi.FollowerWaiting, Progress: abi.FollowerProgress{Done: 3, Events: 9, Open: 1}}
+	b := &report.Backfill{State: report.FollowerWaiting, Progress: report.FollowerProgress{Done: 3, Events: 9, Open: 1}}
 	require.Equal(t, "waiting, 3 of 9 events", watchedText(b))
 	b.Progress.Error = abi.NewError(abi.CodeUnavailable, "archive: a segment is gone")
 	require.Contains(t, watchedText(b), "\narchive: a segment is gone")

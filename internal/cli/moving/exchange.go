@@ -187,11 +187,11 @@ func (a *commands) swap(ctx context.Context, d *cli.Door, r *wire.SwapRequest) e
 
 // scopesOf returns all scopes of the serving provider, from the manifest, or from the paged list if the manifest left
 // some out.
-func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.ScopeMapping, error) {
+func scopesOf(ctx context.Context, c *client.Client, m *report.RunManifest) ([]report.ScopeMapping, error) {
 	if m.ScopesLeftOut == 0 {
 		return m.Scopes, nil
 	}
-	var list []abi.ScopeMapping
+	var list []report.ScopeMapping
 	err := cli.EachScope(ctx, c, func(s *report.ListedScope) error {
 		list = append(list, s.ScopeMapping)
 		return nil
@@ -200,7 +200,7 @@ func scopesOf(ctx context.Context, c *client.Client, m *abi.RunManifest) ([]abi.
 }
 
 // leftBehind lists the scopes of the previous provider that the new one lacks, or has only since the swap started.
-func leftBehind(before, after []abi.ScopeMapping, began time.Time) []abi.MemoryScope {
+func leftBehind(before, after []report.ScopeMapping, began time.Time) []abi.MemoryScope {
 	there := map[abi.MemoryScope]bool{}
 	for _, s := range after {
 		since, err := time.Parse(time.RFC3339Nano, s.Since)

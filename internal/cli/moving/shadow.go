@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
@@ -42,7 +43,7 @@ func (a *commands) shadowCommand() *cobra.Command {
 				return nil
 			})
 		}})
-	r := new(abi.ShadowAnswersRequest)
+	r := new(report.ShadowAnswersRequest)
 	answers := &cobra.Command{Use: "answers", Short: "Show what shadows would have said, newest first",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,7 +121,7 @@ func (b *backfiller) shadow(ctx context.Context, name string) error {
 		Retention: cli.Milliseconds(b.running.Data.ShadowRetentionMS), FromNow: m.ShadowFrom == "now"})
 }
 
-func shadowsText(list *abi.ShadowList) string {
+func shadowsText(list *report.ShadowList) string {
 	if len(list.Shadows) == 0 {
 		return "there are no shadows (memory.shadows names them)"
 	}
@@ -176,7 +177,7 @@ func figure(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-func shadowAnswerText(x *abi.ShadowAnswer) string {
+func shadowAnswerText(x *report.ShadowAnswer) string {
 	text := fmt.Sprintf("%s  run %q, user %q: %q", x.At, x.Scope.RunID, x.Scope.PersonaID, x.Query)
 	text += fmt.Sprintf("\n-- %s, %d tokens, %.1f ms\n%s", x.Serving, x.ServingTokens, x.ServingLatencyMS,
 		x.ServingContext)

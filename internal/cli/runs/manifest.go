@@ -112,7 +112,7 @@ func (a *commands) verifyManifest(path, plugin string) error {
 }
 
 // toVerify finds what a manifest is compared with.
-func (a *commands) toVerify(m *abi.RunManifest, plugin string) (found *cli.Module, config *host.ProviderConfig, err error) {
+func (a *commands) toVerify(m *report.RunManifest, plugin string) (found *cli.Module, config *host.ProviderConfig, err error) {
 	if plugin != "" {
 		if found, err = a.OpenModule(plugin, cli.IsFile(plugin)); err != nil {
 			return nil, nil, err

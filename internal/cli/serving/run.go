@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/places"
@@ -156,7 +157,7 @@ func (a *commands) dryRun(ctx context.Context, c *config.Config, s *cli.Steps) (
 	o := a.HostOptions(c, a.Logger(hclog.Warn))
 	o.KeepFormat = true // a dry run changes nothing permanently
 	last := "data"
-	o.OnStep = func(walked abi.RunStep) {
+	o.OnStep = func(walked report.RunStep) {
 		last = walked.Name
 		s.Walked(walked, m)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/cli/moving"
 	"github.com/memhost/memhost/internal/configuration/config"
@@ -134,7 +134,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 		b.metrics.Observe(x)
 		b.operations.Observe(x)
 	}
-	b.host.OnStep = func(walked abi.RunStep) {
+	b.host.OnStep = func(walked report.RunStep) {
 		b.operations.Step(walked)
 		if !b.loaded {
 			b.at = walked.Name

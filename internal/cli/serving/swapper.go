@@ -5,6 +5,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/server"
 )
@@ -12,7 +13,7 @@ import (
 // swapper handles POST /v1/swap on a slot. running is the configuration that the slot was started with, options how it
 // was read.
 func (a *commands) swapper(slot *host.Slot, running *config.Config, options config.Options) server.Swapper {
-	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*abi.RunManifest, error) {
+	return server.SwapperFunc(func(ctx context.Context, r server.SwapRequest) (*report.RunManifest, error) {
 		next, err := a.SwapConfig(running, options, r)
 		if err != nil {
 			e := *abi.AsError(err)

@@ -27,7 +27,7 @@ type Slot interface {
 	outbox.Slot
 	Retrieve(ctx context.Context, request *abi.RetrieveRequest) (*abi.RetrieveResult, error)
 	FormatContext(ctx context.Context, request *abi.FormatRequest) (*abi.FormatResult, error)
-	Capabilities(ctx context.Context) (*abi.Capabilities, error)
+	Capabilities(ctx context.Context) (*report.Capabilities, error)
 }
 
 // Options configure Run.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/outbox"
 	"github.com/memhost/memhost/internal/test/logs"
@@ -33,10 +34,10 @@ type slot struct {
 	asked     []abi.RetrieveRequest
 	formatted []int64
 	told      []abi.MemoryEvent
-	able      abi.Capabilities
+	able      report.Capabilities
 }
 
-func (s *slot) Capabilities(context.Context) (*abi.Capabilities, error) { return &s.able, s.fail }
+func (s *slot) Capabilities(context.Context) (*report.Capabilities, error) { return &s.able, s.fail }
 
 func (s *slot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s.mu.Lock()
@@ -372,12 +373,12 @@ func TestProjectsAreRepositoriesWithTheirWorkTrees(t *testing.T) {
 // TestANewSessionIsToldThatNothingIsKept: the warning about a control that keeps nothing is shown once, when a session
 // starts, and not if the session is not recorded anyway.
 func TestANewSessionIsToldThatNothingIsKept(t *testing.T) {
-	nothing := abi.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
-	verbatim := abi.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl, NativeIngestModes: []string{"verbatim"}}
-	foreign := abi.Capabilities{Provider: "mine", ConditionKind: abi.KindArchitecture}
+	nothing := report.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
+	verbatim := report.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl, NativeIngestModes: []string{"verbatim"}}
+	foreign := report.Capabilities{Provider: "mine", ConditionKind: abi.KindArchitecture}
 	for _, c := range []struct {
 		name     string
-		able     abi.Capabilities
+		able     report.Capabilities
 		noRecord bool
 		told     bool
 	}{{"keeps nothing", nothing, false, true}, {"read only", nothing, true, false}, {"a control that keeps", verbatim, false, false},

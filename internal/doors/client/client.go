@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/noswitch"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
@@ -156,8 +157,8 @@ func (c *Client) Readyz(ctx context.Context) error {
 }
 
 // Swap exchanges the provider behind the slot. If it fails the old one keeps serving.
-func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*abi.RunManifest, error) {
-	return post[abi.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
+func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*report.RunManifest, error) {
+	return post[report.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
 }
 
 // OfSlot reports whether an error concerns the slot as a whole, so that every other event would fail, too.

@@ -74,13 +74,13 @@ func (c *Client) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 }
 
 // Capabilities implements host.Contract.
-func (c *Client) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
-	return get[abi.Capabilities](ctx, c, wire.OpCapabilities, wire.PathCapabilities)
+func (c *Client) Capabilities(ctx context.Context) (*report.Capabilities, error) {
+	return get[report.Capabilities](ctx, c, wire.OpCapabilities, wire.PathCapabilities)
 }
 
 // Cluster reports which hosts serve the slot, and what they agree on.
-func (c *Client) Cluster(ctx context.Context) (*abi.Cluster, error) {
-	return get[abi.Cluster](ctx, c, wire.OpCluster, wire.PathCluster)
+func (c *Client) Cluster(ctx context.Context) (*report.Cluster, error) {
+	return get[report.Cluster](ctx, c, wire.OpCluster, wire.PathCluster)
 }
 
 // ListScopes requests a page of the scopes that the slot knows. The slot must keep a listing.
@@ -98,7 +98,7 @@ func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.S
 	}
 	page := &report.ScopePage{Next: list.Next, Default: list.Default}
 	for _, l := range list.Scopes {
-		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: abi.ScopeMapping{Scope: l.Scope,
+		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: report.ScopeMapping{Scope: l.Scope,
 			Generation: l.Generation, NativeScope: l.NativeScope, Since: l.Since}, Queued: l.Queued, Pending: l.Pending,
 			Lost: l.Lost})
 	}
@@ -121,8 +121,8 @@ func (c *Client) ListEvents(ctx context.Context, q report.EventQuery) (*report.E
 }
 
 // Manifest implements host.Contract.
-func (c *Client) Manifest(ctx context.Context) (*abi.RunManifest, error) {
-	return get[abi.RunManifest](ctx, c, wire.OpManifest, wire.PathManifest)
+func (c *Client) Manifest(ctx context.Context) (*report.RunManifest, error) {
+	return get[report.RunManifest](ctx, c, wire.OpManifest, wire.PathManifest)
 }
 
 // Readiness implements host.Contract.

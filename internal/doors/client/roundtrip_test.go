@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
@@ -33,9 +34,9 @@ func newJourney(t *testing.T) *journey {
 		return j.answer, j.err
 	}}
 	s, err := server.New(server.Options{Slot: slot, Token: "secret",
-		Swapper: server.SwapperFunc(func(_ context.Context, q server.SwapRequest) (*abi.RunManifest, error) {
+		Swapper: server.SwapperFunc(func(_ context.Context, q server.SwapRequest) (*report.RunManifest, error) {
 			j.op, j.request = wire.OpSwap, &q
-			m, _ := j.answer.(*abi.RunManifest)
+			m, _ := j.answer.(*report.RunManifest)
 			return m, j.err
 		})})
 	require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestSwapCrossesTheDoor(t *testing.T) {
 		if rapid.Bool().Draw(rt, "config") {
 			request.Config = abi.Raw(`{"url": "http://127.0.0.1:1", "api_key": {"secret": "K"}}`)
 		}
-		j.answer, j.err = servertest.Random[abi.RunManifest](rt, "answer"), nil
+		j.answer, j.err = servertest.Random[report.RunManifest](rt, "answer"), nil
 		got, err := j.Swap(context.Background(), request)
 		require.NoError(rt, err)
 		require.Equal(rt, &request, j.request)

@@ -43,7 +43,7 @@ type Door struct {
 	shown state // what the listed tools say
 	// native are the provider's own tools in the list, nativeOf the declarations from which they were made.
 	native   []string
-	nativeOf abi.Capabilities
+	nativeOf report.Capabilities
 }
 
 // state is the part of the tools' descriptions that changes while the door serves.

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/mcpdoor"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -419,11 +420,11 @@ func TestAMemoryThatKeepsNothingSaysSo(t *testing.T) {
 	o := options(s)
 	o.OneClient = true
 	c := connect(t, o)
-	s.answers[wire.OpCapabilities] = &abi.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
+	s.answers[wire.OpCapabilities] = &report.Capabilities{Provider: "no_memory", ConditionKind: abi.KindControl}
 	assert.Contains(t, tools(t, c)["memory_add"].Description, said)
 	s.answers[abi.OpRecordEvent] = &abi.WriteReceipt{Status: abi.StatusNotRetained}
 	assert.Contains(t, textOf(t, call(t, c, "memory_add", map[string]any{"text": "Tea."})), "a memory that keeps nothing")
-	s.answers[wire.OpCapabilities] = &abi.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl,
+	s.answers[wire.OpCapabilities] = &report.Capabilities{Provider: "bm25", ConditionKind: abi.KindControl,
 		NativeIngestModes: []string{"verbatim"}}
 	assert.NotContains(t, tools(t, c)["memory_add"].Description, said)
 }
@@ -661,7 +662,7 @@ func TestADefectEndsOneRequestOnly(t *testing.T) {
 
 // TestInstructionsSayWhatTheSlotCanDo: as its mode and its provider are now, with what the provider says of itself.
 func TestInstructionsSayWhatTheSlotCanDo(t *testing.T) {
-	declares := &abi.Capabilities{Provider: "rolling_summary", NativeMemoryTypes: []string{"message"},
+	declares := &report.Capabilities{Provider: "rolling_summary", NativeMemoryTypes: []string{"message"},
 		NativeQueries: []abi.NativeDecl{{Name: "skill"}}}
 	for name, c := range map[string]struct {
 		mode         *abi.ModeReceipt
@@ -669,11 +670,11 @@ func TestInstructionsSayWhatTheSlotCanDo(t *testing.T) {
 		query        any
 		says, not    string
 	}{
-		"a slot that records": {&abi.ModeReceipt{}, &abi.Capabilities{NativeMemoryTypes: []string{"fact"}}, nil,
+		"a slot that records": {&abi.ModeReceipt{}, &report.Capabilities{NativeMemoryTypes: []string{"fact"}}, nil,
 			"Put in with memory_add", "nothing is recorded"},
-		"read-only": {&abi.ModeReceipt{ReadOnly: true}, &abi.Capabilities{}, nil, "At present nothing is recorded",
+		"read-only": {&abi.ModeReceipt{ReadOnly: true}, &report.Capabilities{}, nil, "At present nothing is recorded",
 			"Put in with memory_add"},
-		"a provider that keeps nothing": {&abi.ModeReceipt{}, &abi.Capabilities{ConditionKind: abi.KindControl}, nil,
+		"a provider that keeps nothing": {&abi.ModeReceipt{}, &report.Capabilities{ConditionKind: abi.KindControl}, nil,
 			"It keeps nothing", "Put in with memory_add"},
 		"a provider that says what it is": {&abi.ModeReceipt{}, declares,
 			&abi.NativeQueryResult{Result: abi.Raw(`{"text":"Old events are in a history."}`)},

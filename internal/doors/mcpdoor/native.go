@@ -10,6 +10,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/declared"
 )
 
@@ -48,7 +49,7 @@ func (d *Door) lookNative(ctx context.Context) error {
 // nativeTools makes the tools for a provider's declarations. A query and a mutation of the same name become one tool,
 // which runs the mutation if the arguments don't match the query. Without a schema they cannot be told apart, so the
 // mutation becomes a tool with the suffix _change.
-func (d *Door) nativeTools(c *abi.Capabilities) (tools []tool) {
+func (d *Door) nativeTools(c *report.Capabilities) (tools []tool) {
 	mutations := map[string]*abi.NativeDecl{}
 	for i := range c.NativeMutations {
 		mutations[c.NativeMutations[i].Name] = &c.NativeMutations[i]

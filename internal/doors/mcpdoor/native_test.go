@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 )
 
 // toolNames are the tools that a client is shown.
@@ -26,7 +27,7 @@ func toolNames(t *testing.T, c *mcp.ClientSession) (names []string) {
 
 func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 	s := newSlot()
-	s.answers["capabilities"] = &abi.Capabilities{Provider: "ledger_memory",
+	s.answers["capabilities"] = &report.Capabilities{Provider: "ledger_memory",
 		NativeQueries: []abi.NativeDecl{{Name: "memory_search", Params: "query?, limit?", About: "Searches."},
 			{Name: "memory_branch", Params: "action"}, {Name: "fsck"}},
 		NativeMutations: []abi.NativeDecl{{Name: "memory_branch", Params: "action, name"}}}
@@ -85,7 +86,7 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 	}
 
 	// After a swap the old provider's tools are gone.
-	s.answers["capabilities"] = &abi.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}
+	s.answers["capabilities"] = &report.Capabilities{Provider: "mem0", NativeMutations: []abi.NativeDecl{{Name: "update"}}}
 	assert.Equal(t, []string{"memory_add", "memory_search", "memory_status"}, toolNames(t, c))
 }
 
@@ -93,7 +94,7 @@ func TestAProvidersOwnToolsAreThereWhereTheOperatorNamesThem(t *testing.T) {
 // which of the two a call is.
 func TestAQueryAndAMutationOfOneNameAreOneTool(t *testing.T) {
 	s := newSlot()
-	s.answers["capabilities"] = &abi.Capabilities{Provider: "ledger_memory",
+	s.answers["capabilities"] = &report.Capabilities{Provider: "ledger_memory",
 		NativeQueries: []abi.NativeDecl{{Name: "tidy", About: "What could\nbe \x1btidied.", Schema: abi.Raw(
 			`{"type":"object","properties":{"branch":{"type":"string","description":"One\u202e of them."}}}`)}},
 		NativeMutations: []abi.NativeDecl{{Name: "tidy", About: "Tidies.", Schema: abi.Raw(

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // The examples of the document. They are Go values, so that they have the type that they illustrate.
@@ -28,12 +29,12 @@ func exampleTrace(operation string) *abi.Trace {
 		BackendMS: 11.9, PluginMS: 0.4, HostMS: 0.2}
 }
 
-func exampleCluster() *abi.Cluster {
+func exampleCluster() *report.Cluster {
 	left := int64(14200)
-	return &abi.Cluster{Store: "postgres", Identity: "6f6a5c1e-3c0e-4c52-9a57-0a3bd4a5f8b1", Incarnation: 1, Commits: 4711,
-		Hosts:    []abi.ClusterHost{{Name: "a/12", Version: "0.2.0", Began: "2026-03-01T09:00:02Z", LeftMS: &left, Self: true}},
+	return &report.Cluster{Store: "postgres", Identity: "6f6a5c1e-3c0e-4c52-9a57-0a3bd4a5f8b1", Incarnation: 1, Commits: 4711,
+		Hosts:    []report.ClusterHost{{Name: "a/12", Version: "0.2.0", Began: "2026-03-01T09:00:02Z", LeftMS: &left, Self: true}},
 		Provider: "mem0", Module: strings.Repeat("0", 64), Generation: 3, ServingSince: "2026-03-01T09:00:03Z",
-		LateWrites: []abi.LateWrite{}}
+		LateWrites: []report.LateWrite{}}
 }
 
 func exampleReceipt() *abi.WriteReceipt {
@@ -93,32 +94,32 @@ func exampleHealth() *abi.BackendHealth {
 		Isolation:        "filtered", PetObservability: "partial", Warnings: []string{}}
 }
 
-func exampleCapabilities() *abi.Capabilities {
-	return &abi.Capabilities{Provider: "mem0", ConditionKind: abi.KindArchitecture,
+func exampleCapabilities() *report.Capabilities {
+	return &report.Capabilities{Provider: "mem0", ConditionKind: abi.KindArchitecture,
 		Operations:   abi.RequiredOperations(),
 		Capabilities: []string{abi.OpFindEvent, abi.OpInventory}, NativeMemoryTypes: []string{"memory"},
 		NativeIngestModes: []string{"infer"}, NativeQueryModes: []string{"search"}}
 }
 
-func exampleManifest() *abi.RunManifest {
-	return &abi.RunManifest{Manifest: abi.RunManifestVersion, Provider: "full_history", Condition: "full_history",
+func exampleManifest() *report.RunManifest {
+	return &report.RunManifest{Manifest: report.RunManifestVersion, Provider: "full_history", Condition: "full_history",
 		ConditionKind: abi.KindControl,
-		Module: abi.RunModule{Name: "full_history", Version: "0.1.0",
+		Module: report.RunModule{Name: "full_history", Version: "0.1.0",
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Bytes: 312_004,
 			Source: "builtin"},
 		ABI: abi.ABIMemhost, Engine: "wazero", ConfigHash: "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", Config: abi.Raw(`{}`),
-		Tokenizer: "bytes4", Durability: "power", Capabilities: abi.Capabilities{Provider: "full_history",
+		Tokenizer: "bytes4", Durability: "power", Capabilities: report.Capabilities{Provider: "full_history",
 			ConditionKind: abi.KindControl, Operations: abi.RequiredOperations(),
 			Capabilities: []string{abi.OpInventory}, NativeMemoryTypes: []string{"turn"}, NativeIngestModes: []string{},
 			NativeQueryModes: []string{}},
 		LoadGeneration: 1, ServingSince: "2026-03-01T09:00:00Z",
 		Health: abi.BackendHealth{Status: abi.HealthOK, BackendName: "full_history", ConsistencyModel: "immediate",
 			Isolation: "hard", PetObservability: "strong", Warnings: []string{}},
-		HostVersion: "0.1.0", Steps: []abi.RunStep{{Name: "load", Verdict: "pass", MS: 6.1},
+		HostVersion: "0.1.0", Steps: []report.RunStep{{Name: "load", Verdict: "pass", MS: 6.1},
 			{Name: "health", Verdict: "pass", MS: 0.3}},
 		Clock: "real", Seed: "7", Replicate: "2", Labels: map[string]string{"arm": "control"}, Smoke: "auto",
-		Smokes: []abi.SmokeVerdict{{Name: "isolation", Verdict: "pass", MS: 12.5}},
-		Scopes: []abi.ScopeMapping{{Scope: exampleScope(), Generation: 1,
+		Smokes: []report.SmokeVerdict{{Name: "isolation", Verdict: "pass", MS: 12.5}},
+		Scopes: []report.ScopeMapping{{Scope: exampleScope(), Generation: 1,
 			NativeScope: map[string]string{"state": "exp1-mara"}, Since: "2026-03-01T09:00:02Z"}}}
 }
 

@@ -23,7 +23,7 @@ func (l *listing) ListScopes(_ context.Context, q report.ScopeQuery) (*report.Sc
 	l.scopes = q
 	page := &report.ScopePage{Next: "ab"}
 	for _, run := range []string{"one", "two"} {
-		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: abi.ScopeMapping{
+		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: report.ScopeMapping{
 			Scope: abi.MemoryScope{RunID: run, PersonaID: "u"}, Generation: 2,
 			NativeScope: map[string]string{"id": run}, Since: "2026-03-01T09:00:02Z"}, Lost: 3})
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // RunManifestSchema is the JSON Schema (2020-12) of a run's manifest.json, made from the Go type.
 // docs/schemas/run-manifest.schema.json is a copy.
 func RunManifestSchema() ([]byte, error) {
 	r := newRegistry()
-	root := r.Schema(reflect.TypeFor[abi.RunManifest](), true, "")
+	root := r.Schema(reflect.TypeFor[report.RunManifest](), true, "")
 	return writeSchema(r, map[string]any{"title": "memhost run manifest", "$ref": root.Ref})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func TestTheRunManifestsSchemaIsTheTypes(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &doc))
 	defs := doc["$defs"].(map[string]any)
 	fields := defs["RunManifest"].(map[string]any)["properties"].(map[string]any)
-	typ := reflect.TypeFor[abi.RunManifest]()
+	typ := reflect.TypeFor[report.RunManifest]()
 	for i := range typ.NumField() {
 		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 		require.Contains(t, fields, name)
@@ -52,13 +53,13 @@ func TestAManifestFitsItsSchema(t *testing.T) {
 	require.NoError(t, c.AddResource("manifest.json", doc))
 	s, err := c.Compile("manifest.json")
 	require.NoError(t, err)
-	manifest := &abi.RunManifest{Manifest: 1, Provider: "p", Condition: "p", ConditionKind: abi.KindControl,
+	manifest := &report.RunManifest{Manifest: 1, Provider: "p", Condition: "p", ConditionKind: abi.KindControl,
 		Clock: "real", ServingSince: "2026-03-01T09:00:00Z",
-		Config: abi.Raw(`{}`), Capabilities: abi.Capabilities{Provider: "p", ConditionKind: abi.KindControl},
+		Config: abi.Raw(`{}`), Capabilities: report.Capabilities{Provider: "p", ConditionKind: abi.KindControl},
 		Health: abi.BackendHealth{Status: abi.HealthOK, ConsistencyModel: "immediate", Isolation: "hard",
 			PetObservability: "weak"},
-		Scopes: []abi.ScopeMapping{{NativeScope: map[string]string{"id": "x"}}},
-		Smokes: []abi.SmokeVerdict{{Name: "isolation", Verdict: "pass"}}}
+		Scopes: []report.ScopeMapping{{NativeScope: map[string]string{"id": "x"}}},
+		Smokes: []report.SmokeVerdict{{Name: "isolation", Verdict: "pass"}}}
 	var value map[string]any
 	require.NoError(t, json.Unmarshal(abi.Marshal(manifest), &value))
 	require.NoError(t, s.Validate(value))

@@ -31,7 +31,7 @@ func TestWhatMetricsShow(t *testing.T) {
 			TurnWaited: 1500 * time.Millisecond, TakeOvers: 2, LateWrites: 1, UncertainEvents: 8}
 	}))
 	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
-		return []report.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25", Queue: 12, Lag: 2500 * time.Millisecond,
+		return []report.FollowerCounts{{Role: report.RoleShadow, Provider: "bm25", Queue: 12, Lag: 2500 * time.Millisecond,
 			Delivered: 11, Failed: 10}}, nil
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
@@ -156,7 +156,7 @@ func everyMetric(t *testing.T) string {
 			Connections: new(report.Connections)}
 	}))
 	require.NoError(t, m.Followers(func(context.Context) ([]report.FollowerCounts, error) {
-		return []report.FollowerCounts{{Role: abi.RoleShadow, Provider: "bm25"}}, nil
+		return []report.FollowerCounts{{Role: report.RoleShadow, Provider: "bm25"}}, nil
 	}))
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Metrics = m })
 	m.Observe(host.Observation{Provider: "mem0", Operation: abi.OpRetrieve,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/declared"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
@@ -36,7 +37,7 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) {
 
 // withNatives adds a provider's declarations to a document: a schema for each query and mutation, as one of the
 // possible forms of the request.
-func withNatives(text []byte, c *abi.Capabilities) ([]byte, error) {
+func withNatives(text []byte, c *report.Capabilities) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return nil, abi.WrapError(abi.CodeInternal, "server: reading the OpenAPI document: "+err.Error(), err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
@@ -18,7 +19,7 @@ func TestTheDocumentHasWhatTheProviderDeclares(t *testing.T) {
 		if op != wire.OpCapabilities {
 			return nil, nil
 		}
-		return &abi.Capabilities{Provider: "p", NativeQueries: []abi.NativeDecl{{Name: "log", About: "The \x1b[1mnewest.",
+		return &report.Capabilities{Provider: "p", NativeQueries: []abi.NativeDecl{{Name: "log", About: "The \x1b[1mnewest.",
 			Schema: abi.Raw(`{"type":"object","properties":{"limit":{"type":"integer","minimum":1}}}`)}, {Name: "older", Params: "a"}},
 			NativeMutations: []abi.NativeDecl{{Name: "wipe"}}}, nil
 	}})

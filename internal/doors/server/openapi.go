@@ -1,6 +1,6 @@
 package server
 
-//go:generate go run -C ../../../tools ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../internal/doors/server/wire
+//go:generate go run -C ../../../tools ./docgen -out ../internal/doors/server/fields_gen.go ../abi ../host/report ../internal/doors/server/wire
 
 import (
 	"cmp"

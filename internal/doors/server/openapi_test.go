@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -213,16 +214,16 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathMode: new(abi.AdapterMode), wire.PathReadiness: new(abi.ReadinessRequest),
 		wire.PathInventory: new(abi.InventoryRequest), wire.PathFeedback: new(abi.MemoryFeedback),
 		wire.PathForget:     new(abi.ForgetRequest),
-		wire.PathPersona:    new(abi.PersonaRequest),
+		wire.PathPersona:    new(report.PersonaRequest),
 		wire.PathMutations:  new(abi.NativeMutation),
 		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
 		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest),
 		wire.PathRunsReport: new(wire.RunReportRequest), wire.PathImportConfirm: new(wire.ImportConfirm),
-		wire.PathArchivePage: new(abi.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
+		wire.PathArchivePage: new(report.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),
-		wire.PathBackfillGive: new(abi.BackfillEvents),
-		wire.PathBackfillTurn: new(abi.BackfillTurn), wire.PathBackfillStop: new(abi.BackfillStop),
-		wire.PathShadowAnswers: new(abi.ShadowAnswersRequest)}
+		wire.PathBackfillGive: new(report.BackfillEvents),
+		wire.PathBackfillTurn: new(report.BackfillTurn), wire.PathBackfillStop: new(report.BackfillStop),
+		wire.PathShadowAnswers: new(report.ShadowAnswersRequest)}
 	for path, item := range doc.Paths {
 		for _, op := range item {
 			example := op.RequestBody.Content[wire.MediaJSON].Example

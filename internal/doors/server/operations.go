@@ -9,6 +9,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -53,7 +54,7 @@ func (o *Operations) Observe(x host.Observation) {
 }
 
 // Step passes a step of a start or a swap on; it is meant for host.Options.OnStep.
-func (o *Operations) Step(step abi.RunStep) {
+func (o *Operations) Step(step report.RunStep) {
 	if o.open.Load() == 0 {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 	"github.com/memhost/memhost/internal/doors/server/wire"
@@ -47,7 +48,7 @@ func TestOperationsAreStreamed(t *testing.T) {
 	require.Equal(t, wire.LineAlive, next().Kind)
 	operations.Observe(host.Observation{Operation: abi.OpRetrieve, Provider: "p", Code: abi.CodeTimeout,
 		Latency: 1500 * time.Microsecond, IO: []abi.IO{{Route: "search"}}})
-	operations.Step(abi.RunStep{Name: "health", Verdict: "pass"})
+	operations.Step(report.RunStep{Name: "health", Verdict: "pass"})
 	line := next()
 	require.Equal(t, wire.LineOperation, line.Kind)
 	require.Equal(t, "retrieve p timeout", line.Operation+" "+line.Provider+" "+line.Code)

@@ -32,7 +32,7 @@ type Options struct {
 	// Backfiller handles POST /v1/backfill. Default: none, it is unsupported.
 	Backfiller Backfiller
 	// Eraser handles POST /v1/forget/persona. Default: none, the route is unsupported.
-	Eraser func(ctx context.Context, request *abi.PersonaRequest) (*abi.PersonaReceipt, error)
+	Eraser func(ctx context.Context, request *report.PersonaRequest) (*report.PersonaReceipt, error)
 	// Backup handles GET /v1/backup: it writes the data folder as of one moment (host.Backup). Default: none, the route
 	// is unsupported.
 	Backup func(ctx context.Context, w io.Writer) error
@@ -41,7 +41,7 @@ type Options struct {
 	Listing report.Listing
 	// Cluster handles GET /v1/cluster. Default: Slot's method Cluster, if it has one; otherwise the route is
 	// unsupported.
-	Cluster func(ctx context.Context) (*abi.Cluster, error)
+	Cluster func(ctx context.Context) (*report.Cluster, error)
 	// Operations is the source of GET /v1/operations. The caller passes its methods to the host's options. Default:
 	// none, the stream is unsupported.
 	Operations *Operations
@@ -113,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Listing, _ = o.Slot.(report.Listing)
 	}
 	if slot, ok := o.Slot.(interface {
-		Cluster(context.Context) (*abi.Cluster, error)
+		Cluster(context.Context) (*report.Cluster, error)
 	}); ok && o.Cluster == nil {
 		o.Cluster = slot.Cluster
 	}
@@ -150,18 +150,18 @@ type Runs interface {
 // Swapper exchanges the provider behind the slot. It finds and checks configuration and module.
 type Swapper interface {
 	// Swap returns the manifest of the new provider. If it fails, the old one keeps serving, and the error says so.
-	Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
+	Swap(ctx context.Context, request SwapRequest) (*report.RunManifest, error)
 }
 
 // SwapRequest is the body of POST /v1/swap.
 type SwapRequest = wire.SwapRequest
 
 // SwapperFunc makes a function a Swapper.
-type SwapperFunc func(ctx context.Context, request SwapRequest) (*abi.RunManifest, error)
+type SwapperFunc func(ctx context.Context, request SwapRequest) (*report.RunManifest, error)
 
 var _ Swapper = SwapperFunc(nil)
 
 // Swap calls f.
-func (f SwapperFunc) Swap(ctx context.Context, request SwapRequest) (*abi.RunManifest, error) {
+func (f SwapperFunc) Swap(ctx context.Context, request SwapRequest) (*report.RunManifest, error) {
 	return f(ctx, request)
 }

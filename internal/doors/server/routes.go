@@ -11,6 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -183,7 +184,7 @@ func (s *Server) slotRoutes() []route {
 			codes: []abi.Code{abi.CodeUnsupported},
 			about: "Any host of a slot that is kept in a database answers for all of them. A slot on a file has one host. " +
 				"The backend is not asked.",
-			handler: ask(s, wire.OpCluster, func(ctx context.Context) (*abi.Cluster, error) {
+			handler: ask(s, wire.OpCluster, func(ctx context.Context) (*report.Cluster, error) {
 				if s.options.Cluster == nil {
 					return nil, abi.NewError(abi.CodeUnsupported, "this slot does not tell its hosts").WithReason("cluster")
 				}
@@ -218,7 +219,7 @@ func decodeMode(body []byte) (*abi.AdapterMode, error) {
 	return q, nil
 }
 
-func (s *Server) swap(ctx context.Context, q *wire.SwapRequest) (*abi.RunManifest, error) {
+func (s *Server) swap(ctx context.Context, q *wire.SwapRequest) (*report.RunManifest, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -16,9 +17,9 @@ func (s *Server) archiveRoutes() []route {
 		{method: http.MethodGet, path: wire.PathArchive, operation: wire.OpArchiveStats, tag: tagArchive, local: true,
 			codes: unsupported, summary: "Tell what the archive holds",
 			about: "The archive keeps recorded events word for word. It is no memory: no retrieval comes from it.",
-			answer: &abi.ArchiveStats{On: true, Events: 4213, Segments: 1, SegmentBytes: 310_000, TextBytes: 1_500_000,
+			answer: &report.ArchiveStats{On: true, Events: 4213, Segments: 1, SegmentBytes: 310_000, TextBytes: 1_500_000,
 				OpenEvents: 13, OpenBytes: 5_000, Oldest: "2026-03-01T09:00:02Z", Newest: "2026-03-08T17:30:00Z"},
-			handler: ask(s, wire.OpArchiveStats, func(ctx context.Context) (*abi.ArchiveStats, error) {
+			handler: ask(s, wire.OpArchiveStats, func(ctx context.Context) (*report.ArchiveStats, error) {
 				a, err := s.archive()
 				if err != nil {
 					return nil, err
@@ -29,9 +30,9 @@ func (s *Server) archiveRoutes() []route {
 			local: true, codes: unsupported, summary: "Read archived events",
 			about: "Page by page, in the order in which they were accepted: after is the last of the page before. " +
 				"An event that was recorded with two providers may occur twice. scope and event_id ask for one event.",
-			request: &abi.ArchiveRequest{After: 2000, Limit: 1000},
-			answer:  &abi.ArchivePage{Events: []abi.MemoryEvent{*exampleEvent()}, Last: 2001},
-			handler: call(s, wire.OpArchivePage, func(ctx context.Context, q *abi.ArchiveRequest) (*abi.ArchivePage,
+			request: &report.ArchiveRequest{After: 2000, Limit: 1000},
+			answer:  &report.ArchivePage{Events: []abi.MemoryEvent{*exampleEvent()}, Last: 2001},
+			handler: call(s, wire.OpArchivePage, func(ctx context.Context, q *report.ArchiveRequest) (*report.ArchivePage,
 				error) {
 				a, err := s.archive()
 				if err != nil {
@@ -44,8 +45,8 @@ func (s *Server) archiveRoutes() []route {
 			about: "Up to 1000, all of them or none. Those that the archive has are counted and left out. Memory is " +
 				"not touched.",
 			request: &abi.EventBatch{Events: []abi.MemoryEvent{*exampleEvent()}},
-			answer:  &abi.ArchiveReceipt{Added: 1},
-			handler: call(s, wire.OpArchiveAdd, func(ctx context.Context, q *abi.EventBatch) (*abi.ArchiveReceipt,
+			answer:  &report.ArchiveReceipt{Added: 1},
+			handler: call(s, wire.OpArchiveAdd, func(ctx context.Context, q *abi.EventBatch) (*report.ArchiveReceipt,
 				error) {
 				a, err := s.archive()
 				if err != nil {
@@ -58,11 +59,11 @@ func (s *Server) archiveRoutes() []route {
 			about: "Every scope of the person is reset, by the provider that serves or by one that served before, with " +
 				"the configuration that it had last. The archive loses the person's events. What happened until now is " +
 				"not recorded again. Asked again it goes on.",
-			request: &abi.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"},
-			answer: &abi.PersonaReceipt{Status: abi.ForgetDone, ArchivedEvents: 12, MayRemain: []string{},
-				Scopes: []abi.ErasedScope{{Provider: "full_history", RunID: "run-1", Serving: true, Status: abi.ResetDone,
+			request: &report.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"},
+			answer: &report.PersonaReceipt{Status: abi.ForgetDone, ArchivedEvents: 12, MayRemain: []string{},
+				Scopes: []report.ErasedScope{{Provider: "full_history", RunID: "run-1", Serving: true, Status: abi.ResetDone,
 					Removed: map[string]*int64{}, Remains: []string{}}}},
-			handler: call(s, wire.OpErasePersona, func(ctx context.Context, q *abi.PersonaRequest) (*abi.PersonaReceipt,
+			handler: call(s, wire.OpErasePersona, func(ctx context.Context, q *report.PersonaRequest) (*report.PersonaReceipt,
 				error) {
 				switch {
 				case s.options.Eraser == nil:
@@ -76,8 +77,8 @@ func (s *Server) archiveRoutes() []route {
 		{method: http.MethodGet, path: wire.PathArchiveCheck, operation: wire.OpArchiveCheck, tag: tagArchive,
 			local: true, codes: unsupported, summary: "Check the archive",
 			about:  "Reads all of it, and compares every sealed file with its digest.",
-			answer: &abi.ArchiveCheck{Segments: 1, Events: 4213, Problems: []string{}},
-			handler: ask(s, wire.OpArchiveCheck, func(ctx context.Context) (*abi.ArchiveCheck, error) {
+			answer: &report.ArchiveCheck{Segments: 1, Events: 4213, Problems: []string{}},
+			handler: ask(s, wire.OpArchiveCheck, func(ctx context.Context) (*report.ArchiveCheck, error) {
 				a, err := s.archive()
 				if err != nil {
 					return nil, err

@@ -6,15 +6,16 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 // Backfiller starts and plans the filling of another provider. It finds and checks configuration and module.
 type Backfiller interface {
-	Backfill(ctx context.Context, request wire.BackfillRequest) (*abi.Backfill, error)
-	BackfillPlan(ctx context.Context, request wire.BackfillRequest) (*abi.BackfillPlan, error)
+	Backfill(ctx context.Context, request wire.BackfillRequest) (*report.Backfill, error)
+	BackfillPlan(ctx context.Context, request wire.BackfillRequest) (*report.BackfillPlan, error)
 	// BackfillDiscard discards a backfill whose provider is not loaded.
-	BackfillDiscard(ctx context.Context) (*abi.Backfill, error)
+	BackfillDiscard(ctx context.Context) (*report.Backfill, error)
 }
 
 // followRoutes are for the operator of the slot: providers besides the serving one.
@@ -32,34 +33,34 @@ func (s *Server) followRoutes() []route {
 			codes: start, summary: "Bring events to fill another provider from",
 			about: "In place of the archive: up to 1000, all of them or none, in the order in which they are to be " +
 				"remembered. first drops what was brought before. They wait for a backfill with given.",
-			request: &abi.BackfillEvents{First: true, Events: []abi.MemoryEvent{*exampleEvent()}},
-			answer:  &abi.ArchiveReceipt{Added: 1},
-			handler: call(s, wire.OpBackfillGive, func(ctx context.Context, q *abi.BackfillEvents) (*abi.ArchiveReceipt,
+			request: &report.BackfillEvents{First: true, Events: []abi.MemoryEvent{*exampleEvent()}},
+			answer:  &report.ArchiveReceipt{Added: 1},
+			handler: call(s, wire.OpBackfillGive, func(ctx context.Context, q *report.BackfillEvents) (*report.ArchiveReceipt,
 				error) {
-				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.ArchiveReceipt, error) {
+				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*report.ArchiveReceipt, error) {
 					return f.BackfillEvents(ctx, q)
 				})
 			})},
 		{method: http.MethodPost, path: wire.PathBackfillPlan, operation: wire.OpBackfillPlan, tag: tagFollow,
 			codes: start, summary: "Tell what a backfill would send",
 			about: "Counts events and tokens. The module is loaded, and no backend is asked.", request: request,
-			answer: &abi.BackfillPlan{Provider: "full_history", ConditionKind: abi.KindControl, Events: 4213, Scopes: 3,
+			answer: &report.BackfillPlan{Provider: "full_history", ConditionKind: abi.KindControl, Events: 4213, Scopes: 3,
 				Oldest: "2026-03-01T09:00:02Z", Newest: "2026-03-08T17:30:00Z", Tokens: 310_000, Tokenizer: "bytes4",
 				Notes: []string{"the module works by itself: no native call, and no call to a model"}},
 			handler: call(s, wire.OpBackfillPlan, s.backfillPlan)},
 		{method: http.MethodGet, path: wire.PathBackfill, operation: wire.OpBackfillStatus, tag: tagFollow, local: true,
 			codes: unsupported, summary: "Tell how far a backfill is", answer: exampleBackfill(),
 			about: "State asks means that events are open: the provider may have them or not, or refused them.",
-			handler: ask(s, wire.OpBackfillStatus, func(ctx context.Context) (*abi.Backfill, error) {
+			handler: ask(s, wire.OpBackfillStatus, func(ctx context.Context) (*report.Backfill, error) {
 				return onFollowers(ctx, s, host.Followers.BackfillStatus)
 			})},
 		{method: http.MethodPost, path: wire.PathBackfillTurn, operation: wire.OpBackfillTurn, tag: tagFollow,
 			codes: start, summary: "Let a filled provider serve",
 			about: "Refused events are tried once more. With accept_open it serves although events are open, held " +
 				"back or dropped.",
-			request: &abi.BackfillTurn{AcceptOpen: true}, answer: exampleBackfill(),
-			handler: call(s, wire.OpBackfillTurn, func(ctx context.Context, q *abi.BackfillTurn) (*abi.Backfill, error) {
-				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.Backfill, error) {
+			request: &report.BackfillTurn{AcceptOpen: true}, answer: exampleBackfill(),
+			handler: call(s, wire.OpBackfillTurn, func(ctx context.Context, q *report.BackfillTurn) (*report.Backfill, error) {
+				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*report.Backfill, error) {
 					return f.BackfillTurn(ctx, q)
 				})
 			})},
@@ -67,9 +68,9 @@ func (s *Server) followRoutes() []route {
 			codes: start, summary: "Stop a backfill",
 			about: "What it filled is kept, and starting it again goes on. With discard the scopes that it filled are " +
 				"reset, and remains says what could not be.",
-			request: &abi.BackfillStop{Discard: true}, answer: exampleBackfill(),
-			handler: call(s, wire.OpBackfillStop, func(ctx context.Context, q *abi.BackfillStop) (*abi.Backfill, error) {
-				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.Backfill, error) {
+			request: &report.BackfillStop{Discard: true}, answer: exampleBackfill(),
+			handler: call(s, wire.OpBackfillStop, func(ctx context.Context, q *report.BackfillStop) (*report.Backfill, error) {
+				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*report.Backfill, error) {
 					b, err := f.BackfillStop(ctx, q)
 					if err != nil && abi.AsError(err).Reason == "stopped" && s.options.Backfiller != nil {
 						return s.options.Backfiller.BackfillDiscard(ctx)
@@ -82,17 +83,17 @@ func (s *Server) followRoutes() []route {
 			about: "A shadow gets every write and is asked a share of the retrievals after the agent has its answer. An " +
 				"empty list means that none is configured.",
 			answer: exampleShadows(),
-			handler: ask(s, wire.OpShadows, func(ctx context.Context) (*abi.ShadowList, error) {
+			handler: ask(s, wire.OpShadows, func(ctx context.Context) (*report.ShadowList, error) {
 				return onFollowers(ctx, s, host.Followers.Shadows)
 			})},
 		{method: http.MethodPost, path: wire.PathShadowAnswers, operation: wire.OpShadowAnswers, tag: tagFollow,
 			local: true, codes: unsupported, summary: "Read stored answers of shadows",
 			about:   "Newest first: before is the next of the page before.",
-			request: &abi.ShadowAnswersRequest{Limit: 50},
-			answer:  &abi.ShadowAnswers{Answers: []abi.ShadowAnswer{exampleShadowAnswer()}},
-			handler: call(s, wire.OpShadowAnswers, func(ctx context.Context, q *abi.ShadowAnswersRequest) (
-				*abi.ShadowAnswers, error) {
-				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*abi.ShadowAnswers, error) {
+			request: &report.ShadowAnswersRequest{Limit: 50},
+			answer:  &report.ShadowAnswers{Answers: []report.ShadowAnswer{exampleShadowAnswer()}},
+			handler: call(s, wire.OpShadowAnswers, func(ctx context.Context, q *report.ShadowAnswersRequest) (
+				*report.ShadowAnswers, error) {
+				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*report.ShadowAnswers, error) {
 					return f.ShadowAnswers(ctx, q)
 				})
 			})},
@@ -133,7 +134,7 @@ func (s *Server) backfiller() (Backfiller, error) {
 	return s.options.Backfiller, nil
 }
 
-func (s *Server) backfill(ctx context.Context, q *wire.BackfillRequest) (*abi.Backfill, error) {
+func (s *Server) backfill(ctx context.Context, q *wire.BackfillRequest) (*report.Backfill, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (s *Server) backfill(ctx context.Context, q *wire.BackfillRequest) (*abi.Ba
 	return b.Backfill(ctx, *q)
 }
 
-func (s *Server) backfillPlan(ctx context.Context, q *wire.BackfillRequest) (*abi.BackfillPlan, error) {
+func (s *Server) backfillPlan(ctx context.Context, q *wire.BackfillRequest) (*report.BackfillPlan, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
@@ -155,25 +156,25 @@ func (s *Server) backfillPlan(ctx context.Context, q *wire.BackfillRequest) (*ab
 	return b.BackfillPlan(ctx, *q)
 }
 
-func exampleBackfill() *abi.Backfill {
+func exampleBackfill() *report.Backfill {
 	left := int64(94_000)
-	return &abi.Backfill{State: abi.FollowerFilling, Provider: "full_history", ConditionKind: abi.KindControl,
+	return &report.Backfill{State: report.FollowerFilling, Provider: "full_history", ConditionKind: abi.KindControl,
 		Since:    "2026-03-08T18:00:00Z",
-		Progress: abi.FollowerProgress{Events: 4213, Done: 1200, LeftOut: 2, PerSecond: 32, RemainingMS: &left}}
+		Progress: report.FollowerProgress{Events: 4213, Done: 1200, LeftOut: 2, PerSecond: 32, RemainingMS: &left}}
 }
 
-func exampleShadows() *abi.ShadowList {
+func exampleShadows() *report.ShadowList {
 	serving, shadow, overlap := 412.0, 388.0, 0.61
-	return &abi.ShadowList{Serving: "full_history", Shadows: []abi.Shadow{{Provider: "bm25_memory",
-		ConditionKind: abi.KindControl, State: abi.FollowerReady, Since: "2026-03-01T09:00:00Z", SamplePercent: 20,
-		RetentionMS: 1_209_600_000, Progress: abi.FollowerProgress{Events: 4213, Done: 4213},
-		Report: abi.ShadowReport{Answers: 120, TokensMean: &shadow, ServingTokensMean: &serving, OverlapMean: &overlap,
+	return &report.ShadowList{Serving: "full_history", Shadows: []report.Shadow{{Provider: "bm25_memory",
+		ConditionKind: abi.KindControl, State: report.FollowerReady, Since: "2026-03-01T09:00:00Z", SamplePercent: 20,
+		RetentionMS: 1_209_600_000, Progress: report.FollowerProgress{Events: 4213, Done: 4213},
+		Report: report.ShadowReport{Answers: 120, TokensMean: &shadow, ServingTokensMean: &serving, OverlapMean: &overlap,
 			OverlapAnswers: 118}}}}
 }
 
-func exampleShadowAnswer() abi.ShadowAnswer {
+func exampleShadowAnswer() report.ShadowAnswer {
 	half := 0.5
-	return abi.ShadowAnswer{At: "2026-03-08T17:30:00Z", Provider: "bm25_memory", Serving: "full_history",
+	return report.ShadowAnswer{At: "2026-03-08T17:30:00Z", Provider: "bm25_memory", Serving: "full_history",
 		Query: "What does she drink?", Scope: exampleScope(), SessionID: "s9", ServingContext: "...", ServingTokens: 412,
 		ServingLatencyMS: 1.2, FormattedContext: "...", Tokens: 388, LatencyMS: 2.1, Both: 2, OnlyServing: 1, OnlyShadow: 1,
 		Overlap: &half}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/doors/agenthook"
@@ -190,7 +191,7 @@ type agentSlot struct{ hookSlot }
 var _ agenthook.Slot = agentSlot{}
 
 // Capabilities implements agenthook.Slot.
-func (s agentSlot) Capabilities(ctx context.Context) (answer *abi.Capabilities, err error) {
+func (s agentSlot) Capabilities(ctx context.Context) (answer *report.Capabilities, err error) {
 	err = s.line.Use(ctx, func(ctx context.Context, c host.Contract) (err error) {
 		answer, err = c.Capabilities(ctx)
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -75,13 +76,13 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 }
 
 // Capabilities implements host.Contract.
-func (s *Slot) Capabilities(ctx context.Context) (*abi.Capabilities, error) {
-	return reply[abi.Capabilities](ctx, s, wire.OpCapabilities, nil)
+func (s *Slot) Capabilities(ctx context.Context) (*report.Capabilities, error) {
+	return reply[report.Capabilities](ctx, s, wire.OpCapabilities, nil)
 }
 
 // Manifest implements host.Contract.
-func (s *Slot) Manifest(ctx context.Context) (*abi.RunManifest, error) {
-	return reply[abi.RunManifest](ctx, s, wire.OpManifest, nil)
+func (s *Slot) Manifest(ctx context.Context) (*report.RunManifest, error) {
+	return reply[report.RunManifest](ctx, s, wire.OpManifest, nil)
 }
 
 // Readiness implements host.Contract.

@@ -4,6 +4,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 )
 
 // Kinds of an OperationLine.
@@ -35,7 +36,7 @@ type OperationLine struct {
 	// IO lists its native calls.
 	IO []abi.IO `json:"io,omitempty"`
 	// Step is the step that ended.
-	Step *abi.RunStep `json:"step,omitempty"`
+	Step *report.RunStep `json:"step,omitempty"`
 	// Missed counts the lines that were left out here.
 	Missed int64 `json:"missed,omitempty"`
 }

@@ -1,4 +1,6 @@
-package abi
+package report
+
+import "github.com/memhost/memhost/abi"
 
 // PersonaRequest asks to erase all that is held of a person: by the provider that serves, by those that served before,
 // and in the archive.
@@ -15,7 +17,7 @@ type PersonaRequest struct {
 //
 // Errors: invalid_argument.
 func (x *PersonaRequest) Validate() error {
-	scope := MemoryScope{RunID: x.RunID, PersonaID: x.PersonaID}
+	scope := abi.MemoryScope{RunID: x.RunID, PersonaID: x.PersonaID}
 	if scope.RunID == "" {
 		scope.RunID = "any"
 	}
@@ -28,8 +30,8 @@ func (x *PersonaRequest) Validate() error {
 //	 "archived_events": 12, "may_remain": ["..."]}
 type PersonaReceipt struct {
 	// Status is done, in_progress or partial.
-	Status ForgetStatus  `json:"status"`
-	Scopes []ErasedScope `json:"scopes"`
+	Status abi.ForgetStatus `json:"status"`
+	Scopes []ErasedScope    `json:"scopes"`
 	// ArchivedEvents counts the events that the archive has lost.
 	ArchivedEvents int64 `json:"archived_events"`
 	// MayRemain says all that is left and why, what remains of each scope included.
@@ -45,8 +47,8 @@ type ErasedScope struct {
 	RunID            string `json:"run_id"`
 	AgentID          string `json:"agent_id,omitempty"`
 	// Serving: the provider serves now. Others are opened for the reset, with the configuration that they had last.
-	Serving bool        `json:"serving"`
-	Status  ResetStatus `json:"status"`
+	Serving bool            `json:"serving"`
+	Status  abi.ResetStatus `json:"status"`
 	// Removed counts removed items by native type; a nil count means that the backend does not say.
 	Removed map[string]*int64 `json:"removed"`
 	// Remains says what is left and why; of a provider that could not be opened or asked, why not.

@@ -1,4 +1,4 @@
-package abi
+package report
 
 // Cluster is what the hosts of a slot agree on at a moment. A slot that one process owns has one host.
 //

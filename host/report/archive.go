@@ -1,4 +1,6 @@
-package abi
+package report
+
+import "github.com/memhost/memhost/abi"
 
 // RunArchive says in a run manifest that the slot keeps an archive.
 type RunArchive struct {
@@ -31,14 +33,27 @@ type ArchiveRequest struct {
 	// Limit is a number of events; 0 means 1000, which is also the most.
 	Limit int64 `json:"limit,omitempty"`
 	// Scope and EventID, both or neither, ask for the entries of one event alone.
-	Scope   *MemoryScope `json:"scope,omitempty"`
-	EventID string       `json:"event_id,omitempty"`
+	Scope   *abi.MemoryScope `json:"scope,omitempty"`
+	EventID string           `json:"event_id,omitempty"`
+}
+
+// Validate checks that after and limit are 0 or more.
+func (x *ArchiveRequest) Validate() error {
+	switch {
+	case x.After < 0:
+		return invalid("after", "negative")
+	case x.Limit < 0:
+		return invalid("limit", "negative")
+	case (x.Scope == nil) != (x.EventID == ""):
+		return invalid("event_id", "want scope and event_id, or neither")
+	}
+	return checkScope(x.Scope)
 }
 
 // ArchivePage is a page of archived events, in the order in which they were accepted. An event that was recorded with
 // two providers may occur twice.
 type ArchivePage struct {
-	Events []MemoryEvent `json:"events"`
+	Events []abi.MemoryEvent `json:"events"`
 	// Last is the number of the last event of the page.
 	Last int64 `json:"last"`
 	// More is false where the archive ends.
@@ -56,4 +71,19 @@ type ArchiveCheck struct {
 	Segments int64    `json:"segments"`
 	Events   int64    `json:"events"`
 	Problems []string `json:"problems"`
+}
+
+func invalid(field, problem string) error {
+	return abi.NewError(abi.CodeInvalidArgument, field+": "+problem)
+}
+
+// checkScope checks the field scope of a request, which may be absent.
+func checkScope(scope *abi.MemoryScope) error {
+	if scope == nil {
+		return nil
+	}
+	if err := scope.Validate(); err != nil {
+		return abi.NewError(abi.CodeInvalidArgument, "scope."+abi.AsError(err).Message)
+	}
+	return nil
 }
