@@ -1,6 +1,9 @@
 package report
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,14 +71,36 @@ func TestEveryTableIsLaTeX(t *testing.T) {
 	assert.Equal(t, tables, strings.Count(text, `\begin{longtable}`))
 	assert.Equal(t, tables, strings.Count(text, `\end{longtable}`))
 	assert.Greater(t, tables, 8)
-	assert.Contains(t, text, `new\_one`)
+	assert.Contains(t, text, `new\_\allowbreak{}one`)
 	for _, line := range strings.Split(text, "\n")[1:] {
 		bare := strings.NewReplacer(`\{`, "", `\}`, "", `\%`, "").Replace(line)
 		assert.Equal(t, strings.Count(bare, "{"), strings.Count(bare, "}"), line)
 		assert.NotContains(t, bare, "%")
 	}
-	assert.Equal(t, `\textbackslash{}input\{x\} \& 5\% \_\#\$`, tex(`\input{x} & 5% _#$`))
+	assert.Equal(t, `\textbackslash{}input\{x\} \& 5\% \_\allowbreak{}\#\$`, tex(`\input{x} & 5% _#$`))
 	assert.NotContains(t, strings.Split(text, "\n")[1], "input", "a name cannot end the comment")
+	compileLaTeX(t, text)
+}
+
+// compileLaTeX compiles the tables, where LaTeX is installed: without an error, and no table is wider than the text.
+func compileLaTeX(t *testing.T, tables string) {
+	program, err := exec.LookPath("pdflatex")
+	if err != nil {
+		t.Log("not compiled: there is no pdflatex")
+		return
+	}
+	folder := t.TempDir()
+	document := `\documentclass[a4paper]{article}\usepackage[T1]{fontenc}\usepackage{array,booktabs,longtable}\begin{document}` +
+		"\n" + tables + `\end{document}`
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "paper.tex"), []byte(document), 0o600))
+	var told []byte
+	for range 3 { // until longtable's widths stay
+		c := exec.Command(program, "-halt-on-error", "-interaction=nonstopmode", "paper.tex")
+		c.Dir = folder
+		told, err = c.CombinedOutput()
+		require.NoError(t, err, "%s", told)
+	}
+	assert.NotRegexp(t, `Overfull \\hbox \(\d{3}`, string(told), "a table is wider than the text by over 100 points")
 }
 
 // A reader goes from the verdict to the types of questions, to what it costs, and to every figure.
