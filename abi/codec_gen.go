@@ -1389,6 +1389,10 @@ func (x *ModuleManifest) Encode(e *wirejson.Encoder) {
 		e.FieldStart("model_calls")
 		writeStructs(x.ModelCalls, e, (*ModelCallDecl).Encode)
 	}
+	if len(x.Unsourced) > 0 {
+		e.FieldStart("unsourced")
+		writeStructs(x.Unsourced, e, (*UnsourcedDecl).Encode)
+	}
 	if x.Conformance != nil {
 		e.FieldStart("conformance")
 		writeStructPtr(x.Conformance, e, (*ConformanceDecl).Encode)
@@ -1444,10 +1448,12 @@ func (x *ModuleManifest) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readSlice(&x.NativeMutations, d, m, (*NativeDecl).Decode)
 		case "model_calls":
 			o.err = readSlice(&x.ModelCalls, d, m, (*ModelCallDecl).Decode)
+		case "unsourced":
+			o.err = readSlice(&x.Unsourced, d, m, (*UnsourcedDecl).Decode)
 		case "conformance":
 			o.err = readPtr(&x.Conformance, d, m, (*ConformanceDecl).Decode)
 		default:
-			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires native_queries native_mutations model_calls conformance")
+			o.unknown(d, m, "manifest name version abi description homepage providers config_schema origins secrets empty limits routes deadlines_ms settle_ms background yields_scope requires native_queries native_mutations model_calls unsourced conformance")
 		}
 	}
 	return o.err
@@ -1950,6 +1956,59 @@ func (x *ModelCallDecl) Decode(d *wirejson.Decoder, m Mode) error {
 			o.err = readRaw(&x.Equals, d, m)
 		default:
 			o.unknown(d, m, "operation model about least pointer equals")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *UnsourcedDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("about", &x.About, e)
+	if len(x.When) > 0 {
+		e.FieldStart("when")
+		writeStructs(x.When, e, (*SettingDecl).Encode)
+	}
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *UnsourcedDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = UnsourcedDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "about":
+			o.err = readString(&x.About, d, m)
+		case "when":
+			o.err = readSlice(&x.When, d, m, (*SettingDecl).Decode)
+		default:
+			o.unknown(d, m, "about when")
+		}
+	}
+	return o.err
+}
+
+// Encode writes x as one JSON object.
+func (x *SettingDecl) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	writeStringField("pointer", &x.Pointer, e)
+	writeSomeRaw("equals", x.Equals, e)
+	e.ObjEnd()
+}
+
+// Decode reads x from one JSON value.
+func (x *SettingDecl) Decode(d *wirejson.Decoder, m Mode) error {
+	*x = SettingDecl{}
+	o := openObject(d)
+	for o.next() {
+		switch o.key {
+		case "pointer":
+			o.err = readString(&x.Pointer, d, m)
+		case "equals":
+			o.err = readRaw(&x.Equals, d, m)
+		default:
+			o.unknown(d, m, "pointer equals")
 		}
 	}
 	return o.err

@@ -47,7 +47,9 @@ type ModuleManifest struct {
 	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`
 	// ModelCalls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete
 	// for retrieve, so that an empty one means that a question costs none.
-	ModelCalls  []ModelCallDecl  `json:"model_calls,omitzero"`
+	ModelCalls []ModelCallDecl `json:"model_calls,omitzero"`
+	// Unsourced says in which configurations a retrieval names no source events.
+	Unsourced   []UnsourcedDecl  `json:"unsourced,omitempty"`
 	Conformance *ConformanceDecl `json:"conformance,omitempty"`
 }
 
@@ -271,6 +273,24 @@ type ModelCallDecl struct {
 	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met.
 	// Absent: always.
 	Pointer string `json:"pointer,omitempty"`
+	Equals  Raw    `json:"equals,omitempty"`
+}
+
+// UnsourcedDecl says that no item of a retrieval names its source events, or that it has no items. An evaluation then
+// cannot count the evidence that the memory shows.
+//
+//	{"about": "a chat answers in its own words", "when": [{"pointer": "/read", "equals": "chat"}]}
+type UnsourcedDecl struct {
+	// About says in a few words what the retrieval shows instead.
+	About string `json:"about"`
+	// When has the settings with which this is so, all of them; absent: always.
+	When []SettingDecl `json:"when,omitempty"`
+}
+
+// SettingDecl is a value in the effective block of the configuration.
+type SettingDecl struct {
+	// Pointer is a JSON Pointer into the effective block, Equals the value that must be there; absent: any but null.
+	Pointer string `json:"pointer"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
 

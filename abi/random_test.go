@@ -28,7 +28,7 @@ func types() []codable {
 		new(HTTPRequest), new(HTTPResponse), new(IO), new(Inventory), new(InventoryKind), new(InventoryRequest),
 		new(KindRule), new(AdapterMode),
 		new(MemoryEvent), new(MemoryFeedback), new(MemoryScope), new(Message), new(ModeReceipt),
-		new(ModelCallDecl), new(ModuleManifest),
+		new(ModelCallDecl), new(ModuleManifest), new(UnsourcedDecl), new(SettingDecl),
 		new(MutationReceipt),
 		new(NativeDecl), new(ShowDecl), new(ColumnDecl), new(FailedDecl), new(NativeError), new(NativeLimit), new(NativeMutation), new(NativeQuery), new(NativeQueryResult),
 		new(NotApplicable),

@@ -19,7 +19,7 @@ const (
 func (x *ModuleManifest) Validate() error {
 	for _, check := range []func() *Error{x.checkHead, x.checkProviders, x.checkSchema, x.checkOrigins, x.checkSecrets,
 		x.checkEmpty,
-		x.checkLimits, x.checkRoutes, x.checkTimes, x.checkModelCalls, x.checkConformance} {
+		x.checkLimits, x.checkRoutes, x.checkTimes, x.checkModelCalls, x.checkUnsourced, x.checkConformance} {
 		if e := check(); e != nil {
 			return e
 		}
@@ -234,6 +234,27 @@ func (x *ModuleManifest) checkModelCalls() *Error {
 		if len(c.Equals) > 0 {
 			if e := checkRaw(at+".equals", c.Equals); e != nil {
 				return e
+			}
+		}
+	}
+	return nil
+}
+
+func (x *ModuleManifest) checkUnsourced() *Error {
+	for i, u := range x.Unsourced {
+		at := "unsourced" + indexPath(i)
+		if e := checkWord(at+".about", u.About); e != nil {
+			return e
+		}
+		for k, setting := range u.When {
+			at := at + ".when" + indexPath(k)
+			if e := checkPointer(at+".pointer", setting.Pointer); e != nil {
+				return e
+			}
+			if len(setting.Equals) > 0 {
+				if e := checkRaw(at+".equals", setting.Equals); e != nil {
+					return e
+				}
 			}
 		}
 	}

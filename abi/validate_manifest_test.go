@@ -21,6 +21,7 @@ const wholeManifest = `{"manifest":1,"name":"mem0","version":"0.1.0","abi":"mh1"
  "background":[{"export":"wait_until_ready","interval_ms":1000,"class":"write"}],"yields_scope":["wait_until_ready"],
  "requires":[{"export":"provenance","pointer":"/bolt","because":"r"},{"export":"provenance","pointer":"/surface","equals":"mcp","because":"r"}],
  "model_calls":[{"operation":"retrieve","model":"embedding","about":"a","pointer":"/read","equals":"chat"}],
+ "unsourced":[{"about":"a","when":[{"pointer":"/read","equals":"chat"},{"pointer":"/b"}]}],
  "conformance":{"not_applicable":[{"clause":4,"part":"inventory","because":"b","unless":"/bolt","pointer":"/surface","equals":"rest"}],"notes":["n"]}}`
 
 func TestValidateManifest(t *testing.T) {
@@ -136,6 +137,9 @@ func TestValidateManifest(t *testing.T) {
 			`model_calls[0].about: missing or empty`},
 		{"model call's pointer", `"about":"a","pointer":"/read"`, `"about":"a"`,
 			`model_calls[0].equals: want a pointer, too`},
+		{"what is shown instead", `"unsourced":[{"about":"a"`, `"unsourced":[{"about":""`,
+			`unsourced[0].about: missing or empty`},
+		{"setting's pointer", `{"pointer":"/b"}`, `{"pointer":"b"}`, `unsourced[0].when[1].pointer: "b" is no JSON Pointer, such as /url`},
 		{"background's class", `"interval_ms":1000,"class":"write"`, `"interval_ms":1000,"class":"admin"`,
 			`background[0].class: "admin" is not one of read, write`},
 		{"yields", `"yields_scope":["wait_until_ready"]`, `"yields_scope":["record_event"]`,

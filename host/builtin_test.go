@@ -170,6 +170,33 @@ func TestARefusedConnectionIsUnavailable(t *testing.T) {
 	}
 }
 
+func TestWhatNamesNoEventsFollowsTheConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		provider, block, about string // part of it
+	}{
+		{"honcho", `{"url":"http://127.0.0.1:1"}`, "conclusions name no messages"},
+		{"honcho", `{"url":"http://127.0.0.1:1","read":"chat"}`, "in its words"},
+		{"honcho", `{"url":"http://127.0.0.1:1","read":"search"}`, ""},
+		{"honcho", `{"url":"http://127.0.0.1:1","supplements":["search"]}`, ""},
+		{"layered_memory", `{"llm":{"base_url":"http://127.0.0.1:1/v1","model":"m"}}`, "without items"},
+		{"rolling_summary", `{"llm":{"base_url":"http://127.0.0.1:1/v1","model":"m"}}`, "without items"},
+		{"mem0", `{"url":"http://127.0.0.1:1"}`, ""},
+		{"bm25", `{}`, ""},
+	} {
+		wasm, ok := plugins.Find(c.provider)
+		require.True(t, ok, c.provider)
+		m, err := Inspect(wasm.Wasm, Limits{})
+		require.NoError(t, err)
+		about, err := m.Unsourced(c.provider, "", abi.Raw(c.block))
+		require.NoError(t, err, c.provider)
+		if c.about == "" {
+			assert.Empty(t, about, "%s %s", c.provider, c.block)
+		} else {
+			assert.Contains(t, about, c.about, "%s %s", c.provider, c.block)
+		}
+	}
+}
+
 func TestModelCallsFollowTheConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		provider, block string

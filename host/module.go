@@ -235,6 +235,31 @@ func modelCalls(m *abi.ModuleManifest, effective abi.Raw) (list []abi.ModelCallD
 	return list, nil
 }
 
+// Unsourced says why no item of a retrieval names its source events under a configuration: what it shows instead, in the
+// manifest's words. It is empty if items do, or if the manifest does not say.
+//
+// Errors: those of Check.
+func (m *Module) Unsourced(provider, word string, block abi.Raw) (about string, err error) {
+	effective, err := m.Check(provider, word, block)
+	if err != nil {
+		return "", err
+	}
+	for _, u := range m.Manifest.Unsourced {
+		counts := true
+		for _, setting := range u.When {
+			met, err := meets(effective, setting.Pointer, setting.Equals)
+			if err != nil {
+				return "", err
+			}
+			counts = counts && met
+		}
+		if counts {
+			return u.About, nil
+		}
+	}
+	return "", nil
+}
+
 // ModelCallsText describes how many model calls a number of operations makes: "178 at least: Graphiti asks 2 for each
 // event".
 func ModelCallsText(c *abi.ModelCallDecl, operations int64) string {

@@ -124,11 +124,15 @@ func (a *commands) evalRun(ctx context.Context, f *evalRunFlags, args []string) 
 	}
 	o := a.evalOptions(l, p, folder)
 	o.Faults = faults
-	warnings, err := score.CheckPrimary(l, p)
+	modules, unsourced, err := modulesOf(l, o)
 	if err != nil {
 		return err
 	}
-	costs, err := a.evalPlan(l, p, o, warnings)
+	warnings, err := score.CheckPrimary(l, p, unsourced)
+	if err != nil {
+		return err
+	}
+	costs, err := a.evalPlan(l, p, modules, warnings)
 	if err != nil {
 		return err
 	}
@@ -151,27 +155,43 @@ func (a *commands) evalRun(ctx context.Context, f *evalRunFlags, args []string) 
 	return a.evalGo(ctx, out, r, p, o)
 }
 
-// evalPlan checks every provider, and prints what the run will do, with warnings about its sealed comparison.
-func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options, warnings []string) ([]run.Cost, error) {
-	remote, asks := map[string]bool{}, map[string]func(c *run.Cost) ([]string, error){}
+// configured is a provider's module with its configuration.
+type configured struct {
+	module *host.Module
+	config host.ProviderConfig
+}
+
+// modulesOf checks the configuration of every provider, and returns their modules by label. unsourced has what the
+// providers show that name no source events.
+func modulesOf(l *lab.Lab, o run.Options) (modules map[string]*configured, unsourced map[string]string, err error) {
+	modules, unsourced = map[string]*configured{}, map[string]string{}
 	for i := range l.Providers {
 		c, err := o.Provider(&l.Providers[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		info, err := host.Inspect(c.Module, cli.LookOnly())
+		m, err := host.Inspect(c.Module, cli.LookOnly())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		remote[l.Providers[i].Label] = hasBackend(info, c.Block)
-		asks[l.Providers[i].Label] = func(cost *run.Cost) ([]string, error) { return backendModelCalls(info, &c, cost) }
+		about, err := m.Unsourced(c.Name, c.Word, c.Block)
+		if err != nil {
+			return nil, nil, err
+		}
+		label := l.Providers[i].Label
+		modules[label], unsourced[label] = &configured{m, c}, about
 	}
-	costs, err := run.Plan(l, p, func(entry *lab.Provider) bool { return remote[entry.Label] })
+	return modules, unsourced, nil
+}
+
+// evalPlan prints what the run will do, with warnings about its sealed comparison.
+func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*configured, warnings []string) ([]run.Cost, error) {
+	costs, err := run.Plan(l, p, func(entry *lab.Provider) bool { return modules[entry.Label].hasBackend() })
 	if err != nil {
 		return nil, err
 	}
 	for i := range costs {
-		if costs[i].BackendModelCalls, err = asks[costs[i].Label](&costs[i]); err != nil {
+		if costs[i].BackendModelCalls, err = modules[costs[i].Label].backendModelCalls(&costs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -199,12 +219,14 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, o run.Options, warnings []
 	return costs, nil
 }
 
-// backendModelCalls describes the model calls that a provider's backend makes itself, one line for each declared kind.
-func backendModelCalls(m *host.Module, c *host.ProviderConfig, cost *run.Cost) (lines []string, err error) {
-	if !hasBackend(m, c.Block) {
+func (m *configured) hasBackend() bool { return hasBackend(m.module, m.config.Block) }
+
+// backendModelCalls describes the model calls that the backend makes itself, one line for each declared kind.
+func (m *configured) backendModelCalls(cost *run.Cost) (lines []string, err error) {
+	if !m.hasBackend() {
 		return nil, nil
 	}
-	list, declared, err := m.ModelCalls(c.Name, c.Word, c.Block)
+	list, declared, err := m.module.ModelCalls(m.config.Name, m.config.Word, m.config.Block)
 	if err == nil && !declared {
 		lines = []string{"not known: the module's manifest does not say"}
 	}

@@ -10,11 +10,13 @@ import (
 )
 
 // CheckPrimary checks, before anything is recorded, what a lab's sealed comparison can conclude on a pack. It returns
-// the reasons why a verdict will be missing although the comparison can be computed.
+// the reasons why a verdict will be missing although the comparison can be computed. unsourced has, by the label of each
+// provider that names no source events, what it shows instead.
 //
 // Errors: invalid_argument if the comparison cannot be computed at all, because the metric is unknown, measures
-// conversations that the lab does not have, or applies to no probe of the pack; those of reading the pack.
-func CheckPrimary(l *lab.Lab, p *pack.Pack) ([]string, error) {
+// conversations that the lab does not have, applies to no probe of the pack, or counts source events that a provider
+// never names; those of reading the pack.
+func CheckPrimary(l *lab.Lab, p *pack.Pack, unsourced map[string]string) ([]string, error) {
 	warnings := []string{}
 	if l.Primary == nil {
 		return warnings, nil
@@ -43,7 +45,12 @@ func CheckPrimary(l *lab.Lab, p *pack.Pack) ([]string, error) {
 	}
 	compared := 0
 	for i := range l.Providers {
-		if !l.Providers[i].Reference && !strings.EqualFold(l.Providers[i].Label, l.Primary.Reference) {
+		label := l.Providers[i].Label
+		if about := unsourced[label]; about != "" && m.Attribution && (!l.Providers[i].Reference || strings.EqualFold(label, l.Primary.Reference)) {
+			return nil, wrong("primary.metric: %s counts the source events of what is shown, and %s names none: %s", m.Name, label,
+				about).WithHint("answer_shown, content and judged answers compare what is shown; or leave the column out")
+		}
+		if !l.Providers[i].Reference && !strings.EqualFold(label, l.Primary.Reference) {
 			compared++
 		}
 	}

@@ -27,6 +27,11 @@ func TestASealedComparisonIsCheckedBeforeTheRun(t *testing.T) {
 		{"preferences that the pack has not", "6", "providers: [bm25, recall]\nsubject: {seat: stub}\nprimary: {metric: cs, budget: 200, reference: bm25}", "",
 			"applies to no probe of this pack"},
 		{"an unknown metric", "6", "providers: [bm25, recall]\nprimary: {metric: recal@tokens, budget: 200, reference: bm25}", "", "recal@tokens"},
+		{"a memory that names no events", "6", "providers: [bm25, layered_memory]\nprimary: {metric: recall@tokens, budget: 200, reference: bm25}",
+			"", "layered_memory names none: pages"},
+		{"a reference that names no events", "6", "providers: [bm25, layered_memory]\nprimary: {metric: recall@tokens, budget: 200, reference: layered_memory}",
+			"", "layered_memory names none: pages"},
+		{"what a memory without events shows", "6", "providers: [bm25, layered_memory]\nprimary: {metric: answer_shown, budget: 200, reference: bm25}", "", ""},
 		{"no comparison", "2", "providers: [bm25, recall]", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -34,7 +39,7 @@ func TestASealedComparisonIsCheckedBeforeTheRun(t *testing.T) {
 			_, p := simulatetest.Synth(t, map[string]string{"personas": c.personas, "sessions": "4", "turns": "2"})
 			l, err := lab.Parse([]byte("lab: 1\npack: synth.pack\ntokenizer: bytes4\nbudgets: [200]\n" + c.lab))
 			require.NoError(t, err)
-			warnings, err := CheckPrimary(l, p)
+			warnings, err := CheckPrimary(l, p, map[string]string{"layered_memory": "pages"})
 			if c.refused != "" {
 				assert.ErrorContains(t, err, c.refused)
 				return
